@@ -1,0 +1,1 @@
+"""Pair interactions, one file each: the `pair` slot of the summation kernels."""

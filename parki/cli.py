@@ -1,0 +1,145 @@
+"""The command ``parki``: demo, run, doctor, bench, cache."""
+
+import argparse
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import parki
+from parki.engine.errors import BuildError
+
+KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+BENCHMARKS = ("p2p", "p2g", "g2p", "ewald")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 0, 2 for input that cannot be used, 1 for anything else that is not as it should be."""
+    asked = _parser().parse_args(arguments)
+    log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    try:
+        if asked.verbose:
+            log.addHandler(handler)
+            log.setLevel(logging.INFO)
+        return asked.action(asked)
+    except (ValueError, TypeError, OSError, BuildError) as error:
+        if asked.verbose:
+            traceback.print_exc()
+        print(f"parki {asked.command}: {error}", file=sys.stderr)
+        return 1 if isinstance(error, BuildError) else 2
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+def demo(asked: argparse.Namespace) -> int:
+    """Sum the flow of random particles; print times and error, draw a picture."""
+    from parki import demo as module
+    from parki.ewald.options import EwaldOptions
+
+    options = EwaldOptions.resolve(
+        box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
+    )
+    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print)
+    return 0 if ratio <= 1 else 1
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Sum over the particles of a file."""
+    from parki import files
+
+    wanted = {
+        "tolerance": asked.tolerance,
+        "rc": asked.rc,
+        "split": asked.split,
+        "execution_space": asked.space,
+        "threads": asked.threads,
+    }
+    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted)
+    print(lines[0])
+    if asked.verbose:
+        print(*lines[1:], sep="\n", file=sys.stderr)
+    return 0
+
+
+def doctor(asked: argparse.Namespace) -> int:
+    """Print what is here and what is missing."""
+    from parki import doctor as module
+
+    text, ready = module.report()
+    print(text)
+    return 0 if ready else 1
+
+
+def bench(asked: argparse.Namespace) -> int:
+    """Measure a kernel or a whole sum."""
+    from parki.perfmodels import bench as module
+
+    return module.main(asked)
+
+
+def cache(asked: argparse.Namespace) -> int:
+    """List, clear or prune compiled kernels."""
+    from parki.engine.runtime import cache as module
+
+    if asked.what == "list":
+        for entry in module.entries():
+            print(f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(entry.time))}  {entry.size:9d}  {entry.label}")
+        print(f"{len(module.entries())} kernels, {module.size() / 1e6:.1f} MB in {module.folder()}")
+        return 0
+    gone = module.clear() if asked.what == "clear" else module.prune(max_age_days=asked.days)
+    print(f"{len(gone)} kernels removed from {module.folder()}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="parki", description="Fast sums of particle interactions in periodic boxes.")
+    parser.add_argument("--version", action="version", version=f"parki {parki.__version__}")
+    parser.set_defaults(verbose=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str, tolerance: float | None = None) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(action=globals()[name])
+        added.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="say what is done")
+        if tolerance is not None:
+            added.add_argument("--tolerance", type=float, default=tolerance, help="relative RMS error (%(default)g)")
+            added.add_argument("--space", help="Serial or OpenMP (the best there is)")
+            added.add_argument("--threads", type=int, help="number of threads (all)")
+        return added
+
+    it = command("demo", "Sum the Stokes flow of random particles: times, error, a picture.", 1e-7)
+    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
+    it.add_argument("--seed", type=int, default=0, help="of the random numbers (%(default)d)")
+    it.add_argument("--no-picture", action="store_true", help="draw none")
+    it.add_argument("-o", "--output", type=Path, default=Path("parki-demo.png"), help="the picture (%(default)s)")
+    it = command("run", "Sum over the particles of an .npz file with src, dens, box [, normals] [, trg].", 1e-6)
+    it.add_argument("input", type=Path, metavar="IN.npz")
+    it.add_argument("--kernel", choices=KERNELS, required=True)
+    it.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.npz", help="gets the array potential")
+    it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
+    it.add_argument("--split", choices=("prolate", "gaussian"), default="prolate")
+    it.add_argument(
+        "--dtype", choices=("float32", "float64"), help="convert the arrays (computes as the file has them)"
+    )
+    command("doctor", "Say what is here, what is missing and how to get it.")
+    it = command("bench", "Measure a kernel or a whole sum.", 1e-7)
+    it.add_argument("name", choices=BENCHMARKS)
+    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
+    it.add_argument("--repeat", type=count, default=5, help="measurements, of which the best counts (%(default)d)")
+    it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
+    it = command("cache", "List, clear or prune compiled kernels.")
+    it.add_argument("what", choices=("list", "clear", "prune"))
+    it.add_argument("--days", type=float, default=30.0, help="prune what was not used for so long (%(default)g)")
+    return parser
+
+
+def count(text: str) -> int:
+    """Read a positive whole number, 1e6 included."""
+    value = float(text)
+    if not value.is_integer() or value < 1:
+        raise ValueError(text)
+    return int(value)

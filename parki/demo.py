@@ -1,0 +1,89 @@
+"""`parki demo`: the main job at full size, with its times, its error and a picture."""
+
+import importlib.util
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import parki
+from parki import doctor
+from parki.arrays import Array
+from parki.ewald import api
+from parki.ewald.check import sampled_error
+from parki.ewald.options import EwaldOptions
+from parki.ewald.report import Params
+
+KERNEL = "stokes_comb"
+FORCES = 150  # point forces in the picture: few enough to see each
+PIXELS = 400  # per side of the picture, each a target
+
+
+def particles(n: int, seed: int) -> tuple[Array, Array, Array]:
+    """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
+    rng = np.random.default_rng(seed)
+    normals = rng.standard_normal((3, n))
+    return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
+
+
+def run(options: EwaldOptions, n: int, seed: int, picture: Path | None, say: Callable[[str], None]) -> float:
+    """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
+    x, dens, normals = particles(n, seed)
+    say(f"parki {parki.__version__}: {KERNEL}, {n} random particles in a periodic box, tolerance {options.tolerance:g}")
+    say(f"backend     {doctor.backend(options.execution_space)}")
+    began = time.perf_counter()
+    plan = api.plan(KERNEL, x, x, options)
+    planned = time.perf_counter()
+    u = plan(dens, normals)
+    summed = time.perf_counter()
+    say(f"parameters  {Params(plan.parameters)}")
+    say(f"times       plan {planned - began:.2f} s (compiles what is not in the cache), sum {summed - planned:.2f} s\n")
+    say(plan.walltime.table() + "\n")
+    error = sampled_error(KERNEL, x, x, dens, normals, u, options, rc=plan.parameters.rc)
+    say(f"error       {error:.1e} relative RMS at {min(n, 100)} targets, against a second sum with the other split")
+    if picture is not None and importlib.util.find_spec("matplotlib") is None:
+        say('picture     none: matplotlib is not installed → pip install "parki[plot]"')
+    elif picture is not None:
+        draw(picture, options, x[:, :FORCES], dens[:3, :FORCES])
+        say(f"picture     {picture}")
+    return error / options.tolerance
+
+
+def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
+    """Draw the flow of some of the particles' forces in the plane z = L/2: colour is speed, streaks follow the flow."""
+    from matplotlib import colormaps, image  # here, because nothing else needs them and they take long to import
+
+    lx, ly, lz = (float(side) for side in options.box)
+    pixel = (np.arange(PIXELS) + 0.5) / PIXELS
+    plane = np.stack([*(axis.ravel() for axis in np.meshgrid(pixel * lx, pixel * ly)), np.full(PIXELS**2, lz / 2)])
+    # The combined kernel without a double layer is the stokeslet, and it is compiled already.
+    dens, normals = np.vstack([forces, np.zeros_like(forces)]), np.ones_like(forces)
+    flow = api.plan(KERNEL, plane, x, options)(dens, normals).reshape(3, PIXELS, PIXELS)
+    speed = np.linalg.norm(flow, axis=0)
+    slow, fast = np.percentile(speed, [1, 99.5])
+    colour = colormaps["inferno"](np.clip((speed - slow) / (fast - slow), 0.0, 1.0) ** 0.7)
+    colour[..., :3] *= streaks(flow[0] / lx, flow[1] / ly)[..., None]
+    image.imsave(path, np.clip(colour, 0.0, 1.0), origin="lower")
+
+
+def streaks(u: Array, v: Array, steps: int = 18) -> Array:
+    """Return brightness around 1 that varies across a periodic flow but hardly along it: line integral convolution.
+
+    White noise is averaged over `steps` pixels up and down the flow (Cabral and Leedom 1993).
+    """
+    rows, columns = u.shape
+    length = np.sqrt(u * u + v * v) + np.finfo(float).tiny
+    u, v = (u / length).astype(np.float32).ravel(), (v / length).astype(np.float32).ravel()
+    noise = np.random.default_rng(1).random(rows * columns, dtype=np.float32)
+    total = noise.copy()
+    for way in (np.float32(1), np.float32(-1)):
+        y, x = (axis.ravel().astype(np.float32) for axis in np.indices((rows, columns)))
+        at = np.arange(rows * columns)
+        for _ in range(steps):
+            x += way * u[at]
+            y += way * v[at]
+            at = np.rint(y).astype(np.int64) % rows * columns + np.rint(x).astype(np.int64) % columns
+            total += noise[at]
+    total = (total - total.mean()) / total.std()
+    return np.clip(0.9 + 0.25 * total, 0.2, 1.6).reshape(rows, columns)

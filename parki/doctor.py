@@ -1,0 +1,88 @@
+"""`parki doctor`: what is here, what is missing and how to get it."""
+
+import importlib.metadata
+import importlib.util
+import platform
+from pathlib import Path
+
+import parki
+from parki.engine import spaces
+from parki.engine.errors import BuildError
+from parki.engine.runtime import cache, compiler
+
+# module to look for, its distribution, what is to be said where it is missing
+OPTIONAL = (
+    ("mpi4py", "MPI", "mpi4py", "mpi4py is not installed; this version runs in one process"),
+    ("cupy", "CuPy", "cupy", "CuPy is not installed; this version runs on the host"),
+    (
+        "matplotlib",
+        "matplotlib",
+        "matplotlib",
+        'not installed, parki demo draws no picture → pip install "parki[plot]"',
+    ),
+    ("pykokkos", "PyKokkos", "pykokkos", "not installed, and not needed: parki compiles its kernels itself"),
+)
+
+
+def report() -> tuple[str, bool]:
+    """Return the report, and whether kernels can run here."""
+    versions = [f"{name} {importlib.metadata.version(name.lower())}" for name in ("NumPy", "SciPy")]
+    python = f"Python {platform.python_version()}"
+    lines = ["   ".join([f"parki {parki.__version__}", python, *versions, f"{platform.system()} {platform.machine()}"])]
+    lines += _compiler()
+    kept = cache.entries()
+    lines.append(_line("cache", f"{_short(cache.folder())}   {len(kept)} kernels, {_megabytes(cache.size())}"))
+    found = spaces.available()
+    for name, why in found.items():
+        ready = f"{spaces.threads()} threads" if name == "OpenMP" else "1 thread" if name == "Serial" else ""
+        lines.append(_line(name, f"ready    {ready}".rstrip() if why is None else f"missing  {why}"))
+    for module, title, distribution, why in OPTIONAL:
+        here = importlib.util.find_spec(module) is not None
+        lines.append(_line(title, f"present  {_version(distribution)}".rstrip() if here else f"missing  {why}"))
+    return "\n".join(lines), any(why is None for why in found.values())
+
+
+def backend(space: spaces.Space) -> str:
+    """Return one line on what runs kernels in this space."""
+    found, target = compiler.find_compiler(), compiler.target()
+    count = 1 if space.name == "Serial" else space.threads or spaces.threads()
+    plural = "" if count == 1 else "s"
+    return f"{space.name}, {count} thread{plural}, {found.version}, {_vectors(target.vector_bytes)}"
+
+
+def _compiler() -> list[str]:
+    try:
+        found, target = compiler.find_compiler(), compiler.target()
+    except BuildError as error:
+        return [_line("compiler", f"missing  {error}")]
+    asked = target.resolved.rpartition("-")[0] or target.resolved
+    return [
+        _line("compiler", f"{found.version}   ({found.path})"),
+        _line("target", f"{target.arch}: {asked}"),
+        _line("vectors", _vectors(target.vector_bytes)),
+        _line("threads", f"{spaces.threads()} of {compiler.cpus()} CPUs"),
+    ]
+
+
+def _vectors(width: int) -> str:
+    return f"{8 * width}-bit vectors ({width // 8} doubles)"
+
+
+def _line(title: str, text: str) -> str:
+    return f"  {title:<11} {text}"
+
+
+def _short(path: Path) -> str:
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

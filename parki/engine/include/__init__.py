@@ -1,0 +1,1 @@
+"""C++ headers of the generated code (package data)."""

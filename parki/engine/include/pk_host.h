@@ -1,0 +1,398 @@
+// What generated host code calls: masks, loads, stores, gathers, atomics, reductions, lane loops, checks.
+// Built on pk_vec.h (types, select) and pk_math.h.  PK_LANE_BYTES (8 or 4) is the size of a lane's integer and mask.
+#ifndef PK_HOST_H
+#define PK_HOST_H
+#include "pk_vec.h"
+#include "pk_math.h"
+
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+extern "C" int omp_get_thread_num(void);
+
+#if PK_LANE_BYTES == 8
+typedef int64_t pk_lane;
+#else
+typedef int32_t pk_lane;
+#endif
+#ifdef PK_CHECKED
+#define PK_W 1  // checked builds run one lane at a time, so that a fault has one index
+#else
+#define PK_W (PK_BYTES / PK_LANE_BYTES)
+#endif
+#define PK_LAMBDA __attribute__((always_inline))
+#define PK_NOINLINE static __attribute__((noinline))
+
+template <int N>
+struct pk_int {
+  static constexpr int value = N;
+};
+
+// The mask of a group in which every lane runs, as a type: it costs nothing and selects nothing.
+struct pk_true {};
+PK_INLINE pk_true pk_and(pk_true, pk_true) { return {}; }
+template <class M>
+PK_INLINE M pk_and(pk_true, M m) {
+  return m;
+}
+template <class M>
+PK_INLINE M pk_andnot(pk_true, M c) {
+  return pk_not(c);
+}
+template <class M>
+PK_INLINE M pk_andnot(M m, M c) {
+  return pk_and(m, pk_not(c));
+}
+PK_INLINE bool pk_any(pk_true) { return true; }
+template <class A>
+PK_INLINE A pk_select(pk_true, A a, A) {
+  return a;
+}
+template <class M>
+PK_INLINE M pk_mask_of(pk_true) {
+  return pk_not(M{});
+}
+template <class M>
+PK_INLINE M pk_mask_of(M m) {
+  return m;
+}
+template <class M>
+PK_INLINE bool pk_lane_on(M m, int l) {
+  if constexpr (pk_lanes<M> == 1)
+    return m;
+  else
+    return m[l] != 0;
+}
+PK_INLINE bool pk_lane_on(pk_true, int) { return true; }
+
+template <class V>
+PK_INLINE auto pk_get(V v, int l) {
+  if constexpr (pk_lanes<V> == 1)
+    return v;
+  else
+    return v[l];
+}
+template <class V, class T>
+PK_INLINE void pk_set(V& v, int l, T x) {
+  if constexpr (pk_lanes<V> == 1)
+    v = (V)x;
+  else
+    v[l] = x;
+}
+
+// base + c * lane
+template <class V>
+PK_INLINE V pk_affine(pk_elem<V> base, pk_elem<V> c) {
+  if constexpr (pk_lanes<V> == 1)
+    return base;
+  else
+    return pk_splat<V>(base) + pk_iota<pk_elem<V>, pk_lanes<V>>() * c;
+}
+
+// A mask of the first n lanes.
+template <class M>
+PK_INLINE M pk_first(int32_t n) {
+  if constexpr (pk_lanes<M> == 1)
+    return n > 0;
+  else
+    return pk_convert<M>(pk_iota<pk_lane, pk_lanes<M>>() < pk_splat<pk_vec<pk_lane, pk_lanes<M>>>(n));
+}
+
+// Memory ------------------------------------------------------------------------------------------------------------
+template <class V, class T>
+PK_INLINE V pk_load(const T* p, pk_true) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1)
+    return (V)*p;
+  else
+    return pk_convert<V>((pk_vec<T, L>)*(const pk_uvec<T, L>*)p);
+}
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define PK_HAS_MASKED 1
+PK_INLINE uint8_t pk_bits(pk_vec<int64_t, 8> m) { return __builtin_ia32_cvtq2mask512((__attribute__((vector_size(64))) long long)m); }
+PK_INLINE uint16_t pk_bits(pk_vec<int32_t, 16> m) { return __builtin_ia32_cvtd2mask512((__attribute__((vector_size(64))) int)m); }
+#endif
+
+template <class V, class T, class M>
+PK_INLINE V pk_load(const T* p, M m) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1) {
+    return m ? (V)*p : (V)0;
+  } else {
+    typedef pk_vec<T, L> R;
+#ifdef PK_HAS_MASKED
+    if constexpr (sizeof(M) == 64) {
+      const R z = {};
+      if constexpr (sizeof(T) == 8 && L == 8)
+        return pk_convert<V>((R)__builtin_ia32_loaddqudi512_mask(
+            (const long long*)p, (__attribute__((vector_size(64))) long long)z, pk_bits(m)));
+      if constexpr (sizeof(T) == 4 && L == 16)
+        return pk_convert<V>((R)__builtin_ia32_loaddqusi512_mask((const int*)p, (__attribute__((vector_size(64))) int)z,
+                                                                 pk_bits(m)));
+      if constexpr (sizeof(T) == 4 && L == 8)
+        return pk_convert<V>((R)__builtin_ia32_loaddqusi256_mask((const int*)p, (__attribute__((vector_size(32))) int)z,
+                                                                 pk_bits(m)));
+    }
+#endif
+    R r = {};
+    for (int l = 0; l < L; l++)
+      if (pk_lane_on(m, l)) r[l] = p[l];
+    return pk_convert<V>(r);
+  }
+}
+
+template <class T, class V>
+PK_INLINE void pk_store(T* p, V v, pk_true) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1)
+    *p = (T)v;
+  else
+    *(pk_uvec<T, L>*)p = pk_convert<pk_vec<T, L>>(v);
+}
+
+template <class T, class V, class M>
+PK_INLINE void pk_store(T* p, V v, M m) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1) {
+    if (m) *p = (T)v;
+  } else {
+    const pk_vec<T, L> r = pk_convert<pk_vec<T, L>>(v);
+#ifdef PK_HAS_MASKED
+    if constexpr (sizeof(M) == 64 && sizeof(T) == 8 && L == 8) {
+      __builtin_ia32_storedqudi512_mask((long long*)p, (__attribute__((vector_size(64))) long long)r, pk_bits(m));
+      return;
+    } else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 16) {
+      __builtin_ia32_storedqusi512_mask((int*)p, (__attribute__((vector_size(64))) int)r, pk_bits(m));
+      return;
+    } else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 8) {
+      __builtin_ia32_storedqusi256_mask((int*)p, (__attribute__((vector_size(32))) int)r, pk_bits(m));
+      return;
+    }
+#endif
+    for (int l = 0; l < L; l++)
+      if (pk_lane_on(m, l)) p[l] = r[l];
+  }
+}
+
+// Elements p[0], p[2], p[4], … : two loads and a shuffle; the second begins one early so as not to read past the last.
+template <class V, class T>
+PK_INLINE V pk_load2(const T* p, pk_true) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1) {
+    return (V)*p;
+  } else {
+    typedef pk_vec<T, L> R;
+    const R a = *(const pk_uvec<T, L>*)p, b = *(const pk_uvec<T, L>*)(p + L - 1);
+    if constexpr (L == 2) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 3));
+    if constexpr (L == 4) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 2, 5, 7));
+    if constexpr (L == 8) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15));
+    if constexpr (L == 16)
+      return pk_convert<V>(
+          (R)__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31));
+  }
+}
+
+template <class V, class T, class M>
+PK_INLINE V pk_load2(const T* p, M m) {
+  constexpr int L = pk_lanes<V>;
+  V r = {};
+  for (int l = 0; l < L; l++)
+    if (pk_lane_on(m, l)) pk_set(r, l, p[2 * l]);
+  return r;
+}
+
+template <class T, class V, class M>
+PK_INLINE void pk_store2(T* p, V v, M m) {
+  constexpr int L = pk_lanes<V>;
+#ifdef PK_HAS_MASKED
+  if constexpr (__is_same(M, pk_true) && L == 8 && sizeof(T) == 8 && sizeof(V) == 64) {
+    typedef __attribute__((vector_size(64))) long long I;
+    const I a = (I)v;
+    const I lo = __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3), hi = __builtin_shufflevector(a, a, 4, 4, 5, 5, 6, 6, 7, 7);
+    __builtin_ia32_storedqudi512_mask((long long*)p, lo, 0x55);
+    __builtin_ia32_storedqudi512_mask((long long*)(p + 8), hi, 0x55);
+    return;
+  }
+#endif
+  for (int l = 0; l < L; l++)
+    if (pk_lane_on(m, l)) p[2 * l] = (T)pk_get(v, l);
+}
+
+template <class V, class T, class O, class M>
+PK_INLINE V pk_gather(const T* p, O offset, M m) {
+  V r = {};
+  for (int l = 0; l < pk_lanes<V>; l++)
+    if (pk_lane_on(m, l)) pk_set(r, l, p[pk_get(offset, l)]);
+  return r;
+}
+
+template <class T, class V, class O, class M>
+PK_INLINE void pk_scatter(T* p, O offset, V v, M m) {
+  for (int l = 0; l < pk_lanes<V>; l++)
+    if (pk_lane_on(m, l)) p[pk_get(offset, l)] = (T)pk_get(v, l);
+}
+
+// Arithmetic that C++ has no vector operator for ----------------------------------------------------------------------
+// Both operands are non-negative int32 values: the quotient of two doubles, truncated, is exact.
+template <class V>
+PK_INLINE V pk_idiv(V a, V b) {
+  typedef pk_vec<double, pk_lanes<V>> D;
+  return pk_convert<V>(pk_convert<D>(a) / pk_convert<D>(b));
+}
+template <class V>
+PK_INLINE V pk_imod(V a, V b) {
+  if constexpr (pk_lanes<V> == 1) {
+    return b ? a % b : a;
+  } else if constexpr (sizeof(pk_elem<V>) == 4) {
+    return a - pk_idiv(a, b) * b;
+  } else {  // may be true 64-bit values
+    V r = {};
+    for (int l = 0; l < pk_lanes<V>; l++) r[l] = b[l] ? a[l] % b[l] : a[l];
+    return r;
+  }
+}
+// Truncation toward zero of reals that fit int32.
+template <class V, class R>
+PK_INLINE V pk_toint(R x) {
+  return pk_convert<V>(pk_convert<pk_vec<int32_t, pk_lanes<R>>>(x));
+}
+
+// Sum of the lanes, in halves: a fixed order.
+template <class V>
+PK_INLINE pk_elem<V> pk_sum(V v) {
+  constexpr int L = pk_lanes<V>;
+  if constexpr (L == 1) {
+    return v;
+  } else {
+    pk_vec<pk_elem<V>, L / 2> h[2];
+    __builtin_memcpy(h, &v, sizeof v);
+    return pk_sum(h[0] + h[1]);
+  }
+}
+
+// Atomics: relaxed; plain when one thread runs ------------------------------------------------------------------------
+struct pk_op_add {
+  template <class T>
+  static T of(T a, T b) { return a + b; }
+};
+struct pk_op_sub {
+  template <class T>
+  static T of(T a, T b) { return a - b; }
+};
+struct pk_op_max {
+  template <class T>
+  static T of(T a, T b) { return a > b ? a : b; }
+};
+struct pk_op_min {
+  template <class T>
+  static T of(T a, T b) { return a < b ? a : b; }
+};
+
+template <class Op, class T>
+PK_INLINE T pk_atomic(T* p, T x, int32_t threads) {
+  T old;
+  if (threads <= 1) {
+    old = *p;
+    *p = Op::of(old, x);
+    return old;
+  }
+  __atomic_load(p, &old, __ATOMIC_RELAXED);
+  for (;;) {
+    T made = Op::of(old, x);
+    if (__atomic_compare_exchange(p, &old, &made, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return old;
+  }
+}
+
+template <class Op, class T, class O, class V, class M>
+PK_INLINE V pk_atomic_lanes(T* p, O offset, V v, M m, int32_t threads) {
+  V old = {};
+  for (int l = 0; l < pk_lanes<V>; l++)
+    if (pk_lane_on(m, l)) pk_set(old, l, pk_atomic<Op>(p + pk_get(offset, l), (T)pk_get(v, l), threads));
+  return old;
+}
+
+// Lane loops ----------------------------------------------------------------------------------------------------------
+template <class F>
+PK_INLINE void pk_for(int32_t i, int32_t end, F body) {
+  for (; i + PK_W <= end; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{});
+  if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i));
+}
+
+// N turns, N known: what whole vectors leave over runs in narrower ones, without masks.
+template <int N, int L, class F>
+PK_INLINE void pk_for_n(int32_t i, F body) {
+  if constexpr (N >= L) {
+    for (int n = 0; n < N / L; n++) body(pk_int<L>{}, i + n * L, pk_true{});
+    i += N / L * L;
+  }
+  if constexpr (N % L != 0) pk_for_n<N % L, L / 2>(i, body);
+}
+
+template <class T, class F>
+PK_INLINE T pk_reduce(int32_t i, int32_t end, F body) {
+  pk_vec<T, PK_W> acc = {};
+  for (; i + PK_W <= end; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{}, acc);
+  if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i), acc);
+  return pk_sum(acc);
+}
+
+template <class T, int N, int L, class F>
+PK_INLINE T pk_reduce_n(int32_t i, F body) {
+  T total = 0;
+  if constexpr (N >= L) {
+    pk_vec<T, L> acc = {};
+    for (int n = 0; n < N / L; n++) body(pk_int<L>{}, i + n * L, pk_true{}, acc);
+    total = pk_sum(acc);
+    i += N / L * L;
+  }
+  if constexpr (N % L != 0) total += pk_reduce_n<T, N % L, L / 2>(i, body);
+  return total;
+}
+
+// Checked builds --------------------------------------------------------------------------------------------------------
+struct pk_fault {
+  int64_t site, dim, index, extent;  // site 0: no fault; the first one wins
+};
+
+PK_INLINE bool pk_ok(pk_fault* f, int64_t site, int64_t dim, int64_t i, int64_t n) {
+  if (i >= 0 && i < n) return true;
+  int64_t none = 0;
+  if (__atomic_compare_exchange_n(&f->site, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    f->dim = dim;
+    f->index = i;
+    f->extent = n;
+  }
+  return false;
+}
+
+// One access of a view of rank R: its place in the kernel file, its indices, the extents and the strides.
+template <int R>
+struct pk_at {
+  pk_fault* fault;
+  int64_t site;
+  int64_t i[R], n[R], s[R];
+  int64_t offset() const {
+    int64_t o = 0;
+    for (int d = 0; d < R; d++) {
+      if (!pk_ok(fault, site, d, i[d], n[d])) return -1;
+      o += i[d] * s[d];
+    }
+    return o;
+  }
+};
+template <class V, class T, int R, class M>
+PK_INLINE V pk_checked_load(const T* p, pk_at<R> at, M m) {
+  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
+  return o < 0 ? (V)0 : (V)p[o];
+}
+template <class V, class T, int R, class M>
+PK_INLINE void pk_checked_store(T* p, pk_at<R> at, M m, V v) {
+  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
+  if (o >= 0) p[o] = (T)v;
+}
+template <class V, class Op, class T, int R, class M>
+PK_INLINE V pk_checked_atomic(T* p, pk_at<R> at, M m, V v, int32_t threads) {
+  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
+  return o < 0 ? (V)0 : (V)pk_atomic<Op>(p + o, (T)v, threads);
+}
+#endif

@@ -1,0 +1,1 @@
+"""Lowering of the typed kernel to C++."""

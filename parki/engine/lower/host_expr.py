@@ -1,0 +1,210 @@
+"""Expressions in host C++: uniform values are scalars, varying ones GCC vectors, affine ones a scalar and a step."""
+
+from dataclasses import dataclass, field, replace
+
+from parki.engine import ir
+from parki.engine.errors import Loc
+from parki.engine.lower.common import CTYPES, literal, strides
+from parki.engine.uniformity import Kind, LaneKinds
+
+VECTOR = {"double": "pk_vd", "float": "pk_vf", "int32": "pk_vi", "int64": "pk_vi", "bool": "pk_vm"}
+TRUE = "pk_true{}"
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a statement stands.
+
+    `kinds` is None in scalar code.  `mask` is the C++ name of the mask in force, `masks` all live masks, outermost
+    first; `loop` is the current loop's (masks before its own, names of its break and continue masks) if it is masked.
+    """
+
+    kinds: LaneKinds | None = None
+    mask: str = TRUE
+    masks: tuple[str, ...] = ()
+    loop: tuple[int, int] | None = None
+    acc_scalar: bool = True
+    in_function: bool = False
+
+    def under(self, mask: str) -> "Context":
+        """The same place under one more mask."""
+        return replace(self, mask=mask, masks=(*self.masks, mask))
+
+
+@dataclass
+class Views:
+    """The arrays a kernel sees: element type, stride text, extent text."""
+
+    types: dict[str, str] = field(default_factory=dict)
+    strides: dict[str, list[str]] = field(default_factory=dict)
+    extents: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, name: str, kind: str, rank: int, layout: str, extents: list[str]) -> None:
+        """Make a view known."""
+        self.types[name] = kind
+        self.strides[name] = strides(name, rank, layout)
+        self.extents[name] = extents
+
+
+class HostExpr:
+    """Emits expressions.  `emit` gives text in the expression's own kind, `vec` always a vector, `scalar` a scalar."""
+
+    def __init__(self, checked: bool) -> None:
+        self.checked = checked
+        self.views = Views()
+        self.sites: list[tuple[str, Loc]] = []
+        self.used_extents: set[tuple[str, int]] = set()
+
+    def kind(self, e: ir.Expr, ctx: Context) -> Kind:
+        """0 in scalar code, else what the analysis found."""
+        return 0 if ctx.kinds is None else ctx.kinds.of(e)
+
+    def emit(self, e: ir.Expr, ctx: Context) -> str:
+        """Text of `e`: a scalar if it is uniform or affine (then lane 0's value), else a vector."""
+        return self.varying(e, ctx) if self.kind(e, ctx) is None else self.scalar(e, ctx)
+
+    def vec(self, e: ir.Expr, ctx: Context) -> str:
+        """Text of `e` as a vector of its type."""
+        kind = self.kind(e, ctx)
+        if kind is None:
+            return self.varying(e, ctx)
+        to = VECTOR[e.type]
+        if kind == 0:
+            return f"pk_splat<{to}>({self.scalar(e, ctx)})"
+        return f"pk_affine<{to}>({self.scalar(e, ctx)}, {kind})"
+
+    # Scalars ----------------------------------------------------------------------------------------------------------
+    def scalar(self, e: ir.Expr, ctx: Context) -> str:
+        """Text of a uniform value, or of lane 0's value of an affine one."""
+        go = lambda x: self.scalar(x, ctx)  # noqa: E731
+        match e:
+            case ir.Const():
+                return literal(e.value, e.type)
+            case ir.Name():
+                return e.name
+            case ir.Unary():
+                return f"({'!' if e.op == 'not' else e.op}{go(e.arg)})"
+            case ir.Binary():
+                op = "/" if e.op == "//" else e.op
+                return f"({go(e.left)} {op} {go(e.right)})"
+            case ir.Compare():
+                return f"({go(e.left)} {e.op} {go(e.right)})"
+            case ir.Bool():
+                return "(" + (" && " if e.op == "and" else " || ").join(map(go, e.args)) + ")"
+            case ir.Call():
+                return f"(({CTYPES[e.type]})pk_fn_{e.name}<1>({', '.join(map(go, e.args))}))"
+            case ir.Math():
+                return f"pk_{e.name}({', '.join(map(go, e.args))})"
+            case ir.Cast():
+                return f"(({CTYPES[e.type]}){go(e.arg)})"
+            case ir.Extent():
+                self.used_extents.add((e.view, e.dim))
+                return f"{e.view}_n{e.dim}"
+            case ir.LeagueRank():
+                return "pk_rank"
+            case ir.Load():
+                return self.scalar_load(e, ctx)
+        raise AssertionError(e)
+
+    def scalar_load(self, e: ir.Load, ctx: Context) -> str:
+        if self.checked and e.view in self.views.extents:
+            return self.checked_access("load", e.view, e.indices, e.loc, ctx, CTYPES[e.type])
+        text = f"{e.view}[{self.offset(e.view, e.indices, ctx)}]"
+        return f"((int32_t){text})" if self.views.types[e.view] == "uint8" else text
+
+    def offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+        """Scalar element offset; of lane 0 where an index is affine."""
+        parts = []
+        for e, stride in zip(indices, self.views.strides[view], strict=True):
+            i = self.scalar(e, ctx)
+            if stride == "1":
+                parts.append(i if isinstance(e, ir.Const) else f"(int64_t){i}")
+            elif not (isinstance(e, ir.Const) and e.value == 0):
+                parts.append(f"(int64_t){i} * {stride}")
+        return " + ".join(parts) or "0"
+
+    # Vectors ----------------------------------------------------------------------------------------------------------
+    def varying(self, e: ir.Expr, ctx: Context) -> str:
+        """Text of a value that differs between lanes."""
+        go = lambda x: self.vec(x, ctx)  # noqa: E731
+        match e:
+            case ir.Name():
+                return e.name
+            case ir.Unary():
+                return f"pk_not({go(e.arg)})" if e.op == "not" else f"({e.op}{go(e.arg)})"
+            case ir.Binary():
+                if e.type in ir.INTEGERS and e.op in ("//", "%"):
+                    return f"pk_{'idiv' if e.op == '//' else 'imod'}({go(e.left)}, {go(e.right)})"
+                return f"({go(e.left)} {e.op} {go(e.right)})"
+            case ir.Compare():
+                return f"pk_convert<pk_vm>({go(e.left)} {e.op} {go(e.right)})"
+            case ir.Bool():
+                text = go(e.args[0])
+                for a in e.args[1:]:
+                    text = f"pk_{e.op}({text}, {go(a)})"
+                return text
+            case ir.Call():
+                return f"pk_fn_{e.name}<pk_L>({', '.join(map(go, e.args))})"
+            case ir.Math():
+                return f"pk_{e.name}({', '.join(map(go, e.args))})"
+            case ir.Cast():
+                if e.type == "int32":
+                    return f"pk_toint<pk_vi>({go(e.arg)})"
+                return go(e.arg) if e.type == "int64" else f"pk_convert<{VECTOR[e.type]}>({go(e.arg)})"
+            case ir.Load():
+                return self.vector_load(e, ctx)
+        raise AssertionError(e)
+
+    def vector_load(self, e: ir.Load, ctx: Context) -> str:
+        to = VECTOR[e.type]
+        if self.checked and e.view in self.views.extents:
+            return self.checked_access("load", e.view, e.indices, e.loc, ctx, to)
+        step = self.step(e.view, e.indices, ctx)
+        if step == 0:  # stored to by the lanes, so not uniform although its index is
+            return f"pk_splat<{to}>({self.scalar_load(e, ctx)})"
+        if step in (1, 2):
+            name = "pk_load" if step == 1 else "pk_load2"
+            return f"{name}<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}), {ctx.mask})"
+        return f"pk_gather<{to}>({e.view}, {self.vector_offset(e.view, e.indices, ctx)}, {ctx.mask})"
+
+    def step(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> Kind:
+        """The distance in elements between lanes: 0, a constant, or None."""
+        total: Kind = 0
+        for e, stride in zip(indices, self.views.strides[view], strict=True):
+            kind = self.kind(e, ctx)
+            if kind != 0:
+                total = kind if stride == "1" and kind is not None else None
+        return total
+
+    def vector_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+        parts = [f"pk_splat<pk_vo>({self.base_offset(view, indices, ctx)})"]
+        for e, stride in zip(indices, self.views.strides[view], strict=True):
+            if self.kind(e, ctx) != 0:
+                parts.append(f"pk_convert<pk_vo>({self.vec(e, ctx)}) * pk_splat<pk_vo>({stride})")
+        return " + ".join(parts)
+
+    def base_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+        parts = [
+            f"(int64_t){self.scalar(e, ctx)} * {stride}"
+            for e, stride in zip(indices, self.views.strides[view], strict=True)
+            if self.kind(e, ctx) == 0
+        ]
+        return " + ".join(parts) or "0"
+
+    # Checked builds: one lane, every index compared with its extent ---------------------------------------------------
+    def checked_access(
+        self, what: str, view: str, indices: tuple[ir.Expr, ...], loc: Loc, ctx: Context, to: str, value: str = ""
+    ) -> str:
+        """A call that does `what` (load, store, atomic_OP) if all indices are in bounds, and reports the first if not."""
+        self.sites.append((view, loc))
+        for d in range(len(indices)):
+            self.used_extents.add((view, d))
+        index = ", ".join(f"(int64_t)pk_get({self.emit(e, ctx)}, 0)" for e in indices)
+        extents = ", ".join(self.views.extents[view])
+        steps = ", ".join(self.views.strides[view])
+        where = f"pk_at<{len(indices)}>{{pk_a.pk_fault_at, {len(self.sites)}, {{{index}}}, {{{extents}}}, {{{steps}}}}}"
+        tail = f", {value}" if value else ""
+        name = f"{what}<{to}>"
+        if what.startswith("atomic_"):
+            name = f"atomic<{to}, pk_op_{what.removeprefix('atomic_')}>"
+        return f"pk_checked_{name}({view}, {where}, {ctx.mask}{tail})"

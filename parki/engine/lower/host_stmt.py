@@ -1,0 +1,314 @@
+"""Statements in host C++: uniform control flow stays control flow, varying control flow becomes masks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+from parki.engine import ir
+from parki.engine.lower.common import CTYPES, const_trip
+from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
+from parki.engine.uniformity import lane_kinds
+from parki.engine.walk import is_lane_range, walk
+
+UNROLL = 40  # turns of a constant loop that are unrolled, if its body is short
+LANE_TYPES = (
+    "constexpr int pk_L = {lanes}; using pk_vd = pk_vec<double, pk_L>; using pk_vf = pk_vec<float, pk_L>; "
+    "using pk_vi = pk_vec<pk_lane, pk_L>; using pk_vo = pk_vec<int64_t, pk_L>; "
+    "using pk_vm = pk_mask<PK_LANE_BYTES, pk_L>;"
+)
+
+
+class HostStmt(HostExpr):
+    """Emits statements as lines of C++."""
+
+    def __init__(self, checked: bool) -> None:
+        super().__init__(checked)
+        self.lines: list[str] = []
+        self.numbers = count(1)
+        self.at: tuple[str, int] | None = None
+
+    def out(self, text: str) -> None:
+        """One line of C++."""
+        self.lines.append(text)
+
+    def name(self, stem: str) -> str:
+        """A fresh generated name."""
+        return f"pk_{stem}{next(self.numbers)}"
+
+    def place(self, s: ir.Stmt) -> None:
+        """A #line directive, so that compiler and debugger speak of the kernel file."""
+        if s.loc.line and self.at != (s.loc.file, s.loc.line):
+            self.at = (s.loc.file, s.loc.line)
+            self.out(f'#line {s.loc.line} "{s.loc.file}"')
+
+    def block(self, body: tuple[ir.Stmt, ...], ctx: Context) -> None:
+        """Statements in order; what follows an exit under a mask runs only if a lane is left."""
+        opened = 0
+        for n, s in enumerate(body):
+            self.place(s)
+            getattr(self, "do_" + type(s).__name__)(s, ctx)
+            if ctx.mask != TRUE and n + 1 < len(body) and isinstance(s, ir.If | ir.For | ir.While) and _exits(s):
+                self.out(f"if (pk_any({ctx.mask})) {{")
+                opened += 1
+        self.out("}" * opened)
+
+    # Names ------------------------------------------------------------------------------------------------------------
+    def local_kind(self, name: str, ctx: Context):
+        return 0 if ctx.kinds is None else ctx.kinds.locals.get(name, 0)
+
+    def typed(self, name: str, kind: str, ctx: Context) -> str:
+        """The C++ type of a local."""
+        return VECTOR[kind] if self.local_kind(name, ctx) is None else CTYPES[kind]
+
+    def do_Declare(self, s: ir.Declare, ctx: Context) -> None:
+        value = self.vec(s.value, ctx) if self.local_kind(s.name, ctx) is None else self.scalar(s.value, ctx)
+        self.out(f"{self.typed(s.name, s.type, ctx)} {s.name} = {value};")
+
+    def do_Assign(self, s: ir.Assign, ctx: Context) -> None:
+        varies = self.local_kind(s.name, ctx) is None
+        value = self.vec(s.value, ctx) if varies else self.scalar(s.value, ctx)
+        if s.op != "=":
+            value = f"{s.name} {s.op[0]} ({value})"
+        if varies and ctx.mask != TRUE and id(s) in ctx.kinds.needs_mask:
+            value = f"pk_select({ctx.mask}, {value}, {s.name})"
+        self.out(f"{s.name} = {value};")
+
+    def do_Table(self, s: ir.Table, ctx: Context) -> None:
+        self.views.types[s.name], self.views.strides[s.name] = s.type, ["1"]
+        values = ", ".join(f"({CTYPES[s.type]}){v!r}" for v in s.values)
+        self.out(f"static const {CTYPES[s.type]} {s.name}[] = {{{values}}};")
+
+    def do_Scratch(self, s: ir.Scratch, ctx: Context) -> None:
+        kind = CTYPES[s.type]
+        self.views.add(s.name, s.type, 1, "C", [f"{s.name}_n0"])
+        self.out(f"const int64_t {s.name}_n0 = {self.scalar(s.size, ctx)};")
+        self.out(f"{kind}* const __restrict__ {s.name} = ({kind}*)(pk_scratch + pk_used);")
+        self.out(f"pk_used += ({s.name}_n0 * (int64_t)sizeof({kind}) + 63) / 64 * 64;")
+        self.out(f"pk_asked += ({s.name}_n0 * (int64_t)sizeof({kind}) + 7) / 8 * 8;")
+        self.out("if (pk_asked > pk_a.pk_scratch_asked) { pk_ok(pk_a.pk_fault_at, -1, 0, pk_asked, 0); return; }")
+        if self.checked:
+            self.out(f"__builtin_memset({s.name}, 0xff, {s.name}_n0 * sizeof({kind}));")
+
+    # Memory -----------------------------------------------------------------------------------------------------------
+    def do_Store(self, s: ir.Store, ctx: Context) -> None:
+        kind = s.value.type
+        if s.op != "=":
+            load = ir.Load(view=s.view, indices=s.indices, type=kind, loc=s.loc)
+            if ctx.kinds is not None:
+                ctx.kinds.exprs[id(load)] = None
+            old = self.emit(load, ctx)
+        value = self.scalar(s.value, ctx) if ctx.kinds is None else self.vec(s.value, ctx)
+        new = value if s.op == "=" else f"{old} {s.op[0]} ({value})"
+        if self.checked and s.view in self.views.extents:
+            to = CTYPES[kind] if ctx.kinds is None else VECTOR[kind]
+            self.out(self.checked_access("store", s.view, s.indices, s.loc, ctx, to, new) + ";")
+        elif ctx.kinds is None:
+            self.out(f"{s.view}[{self.offset(s.view, s.indices, ctx)}] = {new};")
+        else:
+            step = self.step(s.view, s.indices, ctx)
+            if step in (1, 2):
+                name = "pk_store" if step == 1 else "pk_store2"
+                at = f"{s.view} + ({self.offset(s.view, s.indices, ctx)})"
+                self.out(f"{name}({at}, {new}, {ctx.mask});")
+            else:
+                self.out(f"pk_scatter({s.view}, {self.vector_offset(s.view, s.indices, ctx)}, {new}, {ctx.mask});")
+
+    def do_Atomic(self, s: ir.Atomic, ctx: Context) -> None:
+        kind = self.views.types[s.view]
+        if self.checked:
+            value = self.vec(s.value, ctx) if ctx.kinds is not None else self.scalar(s.value, ctx)
+            access = f"atomic_{s.op}"
+            to = CTYPES[kind] if ctx.kinds is None else VECTOR[kind]
+            text = self.checked_access(access, s.view, s.indices, s.loc, ctx, to, f"{value}, pk_a.pk_threads")
+        elif ctx.kinds is None:
+            at = f"{s.view} + ({self.offset(s.view, s.indices, ctx)})"
+            text = f"pk_atomic<pk_op_{s.op}>({at}, ({CTYPES[kind]})({self.scalar(s.value, ctx)}), pk_a.pk_threads)"
+        else:
+            where = self.vector_offset(s.view, s.indices, ctx)
+            args = f"{s.view}, {where}, {self.vec(s.value, ctx)}, {ctx.mask}, pk_a.pk_threads"
+            text = f"pk_atomic_lanes<pk_op_{s.op}>({args})"
+        if s.result is None:
+            self.out(text + ";")
+        else:
+            self.out(f"{VECTOR[kind] if ctx.kinds is not None else CTYPES[kind]} {s.result} = {text};")
+
+    def do_Accumulate(self, s: ir.Accumulate, ctx: Context) -> None:
+        if ctx.kinds is None or ctx.acc_scalar:
+            self.out(f"{s.name} += {self.scalar(s.value, ctx)};")
+            return
+        new = f"{s.name} + {self.vec(s.value, ctx)}"
+        self.out(f"{s.name} = {new if ctx.mask == TRUE else f'pk_select({ctx.mask}, {new}, {s.name})'};")
+
+    # Control ----------------------------------------------------------------------------------------------------------
+    def do_If(self, s: ir.If, ctx: Context) -> None:
+        if self.kind(s.cond, ctx) == 0:
+            self.out(f"if ({self.scalar(s.cond, ctx)}) {{")
+            self.block(s.then, ctx)
+            if s.orelse:
+                self.out("} else {")
+                self.block(s.orelse, ctx)
+            self.out("}")
+            return
+        cond = self.name("c")
+        self.out(f"{{ const pk_vm {cond} = {self.vec(s.cond, ctx)};")
+        for body, join in ((s.then, "pk_and"), (s.orelse, "pk_andnot")):
+            if body:
+                mask = self.name("m")
+                self.out(f"{{ pk_vm {mask} = {join}({ctx.mask}, {cond});")
+                guard = _costly(body)
+                self.out(f"if (pk_any({mask})) {{" if guard else "{")
+                self.block(body, ctx.under(mask))
+                self.out("} }")
+        self.out("}")
+
+    def do_For(self, s: ir.For, ctx: Context) -> None:
+        masked = ctx.kinds is not None and id(s) in ctx.kinds.masked_loops
+        compare = "<" if s.step > 0 else ">"
+        if masked and self.local_kind(s.name, ctx) is None:
+            end = self.name("e")
+            self.out(f"{{ const pk_vi {end} = {self.vec(s.stop, ctx)}; pk_vi {s.name} = {self.vec(s.start, ctx)};")
+            test = lambda inner: f"pk_convert<pk_vm>({s.name} {compare} {end})"  # noqa: E731
+            self.masked_loop(s.body, ctx, "true", test, f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});")
+            return
+        trip = const_trip(s.start, s.stop)
+        head = f"int32_t {s.name} = {self.scalar(s.start, ctx)}"
+        end = self.name("e")
+        if masked:
+            self.out(f"{{ const int32_t {end} = {self.scalar(s.stop, ctx)}; {head};")
+            self.masked_loop(s.body, ctx, f"{s.name} {compare} {end}", None, f"{s.name} += {s.step};")
+            return
+        if trip is not None and trip * len(list(walk(s.body))) <= 40 * UNROLL and trip <= UNROLL:
+            self.out(f"#pragma GCC unroll {max(trip, 1)}")
+        stop = self.scalar(s.stop, ctx)
+        stop = stop if trip is not None else end
+        extra = "" if trip is not None else f", {end} = {self.scalar(s.stop, ctx)}"
+        self.out(f"for ({head}{extra}; {s.name} {compare} {stop}; {s.name} += {s.step}) {{")
+        self.block(s.body, replace(ctx, loop=None))
+        self.out("}")
+
+    def do_While(self, s: ir.While, ctx: Context) -> None:
+        if ctx.kinds is not None and id(s) in ctx.kinds.masked_loops:
+            self.out("{")
+            self.masked_loop(s.body, ctx, "true", lambda inner: self.vec(s.cond, inner), "")
+            return
+        self.out(f"while ({self.scalar(s.cond, ctx)}) {{")
+        self.block(s.body, replace(ctx, loop=None))
+        self.out("}")
+
+    def masked_loop(self, body, ctx: Context, uniform: str, varying: Callable | None, step: str) -> None:
+        """A loop that runs while a lane is left; closes the brace that its caller opened.
+
+        `uniform` is the scalar test, `varying` makes the text of the lanes' own test in the context it is given.
+        """
+        live, turn = self.name("m"), self.name("m")
+        self.out(f"pk_vm {live} = pk_mask_of<pk_vm>({ctx.mask});")
+        self.out("for (;;) {")
+        if varying is not None:
+            self.out(f"{live} = pk_and({live}, {varying(ctx.under(live))});")
+        self.out(f"if (!({uniform}) || !pk_any({live})) break;")
+        self.out(f"pk_vm {turn} = {live};")
+        first = len(ctx.masks)
+        self.block(body, replace(ctx.under(live).under(turn), loop=(first, first + 1)))
+        self.out(f"{step} }} }}")
+
+    def leave(self, ctx: Context, first: int) -> None:
+        """Clear the lanes in force from the masks numbered `first` and on."""
+        self.out(f"{{ const pk_vm pk_gone = {ctx.mask};")
+        for m in ctx.masks[first:]:
+            self.out(f"{m} = pk_and({m}, pk_not(pk_gone));")
+        self.out("}")
+
+    def do_Break(self, s: ir.Break, ctx: Context) -> None:
+        if ctx.loop is None:
+            self.out("break;")
+        else:
+            self.leave(ctx, ctx.loop[0])
+
+    def do_Continue(self, s: ir.Continue, ctx: Context) -> None:
+        if ctx.loop is None:
+            self.out("continue;")
+        else:
+            self.leave(ctx, ctx.loop[1])
+
+    def do_Return(self, s: ir.Return, ctx: Context) -> None:
+        if ctx.in_function:
+            self.out(f"return {self.vec(s.value, ctx)};")
+        elif ctx.kinds is not None and ctx.kinds.masked_return:
+            self.leave(ctx, 0)
+        else:
+            self.out("return;")
+
+    def do_Barrier(self, s: ir.Barrier, ctx: Context) -> None:
+        """Nothing: a team is one thread here."""
+
+    # Levels -----------------------------------------------------------------------------------------------------------
+    def do_Single(self, s: ir.Single, ctx: Context) -> None:
+        self.out("[&]() PK_LAMBDA {")
+        self.block(s.body, ctx)
+        self.out("}();")
+
+    def do_Range(self, s: ir.Range, ctx: Context) -> None:
+        begin, end = self.scalar(s.begin, ctx), self.scalar(s.end, ctx)
+        if is_lane_range(s) and s.kind != "scan":
+            self.lane_range(s, begin, end)
+        else:
+            self.serial_range(s, begin, end)
+
+    def serial_range(self, s: ir.Range, begin: str, end: str) -> None:
+        """A team range around vector ranges, or a scan: one iteration after another."""
+        if s.kind != "for":
+            self.out(f"{CTYPES[s.acc_type]} {s.result} = 0;")
+        body = self.name("body")
+        acc = f", {CTYPES[s.acc_type]}& {s.acc}" if s.acc else ""
+        self.out(f"{{ auto {body} = [&](const int32_t {s.index}{acc}) PK_LAMBDA {{")
+        if s.last:
+            self.out(f"constexpr bool {s.last} = true;")
+        self.block(s.body, Context())
+        call = f"{body}({'pk_i' if not s.acc else f'pk_i, {s.result}'});"
+        self.out(f"}}; for (int32_t pk_i = {begin}, pk_e = {end}; pk_i < pk_e; pk_i++) {call} }}")
+
+    def lane_range(self, s: ir.Range, begin: str, end: str) -> None:
+        """Iterations as lanes: whole groups without a mask, the rest masked or in narrower groups."""
+        body = self.name("body")
+        trip = const_trip(s.begin, s.end)
+        self.out("" if s.kind == "for" else f"{CTYPES[s.acc_type]} {s.result};")
+        self.out("{")
+        self.lane_body(body, s.body, s.index, s.acc)
+        if s.kind == "for":
+            self.out(
+                f"pk_for({begin}, {end}, {body}); }}"
+                if trip is None
+                else f"pk_for_n<{trip}, PK_W>({begin}, {body}); }}"
+            )
+            return
+        kind = CTYPES[s.acc_type]
+        carrier = "pk_lane" if s.acc_type in ir.INTEGERS else kind
+        run = f"pk_reduce<{carrier}>({begin}, {end}, {body})"
+        run = run if trip is None else f"pk_reduce_n<{carrier}, {trip}, PK_W>({begin}, {body})"
+        self.out(f"{s.result} = ({kind}){run}; }}")
+
+    def lane_body(self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None) -> None:
+        """The generic lambda that runs one group of lanes."""
+        kinds = lane_kinds(stmts, index)
+        tail = f", auto& {acc}" if acc else ""
+        self.out(f"auto {body} = [&](auto pk_tag, const int32_t {index}, const auto pk_given{tail}) PK_LAMBDA {{")
+        self.out(LANE_TYPES.format(lanes="decltype(pk_tag)::value"))
+        ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False)
+        if kinds.masked_return:
+            self.out("pk_vm pk_m0 = pk_mask_of<pk_vm>(pk_given);")
+            ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",))
+        self.block(stmts, ctx)
+        self.out("};")
+
+
+def _costly(body: tuple[ir.Stmt, ...]) -> bool:
+    """Whether a masked branch is worth a test, or must not run without lanes."""
+    nodes = list(walk(body))
+    memory = ir.Load | ir.Store | ir.Atomic | ir.For | ir.While | ir.Call | ir.Math | ir.Break | ir.Continue | ir.Return
+    division = any(isinstance(n, ir.Binary) and n.op in ("//", "%") for n in nodes)
+    return division or len(nodes) > 8 or any(isinstance(n, memory) for n in nodes)
+
+
+def _exits(s: ir.Stmt) -> bool:
+    """Whether `s` holds an exit, which may have cleared lanes."""
+    return any(isinstance(n, ir.Break | ir.Continue | ir.Return) for n in walk([s]))

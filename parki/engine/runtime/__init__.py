@@ -1,0 +1,1 @@
+"""Compilers, the object cache, and calls into compiled kernels."""

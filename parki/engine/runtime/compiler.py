@@ -1,0 +1,254 @@
+"""The C++ compiler of this machine, and the instruction set it compiles for.
+
+What a compiler answers to a probe costs tens of milliseconds, so answers are kept in the process and in the cache.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import logging
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from parki.engine.errors import BuildError
+from parki.engine.runtime import cache
+
+WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
+REMEDY = "apt install g++ / brew install llvm / conda install cxx-compiler, or set PARKI_CXX to one"
+_PROBES = "1"  # part of the name of stored answers; to be raised when the questions change
+_LAUNCHERS = {"ccache", "sccache", "distcc"}
+
+log = logging.getLogger("parki.engine")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``."""
+
+    path: str
+    version: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is compiled for.
+
+    `arch` is what was asked for (``native``), `flags` the compiler options that say so, `vector_bytes` the width of
+    generated vectors (16, 32 or 64), `resolved` the compiler's own answer for `arch` on this machine, and `openmp`
+    whether an OpenMP program compiles and links.
+    """
+
+    arch: str
+    flags: tuple[str, ...]
+    vector_bytes: int
+    resolved: str
+    openmp: bool
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one compiler says about one architecture."""
+
+    flag: str
+    resolved: str
+    widest: int
+    x86: bool
+    openmp: bool
+
+
+def cpus() -> int:
+    """Return how many CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def find_compiler() -> Compiler:
+    """Return the compiler: ``PARKI_CXX``, else ``CXX``, else ``g++`` or ``clang++`` on the path.
+
+    Raises
+    ------
+    BuildError
+        If there is none, or if ``PARKI_CXX`` names something that is not g++ or clang++.
+    """
+    return _find(os.environ.get("PARKI_CXX", ""), os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+
+
+@functools.lru_cache(maxsize=16)
+def _find(asked: str, cxx: str, path: str) -> Compiler:
+    if asked:
+        found = _look(asked, path)
+        if found is None:
+            raise BuildError(f"PARKI_CXX={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
+        return found
+    # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take from it what serves, else look further.
+    words = [word for word in cxx.split() if not word.startswith("-") and Path(word).name not in _LAUNCHERS]
+    for name in [cxx, *words[:1], "g++", "clang++"]:
+        if name and (found := _look(name, path)):
+            return found
+    raise BuildError(f"no C++ compiler found (looked for {'CXX, ' if cxx else ''}g++, clang++). {REMEDY}.")
+
+
+def _look(name: str, path: str) -> Compiler | None:
+    where = shutil.which(os.path.expanduser(name), path=path)
+    if where is None:
+        return None
+    where = os.path.abspath(where)
+    try:
+        text = _ask([where, "--version"]).stdout
+    except OSError:
+        return None
+    first = text.partition("\n")[0].strip()
+    if "clang" in first.lower():  # Apple's g++ is clang too
+        return Compiler(where, first, "clang++")
+    if "Free Software Foundation" in text:
+        return Compiler(where, first, "g++")
+    log.info("%s is neither g++ nor clang++ (%s): not used", where, first)
+    return None
+
+
+def _ask(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler for its answer; messages in English."""
+    settings = os.environ | {"LC_ALL": "C"}
+    return subprocess.run(
+        command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, env=settings, check=False
+    )
+
+
+def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
+    """Return what to compile for.
+
+    Parameters
+    ----------
+    arch : str, optional
+        An argument of the compiler's ``-march``; default ``PARKI_ARCH``, else ``native``.
+    vector_bytes : int, optional
+        16, 32 or 64; default ``PARKI_VECTOR_BYTES``, else 64 for AVX-512 (F, DQ, VL), 32 for AVX2 with FMA, else 16.
+
+    Raises
+    ------
+    BuildError
+        If there is no compiler, or if it does not know `arch`.
+    ValueError
+        If `vector_bytes` is not 16, 32 or 64.
+    """
+    sources = ("arch" if arch else "PARKI_ARCH", "PARKI_VECTOR_BYTES" if vector_bytes is None else "vector_bytes")
+    width = os.environ.get("PARKI_VECTOR_BYTES") or None if vector_bytes is None else vector_bytes
+    return _target(find_compiler(), arch or os.environ.get("PARKI_ARCH") or "native", width, sources)
+
+
+@functools.lru_cache(maxsize=64)
+def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tuple[str, str]) -> Target:
+    answer = _probe(compiler, arch, sources[0])
+    if asked is not None and str(asked) not in map(str, WIDTHS):
+        raise ValueError(f"{sources[1]}={asked!r}: expected 16, 32 or 64.")
+    width = answer.widest if asked is None else int(asked)
+    # g++ and clang++ prefer 256-bit code on many AVX-512 CPUs even for 64-byte vector types.
+    wide = ("-mprefer-vector-width=512",) if width == 64 and answer.x86 else ()
+    flags = (*((answer.flag,) if answer.flag else ()), *wide, f"-DPK_BYTES={width}")
+    return Target(arch, flags, width, answer.resolved, answer.openmp)
+
+
+@functools.lru_cache(maxsize=64)
+def _probe(compiler: Compiler, arch: str, source: str) -> _Answer:
+    # The modification time catches a compiler replaced under the same version line.
+    changed = os.stat(compiler.path).st_mtime_ns
+    asked = (_PROBES, compiler.path, str(changed), compiler.version, _processor(), arch)
+    name = hashlib.blake2b("\0".join(asked).encode(), digest_size=16).hexdigest()
+    facts = _recall(name)
+    if facts is not None:
+        return facts
+    answer = _question(compiler, arch, source)
+    if answer.openmp:  # "no OpenMP" is asked again by the next process: the runtime may have been installed meanwhile
+        _remember(name, answer)
+    return answer
+
+
+def _question(compiler: Compiler, arch: str, source: str) -> _Answer:
+    # "native" may be refused (clang on ARM wants -mcpu, some know neither); a name that was asked for may not.
+    choices = ("-march=native", "-mcpu=native", "") if arch == "native" else (f"-march={arch}",)
+    for flag in choices:
+        given = [flag] if flag else []
+        macros = _ask([compiler.path, *given, "-dM", "-E", "-x", "c++", os.devnull])
+        if macros.returncode == 0:
+            break
+    else:
+        reason = next((line for line in macros.stderr.splitlines() if "error" in line), macros.stderr.strip())
+        raise BuildError(f"{source}={arch!r}: {compiler.path} cannot compile for it: {reason}")
+    known = set(re.findall(r"^#define (\w+)", macros.stdout, re.MULTILINE))
+    widest = 16
+    if {"__AVX512F__", "__AVX512DQ__", "__AVX512VL__"} <= known:
+        widest = 64
+    elif {"__AVX2__", "__FMA__"} <= known:
+        widest = 32
+    cpu, details = _resolve(compiler, given)
+    digest = hashlib.blake2b((macros.stdout + details).encode(), digest_size=8).hexdigest()
+    return _Answer(flag, f"{cpu or arch}-{digest}", widest, "__x86_64__" in known, _links_openmp(compiler))
+
+
+def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
+    """Return the CPU name and the features that the compiler takes `given` for."""
+    if compiler.kind == "g++":
+        text = _ask([compiler.path, *given, "-Q", "--help=target"]).stdout
+        cpu = re.search(r"^\s*-march=\s+(\S+)", text, re.MULTILINE)
+        return cpu[1] if cpu else "", text
+    text = _ask([compiler.path, *given, "-###", "-E", "-x", "c++", os.devnull]).stderr
+    words = next((shlex.split(line) for line in text.splitlines() if '"-cc1"' in line), [])
+    told = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # and no paths of this call
+    pairs = [(key, value) for key, value in itertools.pairwise(words) if key in told]
+    return dict(pairs).get("-target-cpu", ""), repr(pairs)
+
+
+def _links_openmp(compiler: Compiler) -> bool:
+    """Tell whether an OpenMP program compiles and links: clang++ often comes without its runtime library."""
+    text = 'extern "C" int pk_probe() {\n  int n = 0;\n#pragma omp parallel\n  n = 1;\n  return n;\n}\n'
+    with tempfile.TemporaryDirectory(prefix="parki-") as work:
+        unit = Path(work) / "probe.cpp"
+        unit.write_text(text, "utf-8")
+        done = _ask([compiler.path, "-fopenmp", "-fPIC", "-shared", str(unit), "-o", f"{work}/probe.so"])
+    if done.returncode:
+        log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, done.stderr.strip())
+    return done.returncode == 0
+
+
+@functools.cache
+def _processor() -> str:
+    """Return what ``-march=native`` depends on, as text: a home directory may be shared by different machines."""
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return " ".join((platform.node(), platform.machine(), platform.processor()))
+    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+
+
+def _stored(name: str) -> Path:
+    return cache.configured() / cache.FORMAT / "probes" / f"{name}.json"
+
+
+def _recall(name: str) -> _Answer | None:
+    try:
+        answer = _Answer(**json.loads(_stored(name).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    sound = isinstance(answer.flag, str) and isinstance(answer.resolved, str) and answer.widest in WIDTHS
+    return answer if sound else None
+
+
+def _remember(name: str, answer: _Answer) -> None:
+    path = _stored(name)
+    work = path.with_name(f".{name}.{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        work.write_text(json.dumps(asdict(answer)), "utf-8")
+        os.replace(work, path)  # whole or absent, as everything in the cache
+    except OSError as error:
+        log.debug("the compiler's answers are not stored: %s", error)

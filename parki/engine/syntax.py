@@ -1,0 +1,176 @@
+"""Tools on the syntax trees of kernel files: places, literals, names.
+
+Every statement and expression carries `origin`, the display path of its file, beside ast's `lineno` and `col_offset`.
+Trees are never changed in place, so whole subtrees may be shared between a file and all its specialisations.
+"""
+
+import ast
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+from parki.engine.errors import KernelError, Loc
+
+Node = TypeVar("Node", bound=ast.AST)
+Value = bool | int | float
+BLOCKS = ("body", "orelse")
+
+
+@dataclass(frozen=True)
+class PkType:
+    """The value of a type constant such as ``real = pk.double``: `name` is ``double``."""
+
+    name: str
+
+
+def place(new: Node, old: ast.AST) -> Node:
+    """Give `new` the place of `old`."""
+    new.lineno, new.col_offset, new.origin = old.lineno, old.col_offset, old.origin  # type: ignore[attr-defined]
+    return new
+
+
+def loc(node: ast.AST) -> Loc:
+    """The place of `node` in its L1 file."""
+    return Loc(node.origin, node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
+
+
+def fail(code: str, node: ast.AST, reason: str, advice: str = "") -> NoReturn:
+    """Reject `node`."""
+    raise KernelError(code, loc(node), reason, advice)
+
+
+def changed(node: Node, **fields: object) -> Node:
+    """A copy of `node`, place included, with some fields replaced."""
+    new = type(node).__new__(type(node))
+    new.__dict__.update(node.__dict__)
+    new.__dict__.update(fields)
+    return new
+
+
+# Literals ------------------------------------------------------------------------------------------------------------
+def literal(value: Value | PkType, like: ast.AST) -> ast.expr:
+    """The expression that stands for a constant; a negative number is a minus sign and a literal, as in source."""
+    if isinstance(value, PkType):
+        base = place(ast.Name(id="pk", ctx=ast.Load()), like)
+        return place(ast.Attribute(value=base, attr=value.name, ctx=ast.Load()), like)
+    if value < 0 or (isinstance(value, float) and math.copysign(1.0, value) < 0):
+        positive = place(ast.Constant(value=-value), like)
+        return place(ast.UnaryOp(op=ast.USub(), operand=positive), like)
+    return place(ast.Constant(value=value), like)
+
+
+def value_of(node: ast.AST) -> Value | PkType | None:
+    """The value of a literal (a signed number, a bool, ``math.pi``, a ``pk`` type); None for anything else."""
+    kind = type(node)
+    if kind is ast.Constant:
+        return node.value if isinstance(node.value, bool | int | float) else None
+    if kind is ast.UnaryOp and isinstance(node.op, ast.USub) and type(node.operand) is ast.Constant:
+        value = node.operand.value
+        return -value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if kind is ast.Attribute and isinstance(node.value, ast.Name):
+        if node.value.id == "math" and node.attr == "pi":
+            return math.pi
+        if node.value.id == "pk" and node.attr in PK_TYPES:
+            return PkType(node.attr)
+    return None
+
+
+PK_TYPES = frozenset({"double", "float", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+
+
+def table_of(node: ast.AST) -> tuple[Value, ...] | None:
+    """The numbers of a module-level tuple that `node` names, else None."""
+    return getattr(node, "table", None)
+
+
+def list_element(annotation: ast.AST) -> ast.expr | None:
+    """The T of ``List[T]``, else None."""
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
+        return annotation.slice if annotation.value.id == "List" else None
+    return None
+
+
+def has_effect(value: ast.expr | None) -> bool:
+    """Whether a right side does more than give a value: atomics, nested ranges, scratch."""
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+        return False
+    return value.func.attr.startswith(("atomic_", "parallel_", "ScratchView"))
+
+
+# Walks and names -----------------------------------------------------------------------------------------------------
+def statements(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements of a block, nested ones included, in order of text."""
+    for s in block:
+        yield s
+        for name in BLOCKS:
+            yield from statements(getattr(s, name, ()))
+
+
+def expressions(s: ast.stmt) -> Iterator[ast.AST]:
+    """All nodes of the expressions that stand in `s` itself, not in its nested statements."""
+    for name, value in ast.iter_fields(s):
+        if name in BLOCKS:
+            continue
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, ast.expr | ast.arguments):
+                yield from ast.walk(item)
+
+
+def assigned(s: ast.stmt) -> set[str]:
+    """Names that `s` itself assigns, declares, loops over or defines."""
+    if isinstance(s, ast.FunctionDef):
+        return {s.name}
+    if not isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For):
+        return set()
+    targets = s.targets if isinstance(s, ast.Assign) else [s.target]
+    parts = [t for target in targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return {t.id for t in parts if isinstance(t, ast.Name)}
+
+
+def bound_names(block: Iterable[ast.stmt], *, into_defs: bool = True) -> set[str]:
+    """Names that a block binds, at any depth; those of inner defs and their parameters only if asked."""
+    names: set[str] = set()
+    for s in block:
+        names |= assigned(s)
+        if isinstance(s, ast.FunctionDef):
+            if into_defs:
+                names |= {a.arg for a in s.args.args} | bound_names(s.body)
+            continue
+        for name in BLOCKS:
+            names |= bound_names(getattr(s, name, ()), into_defs=into_defs)
+    return names
+
+
+class Names:
+    """The names of one L0 function or workunit: what is taken, and which locals specialising made."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken, self.made = set(taken), set()
+        self._next: dict[str, int] = {}
+
+    def fresh(self, name: str) -> str:
+        """A new local ``name_k``."""
+        head, _, tail = name.rpartition("_")
+        base = head if head and tail.isdecimal() else name
+        k = self._next.get(base, 0) + 1
+        while f"{base}_{k}" in self.taken:
+            k += 1
+        self._next[base] = k
+        return self._make(f"{base}_{k}")
+
+    def elements(self, name: str, count: int) -> list[str]:
+        """New locals ``name_0 … name_(count - 1)``; with more underscores if one of these is taken."""
+        base = name + "_"
+        while any(f"{base}{j}" in self.taken for j in range(count)):
+            base += "_"
+        return [self._make(f"{base}{j}") for j in range(count)]
+
+    def table(self, name: str) -> str:
+        """A local for a module-level tuple: its own name where that is free."""
+        return self.fresh(name) if name in self.taken else self._make(name)
+
+    def _make(self, name: str) -> str:
+        self.taken.add(name)
+        self.made.add(name)
+        return name

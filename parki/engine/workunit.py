@@ -1,0 +1,121 @@
+"""A workunit with its slots filled: its L0 text, its typed and checked tree, and its compiled forms."""
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from parki.engine import ir
+from parki.engine.check import check
+from parki.engine.lower import host
+from parki.engine.lower.common import Lowered
+from parki.engine.parse import parse
+from parki.engine.runtime import build
+from parki.engine.runtime.compiler import target
+from parki.engine.specialise import L0, specialise
+
+FIELD = {
+    "ptr": ctypes.c_void_p,
+    "int64": ctypes.c_int64,
+    "int32": ctypes.c_int32,
+    "double": ctypes.c_double,
+    "float": ctypes.c_float,
+}
+
+
+def checking() -> bool:
+    """Whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
+    return not {"1", "check"}.isdisjoint(os.environ.get("PARKI_DEBUG", "").split(","))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One object of a workunit: its entry point, its argument structure, and the places a checked build reports."""
+
+    run: ctypes._CFuncPtr
+    struct: type[ctypes.Structure]
+    lowered: Lowered
+    path: Path
+
+
+class Workunit:
+    """One specialisation of a workunit.  Make it with `kernel`; launch it with `parallel_for` or `prepare`."""
+
+    def __init__(self, l0: L0) -> None:
+        self.l0 = l0
+        self.ir: ir.Kernel = parse(l0.text, l0.linemap, l0.filename)
+        check(self.ir)
+        self._compiled: dict[tuple, Compiled] = {}
+
+    def __repr__(self) -> str:
+        slots = ", ".join(f"{k}={v}" for k, v in self.l0.slots)
+        return f"<workunit {self.l0.name}({slots})>"
+
+    def default_layouts(self) -> dict[str, str]:
+        """All views C-ordered."""
+        return {p.name: "C" for p in self.ir.params if p.rank}
+
+    def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[build.Unit, Lowered]:
+        """The text to compile for these layouts."""
+        lowered = host.lower(self.ir, layouts, checked)
+        slots = ", ".join(v for _, v in self.l0.slots)
+        made = build.Unit(
+            name=f"{self.l0.name}_{self.l0.hash}",
+            label=f"{self.l0.name} ({slots})" if slots else self.l0.name,
+            source=lowered.source,
+            headers=host.HEADERS,
+            target=target(),
+            flags=flags,
+            l0=self.l0.text,
+        )
+        return made, lowered
+
+    def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
+        """The compiled object for these layouts, built on first use."""
+        key = (tuple(layouts.values()), checked, flags, target())
+        if key not in self._compiled:
+            unit, lowered = self.unit(layouts, checked, flags)
+            self._compiled[key] = _load(build.build(unit), lowered)
+        return self._compiled[key]
+
+
+def _load(path: Path, lowered: Lowered) -> Compiled:
+    run = ctypes.CDLL(str(path)).pk_run
+    run.argtypes, run.restype = [ctypes.c_void_p], None
+    fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
+    struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
+    return Compiled(run, struct, lowered, path)
+
+
+@lru_cache(maxsize=512)
+def _of(l0: L0) -> Workunit:
+    return Workunit(l0)
+
+
+def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workunit:
+    """Specialise, parse and check one workunit; nothing is compiled yet.
+
+    Parameters
+    ----------
+    source : str or path
+        Name of a kernel file of parki (``"p2p"``, ``"pair/laplace"``), or the path of a file of your own.
+    workunit : str
+        Name of the ``@pk.workunit`` in it.
+    **slots
+        Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``.
+
+    Raises
+    ------
+    KernelError
+        The file, or what the slots make of it, is outside the workunit subset.
+    """
+    return _of(specialise(source, workunit, **slots))
+
+
+def compile_all(workunits: list[Workunit]) -> None:
+    """Compile what is not yet in the cache, in parallel, for C-ordered views."""
+    made = [w.unit(w.default_layouts(), checking()) for w in workunits]
+    for w, path, (_, lowered) in zip(workunits, build.build_many(u for u, _ in made), made, strict=True):
+        key = (tuple(w.default_layouts().values()), checking(), (), target())
+        w._compiled.setdefault(key, _load(path, lowered))

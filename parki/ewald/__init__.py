@@ -1,0 +1,1 @@
+"""Spectral Ewald sums."""

@@ -1,0 +1,88 @@
+"""The error of an Ewald sum, measured at some targets by a second sum that shares none of its parameters."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from parki.arrays import Array, points
+from parki.ewald import api
+from parki.ewald.options import EwaldOptions
+
+FINEST = 1e-13  # tolerance of the second sum where a hundredth of the first one is out of reach of double precision
+LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; few targets make a large one cheap
+
+
+def sampled_error(
+    kernel: str,
+    trg: Any,
+    src: Any,
+    dens: Any,
+    normals: Any,
+    u: Array,
+    options: EwaldOptions,
+    n: int = 100,
+    seed: int = 0,
+    rc: float | None = None,
+) -> float:
+    """Return the relative RMS error of the result `u`, measured at `n` random targets.
+
+    The second sum is in double precision, with the other split, a hundredth of the tolerance and another near-field
+    radius, so that the two agree only where both are right.
+
+    Parameters
+    ----------
+    kernel : {"laplace", "stokes_sl", "stokes_comb"}
+    trg, src, dens, normals : array_like
+        What the first sum was given; `normals` is None for kernels without.
+    u : array
+        Its result, in the layout of `options`.
+    options : EwaldOptions
+        Its options.
+    n, seed : int
+        Number of targets, and the seed by which they are drawn.
+    rc : float, optional
+        Near-field radius of the first sum; by default that of `options`, if it is given there.
+
+    Raises
+    ------
+    ValueError
+        If there are no targets, or if the second sum is zero at all of them.
+    """
+    layout = options.layout
+    targets, sources = points("trg", trg, layout=layout), points("src", src, layout=layout)
+    if targets.shape[1] == 0:
+        raise ValueError("trg has no points; expected at least one to measure an error at.")
+    chosen = np.random.default_rng(seed).permutation(targets.shape[1])[:n]
+    second = _second(options, options.rc if rc is None else rc)
+    # Points in double precision that came from single precision are the same points: self pairs stay self pairs.
+    strengths = [_in_double(array, layout) for array in (dens, normals) if array is not None]
+    exact = api.plan(kernel, _in_double(targets)[:, chosen], _in_double(sources), second)(*strengths)
+    result = _in_double(u, layout)[..., chosen]
+    size = np.sum(exact**2)
+    if size == 0:
+        raise ValueError("the sum is zero at all sampled targets; it has no relative error.")
+    return float(np.sqrt(np.sum((result - exact) ** 2) / size))
+
+
+def _second(options: EwaldOptions, rc: float | None) -> EwaldOptions:
+    shortest = min(float(side) for side in options.box)
+    # At least a fifth away from the first sum's radius.
+    radius = (LARGE if rc is None or not LARGE / 1.25 < rc / shortest < LARGE * 1.25 else SMALL) * shortest
+    return dataclasses.replace(
+        options,
+        tolerance=max(options.tolerance / 100, FINEST),
+        split="gaussian" if options.split == "prolate" else "prolate",
+        rc=radius,
+        cell_size=None,
+        layout="dn",
+        return_walltime=False,
+        return_params=False,
+        verbose=False,
+    )
+
+
+def _in_double(array: Any, layout: str = "dn") -> Array:
+    """Return an array in double precision, ``(components, N)`` or ``(N,)``."""
+    double = np.asarray(array, dtype=np.float64)
+    return double.T if layout == "nd" and double.ndim > 1 else double

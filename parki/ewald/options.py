@@ -1,0 +1,200 @@
+"""EwaldOptions: what a caller may choose, copied and checked on entry."""
+
+import dataclasses
+import difflib
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from parki.arrays import LAYOUTS
+from parki.engine import spaces
+
+CHOICES = {
+    "p2p_method": ("AUTO", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
+    "p2g_method": ("AUTO", "BASE", "SOURCE", "GRID", "HYBRID"),
+    "g2p_method": ("AUTO", "BASE", "TARGET"),
+    "fft_type": ("AUTO", "R2C", "C2C"),
+    "split": ("prolate", "gaussian"),
+    "layout": LAYOUTS,
+}
+COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
+FLAGS = ("torch_fft", "return_walltime", "return_params", "verbose")
+
+
+@dataclasses.dataclass(slots=True)
+class EwaldOptions:
+    """Options of `parki.ewald`.  All but `box` may be left out; any may also be passed to a call as a keyword.
+
+    Parameters
+    ----------
+    box : list, tuple or array of three positive numbers
+        Side lengths; points lie in ``[0, box]``.
+    periodicity : {3}
+        Number of periodic directions.  This version computes fully periodic sums; 0, 1 and 2 are refused on entry.
+    tolerance : float
+        Relative RMS error of the result, between 0 and 1.
+    execution_space : str or space, optional
+        ``"Serial"``, ``"OpenMP"``, ``"CPU"``; see `parki.utils.get_execution_space`.
+    p2p_method, p2g_method, g2p_method, fft_type, torch_fft : optional
+        Variants of the published code, with its names.  Results agree to the tolerance whichever is named; the default
+        means that the fastest is taken.
+    p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
+        Block sizes on a GPU.
+    cell_size : float, optional
+        Expected number of sources in a cube of side `rc`: another way to give `rc`.
+    rc : float, optional
+        Cut-off radius of the near field, at most the shortest side; chosen for speed where neither is given.
+    return_walltime, return_params : bool
+        Return a tuple ``(potential[, WallTime][, Params])``.
+    split : {"prolate", "gaussian"}
+        Profile that divides the sum into near and far field.
+    threads : int, optional
+        Number of threads; by default as many as the space has.
+    layout : {"dn", "nd"}
+        Arrays are ``(3, N)``, or ``(N, 3)``.
+    verbose : bool
+        Log parameters and times at level INFO (logger ``parki.ewald``).
+
+    Raises
+    ------
+    TypeError
+        For a box that is no list, tuple or array.
+    ValueError
+        For any other value outside what is listed above.
+    """
+
+    box: Sequence[float] | np.ndarray
+    periodicity: int = 3
+    tolerance: float = 1e-6
+    execution_space: Any = None
+    p2p_method: str = "GM-1D"
+    p2g_method: str = "HYBRID"
+    g2p_method: str = "TARGET"
+    fft_type: str = "R2C"
+    torch_fft: bool = False
+    p2p_threads_x: int = 128
+    p2p_threads_y: int = 1
+    p2g_threads: int = 128
+    g2p_threads: int = 128
+    cell_size: float | None = None
+    rc: float | None = None
+    return_walltime: bool = False
+    return_params: bool = False
+    split: str = dataclasses.field(default="prolate", kw_only=True)
+    threads: int | None = dataclasses.field(default=None, kw_only=True)
+    layout: str = dataclasses.field(default="dn", kw_only=True)
+    verbose: bool = dataclasses.field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    @classmethod
+    def resolve(cls, options: Self | None = None, **keywords: Any) -> Self:
+        """Return a checked copy of `options` with `keywords` in place of its values.
+
+        In the copy `box` is a tuple of floats, `execution_space` a space with the wanted number of threads, and
+        `periodicity` is 3.
+
+        Raises
+        ------
+        TypeError
+            For an `options` of another class, a box that is no list, tuple or array, or an unknown keyword.
+        ValueError
+            As the class, for a missing box, and for a periodicity that this version does not compute.
+        """
+        if options is not None and not isinstance(options, cls):
+            raise TypeError(
+                f"options is a {type(options).__name__}; expected EwaldOptions. "
+                "Pass single options as keywords: box=(1, 1, 1), tolerance=1e-6."
+            )
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in keywords:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                advice = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(names)}."
+                raise TypeError(f"unknown option {name!r}. {advice}")
+        if options is None and "box" not in keywords:
+            raise ValueError("box is missing; expected three side lengths. Pass box=(Lx, Ly, Lz).")
+        merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
+        if merged.periodicity != 3:
+            raise ValueError(
+                f"periodicity={merged.periodicity} is not available in this version, which computes fully periodic "
+                "sums only; expected periodicity=3."
+            )
+        merged.box = tuple(float(side) for side in merged.box)
+        merged.execution_space = _space(merged.execution_space, merged.threads)
+        return merged
+
+    def check(self) -> None:
+        """Raise where a value is not allowed; spell choices as listed.  Fields may change, so it runs on entry too."""
+        sides = _check_box(self.box)
+        if _number(self.periodicity) not in (0, 1, 2, 3):
+            raise ValueError(f"periodicity is {self.periodicity!r}; expected 0, 1, 2 or 3.")
+        if not 0 < _number(self.tolerance) < 1:
+            raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
+        for name, choices in CHOICES.items():
+            setattr(self, name, _choice(name, getattr(self, name), choices))
+        for name in FLAGS:
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+                raise ValueError(f"{name} is {value!r}; expected True or False.")
+        for name in (*COUNTS, *(() if self.threads is None else ("threads",))):
+            value = getattr(self, name)
+            if not (isinstance(value, numbers.Integral) and _number(value) > 0):
+                raise ValueError(f"{name} is {value!r}; expected a positive integer.")
+        for name in ("cell_size", "rc"):
+            value = getattr(self, name)
+            if value is not None and not 0 < _number(value) < math.inf:
+                raise ValueError(f"{name} is {value!r}; expected a positive number, or None to have it chosen.")
+        if self.rc is not None and self.rc > min(sides):
+            raise ValueError(
+                f"rc is {self.rc!r}, longer than the shortest side of the box, {min(sides):.6g}; expected "
+                "0 < rc <= that side, or None to have it chosen."
+            )
+        if self.rc is not None and self.cell_size is not None:
+            raise ValueError(
+                f"rc is {self.rc!r} and cell_size is {self.cell_size!r}; expected at most one of them, because "
+                "cell_size sets rc."
+            )
+
+
+def _number(value: Any) -> float:
+    """Return a real number as a float, NaN for anything else, so that every comparison with it fails."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return math.nan
+    return float(value)
+
+
+def _space(asked: Any, threads: int | None) -> spaces.Space:
+    if asked is not None and not isinstance(asked, str | spaces.Space):
+        raise ValueError(f"execution_space is {asked!r}; expected a name such as 'OpenMP', a space, or None.")
+    space = spaces.get(asked)
+    if threads is None:
+        return space
+    if space.name == "Serial" and threads > 1:
+        raise ValueError(f"threads is {threads} with execution_space 'Serial', which has one; expected 1 or None.")
+    return dataclasses.replace(space, threads=int(threads))
+
+
+def _check_box(box: Any) -> list[float]:
+    if not isinstance(box, list | tuple | np.ndarray):
+        raise TypeError(f"box is a {type(box).__name__}; expected a list, tuple or array of three side lengths.")
+    sides = [] if isinstance(box, np.ndarray) and box.ndim == 0 else [_number(side) for side in box]
+    if len(sides) != 3 or not all(0 < side < math.inf for side in sides):
+        raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
+    return sides
+
+
+def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return the choice that `value` spells in any case."""
+    spelled = {choice.upper(): choice for choice in choices}
+    asked = value.upper() if isinstance(value, str) else ""
+    if asked not in spelled:
+        near = difflib.get_close_matches(asked, spelled, n=1)
+        advice = f" Did you mean {spelled[near[0]]!r}?" if near else ""
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} is {value!r}; expected one of {listed}.{advice}")
+    return spelled[asked]

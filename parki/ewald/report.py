@@ -1,0 +1,137 @@
+"""What a sum reports besides its result: wall-clock times by phase, and its parameters by their published names."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parki.arrays import Array
+
+if TYPE_CHECKING:
+    from parki.ewald.params import Parameters
+
+# phase, its title, the count that its rate is per second of, the unit of that count
+PHASES = (
+    ("p2p", "near field (P2P)", "N_out", "targets"),
+    ("p2g", "spread (P2G)", "N_in", "sources"),
+    ("fft", "FFT", "N_grid", "grid points"),
+    ("cnv", "multiply (CNV)", "N_grid", "grid points"),
+    ("ifft", "inverse FFT", "N_grid", "grid points"),
+    ("g2p", "interpolate (G2P)", "N_out", "targets"),
+)
+
+
+class WallTime:
+    """Seconds of wall-clock time of each phase of one or more sums; they add up.
+
+    Attributes
+    ----------
+    time_p2p, time_p2g, time_fft, time_cnv, time_ifft, time_g2p : dict
+        ``"tot"``, and for phases over particles also its parts ``"sort"`` and ``"kernel"``.
+    time_ewald : float
+        The whole sum.
+    time_cell_list : float
+        Making cell lists.
+    N_in, N_out, N_grid, N_fft : int
+        Sources, targets, grid points, and values that one forward transform of all components takes in.
+    """
+
+    def __init__(self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0) -> None:
+        self.N_in, self.N_out, self.N_grid, self.N_fft = N_in, N_out, N_grid, N_fft
+        self.reset()
+
+    def reset(self) -> None:
+        """Set all times to zero."""
+        self.time_ewald = 0.0
+        self.time_cell_list = 0.0
+        for name, *_ in PHASES:
+            parts = ("tot", "sort", "kernel") if name in ("p2p", "p2g", "g2p") else ("tot",)
+            setattr(self, f"time_{name}", dict.fromkeys(parts, 0.0))
+
+    @contextlib.contextmanager
+    def phase(self, name: str, part: str | None = None) -> Iterator[None]:
+        """Add the time that the body takes to a phase, and to one of its parts if given.
+
+        `name` is ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` (these keep a total and parts),
+        ``"ewald"`` or ``"cell_list"``.
+        """
+        attribute = f"time_{name}"
+        times = getattr(self, attribute)  # before the clock starts: a wrong name fails without running the body
+        if part is not None and (not isinstance(times, dict) or part not in times):
+            raise KeyError(f"phase {name!r} has no part {part!r}")
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - began
+            if isinstance(times, dict):
+                times["tot"] += spent
+                if part is not None and part != "tot":
+                    times[part] += spent
+            else:
+                setattr(self, attribute, getattr(self, attribute) + spent)
+
+    def table(self) -> str:
+        """Return a table of the phases: time, share of the whole, rate."""
+        phases = [
+            (title, getattr(self, f"time_{name}")["tot"], getattr(self, n), unit) for name, title, n, unit in PHASES
+        ]
+        accounted = sum(seconds for _, seconds, _, _ in phases)
+        whole = self.time_ewald or accounted
+        lines = [f"{'phase':<20}{'time':>12}{'share':>8}   rate"]
+        lines += [_row(title, seconds, whole, n, unit) for title, seconds, n, unit in phases]
+        lines.append(_row("other", max(whole - accounted, 0.0), whole))
+        lines.append(_row("total", whole, whole, self.N_out, "targets"))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<WallTime {self.time_ewald:.3g} s, {self.N_in} sources, {self.N_out} targets>"
+
+
+def _row(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -> str:
+    share = f"{100 * seconds / whole:.1f} %" if whole > 0 else "–"
+    rate = f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
+    return f"{title:<20}{1e3 * seconds:>9.2f} ms{share:>8}   {rate}".rstrip()
+
+
+class Params:
+    """The parameters of a sum by their published names, read only.
+
+    Attributes
+    ----------
+    rc : float
+        Cut-off radius of the near field.
+    xi : float or None
+        Parameter of the Gaussian split; None for another split.
+    kmax, c : float
+        Largest wave number of the far field, and the bandwidth ``c = rc kmax``.
+    split : str
+        ``"prolate"`` or ``"gaussian"``.
+    window_P : int
+        Width of the spreading window in grid points.
+    h, grid_res : float
+        Largest of the three grid spacings, and its inverse.
+    grid_shape_ext, box_ext : array (3,)
+        Grid points and side lengths; in a fully periodic sum the box is not extended.
+    actual_upsampling : array (2,)
+        Upsampling of free directions: ones in a fully periodic sum.
+    """
+
+    def __init__(self, parameters: "Parameters") -> None:
+        self.rc, self.xi = float(parameters.rc), parameters.xi
+        self.kmax, self.c = float(parameters.kmax), float(parameters.c)
+        self.split, self.window_P = str(parameters.split), int(parameters.P)
+        self.grid_shape_ext: Array = np.array(parameters.grid, dtype=int)
+        self.box_ext: Array = np.array(parameters.box, dtype=float)
+        self.h = float((self.box_ext / self.grid_shape_ext).max())
+        self.grid_res = 1.0 / self.h
+        self.actual_upsampling: Array = np.ones(2)
+
+    def __str__(self) -> str:
+        grid = " × ".join(str(n) for n in self.grid_shape_ext)
+        return f"{self.split} split, rc {self.rc:.4g}, kmax {self.kmax:.4g}, grid {grid}, window {self.window_P} points"
+
+    def __repr__(self) -> str:
+        return f"<Params: {self}>"

@@ -1,0 +1,1 @@
+"""Performance models: what each kernel costs, and the choices that follow."""

@@ -1,0 +1,47 @@
+"""Fixtures of all tests.  Compiled kernels go to the user's cache, so that test workers share them."""
+
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+from parki.engine import spaces
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile("ci")
+
+
+@pytest.fixture
+def rng():
+    """A random generator in the same state for every test."""
+    return np.random.default_rng(20261121)
+
+
+@pytest.fixture(params=spaces.NAMES)
+def space(request):
+    """Every known execution space by name; the test is skipped, and says why, where it cannot run."""
+    why = spaces.available()[request.param]
+    if why is not None:
+        pytest.skip(why)
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The repository's folder."""
+    return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def water_file(root):
+    """Path of a periodic box of water with exact potentials of some of its atoms."""
+    return root / "examples" / "data" / "water.npz"
+
+
+@pytest.fixture(scope="session")
+def water(water_file):
+    """Its arrays."""
+    with np.load(water_file) as file:
+        return dict(file)

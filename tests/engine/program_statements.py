@@ -1,0 +1,247 @@
+"""Drawing the statements, functions and parameters of valid L0 programs."""
+
+import numpy as np
+from program_parts import NAMES, READ, REALS, STEP, STORED, Context, Counter, E, Parts, Region, Var
+
+DTYPES = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8, "double": np.float64, "float": np.float32}
+
+
+def indent(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines] or ["    pass"]
+
+
+class Statements(Parts):
+    """Draws blocks of plain statements, functions, and parameters with their arguments."""
+
+    def __init__(self, draw, real: str, libm: bool) -> None:
+        super().__init__(draw, real, libm)
+        self.rng = np.random.default_rng(self.number(0, 999))
+        self.params: list[str] = []
+        self.args: dict[str, object] = {}
+        self.written: list[str] = []
+
+    def block(self, ctx: Context, most: int = 4) -> list[str]:
+        """Up to `most` statements; `ctx` then knows what they declare."""
+        lines: list[str] = []
+        for _ in range(self.number(1, most)):
+            if self.budget <= 0:
+                break
+            self.budget -= 1
+            lines += self.statement(ctx)
+        return lines or ["pass"]
+
+    def statement(self, ctx: Context) -> list[str]:
+        kinds = ["declare", "declare", "table", "flag"]
+        kinds += ["assign", "assign"] if any(v.mutable for v in ctx.vars) else []
+        kinds += ["store"] * 5 if ctx.targets else []
+        kinds += ["atomic", "atomic"] if ctx.counters or ctx.targets else []
+        kinds += ["accumulate"] * 4 if ctx.acc else []
+        kinds += ["if_", "if_"] if ctx.depth > 0 else []
+        kinds += ["for_", "while_"] if ctx.depth > 0 and ctx.loops < 2 else []
+        return getattr(self, self.pick(kinds))(ctx)
+
+    def declare(self, ctx: Context, kind: str | None = None) -> list[str]:
+        kind = kind or self.pick(["int32", "int32", "int64", self.real, self.real, self.other])
+        name, mutable = self.fresh("r" if kind in REALS else "n"), bool(self.number(0, 1))
+        if kind in REALS:
+            exact = not self.libm or self.number(0, 1) == 1
+            e = self.real_(ctx, kind, exact=exact)
+            e = self.clip(e, STORED) if mutable else e
+            v = Var(name, kind, -READ if mutable else e.lo, READ if mutable else e.hi, mutable, exact and e.exact)
+        else:
+            e = self.integer(ctx, kind=kind)
+            e = self.fit(e, -STORED, STORED) if mutable else e
+            v = Var(name, kind, -READ if mutable else e.lo, READ if mutable else e.hi, mutable)
+        ctx.vars.append(v)
+        note = self.pick(["int", "pk.int32"]) if kind == "int32" else NAMES[kind]
+        return [f"{name}: {note} = {e.text}"]
+
+    def flag(self, ctx: Context) -> list[str]:
+        name, text = self.fresh("ok"), self.condition(ctx)
+        ctx.vars.append(Var(name, "bool", 0, 1, bool(self.number(0, 1))))
+        return [f"{name}: bool = {text}"]
+
+    def table(self, ctx: Context) -> list[str]:
+        kind, name, size = self.pick(["int32", self.real]), self.fresh("table"), self.number(1, 4)
+        v = [self.number(-8, 8) for _ in range(size)]
+        ctx.readable = [*ctx.readable, Region(name, kind, (("{}", size),), -8, 8)]
+        return [f"{name}: List[{NAMES[kind]}] = {[x / 4 for x in v] if kind in REALS else v}"]
+
+    def update(self, ctx: Context, kind: str, exact: bool) -> str:
+        """``op value`` for a local or element that stays within READ."""
+        op = self.pick(["=", "=", "+=", "-=", "*="])
+        bound = {"=": STORED, "*=": 1}.get(op, STEP)
+        if kind in REALS:
+            if op == "*=":
+                return self.pick(["*= 0.5", "/= 2.0", "*= -1.0"])
+            return f"{op} {self.clip(self.real_(ctx, kind, exact=exact), bound).text}"
+        return f"{op} {self.fit(self.integer(ctx, kind=kind), -bound, bound).text}"
+
+    def assign(self, ctx: Context) -> list[str]:
+        v = self.pick([v for v in ctx.vars if v.mutable])
+        if v.type == "bool":
+            return [f"{v.name} = {self.condition(ctx)}"]
+        return [f"{v.name} {self.update(ctx, v.type, v.exact)}"]
+
+    def store(self, ctx: Context) -> list[str]:
+        r = self.pick(ctx.targets)
+        self.writes.add(r.view)
+        if r.type == "uint8":
+            return [f"{self.element(ctx, r)} = {self.fit(self.integer(ctx), 0, 255).text}"]
+        return [f"{self.element(ctx, r)} {self.update(ctx, r.type, r.exact)}"]
+
+    def atomic(self, ctx: Context) -> list[str]:
+        own = [r for r in ctx.targets if r.type in ("int32", "int64")]
+        if own and (not ctx.counters or self.number(0, 1)):
+            # alone with its element: the value before is determined
+            r, name, op = self.pick(own), self.fresh("n"), self.pick(["add", "sub", "max", "min"])
+            place = ", ".join(self.places(ctx, r))
+            value = self.small(ctx, r.type)
+            self.writes.add(r.view)
+            ctx.vars.append(Var(name, r.type, -READ, READ))
+            return [f"{name}: {NAMES[r.type]} = pk.atomic_fetch_{op}({r.view}, [{place}], {value})"]
+        if not ctx.counters:
+            return ["pass"]
+        c = self.pick(ctx.counters)
+        op = self.pick(c.ops)
+        place = ", ".join(self.index(ctx, n) for n in c.shape)
+        self.writes.add(c.view)
+        plain = op == "add" and self.number(0, 1)
+        # the value before depends on the order: its name is not used
+        start = "pk.atomic_add" if plain else f"{self.fresh('n')}: {NAMES[c.type]} = pk.atomic_fetch_{op}"
+        return [f"{start}({c.view}, [{place}], {self.small(ctx, c.type)})"]
+
+    def accumulate(self, ctx: Context) -> list[str]:
+        name, kind = ctx.acc
+        return [f"{name} += {self.small(ctx, kind)}"]
+
+    def if_(self, ctx: Context) -> list[str]:
+        lines = []
+        for k in range(self.number(1, 3)):
+            inner = ctx.child(depth=ctx.depth - 1)
+            last = k > 0 and self.number(0, 1)
+            lines += ["else:" if last else f"{'elif' if k else 'if'} {self.condition(ctx)}:"]
+            body = self.block(inner, 3)
+            ways = (["break", "continue"] if ctx.breakable else []) + (["return"] if ctx.returnable else [])
+            if ways and self.number(0, 2) == 0:
+                body.append(self.pick(ways))
+            lines += indent(body)
+            if last:
+                break
+        return lines
+
+    def for_(self, ctx: Context) -> list[str]:
+        before, name = [], f"j{ctx.loops}"
+        how = self.number(0, 4)
+        bound = self.name(ctx, ("int32",), lo=0, hi=4, fixed=True) if how == 0 else None
+        if how == 1:
+            e = self.fit(self.integer(ctx), 0, 4)
+            bound = E(self.fresh("n"), "int32", 0, 4)
+            ctx.vars.append(Var(bound.text, "int32", 0, 4))
+            before = [f"{bound.text}: int = {e.text}"]
+        k = self.number(0, 4)
+        bound = bound or E(str(k), "int32", k, k)
+        first, step = self.number(0, 3), self.number(1, 2)
+        spans = ["{b}", "{first}, {b}", "{first}, {b}, {step}", "{b}, -1, -{step}"]
+        span = self.pick(spans).format(b=bound.text, first=first, step=step)
+        inner = ctx.child(depth=ctx.depth - 1, loops=ctx.loops + 1, breakable=True)
+        inner.vars.append(Var(name, "int32", 0, 4))
+        return [*before, f"for {name} in range({span}):", *indent(self.block(inner, 3))]
+
+    def while_(self, ctx: Context) -> list[str]:
+        name, most = self.fresh("n"), self.number(0, 4)
+        ctx.vars.append(Var(name, "int32", 0, 4))
+        test = f"{name} < {most}" + (f" and {self.condition(ctx, 0)}" if self.number(0, 1) else "")
+        # counted first: a continue below cannot skip it
+        inner = ctx.child(depth=ctx.depth - 1, loops=ctx.loops + 1, breakable=True)
+        body = [f"{name} += 1", *self.block(inner, 3)]
+        return [f"{name}: int = 0", f"while {test}:", *indent(body)]
+
+    def function(self) -> list[str]:
+        """A function of scalars; later code may call it."""
+        name, kind = self.fresh("fun"), self.pick(["int32", self.real])
+        params = []
+        for _ in range(self.number(1, 3)):
+            t = self.pick(["int32", self.real, "bool"])
+            lo, hi = {"int32": (0, 31), "bool": (0, 1)}.get(t, (-1024.0, 1024.0))
+            params.append(Var(self.fresh("p"), t, lo, hi))
+        ctx = Context(vars=list(params), depth=2)
+        body = self.block(ctx, 3)
+        if kind == "int32":
+            result = self.fit(self.integer(ctx), -999, 999)
+        else:
+            result = self.clip(self.real_(ctx, kind, exact=True, bare=False), 1024)
+        self.functions.append((name, params, E("", kind, result.lo, result.hi)))
+        head = ", ".join(f"{p.name}: {NAMES[p.type]}" for p in params)
+        body.append(f"return {result.text}")
+        return ["@pk.function", f"def {name}({head}) -> {NAMES[kind]}:", *indent(body), ""]
+
+    def stored(self, ctx, r) -> str:
+        """A value for an element of `r`."""
+        if r.type in REALS:
+            return self.clip(self.real_(ctx, r.type), READ).text
+        low, high = (0, 255) if r.type == "uint8" else (-READ, READ)
+        return self.fit(self.integer(ctx, kind="int64" if r.type == "int64" else "int32"), low, high).text
+
+    def scan_body(self, ctx, outputs: list, kind: str, acc: str, last: str) -> list[str]:
+        """Sums the prefix before or after its own term; stores only under ``if last:``."""
+        body = self.block(ctx, 3)
+        same = [r for r in outputs if r.type == kind]
+        publish = []
+        for r in outputs:
+            self.writes.add(r.view)
+            value = acc if r in same else self.stored(ctx, r)
+            publish.append(f"{self.element(ctx, r)} = {value}")
+        parts = [[f"if {last}:", *indent(publish)], [f"{acc} += {self.small(ctx, kind)}"]]
+        first, second = parts if self.number(0, 1) else parts[::-1]
+        return [*body, *first, *second]
+
+    def functions_(self) -> list[str]:
+        return [line for _ in range(self.number(0, 2)) for line in self.function()]
+
+    # Parameters ------------------------------------------------------------------------------------------------------
+    def array(self, kind: str, shape: tuple[int, ...]) -> str:
+        """A view parameter with random elements, in C or Fortran order."""
+        if kind in REALS:
+            data = self.rng.integers(-16, 17, shape) / 4
+        else:
+            data = self.rng.integers(0 if kind == "uint8" else -9, 10, shape)
+        name = self.fresh("v")
+        self.args[name] = np.array(data, DTYPES[kind], order=self.pick("CF"))
+        self.params.append(f"{name}: pk.View{len(shape)}D[pk.{kind}]")
+        return name
+
+    def inputs(self, ctx) -> None:
+        """Read-only views and scalars."""
+        for _ in range(self.number(1, 4)):
+            kind = self.pick([self.real, self.real, self.other, "int32", "int32", "int64", "uint8"])
+            shape = tuple(self.number(1, 5) for _ in range(self.number(1, 3)))
+            name = self.array(kind, shape)
+            lo = 0 if kind == "uint8" else -9
+            ctx.readable.append(Region(name, kind, tuple(("{}", n) for n in shape), lo, 9))
+            if self.number(0, 2) == 0:
+                ctx.vars.append(Var(f"{name}.extent(0)", "int32", shape[0], shape[0]))
+        for _ in range(self.number(0, 3)):
+            kind = self.pick(["int32", "int32", "int64", self.real, "bool"])
+            name, value = self.fresh("a"), self.number(0, 4)
+            self.args[name] = {"bool": value > 2}.get(kind, value / 4 if kind in REALS else value)
+            self.params.append(f"{name}: {NAMES[kind]}")
+            ctx.vars.append(Var(name, kind, -4 if kind in REALS else 0, 4))
+
+    def output(self, kind: str, shape: tuple[int, ...], parts: tuple[tuple[str, int], ...]) -> Region:
+        """A written view, and the part of it that an iteration owns."""
+        name = self.array(kind, shape)
+        self.written.append(name)
+        limits = (0, 255) if kind == "uint8" else (-READ, READ)
+        return Region(name, kind, parts, *limits, exact=not self.libm or kind not in REALS)
+
+    def counters(self) -> list[Counter]:
+        made = []
+        for _ in range(self.number(0, 2)):
+            kind = self.pick(["int32", "int64", self.real])
+            ops = ("add",) if kind in REALS else self.pick([("add", "sub"), ("max",), ("min",)])
+            shape = tuple(self.number(1, 4) for _ in range(self.number(1, 2)))
+            name = self.array(kind, shape)
+            self.written.append(name)
+            made.append(Counter(name, kind, shape, ops))
+        return made

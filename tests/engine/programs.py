@@ -1,0 +1,116 @@
+"""Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset, and programs with one fault.
+
+`draw_program()` is a strategy of `Program`.  No rule of the subset is broken by one: no race, nothing out of bounds, no
+overflow, barriers where they are needed.  Without `libm` every result is determined to the bit, whatever the order of
+iterations (for engines that neither contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
+"""
+
+import importlib.util
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+def _sibling(name: str):
+    """A module beside this one, importable by its name from then on; the folder is not a package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+_parts, _statements, _team = (_sibling(f"program_{n}") for n in ("parts", "statements", "team"))
+FAULTS: list[tuple[str, str]] = _sibling("program_faults").FAULTS
+
+POLICIES = ("range", "reduce", "scan", "team")
+LEAGUES = [0, 1, 2, 3, 5, 8, 9, 17, 33]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One launch: `args` has NumPy arrays and scalars; `written` names the arrays a run changes.
+
+    `policy` is that of the kernel (range or team); `acc` is the accumulator's type if the launch returns a total;
+    `exact` is false if mathematics of the C library enter the results.
+    """
+
+    text: str
+    workunit: str
+    policy: str
+    league: int
+    args: dict[str, object]
+    written: tuple[str, ...]
+    acc: str | None
+    exact: bool
+
+    def fresh_args(self) -> dict[str, object]:
+        """The arguments, with arrays of their own."""
+        return {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in self.args.items()}
+
+
+@st.composite
+def draw_program(draw, libm: bool = False, policies: tuple[str, ...] = POLICIES) -> Program:
+    """Draw a program; `libm` admits exp, sin, …, whose last bits depend on the library."""
+    policy = draw(st.sampled_from(policies))
+    writer = _Writer(draw, draw(st.sampled_from(_parts.REALS)), libm)
+    return writer.team_program() if policy == "team" else writer.range_program(policy)
+
+
+class _Writer(_team.Team):
+    """Draws whole files."""
+
+    def finish(self, functions, first, body, policy: str, league: int, acc: str | None, scratch=()) -> Program:
+        decorator = f"(scratch=[{', '.join(scratch)}])" if scratch else ""
+        head = [f"@pk.workunit{decorator}", f"def work({', '.join([*first, *self.params])}):"]
+        docstring = ['"""Drawn."""'] if self.number(0, 9) == 0 else []
+        lines = [*functions, *head, *_statements.indent(docstring + body)]
+        imports = ["import pykokkos as pk"]
+        if any("List[" in line for line in lines):
+            imports.append("from typing import List")
+        text = "\n".join([*imports, "", *lines]) + "\n"
+        return Program(text, "work", policy, league, self.args, tuple(self.written), acc, not self.libm)
+
+    def team_program(self) -> Program:
+        functions, league = self.functions_(), self.number(1, 3)
+        body, scratch = self.team_body(league)
+        return self.finish(functions, ["team: pk.TeamMember"], body, "team", league, None, scratch)
+
+    def range_program(self, kind: str) -> Program:
+        """`kind` is ``range``, ``reduce`` or ``scan``."""
+        functions, league, ctx, before = self.functions_(), self.pick(LEAGUES), _parts.Context(), []
+        self.inputs(ctx)
+        ctx.vars.append(_parts.Var("i", "int32", 0, max(league - 1, 0)))
+        outputs = []
+        for _ in range(self.number(1, 3)):
+            element = self.pick([self.real, self.real, "int32", "int64", "uint8"])
+            outputs.append(self.own(element, league, before))
+        acc = self.pick(["int32", "int64", self.real]) if kind != "range" else None
+        first = ["i: int"] + ([f"acc: pk.Acc[pk.{acc}]"] if acc else []) + (["last: bool"] if kind == "scan" else [])
+        if kind == "scan":
+            body = before + self.scan_body(ctx, outputs, acc, "acc", "last")
+        else:
+            counters = self.counters()
+            ctx = replace(ctx, targets=outputs, counters=counters, acc=("acc", acc) if acc else None, returnable=True)
+            body = before + self.block(ctx, 6) + self.store(ctx) + (self.accumulate(ctx) if acc else [])
+        return self.finish(functions, first, body, "range", league, acc)
+
+    def own(self, kind: str, league: int, before: list[str]):
+        """An output of which iteration i owns one element, or one row or column."""
+        how, n, most = self.number(0, 5), self.number(1, 4), max(league, 1)
+        if how == 0:
+            return self.output(kind, (league, n), (("i", 0), ("{}", n)))
+        if how == 1:
+            return self.output(kind, (n, league), (("{}", n), ("i", 0)))
+        if how == 2:
+            return self.output(kind, (3 * league + n,), ((f"3 * i + {n - 1}", 0),))
+        if how == 3:
+            return self.output(kind, (most,), ((f"{most - 1} - i", 0),))
+        if how == 4:
+            name, at = self.array("int32", (league,)), self.fresh("n")
+            self.args[name][:] = self.rng.permutation(league)
+            before.append(f"{at}: int = {name}[i]")
+            return self.output(kind, (league,), ((at, 0),))
+        return self.output(kind, (league,), (("i", 0),))

@@ -1,0 +1,132 @@
+"""Names of execution spaces, and what is said of those that cannot run."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from parki.engine import spaces
+from parki.engine.errors import SpaceUnavailable
+from parki.engine.runtime import build, compiler
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def no_openmp(tmp_path, monkeypatch):
+    """A compiler without an OpenMP runtime."""
+    real = compiler.find_compiler().path
+    path = tmp_path / "g++"
+    path.write_text(
+        f'#!/bin/sh\ncase "$*" in *-fopenmp*) echo "error: no libomp" >&2; exit 1 ;; esac\nexec {real} "$@"\n'
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("PARKI_CXX", str(path))
+    return path
+
+
+def test_names_are_read_in_any_case():
+    assert spaces.get("serial") == spaces.Space("Serial")
+    assert spaces.get(" SERIAL ").name == "Serial"
+    if compiler.target().openmp:
+        assert spaces.get("openmp").name == spaces.get("OPENMP").name == "OpenMP"
+
+
+def test_the_best_host_space_is_the_default():
+    best = "OpenMP" if compiler.target().openmp else "Serial"
+    assert [spaces.get(name).name for name in (None, "CPU", "cpu", "Host")] == [best] * 4
+
+
+def test_a_space_keeps_its_threads():
+    assert spaces.get(spaces.Space("serial", threads=3)) == spaces.Space("Serial", threads=3)
+    assert spaces.get("Serial").threads is None
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.0, True, "2"])
+def test_threads_must_be_a_count(threads):
+    with pytest.raises(ValueError, match=r"threads=.*at least 1"):
+        spaces.Space("OpenMP", threads)
+
+
+@pytest.mark.parametrize("name", ["Cuda", "hip", "GpuSim", "GPU"])
+def test_device_spaces_say_what_they_are_in_this_version(name):
+    with pytest.raises(SpaceUnavailable, match="host spaces only in this version") as caught:
+        spaces.get(name)
+    assert name in str(caught.value)
+    assert str(caught.value).count("only") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("OpenPM", "OpenMP"), ("omp", "OpenMP"), ("cdua", "Cuda"), ("serail", "Serial"), ("gpus", "GPU")],
+)
+def test_a_misspelt_name_gets_a_proposal(name, meant):
+    with pytest.raises(SpaceUnavailable, match=f"Did you mean '{meant}'") as caught:
+        spaces.get(name)
+    for known in spaces.NAMES:
+        assert known in str(caught.value)
+
+
+def test_a_name_like_no_other_gets_the_list_only():
+    with pytest.raises(SpaceUnavailable, match=r"expected one of Serial, OpenMP, Cuda, HIP, GpuSim, CPU, GPU\.$"):
+        spaces.get("xyzzy")
+
+
+def test_other_things_are_no_names():
+    with pytest.raises(TypeError, match="found int"):
+        spaces.get(1)
+
+
+def test_the_table_has_every_space():
+    table = spaces.available()
+    assert tuple(table) == spaces.NAMES
+    assert table["Serial"] is None
+    assert all("host spaces only" in table[name] for name in ("Cuda", "HIP", "GpuSim"))
+
+
+def test_without_openmp_kernels_run_as_serial(no_openmp):
+    assert spaces.get().name == "Serial"
+    with pytest.raises(SpaceUnavailable, match=r"OpenMP programs do not compile.*libomp"):
+        spaces.get("OpenMP")
+    assert str(no_openmp) in spaces.available()["OpenMP"]
+    unit = build.Unit("k", "k (int)", 'extern "C" int f() { return 1; }\n', (), compiler.target())
+    assert "-fopenmp" not in build.flags(unit)
+    assert unit.space == "Serial"
+    assert build.build(unit).exists()
+
+
+def test_without_a_compiler_nothing_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("PARKI_CXX", raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(SpaceUnavailable, match=r"No C\+\+ compiler found.*conda install") as caught:
+        spaces.get()
+    assert str(caught.value).count("found") == 1
+
+
+def test_threads_follow_the_variable_then_the_machine(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert spaces.threads() == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert spaces.threads() == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5, 7}, raising=False)
+    for odd in ("", "many", "0", "-2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", odd)
+        assert spaces.threads() == 4
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert spaces.threads() == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_knows_that_it_is_one():
+    text = (
+        "import os\nfrom parki.engine import spaces\nassert not spaces.forked()\npid = os.fork()\n"
+        "if pid == 0:\n    os._exit(7 if spaces.forked() else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), spaces.forked())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == "7 False\n"

@@ -1,0 +1,175 @@
+"""EwaldOptions: the published fields, the checks, the merging with keywords."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from parki.engine import spaces
+from parki.ewald.options import EwaldOptions
+
+PUBLISHED = {
+    "p2p_method": "GM-1D",
+    "p2g_method": "HYBRID",
+    "g2p_method": "TARGET",
+    "fft_type": "R2C",
+    "torch_fft": False,
+    "p2p_threads_x": 128,
+    "p2p_threads_y": 1,
+    "p2g_threads": 128,
+    "g2p_threads": 128,
+    "cell_size": None,
+    "rc": None,
+    "return_walltime": False,
+    "return_params": False,
+}
+
+
+def test_fields_and_defaults_are_the_published_ones():
+    positional = [field for field in dataclasses.fields(EwaldOptions) if not field.kw_only]
+    names = [field.name for field in positional]
+    assert names == ["box", "periodicity", "tolerance", "execution_space", *PUBLISHED]
+    assert {field.name: field.default for field in positional[4:]} == PUBLISHED
+
+
+def test_published_call_by_position_and_by_name():
+    by_position = EwaldOptions([1.0, 2.0, 3.0], 3, 1e-4, "CPU", "SM-2D")
+    by_name = EwaldOptions(
+        periodicity=3, box=[1.0, 2.0, 3.0], tolerance=1e-4, p2p_method="SM-2D", execution_space="CPU"
+    )
+    assert by_position == by_name
+
+
+def test_options_are_mutable_and_copied_on_entry():
+    options = EwaldOptions(box=[1, 1, 2])
+    options.tolerance = 1e-3
+    copy = EwaldOptions.resolve(options)
+    assert copy is not options
+    assert copy.tolerance == 1e-3
+    options.box[0] = 5.0
+    options.tolerance = 1e-9
+    assert copy.box == (1.0, 1.0, 2.0)
+    assert copy.tolerance == 1e-3
+
+
+def test_a_field_changed_to_a_wrong_value_is_found_on_entry():
+    options = EwaldOptions(box=[1, 1, 1])
+    options.tolerance = -1.0
+    with pytest.raises(ValueError, match=r"tolerance is -1\.0"):
+        EwaldOptions.resolve(options)
+
+
+def test_a_misspelt_field_cannot_be_set():
+    options = EwaldOptions(box=[1, 1, 1])
+    with pytest.raises(AttributeError, match="tolerence"):
+        options.tolerence = 1e-3
+
+
+def test_keywords_replace_fields_and_leave_the_original():
+    options = EwaldOptions(box=[1, 1, 1], tolerance=1e-4)
+    merged = EwaldOptions.resolve(options, tolerance=1e-8, rc=0.25)
+    assert (merged.tolerance, merged.rc) == (1e-8, 0.25)
+    assert (options.tolerance, options.rc) == (1e-4, None)
+
+
+@pytest.mark.parametrize("box", [[1, 2, 3], (1.0, 2.0, 3.0), np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3])])
+def test_boxes(box):
+    resolved = EwaldOptions.resolve(box=box)
+    assert resolved.box == (1.0, 2.0, 3.0)
+    assert all(type(side) is float for side in resolved.box)
+
+
+def test_choices_are_spelt_as_listed():
+    resolved = EwaldOptions.resolve(box=[1, 1, 1], p2p_method="sm-1d", split="Gaussian", fft_type="auto")
+    assert (resolved.p2p_method, resolved.split, resolved.fft_type) == ("SM-1D", "gaussian", "AUTO")
+
+
+def test_execution_space_becomes_a_space_with_threads():
+    assert EwaldOptions.resolve(box=[1, 1, 1]).execution_space == spaces.get()
+    serial = EwaldOptions.resolve(box=[1, 1, 1], execution_space="serial", threads=1)
+    assert (serial.execution_space.name, serial.execution_space.threads) == ("Serial", 1)
+    given = spaces.get("Serial")
+    assert EwaldOptions.resolve(box=[1, 1, 1], execution_space=given).execution_space == given
+
+
+@pytest.mark.parametrize("box", [1.0, "111", None, {1.0, 2.0, 3.0}])
+def test_a_box_of_another_type(box):
+    with pytest.raises(TypeError, match=r"box is a \w+; expected a list, tuple or array"):
+        EwaldOptions.resolve(box=box)
+
+
+WRONG = [
+    ({"box": [1, 1]}, r"box is \[1, 1\]; expected three positive"),
+    ({"box": [1, 1, 1, 1]}, r"box is .* expected three"),
+    ({"box": [1, 1, 0]}, r"box is \[1, 1, 0\]"),
+    ({"box": [1, 1, -2.0]}, "box is"),
+    ({"box": [1, 1, float("nan")]}, "box is"),
+    ({"box": [1, 1, float("inf")]}, "box is"),
+    ({"box": [1, [1, 2], 1]}, "box is"),
+    ({"box": np.array(3.0)}, "box is"),
+    ({"box": np.ones((3, 3))}, "box is"),
+    ({"box": ["1", "1", "1"]}, "box is"),
+    ({"periodicity": 4}, "periodicity is 4; expected 0, 1, 2 or 3"),
+    ({"periodicity": -1}, "periodicity is -1"),
+    ({"periodicity": 2.5}, "periodicity is 2.5"),
+    ({"periodicity": "3"}, "periodicity is '3'"),
+    ({"periodicity": True}, "periodicity is True"),
+    ({"periodicity": 0}, "periodicity=0 is not available in this version.*expected periodicity=3"),
+    ({"periodicity": 1}, "periodicity=1 is not available in this version"),
+    ({"periodicity": 2}, "periodicity=2 is not available in this version"),
+    ({"tolerance": 0.0}, r"tolerance is 0\.0; expected a number between 0 and 1"),
+    ({"tolerance": 1.0}, "tolerance is 1.0"),
+    ({"tolerance": -1e-6}, "tolerance is -1e-06"),
+    ({"tolerance": float("nan")}, "tolerance is nan"),
+    ({"tolerance": "1e-6"}, "tolerance is '1e-6'"),
+    ({"tolerance": None}, "tolerance is None"),
+    ({"execution_space": "OpenMPI"}, "execution space 'OpenMPI'.*Did you mean 'OpenMP'"),
+    ({"execution_space": 3}, "execution_space is 3; expected a name"),
+    ({"p2p_method": "GM-3D"}, "p2p_method is 'GM-3D'; expected one of .*Did you mean 'GM-[12]D'"),
+    ({"p2p_method": None}, "p2p_method is None"),
+    ({"p2g_method": "HYBIRD"}, "p2g_method is 'HYBIRD'.*Did you mean 'HYBRID'"),
+    ({"g2p_method": "SOURCE"}, "g2p_method is 'SOURCE'; expected one of 'AUTO', 'BASE', 'TARGET'"),
+    ({"fft_type": "C2R"}, "fft_type is 'C2R'"),
+    ({"torch_fft": "no"}, "torch_fft is 'no'; expected True or False"),
+    ({"p2p_threads_x": 0}, "p2p_threads_x is 0; expected a positive integer"),
+    ({"p2p_threads_y": 1.5}, "p2p_threads_y is 1.5"),
+    ({"p2g_threads": "128"}, "p2g_threads is '128'"),
+    ({"g2p_threads": True}, "g2p_threads is True"),
+    ({"cell_size": 0}, "cell_size is 0; expected a positive number"),
+    ({"cell_size": "many"}, "cell_size is 'many'"),
+    ({"rc": -0.1}, r"rc is -0\.1; expected a positive number"),
+    ({"rc": float("inf")}, "rc is inf"),
+    ({"rc": 1.5}, "rc is 1.5, longer than the shortest side of the box, 1;"),
+    ({"rc": 0.1, "cell_size": 200}, r"rc is 0\.1 and cell_size is 200; expected at most one"),
+    ({"return_walltime": "yes"}, "return_walltime is 'yes'"),
+    ({"return_params": 2}, "return_params is 2"),
+    ({"verbose": None}, "verbose is None"),
+    ({"split": "prolat"}, "split is 'prolat'; .*Did you mean 'prolate'"),
+    ({"layout": "nn"}, "layout is 'nn'; expected one of 'dn', 'nd'"),
+    ({"threads": 0}, "threads is 0; expected a positive integer"),
+    ({"threads": 2.0}, r"threads is 2\.0"),
+    ({"threads": 2, "execution_space": "Serial"}, "threads is 2 with execution_space 'Serial'"),
+]
+
+
+@pytest.mark.parametrize(("keywords", "message"), WRONG, ids=[str(next(iter(row[0].items()))) for row in WRONG])
+def test_wrong_values(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        EwaldOptions.resolve(**({"box": [1, 1, 1]} | keywords))
+
+
+def test_a_missing_box():
+    with pytest.raises(ValueError, match=r"box is missing; expected three side lengths"):
+        EwaldOptions.resolve(tolerance=1e-3)
+
+
+def test_unknown_keywords():
+    with pytest.raises(TypeError, match=r"unknown option 'tolerence'\. Did you mean 'tolerance'"):
+        EwaldOptions.resolve(box=[1, 1, 1], tolerence=1e-3)
+    with pytest.raises(TypeError, match=r"unknown option 'colour'\. Options are box, periodicity"):
+        EwaldOptions.resolve(box=[1, 1, 1], colour="red")
+
+
+def test_options_of_another_class():
+    with pytest.raises(TypeError, match=r"options is a dict; expected EwaldOptions\. Pass single options as keywords"):
+        EwaldOptions.resolve({"box": [1, 1, 1]})

@@ -1,0 +1,212 @@
+"""What arrays may come in, in which form they go on, and that nobody writes to them."""
+
+import hypothesis
+import hypothesis.extra.numpy
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from parki import arrays
+
+
+class OnGpu:
+    """Looks like an array of another library on a GPU."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": (3, 5), "typestr": "<f8", "version": 3}
+
+
+class OnGpuByDlpack:
+    def __dlpack__(self):
+        raise AssertionError("must not be asked for its data")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+class OnHostByDlpack:
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_array_in_order_is_taken_as_it_is(dtype, rng):
+    x = rng.random((3, 7)).astype(dtype)
+    assert arrays.points("trg", x) is x
+    assert arrays.density("dens", x, 3, 7) is x
+
+
+FORMS = {
+    "Fortran order": np.asfortranarray,
+    "strided": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "reversed": lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1],
+    "big endian": lambda x: x.astype(">f8"),
+    "list": lambda x: x.tolist(),
+    "DLPack": OnHostByDlpack,
+    "matrix": lambda x: x.view(type("Sub", (np.ndarray,), {})),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_forms_are_accepted_and_come_out_alike(form, rng):
+    x = rng.random((3, 7))
+    taken = arrays.points("trg", FORMS[form](x), box=(1, 1, 1))
+    assert np.array_equal(taken, x)
+    assert type(taken) is np.ndarray or form == "matrix"
+    assert taken.flags.c_contiguous
+    assert taken.dtype == np.float64
+    assert taken.dtype.isnative
+
+
+def test_a_read_only_array_is_accepted(rng):
+    x = rng.random((3, 7))
+    x.flags.writeable = False
+    assert np.array_equal(arrays.points("trg", x), x)
+
+
+def test_layout_nd(rng):
+    x = rng.random((7, 3))
+    taken = arrays.points("trg", x, box=(1, 1, 1), layout="nd")
+    assert np.array_equal(taken, x.T)
+    assert taken.flags.c_contiguous
+    assert np.array_equal(arrays.density("dens", rng.random((7, 6)), 6, 7, layout="nd").shape, (6, 7))
+    assert arrays.density("dens", x[:, 0], 1, 7, layout="nd").shape == (7,)
+
+
+def test_results_go_back_in_the_callers_layout(rng):
+    u = rng.random((3, 7))
+    assert arrays.in_layout(u) is u
+    back = arrays.in_layout(u, "nd")
+    assert np.array_equal(back, u.T)
+    assert back.flags.c_contiguous
+    assert arrays.in_layout(u[0], "nd").shape == (7,)
+
+
+def test_no_points_at_all():
+    assert arrays.points("trg", np.empty((3, 0)), box=(1, 1, 1)).shape == (3, 0)
+    assert arrays.points("trg", [[], [], []]).shape == (3, 0)
+    assert arrays.density("dens", np.empty(0), 1, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_faces_belong_to_the_box_in_the_points_precision(dtype):
+    box = (0.1, 0.7, 3.3)  # none of them is a binary fraction
+    corner = np.array(box, dtype=dtype)[:, None]
+    assert np.array_equal(arrays.points("trg", np.hstack([corner, 0 * corner]), box), np.hstack([corner, 0 * corner]))
+    with pytest.raises(ValueError, match=r"1 of 1 points of trg lie outside"):
+        arrays.points("trg", np.nextafter(corner, dtype(9)), box)
+
+
+def test_large_finite_values_are_no_infinity():
+    x = np.full((3, 4), 1e308)
+    assert arrays.points("trg", x) is x
+
+
+@pytest.mark.parametrize(
+    ("x", "layout", "message"),
+    [
+        (np.zeros((10000, 3)), "dn", r'trg has shape \(10000, 3\); expected \(3, N\)\. Pass trg\.T, or layout="nd"\.'),
+        (np.zeros((3, 10)), "nd", r'trg has shape \(3, 10\); expected \(N, 3\)\. Pass trg\.T, or layout="dn"\.'),
+        (np.zeros((2, 10)), "dn", r"trg has shape \(2, 10\); expected \(3, N\)\.$"),
+        (np.zeros(3), "dn", r"trg has shape \(3,\); expected \(3, N\)\. Pass trg\.reshape\(3, 1\)"),
+        (np.zeros((3, 4, 5)), "dn", r"trg has shape \(3, 4, 5\)"),
+        (1.0, "dn", r"trg has shape \(\)"),
+        (np.zeros((3, 10), dtype=int), "dn", r"trg has dtype int64; expected float32 or float64\. Pass trg\.astype"),
+        (np.zeros((3, 10), dtype=bool), "dn", r"trg has dtype bool"),
+        (np.zeros((3, 10), dtype=np.float16), "dn", r"trg has dtype float16.*trg\.astype\(float\)"),
+        (np.zeros((3, 10), dtype=complex), "dn", r"trg has dtype complex128; expected float32 or float64\.$"),
+        (np.zeros((3, 10), dtype=np.longdouble), "dn", r"trg has dtype float128|trg has dtype"),
+        ([["a", "b"]] * 3, "dn", r"trg has dtype <U1"),
+        (None, "dn", r"trg has dtype object"),
+        ([[1.0], [1.0, 2.0], [1.0]], "dn", r"trg cannot be read as an array"),
+        (np.ma.masked_array(np.zeros((3, 10))), "dn", r"trg is a masked array"),
+        (OnGpu(), "dn", r"trg is on the GPU .*; parki does not copy between devices"),
+        (OnGpuByDlpack(), "dn", r"trg is on the GPU"),
+    ],
+)
+def test_wrong_points(x, layout, message):
+    if isinstance(x, np.ndarray) and x.dtype == np.longdouble and np.dtype(np.longdouble) == np.float64:
+        pytest.skip("long double is double here")
+    with pytest.raises(ValueError, match=message):
+        arrays.points("trg", x, layout=layout)
+
+
+def test_cupy_is_named_without_importing_it():
+    fake = type("ndarray", (), {"__module__": "cupy"})()
+    with pytest.raises(ValueError, match=r"src is on the GPU \(CuPy\).*Pass cupy\.asnumpy\(src\)"):
+        arrays.points("src", fake)
+
+
+@pytest.mark.parametrize(("bad", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_values_that_are_not_finite_are_counted_and_located(bad, shown):
+    x = np.zeros((3, 9))
+    x[1, 4] = x[2, 5] = bad
+    with pytest.raises(ValueError, match=rf"trg has 2 of 27 values .* \(first: trg\[1, 4\] = {shown}\)"):
+        arrays.points("trg", x)
+    with pytest.raises(ValueError, match=rf"\(first: trg\[4, 1\] = {shown}\)"):
+        arrays.points("trg", x.T, layout="nd")
+    with pytest.raises(ValueError, match=rf"dens has 1 of 9 values .*dens\[4\] = {shown}"):
+        arrays.density("dens", x[1], 1, 9)
+
+
+def test_points_outside_the_box_are_counted_and_located():
+    x = np.full((3, 10000), 0.5)
+    x[0, 17] = 1.02
+    x[2, [40, 41]] = -1e-300
+    expected = (
+        r"3 of 10000 points of src lie outside the box \[0, 1\] × \[0, 1\] × \[0, 2\] \(first: index 17, x = 1\.02\)\. "
+        r"Wrap them with parki\.utils\.wrap\(src, box\)\."
+    )
+    with pytest.raises(ValueError, match=expected):
+        arrays.points("src", x, box=(1, 1, 2))
+    with pytest.raises(ValueError, match=r'wrap\(src, box, layout="nd"\)'):
+        arrays.points("src", x.T, box=(1, 1, 2), layout="nd")
+
+
+@pytest.mark.parametrize(
+    ("shape", "components", "message"),
+    [
+        ((5,), 1, r"dens has shape \(5,\); expected \(7,\), one value for each source"),
+        ((1, 7), 1, r"dens has shape \(1, 7\); expected \(7,\)"),
+        ((3, 5), 3, r"dens has shape \(3, 5\); expected \(3, 7\)\. There are 7 sources"),
+        ((3, 7), 6, r"dens has shape \(3, 7\); expected \(6, 7\)\.$"),
+        ((7, 6), 6, r'dens has shape \(7, 6\); expected \(6, 7\)\. Pass dens\.T, or layout="nd"'),
+        ((7,), 3, r"dens has shape \(7,\); expected \(3, 7\)"),
+    ],
+)
+def test_wrong_densities(shape, components, message):
+    with pytest.raises(ValueError, match=message):
+        arrays.density("dens", np.zeros(shape), components, 7)
+
+
+def test_one_dtype_for_all():
+    single, double = np.zeros((3, 4), np.float32), np.zeros((3, 4))
+    assert arrays.same_dtype(trg=single, src=single) == np.float32
+    assert arrays.same_dtype(trg=double) == np.float64
+    with pytest.raises(ValueError, match=r"dtypes differ: trg float64, src float64, dens float32; .*dens\.astype"):
+        arrays.same_dtype(trg=double, src=double, dens=single)
+
+
+@hypothesis.given(
+    x=hypothesis.extra.numpy.arrays(
+        st.sampled_from([np.float32, np.float64]),
+        st.tuples(st.just(3), st.integers(0, 6)),
+        elements=st.floats(-2, 2, width=32),
+    )
+)
+def test_points_are_taken_exactly_where_they_lie_in_the_box(x):
+    before = x.copy()
+    inside = bool(((x >= 0) & (x <= 1)).all())
+    if inside:
+        assert np.array_equal(arrays.points("trg", x, (1, 1, 1)), before)
+    else:
+        with pytest.raises(ValueError, match="lie outside the box"):
+            arrays.points("trg", x, (1, 1, 1))
+    assert np.array_equal(x, before)

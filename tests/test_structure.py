@@ -1,0 +1,114 @@
+"""Imports point one way, and files stay short."""
+
+import ast
+
+import pytest
+
+FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
+SHARED = ("parki.arrays", "parki.cells", "parki.direct", "parki.fft", "parki.linalg", "parki.pairs", "parki.utils")
+COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files")
+LONGEST = 400  # lines
+
+# The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
+EDGES = {
+    "parki.engine": ("parki.engine",),
+    "parki.kernels": ("parki.kernels",),
+    "parki.perfmodels.bench": ("parki",),
+    "parki.perfmodels.measure": ("parki",),
+    "parki.perfmodels.plot": ("parki",),
+    "parki.perfmodels": ("parki.perfmodels",),
+    "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select"),
+    **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    **dict.fromkeys(COMMANDS, ("parki",)),
+    "parki": (),
+}
+
+
+def python_files(root, *folders):
+    return [path for folder in folders for path in sorted((root / folder).rglob("*.py"))]
+
+
+def module_of(path, root):
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join([FOLDERS[parts[0]], *parts[1:]]).removesuffix(".__init__")
+
+
+def is_in(name, package):
+    return name == package or name.startswith(f"{package}.")
+
+
+def imports(path):
+    """Yield what a file imports: line, level of a relative import, and full names."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, 0, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, node.level, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def forbidden(module, names):
+    """Those of `names` that this module must not import."""
+    allowed = next(edges for row, edges in EDGES.items() if is_in(module, row))
+    ours = [name for name in names if is_in(name, "parki")]
+    return [name for name in ours if not any(is_in(name, package) for package in allowed)]
+
+
+def test_imports_point_one_way(root):
+    wrong = [
+        f"{path.relative_to(root)}:{line} imports {name}"
+        for path in python_files(root, *FOLDERS)
+        for line, _, name in imports(path)
+        if forbidden(module_of(path, root), [name])
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "allowed"),
+    [
+        ("parki.engine.launch", "parki.arrays.points", False),
+        ("parki.engine.launch", "parki.engine.errors", True),
+        ("parki.engine.launch", "numpy", True),
+        ("parki.ewald.plan", "parki.perfmodels.select.p2p", True),
+        ("parki.ewald.plan", "parki.perfmodels.bench", False),
+        ("parki.ewald.plan", "parki.cli", False),
+        ("parki.arrays", "parki.ewald", False),
+        ("parki.perfmodels.p2p", "parki.ewald.params", False),
+        ("parki.perfmodels.bench", "parki.ewald.api", True),
+        ("parki", "parki.ewald", False),
+    ],
+)
+def test_the_rule_itself(module, name, allowed):
+    assert (forbidden(module, [name]) == []) is allowed
+
+
+def test_kernels_import_only_the_language(root):
+    wrong = [
+        f"{path.relative_to(root)}:{line} imports {name}"
+        for path in python_files(root, "kernels")
+        for line, _, name in imports(path)
+        if not any(is_in(name, package) for package in ("pykokkos", "typing", "parki.kernels"))
+    ]
+    assert wrong == []
+
+
+def test_no_relative_imports(root):
+    wrong = [
+        f"{path.relative_to(root)}:{line}"
+        for path in python_files(root, *FOLDERS, "tests", "examples")
+        for line, level, _ in imports(path)
+        if level
+    ]
+    assert wrong == []
+
+
+def test_the_engine_knows_no_particles(root):
+    files = python_files(root, "parki/engine")
+    assert files
+    assert [str(path) for path in files if "particle" in path.read_text("utf-8").lower()] == []
+
+
+def test_no_file_is_long(root):
+    files = [*python_files(root, *FOLDERS, "tests", "examples"), *(root / "parki").rglob("*.h")]
+    lengths = {str(path.relative_to(root)): len(path.read_text("utf-8").splitlines()) for path in files}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
