@@ -24,7 +24,7 @@ def p2g_block(
     """grid[c] += strengths times windows, for the cells block[first + rank] = (x begin, end, y begin, end, z begin, end).
 
     src[e] = (x, y, z, strengths), sorted by cell; s = grid points per length; window[d][k] and slope[d][k] = polynomial
-    of tap k and of its derivative in the source's position, highest degree first, in the offset from mid-cell.
+    of tap k and of its derivative by the grid point's position, highest degree first, in the offset from mid-cell.
     """
     b: int = first + team.league_rank()
     x_begin: int = block[b][0]

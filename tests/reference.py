@@ -32,12 +32,13 @@ def potential(kernel, targets, sources, dens, normals=None, box=(1.0, 1.0, 1.0),
 
 
 def balanced_xi(kernel, n_targets, n_sources, box):
-    """Return the ξ at which pairs (about 100 ns each) and plane waves (1 ns a point and mode) cost the same."""
-    volume = np.prod(box)
-    components = {"laplace": 2, "stokes_sl": 6, "stokes_comb": 12}[kernel]
-    pairs = 100.0 * n_targets * n_sources * 4.2 * REACH**3 / volume
-    modes = components * (n_targets + n_sources) * 4.0 * volume * (REACH / np.pi) ** 3
-    return max((pairs / max(modes, 1e-300)) ** (1 / 6), 0.7 * REACH / max(box))
+    """Return the ξ of the least predicted time (seconds a copy of a source, a pair, a point and mode: measured)."""
+    rc = max(box) * np.geomspace(0.02, 2.0, 80)
+    pair, waves = {"laplace": (3e-7, 2), "stokes_sl": (4e-7, 6), "stokes_comb": (6e-7, 12)}[kernel]
+    copies = n_sources * np.prod(1 + 2 * np.divide.outer(rc, box), axis=1)
+    pairs = n_targets * n_sources * 4.2 * rc**3 / np.prod(box)
+    modes = 0.5 * waves * (n_targets + n_sources) * np.prod(1 + 2 * REACH**2 / np.pi * np.outer(1 / rc, box), axis=1)
+    return REACH / rc[np.argmin(1.5e-6 * copies + pair * pairs + 2e-10 * modes)]
 
 
 def relative_rms(u, exact):

@@ -103,7 +103,9 @@ def _evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
             return _SIZED[f](*(again(a) for a in node.args))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr=f), keywords=[]) if f in _MATH:
             return getattr(math, f)(*(again(a) for a in node.args))
-    return fail("K001", node, f"'{ast.unparse(node)}' is not a constant expression", "see the forms of module constants")
+    return fail(
+        "K001", node, f"'{ast.unparse(node)}' is not a constant expression", "see the forms of module constants"
+    )
 
 
 def _limited(op: ast.operator, a: Constant, b: Constant, table: dict) -> Constant:

@@ -93,9 +93,7 @@ class Inliner:
             names[local] = self.names.fresh(local)
         return before, Rewriter(self.real, names)
 
-    def _unpacked(
-        self, s: ast.Assign, routine: Routine, values: list[ast.expr], visible: set[str]
-    ) -> list[ast.stmt]:
+    def _unpacked(self, s: ast.Assign, routine: Routine, values: list[ast.expr], visible: set[str]) -> list[ast.stmt]:
         """``a, b = f(…)``: one statement per name; a name that is not declared yet is declared here."""
         targets, types = s.targets[0].elts, routine.result_types()
         if len(targets) != len(values):

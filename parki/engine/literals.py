@@ -9,17 +9,17 @@ from collections.abc import Iterable
 
 from parki.engine.inline import declare
 from parki.engine.rewrite import Rewriter
-from parki.engine.routines import callee
+from parki.engine.routines import Routine, callee
 from parki.engine.syntax import Names, PkType, changed, list_element, literal, place, statements, value_of
 
 FLOAT, DOUBLE = "float", "double"
 
 
 def hoisted(
-    args: ast.arguments, returns: ast.expr | None, body: list[ast.stmt], names: Names, real: str, functions: dict[str, str]
+    routine: Routine, body: list[ast.stmt], names: Names, real: str, functions: dict[str, Routine]
 ) -> list[ast.stmt]:
-    """The body with its float literals as locals; `functions` gives the result type of each function by id."""
-    hoist = _Hoist(args, returns, body, names, real, functions)
+    """`body`, that of `routine`, with its float literals as locals; `functions` are those it may call, by id."""
+    hoist = _Hoist(routine, body, names, real, functions)
     if FLOAT not in hoist.types.values() and hoist.returns != FLOAT and real != FLOAT:
         return body
     body = hoist.block(body)
@@ -48,10 +48,12 @@ def _types(args: Iterable[ast.arg], body: list[ast.stmt]) -> dict[str, str]:
 
 
 class _Hoist(Rewriter):
-    def __init__(self, args, returns, body, names: Names, real: str, functions: dict[str, str]) -> None:
+    def __init__(
+        self, routine: Routine, body: list[ast.stmt], names: Names, real: str, functions: dict[str, Routine]
+    ) -> None:
         super().__init__(real)
-        self.types, self.functions = _types(args.args, body), functions
-        self.returns, self.locals = real_name(returns), names
+        self.types, self.functions = _types(routine.params, body), functions
+        self.returns, self.locals = real_name(routine.returns), names
         self.declarations: list[ast.stmt] = []
         self._known: dict[str, str] = {}
         self._want = ""
@@ -73,7 +75,7 @@ class _Hoist(Rewriter):
                 if isinstance(cast, PkType):
                     return real_name(node.func)
                 if callee(node):
-                    return self.functions.get(callee(node), "")
+                    return real_name(self.functions[callee(node)].returns)
                 return self._of_any(node.args) if _is_pk(node.func) else ""
         return ""
 
@@ -116,23 +118,23 @@ class _Hoist(Rewriter):
             want = self._of_any(node.args) or self._want
         else:
             want = self._of_any(node.args)
+        wants = [want] * len(node.args)
         if callee(node):
-            wants = self.functions.get(callee(node) + "()", [])
-            if len(wants) == len(node.args):
-                return changed(node, args=[self._as(w, a) for w, a in zip(wants, node.args, strict=True)])
-        return changed(node, args=[self._as(want, a) for a in node.args])
+            wants = [real_name(p.annotation) for p in self.functions[callee(node)].params]
+            wants += [""] * (len(node.args) - len(wants))
+        return changed(node, args=[self._as(w, a) for w, a in zip(wants, node.args, strict=False)])
 
     def _local(self, value: float, node: ast.expr) -> ast.Name:
         key = repr(value)
         if key not in self._known:
-            self._known[key] = name = self.locals.fresh("c")
+            self._known[key] = name = self.locals.fresh("c", first=0)
             kind = literal(PkType(FLOAT), node)
             self.declarations.append(declare(name, kind, literal(value, node)))
         return place(ast.Name(id=self._known[key], ctx=ast.Load()), node)
 
     # Statements say what type they expect.
     def declaration(self, s: ast.AnnAssign) -> list[ast.stmt]:
-        direct = list_element(s.annotation) is not None or value_of(s.value) is not None
+        direct = s.value is None or list_element(s.annotation) is not None or value_of(s.value) is not None
         return [s if direct else changed(s, value=self._as(real_name(s.annotation), s.value))]
 
     def assignment(self, s: ast.Assign) -> list[ast.stmt]:

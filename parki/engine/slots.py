@@ -138,7 +138,9 @@ class Program:
                 continue
             functions[item.local] = new, ref.function or item.name
             self._same_parameters(item, before, read(new, loc(item.node)), functions[item.local][1])
-            others = [i.local for i in source.imports.values() if i.module == item.module and i.local not in self._slots]
+            others = [
+                i.local for i in source.imports.values() if i.module == item.module and i.local not in self._slots
+            ]
             if moved.setdefault(old.key, new).key != new.key and others:
                 reason = f"slots replace '{old.display}' by two files, and it is unclear whose '{others[0]}' is meant"
                 fail("K021", item.node, reason)

@@ -149,14 +149,14 @@ class Names:
         self.taken, self.made = set(taken), set()
         self._next: dict[str, int] = {}
 
-    def fresh(self, name: str) -> str:
-        """A new local ``name_k``."""
+    def fresh(self, name: str, first: int = 1) -> str:
+        """A new local ``name_k``, k from `first` on."""
         head, _, tail = name.rpartition("_")
         base = head if head and tail.isdecimal() else name
-        k = self._next.get(base, 0) + 1
+        k = self._next.get(base, first)
         while f"{base}_{k}" in self.taken:
             k += 1
-        self._next[base] = k
+        self._next[base] = k + 1
         return self._make(f"{base}_{k}")
 
     def elements(self, name: str, count: int) -> list[str]:

@@ -82,3 +82,65 @@ def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tupl
     powers = powers.astype(dtype)
     return np.ascontiguousarray(powers[:, :P]), np.ascontiguousarray(powers[:, P:])
 
+
+@lru_cache(maxsize=256)
+def _alias_weights(kernel: str, split: str, c: float, xi: float, low: float) -> NDArray[np.float64]:
+    """Weights (4, n) at the wave numbers c·_NODES of one axis, for `alias`; lengths in units of rc.
+
+    Rows: squared alias amplitudes, those of the window's derivative, and both amplitudes for coincident points, each
+    integrated over the other two axes.  Wave numbers below `low` c carry no mode of the box.
+    """
+    top = profiles.profile(split, c, 1.0, xi)
+    inner = np.maximum(_NODES, low)[:, None]
+    k = inner + (1.0 - inner) * _NODES
+    weight = (1.0 - inner) * _WEIGHTS
+    phi = top.phi(c * k) if kernel == "laplace" else top.phi_stokes(c * k)
+    w0, w1, w2 = ((weight * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
+    none = np.zeros_like(w0)
+    if kernel == "stokes_dl":
+        rows = [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
+    else:
+        scale = 1.0 if kernel == "laplace" else 8 / 3
+        power = 1.0 if kernel == "laplace" else 4 / 3
+        rows = [48 * scale / c * w2, none, power * np.sqrt(24.0) / np.pi * c * w1, none]
+    return np.array(rows) * _WEIGHTS
+
+
+def alias(
+    kernel: str, split: str, c: float, xi: float, low: float, P: ArrayLike, beta: ArrayLike, sigma: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Estimate the RMS error of a window with exact transform, on a grid of spacing h = π/(σ kmax).
+
+    Spreading adds to the mode k the strengths' modes k + 2πm/h, times ŵ(k + 2πm/h)/ŵ(k); gathering the same.  Strengths
+    are random and the terms m = ±1 of each axis are summed.
+
+    Parameters
+    ----------
+    kernel
+        ``"laplace"``, ``"stokes_sl"``, or ``"stokes_dl"`` spread with the derivative of the window.
+    split, c, xi
+        The profile; `xi` in units of 1/rc.
+    low
+        Least wave number of the box over kmax.
+    P, beta, sigma
+        Arrays that broadcast.
+
+    Returns
+    -------
+    tuple of array
+        The error from all sources, relative to √(Q rc/V) (double layer: √(Q/(V rc))), and that of a coincident source,
+        relative to √(Q/N)/rc (double layer: √(Q/N)/rc²).
+    """
+    rows = _alias_weights(kernel, split, c, xi, low)
+    half, beta, sigma = (np.asarray(v, np.float64)[..., None] for v in (np.multiply(0.5 * np.pi, P), beta, sigma))
+    x = _NODES / sigma
+    base = _log_shape(beta, half * x)[0]
+    size, squares, coincident, spread_size = [], 0.0, 0.0, 0.0
+    del size, spread_size
+    for other in (2.0 - x, 2.0 + x):
+        exponent, factor = _log_shape(beta, half * other)
+        amplitude = factor * np.exp(exponent - base)
+        lifted = amplitude * other * sigma
+        squares = squares + amplitude**2 @ rows[0] + lifted**2 @ rows[1]
+        coincident = coincident + amplitude @ rows[2] + lifted @ rows[3]
+    return np.sqrt(squares), np.abs(coincident)

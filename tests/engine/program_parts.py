@@ -121,8 +121,9 @@ class Parts:
         if lo <= e.lo and e.hi <= hi:
             return e
         n = hi - lo + 1
-        if n == 1:
-            return E(str(lo), e.type, lo, hi, bare=True)
+        if e.bare or n == 1:
+            value = lo + int(e.lo) % n
+            return E(str(value), e.type, value, value, bare=True)
         shift = 0 if e.lo >= 0 and not e.minus else n * max(1, -(e.lo // n))
         if e.hi + shift > LIMIT[e.type] or n > LIMIT["int32"]:
             return E(str(max(lo, 0)), e.type, max(lo, 0), max(lo, 0), bare=True)
@@ -179,7 +180,7 @@ class Parts:
         if op == "neg":
             return E(f"(-{a.text})", a.type, -a.hi, -a.lo, minus=True) if not a.bare else a
         if op == "~":
-            return E(f"(~{a.text})", a.type, -a.hi - 1, -a.lo - 1, minus=True)
+            return E(f"(~{a.text})", a.type, -a.hi - 1, -a.lo - 1, minus=True) if not a.bare else a
         if op == "int":
             r = self.clip(self.real_(ctx, self.real, depth - 1, exact=True, bare=False), STEP)
             return E(f"int({r.text})", "int32", r.lo, r.hi)
@@ -208,7 +209,8 @@ class Parts:
 
     def safe_integer(self, ctx: Context, op: str, a: E) -> E:
         """``// % << >>`` with a non-negative left side and a right side that is a literal or a positive name."""
-        a = self.fit(a, 0, 999) if a.lo < 0 or a.minus else a
+        # a difference is made plainly positive even where its interval is
+        a = self.fit(replace(a, hi=max(a.hi, 1000)), 0, 999) if a.lo < 0 or a.minus else a
         if a.bare or (op == "//" and a.type == "int64"):
             return a
         low, high = (0, 4) if op in ("<<", ">>") else (1, 9)

@@ -36,7 +36,7 @@ class Statements(Parts):
         kinds += ["store"] * 5 if ctx.targets else []
         kinds += ["atomic", "atomic"] if ctx.counters or ctx.targets else []
         kinds += ["accumulate"] * 4 if ctx.acc else []
-        kinds += ["if_", "if_"] if ctx.depth > 0 else []
+        kinds += ["if_", "if_"] * (1 + ctx.breakable) if ctx.depth > 0 else []
         kinds += ["for_", "while_"] if ctx.depth > 0 and ctx.loops < 2 else []
         return getattr(self, self.pick(kinds))(ctx)
 

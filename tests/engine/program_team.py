@@ -32,7 +32,7 @@ class Team(Statements):
             body += self.item(lambda: self.filled_scratch(ctx, scratch))
         ctx.counters = counters
         self.budget = 24
-        return body + self.items(ctx, self.number(2, 5)), scratch
+        return body + self.items(ctx, self.number(1, 4)) + self.item(functools.partial(self.lanes, ctx)), scratch
 
     def team_output(self, league: int) -> Region:
         kind, rows, cols = self.pick([self.real, self.real, "int32"]), self.n_rows, self.n_cols
@@ -144,7 +144,7 @@ class Team(Statements):
         """A team range whose iterations are the lanes."""
         size, t, own, others = self.n_rows * self.n_cols, self.fresh("t"), [], []
         for r in self.shared:
-            if self.number(0, 1):
+            if own and self.number(0, 1):
                 others.append(r)
             elif len(r.parts) == 1:
                 at = self.pick([t, f"({size - 1} - {t})"])

@@ -94,7 +94,7 @@ def test_many_units_keep_their_order_and_are_compiled_once_each(counter):
     assert build.build_many([]) == []
 
 
-def test_an_unwritable_folder_is_replaced_with_one_warning(tmp_path, monkeypatch):
+def test_an_unwritable_folder_is_replaced_with_one_warning(tmp_path, monkeypatch, counter):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "file" / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -104,6 +104,7 @@ def test_an_unwritable_folder_is_replaced_with_one_warning(tmp_path, monkeypatch
     assert value_of(path) == 6
     assert path.is_relative_to(tmp_path / f"parki-{os.getuid()}")
     assert build.build(make(6)) == path
+    assert counter() == 1
     assert [entry.path for entry in cache.entries()] == [path.parent]
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import logging
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -81,6 +82,42 @@ exec {real} "$@"
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
     monkeypatch.setattr(build, "cpus", lambda: 2)
     assert [value_of(path) for path in build.build_many([make(1), make(2)])] == [1, 2]
+
+
+def test_damage_done_while_this_process_runs_is_noticed(counter):
+    path = build.build(make(7))
+    path.write_bytes(b"")
+    assert value_of(build.build(make(7))) == 7
+    assert counter() == 2
+
+
+def test_only_damaged_entries_are_discarded():
+    whole, damaged = build.build(make(1)), build.build(make(2))
+    damaged.write_bytes(b"")
+    for path in (whole, damaged):
+        cache.discard_damaged(path.parent.name)
+    assert [entry.path for entry in cache.entries()] == [whole.parent]
+
+
+def test_old_working_folders_go_with_the_next_build():
+    unit = make(1)
+    shard = cache.folder() / "v1" / build.key(unit)[:2]
+    for name, age in ((".old", 2 * cache.STALE_WORK), (".new", 0.0)):
+        (shard / name).mkdir(parents=True)
+        os.utime(shard / name, (time.time() - age,) * 2)
+    build.build(unit)
+    assert sorted(path.name for path in shard.glob(".*")) == [".new"]
+
+
+def test_an_interrupt_ends_the_waiting_for_others():
+    unit = make(1)
+    with cache.building(build.key(unit)):  # as another process would hold it
+        threading.Timer(0.5, signal.raise_signal, (signal.SIGINT,)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            build.build(unit)
+        assert time.monotonic() - began < 10
+    assert value_of(build.build(unit)) == 1
 
 
 def test_a_refused_source_raises_and_poisons_nothing(folder, counter):

@@ -48,11 +48,11 @@ PK_INLINE A pk_select(pk_true, A a, A) {
   return a;
 }
 template <class M>
-PK_INLINE M pk_mask_of(pk_true) {
+PK_INLINE M pk_masked(pk_true) {
   return pk_not(M{});
 }
 template <class M>
-PK_INLINE M pk_mask_of(M m) {
+PK_INLINE M pk_masked(M m) {
   return m;
 }
 template <class M>

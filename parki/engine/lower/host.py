@@ -79,7 +79,12 @@ class _Host(HostStmt):
             out += [("int64", f"{p.name}_n{d}") for d in range(p.rank) if (p.name, d) in self.used_extents]
         out += [("int32" if p.type == "bool" else p.type, p.name) for p in self.scalar_params]
         out += [("ptr", "pk_scratch"), ("ptr", "pk_partial"), ("ptr", "pk_fault_at")]
-        out += [("int64", "pk_scratch_bytes"), ("int64", "pk_scratch_asked"), ("int32", "pk_league"), ("int32", "pk_threads")]
+        out += [
+            ("int64", "pk_scratch_bytes"),
+            ("int64", "pk_scratch_asked"),
+            ("int32", "pk_league"),
+            ("int32", "pk_threads"),
+        ]
         return out
 
     def field_type(self, kind: str, name: str) -> str:

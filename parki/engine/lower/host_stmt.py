@@ -201,7 +201,7 @@ class HostStmt(HostExpr):
         `uniform` is the scalar test, `varying` makes the text of the lanes' own test in the context it is given.
         """
         live, turn = self.name("m"), self.name("m")
-        self.out(f"pk_vm {live} = pk_mask_of<pk_vm>({ctx.mask});")
+        self.out(f"pk_vm {live} = pk_masked<pk_vm>({ctx.mask});")
         self.out("for (;;) {")
         if varying is not None:
             self.out(f"{live} = pk_and({live}, {varying(ctx.under(live))});")
@@ -295,7 +295,7 @@ class HostStmt(HostExpr):
         self.out(LANE_TYPES.format(lanes="decltype(pk_tag)::value"))
         ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False)
         if kinds.masked_return:
-            self.out("pk_vm pk_m0 = pk_mask_of<pk_vm>(pk_given);")
+            self.out("pk_vm pk_m0 = pk_masked<pk_vm>(pk_given);")
             ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",))
         self.block(stmts, ctx)
         self.out("};")

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -115,14 +116,15 @@ def build_many(units: Iterable[Unit]) -> list[Path]:
 
 def _compile_all(cold: dict[str, Unit], compiler: Compiler) -> dict[str, Path]:
     report = _announce(list(cold.values()))
-    outcome = "interrupted"
+    outcome, stop = "interrupted", threading.Event()
     pool = ThreadPoolExecutor(min(MOST_COMPILERS, cpus(), len(cold)), thread_name_prefix="parki-compile")
     try:
-        jobs = {name: pool.submit(_build_cold, name, unit, compiler) for name, unit in cold.items()}
+        jobs = {name: pool.submit(_build_cold, name, unit, compiler, stop) for name, unit in cold.items()}
         errors = [error for job in jobs.values() if (error := job.exception())]
         outcome = "failed" if errors else "cached"
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)  # after Ctrl-C, what has not begun is not begun
+        stop.set()  # after Ctrl-C nobody waits for other processes, and what has not begun is not begun
+        pool.shutdown(wait=True, cancel_futures=True)
         report(outcome)
     if errors:
         if len(errors) > 1:
@@ -131,9 +133,9 @@ def _compile_all(cold: dict[str, Unit], compiler: Compiler) -> dict[str, Path]:
     return {name: job.result() for name, job in jobs.items()}
 
 
-def _build_cold(name: str, unit: Unit, compiler: Compiler) -> Path:
+def _build_cold(name: str, unit: Unit, compiler: Compiler, stop: threading.Event) -> Path:
     try:
-        with cache.building(name):
+        with cache.building(name, stop):
             found = cache.find(name)
             if found is None:
                 cache.discard_damaged(name)

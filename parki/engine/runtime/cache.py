@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
 import uuid
 import warnings
@@ -149,13 +150,15 @@ def _remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def building(key: str) -> Iterator[None]:
+def building(key: str, stop: threading.Event | None = None) -> Iterator[None]:
     """Hold the right to build `key`, so that racing processes compile once.
 
     The body must look again with `find`: waiting ends early when another process has published the object.  A lock
     left by a dead process of this machine is taken over at once (by filelock), one of another machine after 15 minutes.
-    Where the disk knows no locks the body runs without one: publishing by rename is safe anyway.
+    Where the disk knows no locks the body runs without one: publishing by rename is safe anyway.  Setting `stop` ends
+    the waiting by InterruptedError.
     """
+    stop = stop or threading.Event()
     marker = _home(folder(), key).with_name(f"{key}.lock")
     marker.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.SoftFileLock(marker)  # an exclusively created file: works on network disks where flock does not
@@ -171,7 +174,8 @@ def building(key: str) -> Iterator[None]:
         except OSError as error:
             log.info("no lock for %s (%s): compiling without one", marker, error)
             break
-        time.sleep(pause)
+        if stop.wait(pause):
+            raise InterruptedError(f"given up waiting for {marker}")
         pause = min(2.0 * pause, 0.5)
     try:
         yield

@@ -1,0 +1,117 @@
+"""Cell lists: points sorted by cell, stably, so that the result does not depend on the number of threads."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parki import engine
+from parki.arrays import Array
+from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.spaces import Space
+
+CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
+MAX_CHUNKS = 16
+PER_CELL = 8
+
+
+@dataclass(frozen=True)
+class CellGrid:
+    """A box cut into cells: `shape` cells per side, the last axis numbered fastest."""
+
+    box: tuple[float, float, float]
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def for_points(cls, box: tuple[float, float, float], n: int, rc: float) -> "CellGrid":
+        """Cells of about `PER_CELL` of `n` uniform points, but no smaller than an eighth of `rc`."""
+        width = max((PER_CELL * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
+        return cls(box, tuple(max(1, round(side / width)) for side in box))
+
+    @property
+    def widths(self) -> tuple[float, float, float]:
+        """Side lengths of a cell."""
+        return tuple(side / n for side, n in zip(self.box, self.shape, strict=True))
+
+    @property
+    def count(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+
+class CellList:
+    """Points of a box in the order of their cells.
+
+    Attributes
+    ----------
+    order : array (N,) of int32
+        order[j] is the point at place j.
+    begin : array (cells + 1,) of int32
+        Cell c holds the places begin[c] … begin[c + 1] − 1.
+    points : array (3, N)
+        The points in that order.
+    """
+
+    def __init__(self, x: Array, grid: CellGrid, space: Space) -> None:
+        self.grid, self.space, n = grid, space, x.shape[1]
+        self.order, self.begin = _sort(x, grid, space)
+        self.points = np.empty((3, n), x.dtype)
+        gather = engine.kernel("cells", "gather_points", real=x.dtype)
+        engine.parallel_for(RangePolicy(space, n), gather, x=x, order=self.order, out=self.points)
+
+    def batches(self, size: int) -> tuple[Array, Array]:
+        """Runs of at most `size` neighbouring points of one (x, y) column of cells.
+
+        Returns
+        -------
+        batch : array (B, 2) of int32
+            First place and end of each run.
+        bound : array (B, 6)
+            Lowest x, y, z and highest x, y, z of its points.
+        """
+        first = self.begin[:: self.grid.shape[2]].astype(np.int64)
+        counts = -(-np.diff(first) // size)
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        begin = np.repeat(first[:-1], counts) + size * within
+        end = np.minimum(begin + size, np.repeat(first[1:], counts))
+        batch = np.ascontiguousarray(np.stack([begin, end], axis=1), dtype=np.int32)
+        bound = np.empty((len(batch), 6), self.points.dtype)
+        kernel = engine.kernel("cells", "batch_bounds", real=self.points.dtype)
+        engine.parallel_for(RangePolicy(self.space, len(batch)), kernel, x=self.points, batch=batch, bound=bound)
+        return batch, bound
+
+    @cached_property
+    def n(self) -> int:
+        """Number of points."""
+        return len(self.order)
+
+
+def workunits(real: np.dtype) -> list[engine.Workunit]:
+    """All workunits that cell lists launch, for compiling ahead."""
+    typed = [engine.kernel("cells", name, real=real) for name in ("cell_index", "gather_points", "batch_bounds")]
+    plain = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")
+    return typed + [engine.kernel("cells", name) for name in plain]
+
+
+def _sort(x: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
+    """Counting sort: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
+    n = x.shape[1]
+    chunks = min(MAX_CHUNKS, max(1, -(-n // CHUNK)))
+    chunk = -(-n // chunks)
+    cell = np.empty(n, np.int32)
+    count = np.zeros((chunks, grid.count), np.int32)
+    begin = np.empty(grid.count + 1, np.int32)
+    order = np.empty(n, np.int32)
+    shape = {f"n{d}": m for d, m in enumerate(grid.shape)}
+    scale = {f"s{d}": 1.0 / w for d, w in enumerate(grid.widths)}
+    kernel = engine.kernel("cells", "cell_index", real=x.dtype)
+    engine.parallel_for(RangePolicy(space, n), kernel, x=x, cell=cell, **shape, **scale)
+    teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
+    engine.parallel_for(teams, engine.kernel("cells", "chunk_count"), cell=cell, count=count, n=n, chunk=chunk)
+    scan = engine.kernel("cells", "count_scan")
+    begin[-1] = engine.parallel_reduce(cells, scan, count=count, begin=begin, chunks=chunks)
+    engine.parallel_for(cells, engine.kernel("cells", "chunk_begin"), count=count, begin=begin, chunks=chunks)
+    place = engine.kernel("cells", "chunk_place")
+    engine.parallel_for(teams, place, cell=cell, at=count, order=order, n=n, chunk=chunk)
+    return order, begin

@@ -1,0 +1,85 @@
+"""What the benchmarks compare with: the same loops written by hand in C++, with vector types and as plain scalars."""
+
+import ctypes
+
+from parki.engine.runtime import build
+from parki.engine.runtime.compiler import target
+
+# Laplace, all pairs: lanes are targets, sources are broadcast, 1/r by the engine's own rsqrt.
+VECTOR_LAPLACE = """
+#define PK_LANE_BYTES 8
+#include "pk_host.h"
+typedef pk_vec<double, PK_BYTES / 8> V;
+extern "C" void pk_run(const double* xt, long nt, const double* src, long ns, double* u) {
+  const int L = PK_BYTES / 8;
+  for (long i = 0; i + L <= nt; i += L) {
+    const V x = pk_load<V>(xt + i, pk_true{}), y = pk_load<V>(xt + nt + i, pk_true{});
+    const V z = pk_load<V>(xt + 2 * nt + i, pk_true{});
+    V acc = {};
+    for (long j = 0; j < ns; j++) {
+      const V dx = x - src[4 * j], dy = y - src[4 * j + 1], dz = z - src[4 * j + 2];
+      const V r2 = dx * dx + dy * dy + dz * dz;
+      const V w = pk_rsqrt(r2);
+      acc += src[4 * j + 3] * pk_select(r2 > 0.0, w, V{});
+    }
+    pk_store(u + i, acc, pk_true{});
+  }
+}
+"""
+
+# Stokes single and double layer near field over 27 cells, as the formulas stand (Gaussian split, erfc and exp).
+SCALAR_STOKES = """
+extern "C" double erfc(double); extern "C" double exp(double); extern "C" double sqrt(double);
+extern "C" void pk_run(const double* x, const double* s, const int* begin, const int* n, const double* box, double rc,
+                       double xi, long targets, double* u) {
+  const double w[3] = {box[0] / n[0], box[1] / n[1], box[2] / n[2]}, root = 1.1283791670955126 * xi;
+  for (long i = 0; i < targets; i++) {
+    int c[3];
+    for (int d = 0; d < 3; d++) { c[d] = (int)(x[3 * i + d] / w[d]); if (c[d] >= n[d]) c[d] = n[d] - 1; }
+    double ux = 0, uy = 0, uz = 0;
+    for (int a = -1; a <= 1; a++) for (int b = -1; b <= 1; b++) for (int e = -1; e <= 1; e++) {
+      const int o[3] = {c[0] + a, c[1] + b, c[2] + e};
+      int m[3]; double shift[3];
+      for (int d = 0; d < 3; d++) {
+        const int image = o[d] < 0 ? -1 : o[d] >= n[d] ? 1 : 0;
+        m[d] = o[d] - image * n[d]; shift[d] = image * box[d];
+      }
+      const int cell = (m[0] * n[1] + m[1]) * n[2] + m[2];
+      for (int j = begin[cell]; j < begin[cell + 1]; j++) {
+        const double dx = x[3 * i] - s[12 * j] - shift[0], dy = x[3 * i + 1] - s[12 * j + 1] - shift[1],
+                     dz = x[3 * i + 2] - s[12 * j + 2] - shift[2], r2 = dx * dx + dy * dy + dz * dz;
+        if (r2 >= rc * rc || r2 == 0) continue;
+        const double *f = s + 12 * j + 3, *q = f + 3, *nn = f + 6;
+        const double r = sqrt(r2), A = erfc(xi * r) / r, B = root * exp(-xi * xi * r2), C = 2 * xi * xi * B;
+        const double rf = dx * f[0] + dy * f[1] + dz * f[2], rq = dx * q[0] + dy * q[1] + dz * q[2],
+                     rn = dx * nn[0] + dy * nn[1] + dz * nn[2], qn = q[0] * nn[0] + q[1] * nn[1] + q[2] * nn[2];
+        const double along = (A + B) / r2 * rf + C * qn - (6 * (A + B) / r2 + 2 * C) * rq * rn / r2;
+        ux += (A - B) * f[0] + along * dx + C * (rn * q[0] + rq * nn[0]);
+        uy += (A - B) * f[1] + along * dy + C * (rn * q[1] + rq * nn[1]);
+        uz += (A - B) * f[2] + along * dz + C * (rn * q[2] + rq * nn[2]);
+      }
+    }
+    u[3 * i] = ux; u[3 * i + 1] = uy; u[3 * i + 2] = uz;
+  }
+}
+"""
+
+
+def compiled(name: str, source: str) -> ctypes._CFuncPtr:
+    """The function ``pk_run`` of a text, compiled with the engine's own flags."""
+    headers = ("pk_host.h", "pk_math.h", "pk_vec.h") if "pk_host.h" in source else ()
+    unit = build.Unit(name=name, label=f"{name} (for comparison)", source=source, headers=headers, target=target())
+    run = ctypes.CDLL(str(build.build(unit))).pk_run
+    run.restype = None
+    return run
+
+
+def call(run: ctypes._CFuncPtr, *args: object) -> None:
+    """Call with arrays as pointers, floats as double and integers as long."""
+    given = []
+    for a in args:
+        if hasattr(a, "ctypes"):
+            given.append(ctypes.c_void_p(a.ctypes.data))
+        else:
+            given.append(ctypes.c_double(a) if isinstance(a, float) else ctypes.c_long(a))
+    run(*given)
