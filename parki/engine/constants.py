@@ -42,8 +42,8 @@ _MATH = frozenset(n for n in dir(math) if not n.startswith("_")) - {"factorial",
 def evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
     """The value of a module-level constant expression; `name` gives the values of the names in it.
 
-    Raises KernelError K001 for anything but numbers, tuples, pk types, ``+ - * / // % **``, comparisons, ``and or not``,
-    ``min max len``, ``math.*`` and subscripts; K021 where the value does not exist.
+    Raises KernelError K001 for anything but numbers, tuples, pk types, ``+ - * / // % **``, comparisons,
+    ``and or not``, ``min max len``, ``math.*`` and subscripts; K021 where the value does not exist.
     """
     try:
         value = _evaluate(node, name)

@@ -56,7 +56,7 @@ class Inliner:
             if result is not None:
                 results = result.elts if isinstance(result, ast.Tuple) else [result]
                 values = [rewriter.expr(v) for v in results]
-        out = before + rewriter.block(body)
+        out = before + [n for n in rewriter.block(body) if not isinstance(n, ast.Pass)]
         if isinstance(s, ast.Expr):
             return out
         if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Tuple):
@@ -99,7 +99,7 @@ class Inliner:
         if len(targets) != len(values):
             fail("K004", s, f"'{routine.node.name}' gives {len(values)} values, expected {len(targets)}")
         out: list[ast.stmt] = []
-        # All values are those before the first assignment: where a later value reads an earlier target, name them first.
+        # All values are those before the first assignment: if a later one reads an earlier target, all get a name.
         for i, t in enumerate(targets):
             root = _root(t)
             if any(isinstance(n, ast.Name) and n.id == root for v in values[i + 1 :] for n in ast.walk(v)):

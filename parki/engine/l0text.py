@@ -19,18 +19,20 @@ class Text:
         self.lines.append(line)
         self.origins.append(origin)
 
-    def definition(self, name: str, routine: Routine, body: list[ast.stmt], decorator: str, doc: str | None) -> None:
+    def definition(self, name: str, routine: Routine, body: list[ast.stmt], doc: str | None) -> None:
         """A function or workunit after two blank lines and a comment that says where it is from."""
         display, first = routine.source.display, (routine.source.display, routine.line)
         self.add("")
         self.add("")
         self.add(f"# {display}:{routine.line}", first)
-        self.add(decorator, first)
+        self.add(routine.decorator, first)
         result = f" -> {ast.unparse(routine.returns)}" if routine.returns is not None else ""
         self.add(f"def {name}({ast.unparse(routine.args)}){result}:", (display, routine.node.lineno))
         if doc:
             self._docstring(doc, (display, routine.node.body[0].lineno))
         self._block(body, INDENT)
+        if not body:
+            self.add(f"{INDENT}pass", (display, routine.node.lineno))
 
     def _docstring(self, doc: str, origin: tuple[str, int]) -> None:
         safe = doc.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')

@@ -101,8 +101,8 @@ class Rewriter:
         out: list[ast.stmt] = []
         types: dict[str, tuple[str, bool]] = {}  # declared in this block: type, and whether by a chosen branch
         for i in range(len(body)):
-            for new in self.step(body, i):
-                out.append(_declared_once(new, types) if isinstance(new, ast.AnnAssign) else new)
+            new = self.step(body, i)
+            out += [_declared_once(n, types) if isinstance(n, ast.AnnAssign) else n for n in new]
         return out
 
     def step(self, body: list[ast.stmt], i: int) -> list[ast.stmt]:
@@ -150,6 +150,7 @@ class Rewriter:
         value = value_of(test)
         if isinstance(value, bool):
             side = self.block(s.body if value else s.orelse)
+            side = [n for n in side if not isinstance(n, ast.Pass)]
             return [changed(n, chosen=True) if isinstance(n, ast.AnnAssign) else n for n in side]
         return [changed(s, test=test, body=self.filled(s.body, s), orelse=self.block(s.orelse))]
 

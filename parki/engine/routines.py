@@ -8,10 +8,12 @@ import builtins
 from dataclasses import dataclass
 
 from parki.engine.rewrite import Rewriter
+from parki.engine.scratch import decorator
 from parki.engine.slots import Found, Program
 from parki.engine.source import Source
 from parki.engine.syntax import assigned, bound_names, changed, fail, list_element, literal, place, statements
 
+WORKUNIT = "@"
 KNOWN = frozenset(dir(builtins)) | {"pk", "math", "List", "Tuple"}
 
 
@@ -25,7 +27,8 @@ class Routine:
     args: ast.arguments
     returns: ast.expr | None
     body: list[ast.stmt]
-    inline: bool
+    decorator: str = "@pk.function"
+    inline: bool = False
 
     @property
     def params(self) -> list[ast.arg]:
@@ -60,7 +63,7 @@ class Routines:
     def __init__(self, program: Program) -> None:
         self.program, self.found = program, {}
         self._open: list[str] = []
-        self.workunit = self._build("@", program.main, program.workunit)
+        self.workunit = self._build(WORKUNIT, program.main, program.workunit)
 
     def request(self, found: Found, call: ast.Call) -> str:
         """The id of a function; it is built on its first call."""
@@ -79,8 +82,11 @@ class Routines:
         args = filler.arguments(node.args)
         returns = node.returns and filler.expr(node.returns)
         body = filler.filled(node.body, node)
-        routine = Routine(name, source, node, args, returns, body, inline=False)
-        if name != "@" and _is_inline(node):
+        routine = Routine(name, source, node, args, returns, body)
+        if name == WORKUNIT:
+            filler.bound = {"p"}
+            routine.decorator = decorator(node.decorator_list[0], filler)
+        elif _is_inline(node):
             routine.inline = True
             _check_inline(routine)
         return routine

@@ -253,7 +253,8 @@ def _of_kind(asked: Asked, default: Constant | None) -> Constant | None:
     """`asked` as a value of the kind of `default` (None: of any kind); None if it is not one."""
     if isinstance(default, PkType) or (default is None and isinstance(asked, str | PkType)):
         name = asked.name if isinstance(asked, PkType) else TYPE_NAMES.get(asked) if isinstance(asked, str) else None
-        same = name is not None and (default is None or (name in REALS) == (default.name in REALS))
+        known = name in TYPE_NAMES.values()
+        same = known and (default is None or (name in REALS) == (default.name in REALS))
         return PkType(name) if same else None
     if isinstance(asked, str | FileRef | PkType):
         return None

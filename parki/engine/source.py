@@ -35,8 +35,8 @@ class Import:
 class Source:
     """One kernel file.
 
-    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.  `constants` keeps
-    the order of text; `order` numbers every module-level name by it.
+    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.
+    `order` numbers the module-level names as they stand in the text.
     """
 
     key: str
@@ -95,6 +95,8 @@ def locate(source: str | os.PathLike) -> Place:
 
     A path is an `os.PathLike`, or a string that ends in ``.py``.
     """
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source is a {type(source).__name__}, expected the name or the path of a kernel file")
     if isinstance(source, os.PathLike) or source.endswith(".py"):
         given = os.fsdecode(source)
         path = Path(os.path.abspath(given))

@@ -7,6 +7,7 @@ is; what it checks itself is what it relies on, and the rest is left to the chec
 import ast
 import hashlib
 import os
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -15,10 +16,10 @@ from parki.engine.inline import Inliner
 from parki.engine.l0text import Text
 from parki.engine.literals import hoisted
 from parki.engine.rewrite import Rewriter
-from parki.engine.routines import Routine, Routines, callee
+from parki.engine.routines import WORKUNIT, Routine, Routines, callee
 from parki.engine.slots import Asked, Program, normal, printable
 from parki.engine.source import Place, locate
-from parki.engine.syntax import Names, PkType, bound_names, changed, expressions, fail, loc, statements, value_of
+from parki.engine.syntax import Names, bound_names, expressions, statements, table_of
 from parki.engine.unroll import scalars_only
 
 CACHE_SIZE = 512
@@ -43,6 +44,7 @@ class L0:
 
 
 _cache: OrderedDict[tuple, tuple[dict[Place, tuple], L0]] = OrderedDict()
+_lock = threading.Lock()
 
 
 def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
@@ -82,39 +84,41 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
     shown = tuple((name, printable(value)) for name, value in asked.items())
     # repr and the working directory: 1, 1.0 and True are different slots, and relative paths different files.
     key = place.key, place.display, workunit, repr(asked), os.getcwd()
-    known = _cache.get(key)
+    with _lock:
+        known = _cache.get(key)
     if known is not None and all(p.stamp() == stamp for p, stamp in known[0].items()):
-        _cache.move_to_end(key)
         return known[1]
     program = Program(place, workunit, asked)
     result = _specialise(program, workunit, shown)
-    _cache[key] = program.places, result
-    if len(_cache) > CACHE_SIZE:
-        _cache.popitem(last=False)
+    with _lock:
+        _cache[key] = program.places, result
+        _cache.move_to_end(key)
+        if len(_cache) > CACHE_SIZE:
+            _cache.popitem(last=False)
     return result
 
 
 def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], ...]) -> L0:
     routines = Routines(program)
-    units = {**routines.found, "@": routines.workunit}
+    units = {**routines.found, WORKUNIT: routines.workunit}
     names = _function_names(units)
     for unit in units.values():  # callees first
         _lower(unit, units, names, program.real)
-    kept = [k for k in routines.found if k in _called(routines.workunit, units)]
+    called = _called(routines.workunit, units)
+    kept = [k for k in routines.found if k in called]
     text = Text()
     text.add(_header(program, units, shown))
     body = Text()
-    for k in (*kept, "@"):
+    used: set[str] = set()
+    for k in (*kept, WORKUNIT):
         unit = units[k]
         final = Rewriter(program.real, {n: names[n] for n in kept}).block(unit.body)
-        decorator, doc = (
-            ("@pk.function", None) if k != "@" else (_decorator(unit, program.real), ast.get_docstring(unit.node))
-        )
-        body.definition(names[k], unit, final, decorator, doc)
+        used |= {n.id for s in statements(final) for n in expressions(s) if isinstance(n, ast.Name)}
+        body.definition(names[k], unit, final, ast.get_docstring(unit.node) if k == WORKUNIT else None)
     text.add("import pykokkos as pk")
-    if any(": List[" in line for line in body.lines):
+    if "List" in used:
         text.add("from typing import List")
-    if any("math." in line for line in body.lines):
+    if "math" in used:
         text.add("import math")
     lines, origins = text.lines + body.lines, text.origins + body.origins
     digest = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
@@ -132,7 +136,8 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
 def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real: str) -> None:
     """Steps 7 to 10 and the literals: inline, unroll, split, drop.  Inline functions are only expanded."""
     params = {a.arg for a in unit.params}
-    used = {n.id for s in statements(unit.body) for n in expressions(s) if isinstance(n, ast.Name)}
+    read = (n for s in statements(unit.body) for n in expressions(s))
+    used = {n.id for n in read if isinstance(n, ast.Name) and table_of(n) is None}
     local = Names(params | bound_names(unit.body) | used | set(names.values()))
     unit.body = Inliner(units, local, real).block(unit.body, params)
     if not unit.inline:
@@ -142,12 +147,12 @@ def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real
 
 def _function_names(units: dict[str, Routine]) -> dict[str, str]:
     """The L0 name of each function and of the workunit, by id: its own, or ``file__name`` where that is taken."""
-    taken = {units["@"].node.name}
+    taken = {units[WORKUNIT].node.name}
     for unit in units.values():
         taken |= bound_names(unit.body) | {a.arg for a in unit.params}
-    names = {"@": units["@"].node.name}
+    names = {WORKUNIT: units[WORKUNIT].node.name}
     for k, unit in units.items():
-        if k == "@" or unit.inline:
+        if k == WORKUNIT or unit.inline:
             continue
         name = wanted = unit.node.name
         if name in taken:
@@ -176,19 +181,10 @@ def _called(unit: Routine, units: dict[str, Routine]) -> set[str]:
 
 def _header(program: Program, units: dict[str, Routine], shown: tuple[tuple[str, str], ...]) -> str:
     files = ", ".join(f"{u.node.name} from {u.source.display}" for u in reversed(units.values()))
-    slots = ", ".join([f"real=pk.{program.real}", *(f"{k}={v}" for k, v in shown if k != "real")])
+    slots = ", ".join([f"real=pk.{program.real}", *(f"{k}={_short(v)}" for k, v in shown if k != "real")])
     return " ".join(f"# parki L0 · {files} · {slots}".splitlines())
 
 
-# Scratch -------------------------------------------------------------------------------------------------------------
-def _decorator(unit: Routine, real: str) -> str:
-    """The workunit's decorator; scratch sizes in units upstream has: ``float`` is 8 bytes, ``int`` 4."""
-    decorator = unit.node.decorator_list[0]
-    if not isinstance(decorator, ast.Call):
-        return "@pk.workunit"
-    match decorator:
-        case ast.Call(args=[], keywords=[ast.keyword(arg="scratch", value=ast.List(elts=entries))]):
-            return f"@pk.workunit(scratch=[{', '.join(_scratch(unit, e, real) for e in entries)}])"
-    return fail(
-        "K018", decorator, f"'{ast.unparse(decorator)}'", "Write @pk.workunit(scratch=[(real, lambda p: size)])"
-    )
+def _short(value: str) -> str:
+    """A slot value that fits in a line: long tables are cut."""
+    return value if len(value) <= 60 else value[:56] + " …)"

@@ -107,14 +107,36 @@ def statements(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements(getattr(s, name, ()))
 
 
-def expressions(s: ast.stmt) -> Iterator[ast.AST]:
-    """All nodes of the expressions that stand in `s` itself, not in its nested statements."""
-    for name, value in ast.iter_fields(s):
-        if name in BLOCKS:
-            continue
-        for item in value if isinstance(value, list) else (value,):
-            if isinstance(item, ast.expr | ast.arguments):
-                yield from ast.walk(item)
+def expressions(s: ast.stmt) -> list[ast.AST]:
+    """All expressions in `s` itself, not in its nested statements."""
+    nodes: list[ast.AST] = []
+    for name in s._fields:
+        if name not in BLOCKS:
+            _collect(getattr(s, name), nodes)
+    return nodes
+
+
+def _collect(value: object, nodes: list[ast.AST]) -> None:
+    """Append `value`, a field of a node, and the expressions under it: `ast.walk` without operators and contexts."""
+    if isinstance(value, ast.expr):
+        nodes.append(value)
+        if isinstance(value, ast.Name | ast.Constant):
+            return
+        for name in value._fields:
+            _collect(getattr(value, name), nodes)
+    elif isinstance(value, list):
+        for v in value:
+            _collect(v, nodes)
+    elif isinstance(value, ast.arguments | ast.arg | ast.keyword | ast.comprehension):
+        for name in value._fields:
+            _collect(getattr(value, name), nodes)
+
+
+def elements(s: ast.stmt, names: Iterable[str]) -> Iterator[ast.Subscript]:
+    """The subscripts of any of `names` in `s` itself."""
+    for n in expressions(s):
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in names:
+            yield n
 
 
 def assigned(s: ast.stmt) -> set[str]:

@@ -16,6 +16,7 @@ from parki.engine.syntax import (
     assigned,
     bound_names,
     changed,
+    elements,
     expressions,
     fail,
     has_effect,
@@ -51,11 +52,10 @@ class _Arrays:
     def __init__(self, body: list[ast.stmt]) -> None:
         lists = [s for s in statements(body) if isinstance(s, ast.AnnAssign) and list_element(s.annotation) is not None]
         self.all = {s.target.id for s in lists if isinstance(s.target, ast.Name)}
-        written = set()
-        for s in statements(body) if self.all else ():
-            for n in expressions(s):
-                if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name):
-                    written.add(n.value.id)
+        stores = (
+            n for s in statements(body) if self.all for n in elements(s, self.all) if isinstance(n.ctx, ast.Store)
+        )
+        written = {n.value.id for n in stores}
         variable = {s.target.id for s in lists if any(value_of(v) is None for v in _entries(s))}
         self.tables = self.all - written - variable
         self.arrays = self.all - self.tables
@@ -124,10 +124,8 @@ class _Unroller(Rewriter):
         """Whether the index, or what is computed from it, subscripts a local array in the loop."""
         derived = {s.target.id}
         for inner in statements(s.body):
-            for n in expressions(inner):
-                if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in self.arrays:
-                    if _reads(n.slice, derived):
-                        return True
+            if any(_reads(n.slice, derived) for n in elements(inner, self.arrays)):
+                return True
             source = inner.iter if isinstance(inner, ast.For) else getattr(inner, "value", None)
             if isinstance(inner, ast.For | ast.AnnAssign) and source is not None and _reads(source, derived):
                 derived |= assigned(inner)
@@ -226,10 +224,9 @@ class _Splitter(Rewriter):
 
     def _computed_index(self, name: str, rest: list[ast.stmt]) -> ast.Subscript | None:
         for s in statements(rest):
-            for n in expressions(s):
-                if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id == name:
-                    if type(value_of(self.expr(n.slice))) is not int:
-                        return n
+            for n in elements(s, (name,)):
+                if type(value_of(self.expr(n.slice))) is not int:
+                    return n
         return None
 
     def subscript(self, node: ast.Subscript) -> ast.expr:
@@ -252,11 +249,7 @@ class _Splitter(Rewriter):
 
 def _stores(s: ast.stmt, name: str) -> bool:
     """Whether `s` itself stores to an element of `name`."""
-    for n in expressions(s):
-        if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name):
-            if n.value.id == name:
-                return True
-    return False
+    return any(isinstance(n.ctx, ast.Store) for n in elements(s, (name,)))
 
 
 class _Tables(Rewriter):

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import roots_legendre
 
-from parki.ewald import profiles, series, window
+from parki.ewald import profiles, radial, series, window
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
@@ -60,11 +61,15 @@ def profile(p: "Parameters") -> NDArray:
 
 
 def background(p: "Parameters") -> float:
-    """Return the constant 2πΦ''(0)/V that, times the net charge, is added to every Laplace potential.
+    """Return the constant that, times the sum of the strengths, is added to every result.
 
-    It makes the mean of near and far field zero: the uniform neutralising background.  The Stokes kernels need none,
-    as Φs''(0) = 0.
+    It makes the mean over the box of near and far field zero (laplace: the uniform neutralising background; Stokes: no
+    mean flow) exactly as the near field is cut at rc: −(1/V) ∫ K_near dV over the ball.  Up to the dropped tail this is
+    2πΦ''(0)/V for laplace (times the net charge) and 0 for the Stokes kernels (times the net force Σ f; the double
+    layer is odd and has none).  With equal strengths the tail is coherent, and this constant removes it.
     """
-    if p.kernel != "laplace":
-        return 0.0
-    return 2 * np.pi * profiles.profile(p.split, p.c, p.rc, p.xi).curvature / math.prod(p.box)
+    nodes, weights = roots_legendre(48)
+    r = 0.5 * p.rc * (nodes + 1.0)
+    F, D, E, _ = radial.far_parts(profiles.profile(p.split, p.c, p.rc, p.xi), r)
+    mean = 1 / r - F if p.kernel == "laplace" else 1 / r - D - r**2 * E + (1 / r + r**2 * E) / 3
+    return float(-2 * np.pi * p.rc * np.sum(weights * r**2 * mean) / math.prod(p.box))

@@ -1,8 +1,52 @@
+"""From a tolerance to the parameters of a fully periodic sum.
+
+The tolerance is the relative RMS error of the result.  It is shared between the near field cut at rc (which fixes
+c = kmax rc), the aliases of the window (which fix P, β and the spacing h = π/(σ kmax), σ > 1), and the polynomials.
+Each part is an estimate for random strengths at random points, relative to the predicted size U of the result; measured
+over estimated is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
+"""
+
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.ewald import profiles, radial, window
+from parki.perfmodels import select
+from parki.perfmodels.machine import Costs
+
+KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+#: The estimates that a kernel must satisfy.
+_LAYERS = {"laplace": ("laplace",), "stokes_sl": ("stokes_sl",), "stokes_comb": ("stokes_sl", "stokes_dl")}
+#: Shares of the tolerance.
+NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.17, 0.17, 0.05
+#: The best relative error of each type.
+REACH = {"float64": 5e-14, "float32": 1e-6}
+
+_SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
+# β/P near its optimum at each σ, found by trial.
+_SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.36, 0.36, 7)
 
 
 @dataclass(frozen=True)
 class Parameters:
+    """Everything that fixes a fully periodic sum, besides the points.
+
+    Attributes
+    ----------
+    kernel, box, tolerance, dtype, split
+        The question: ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"``; sides; relative RMS error; ``"float64"`` or
+        ``"float32"``; ``"prolate"`` or ``"gaussian"``.
+    rc, c, kmax, xi
+        Cutoff of the near field, c = kmax rc, largest wave number, splitting parameter of the Gaussian (of the prolate:
+        of the Gaussian with equal tails, √(c/2)/rc).
+    grid, h
+        Grid points and spacings of the axes; kmax < π/h.
+    P, beta, window_degree, radial_degree
+        Width and shape of the window, degrees of its polynomials and of the near-field tables.
+    """
+
     kernel: str
     box: tuple[float, float, float]
     tolerance: float
@@ -18,3 +62,214 @@ class Parameters:
     beta: float
     window_degree: int
     radial_degree: int
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Predicted sizes, for sums over `n` random sources in a box of mean side `length`."""
+
+    kernel: str
+    length: float
+    n: int
+
+    def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
+        """The unit of `radial.truncation`, over U."""
+        if layer == "stokes_dl":
+            return np.sqrt(self.length / max(self.n, 1) ** (1 / 3) / (91.0 * rc))
+        return np.sqrt(rc / self.length) / (1.7 if layer == "stokes_sl" else 1.0)
+
+    def coincident(self, layer: str, rc: NDArray | float) -> NDArray | float:
+        """The unit of the second estimate of `window.alias`, over U."""
+        n = max(self.n, 1)
+        if layer == "stokes_dl":
+            return (self.length / (n ** (1 / 3) * rc)) ** 2 / np.sqrt(91.0)
+        return self.length / (rc * np.sqrt(n)) / (1.7 if layer == "stokes_sl" else 1.0)
+
+
+def choose(
+    kernel: str,
+    box: tuple[float, float, float],
+    n_targets: int,
+    n_sources: int,
+    tolerance: float,
+    dtype: str = "float64",
+    split: str = "prolate",
+    rc: float | None = None,
+    cell_size: float | None = None,
+    costs: Costs | None = None,
+) -> Parameters:
+    """Choose the parameters that are predicted to meet a tolerance in the least time.
+
+    Parameters
+    ----------
+    kernel, box, n_targets, n_sources
+        What is summed.
+    tolerance
+        Relative RMS error.  Below the reach of the type (5e-14, 1e-6) the parameters are those of its reach.
+    dtype, split
+        Floating type and profile.
+    rc
+        Cutoff of the near field, at most the shortest side.
+    cell_size
+        Instead of `rc`: the expected number of sources in a cube of side rc (at most the shortest side).
+    costs
+        Calibrated costs for choosing rc and the window.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, both
+        `rc` and `cell_size`, or an `rc` that is not in (0, min(box)].
+    """
+    box = tuple(float(side) for side in box)
+    _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size)
+    if cell_size is not None:
+        rc = min(min(box), (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3))
+    return _choose(
+        kernel, box, int(n_targets), int(n_sources), float(tolerance), str(dtype), split,
+        None if rc is None else float(rc), costs or Costs(),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _choose(
+    kernel: str,
+    box: tuple[float, float, float],
+    n_targets: int,
+    n_sources: int,
+    tolerance: float,
+    dtype: str,
+    split: str,
+    rc: float | None,
+    costs: Costs,
+) -> Parameters:
+    itemsize = np.dtype(dtype).itemsize
+    # A few points may nearly cancel, and cost little: aim lower.
+    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 60) ** 0.25), REACH[dtype])
+    if split == "gaussian":
+        goal *= 0.7  # its own truncation in Fourier space
+    length = float(np.prod(box)) ** (1 / 3)
+    size = _Size(kernel, length, n_sources)
+    fixed = rc is not None
+    tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
+    c, xi = _bandwidth(size, split, tries, NEAR_SHARE * goal)
+    middle = len(tries) // 2
+    for _ in range(2):
+        # The window depends so weakly on rc that one table serves all cutoffs; the second pass takes it at the choice.
+        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], FAR_SHARE * goal)
+        choice = select.balance(kernel, n_targets, n_sources, box, tries, c / tries, P, sigma, itemsize, costs)
+        if middle == choice.cutoff:
+            break
+        middle = choice.cutoff
+    found, width = choice.cutoff, int(P[choice.window])
+    rc, c, xi = float(tries[found]), float(c[found]), float(xi[found])
+    if not fixed:
+        # Rounding the grid up left room: take the shortest rc that it allows.
+        kmax = min(np.pi * m / side for m, side in zip(choice.grid, box, strict=True)) / float(sigma[choice.window])
+        again, xi_again = _bandwidth(size, split, np.array([c / kmax]), NEAR_SHARE * goal)
+        if again[0] > c:
+            c, xi = float(again[0]), float(xi_again[0])
+        rc = min(c / kmax, rc)
+    kmax = c / rc
+    grid = choice.grid
+    while True:
+        h = tuple(side / m for side, m in zip(box, grid, strict=True))
+        beta, error = _shape(size, split, c, xi, rc, width, tuple(np.pi / (kmax * step) for step in h))
+        if error <= 1.15 * FAR_SHARE * goal or width >= 20:
+            break
+        width += 1
+        grid = tuple(int(m) for m in select.grids(np.array(max(h)), box, np.array(width)))
+    degree = max(
+        radial.degree(layer, split, c, xi, TABLE_SHARE * goal / float(size.near(layer, rc))) for layer in _LAYERS[kernel]
+    )
+    return Parameters(
+        kernel, box, tolerance, dtype, split, rc, c, kmax, (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc,
+        grid, h, width, beta, (width + 1) // 2 + (3 if kernel == "stokes_comb" else 2), degree,
+    )  # fmt: skip
+
+
+def _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
+    """Refuse what `choose` documents."""
+    if kernel not in KERNELS:
+        raise ValueError(f"kernel: found {kernel!r}, expected one of {KERNELS}")
+    if dtype not in REACH:
+        raise ValueError(f"dtype: found {dtype!r}, expected one of {tuple(REACH)}")
+    if split not in profiles.SPLITS:
+        raise ValueError(f"split: found {split!r}, expected one of {profiles.SPLITS}")
+    if len(box) != 3 or not all(np.isfinite(side) and side > 0 for side in box):
+        raise ValueError(f"box: found {box}, expected three positive lengths")
+    if min(n_targets, n_sources) < 0:
+        raise ValueError(f"n_targets, n_sources: found {n_targets}, {n_sources}, expected numbers >= 0")
+    if not tolerance > 0:
+        raise ValueError(f"tolerance: found {tolerance}, expected a positive number")
+    if rc is not None and cell_size is not None:
+        raise ValueError("rc, cell_size: found both, expected at most one")
+    if rc is not None and not 0 < rc <= min(box) * (1 + 1e-12):
+        raise ValueError(f"rc: found {rc}, expected a number in (0, {min(box)}], the shortest side")
+    if cell_size is not None and not cell_size > 0:
+        raise ValueError(f"cell_size: found {cell_size}, expected a positive number")
+
+
+def _cutoffs(box: tuple[float, float, float], n_sources: int) -> NDArray[np.float64]:
+    """Cutoffs from 4 sources in rc³ to the shortest side."""
+    most = min(box)
+    least = min(most, (4.0 * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3))
+    return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
+
+
+def _bandwidth(
+    size: _Size, split: str, rc: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return c and ξ rc for every rc, c in steps that let nearby questions share their tables."""
+    found = [radial.bandwidth(layer, split, level / size.near(layer, rc)) for layer in _LAYERS[size.kernel]]
+    c, xi = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
+    return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
+
+
+def _windows(
+    size: _Size, split: str, c: float, xi: float, rc: float, level: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the widths worth trying and the least σ of each."""
+    units = [(_round_up(size.near(x, rc) / level), _round_up(size.coincident(x, rc) / level)) for x in _LAYERS[size.kernel]]
+    low = 0.62 * 2 * np.pi * rc / (size.length * c)
+    return _window_table(size.kernel, split, float(c), float(xi), float(_round_up(low)), tuple(units))
+
+
+def _round_up(x: float) -> float:
+    """Round up to a step of a tenth in ln x."""
+    return float(np.exp(0.1 * np.ceil(10 * np.log(x))))
+
+
+@lru_cache(maxsize=256)
+def _window_table(
+    kernel: str, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
+    middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
+    P = np.arange(max(2, middle - 2), middle + 5)
+    worst = 0.0
+    for layer, (spread, same) in zip(_LAYERS[kernel], units, strict=True):
+        width = P[:, None, None]
+        parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
+        worst = np.maximum(worst, np.hypot(spread * parts[0], same * parts[1]))
+    log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
+    good = log[:, -1] <= 0
+    if not good.any():
+        return P[-1:], _SIGMAS[-1:]
+    sigma = [np.interp(0.0, row[::-1], _SIGMAS[::-1]) for row in log[good]]
+    return P[good], np.array(sigma)
+
+
+def _shape(
+    size: _Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
+) -> tuple[float, float]:
+    """Return the best β on a grid, and the estimate of the error over U there."""
+    low = 0.62 * 2 * np.pi * rc / (size.length * c)
+    beta = P * np.arange(1.7, 3.02, 0.03)
+    worst = 0.0
+    for layer in _LAYERS[size.kernel]:
+        parts = window.alias(layer, split, c, xi, _round_up(low), P, beta, np.array(sigma)[:, None])
+        total = np.hypot(size.near(layer, rc) * parts[0], size.coincident(layer, rc) * parts[1])
+        worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
+    best = int(np.argmin(worst))
+    return float(beta[best]), float(worst[best])

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import roots_legendre
 
 from parki.ewald import profiles, series
@@ -36,6 +36,9 @@ _PROLATE_TAIL = {
     "stokes_sl": (1.59742622, 1.03955506, -0.69034805, 1.16075614),
     "stokes_dl": (0.51516654, 3.0181837, -2.07648842, 7.58332316),
 }
+_LEAST_C = 3.0
+# The same for the Gaussian: factor and power of ξ rc before exp(−(ξ rc)²).
+_GAUSSIAN_TAIL = {"laplace": (1.0, -2), "stokes_sl": (np.sqrt(8 / 3), 0), "stokes_dl": (np.sqrt(112 / 9), 2)}
 
 
 def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -77,19 +80,15 @@ def _series(split: str, c: float, xi: float) -> NDArray[np.float64]:
 
 
 def degree(kernel: str, split: str, c: float, xi: float, level: float) -> int:
-    """Return the least degree at which the tables' error matches a near-field error of `level`.
-
-    `level` is relative to √(Q rc/V) (Laplace, single layer) or, for the double layer, √(Q/(V rc)), Q the sum of the
-    squared strengths, as in `truncation`; `xi` is in units of 1/rc.
-    """
+    """Return the least degree at which the tables' error matches `level`, which is relative as in `truncation`."""
     rest = np.cumsum(np.abs(_series(split, c, xi))[:, ::-1], axis=1)[:, ::-1]
     f, d, e, g = rest[:, 1:]
     if kernel == "laplace":
         error = np.sqrt(4 * np.pi / 3) * f
-    else:
+    elif kernel == "stokes_sl":
         error = np.sqrt(4 * np.pi / 3) * (d + 1.5 * e)
-        if kernel == "stokes_comb":
-            error = np.maximum(error, np.sqrt(4 * np.pi / 5) * (1.8 * (3 * e + 2 * g) + 4 / 3 * g))
+    else:
+        error = np.sqrt(4 * np.pi / 5) * (1.8 * (3 * e + 2 * g) + 4 / 3 * g)
     return int(np.count_nonzero(error > level))
 
 
@@ -113,17 +112,45 @@ def tables(p: "Parameters") -> NDArray:
     return np.ascontiguousarray(series.powers(found) * scale[rows, None], dtype=p.dtype)
 
 
-def truncation(kernel: str, split: str, c: float, xi: float) -> float:
+def truncation(kernel: str, split: str, c: ArrayLike, xi: ArrayLike) -> NDArray[np.float64]:
     """Return the RMS of the near field dropped beyond rc, for random strengths at random points.
 
     It is relative to √(Q rc/V) for ``"laplace"`` and ``"stokes_sl"``, to √(Q/(V rc)) for ``"stokes_dl"``, with Q the
     sum of |q|², |f|², |q|²|n|²: the root of `tail_integral`.  For the prolate a fit; for the Gaussian the leading term.
     """
+    c, xi = np.asarray(c, np.float64), np.asarray(xi, np.float64)
     if split == "prolate":
         fit = _PROLATE_TAIL[kernel]
-        return float(np.exp(fit[0] + fit[1] * np.log(c) + fit[2] / c + fit[3] / c**2 - c))
-    lead = {"laplace": 1.0 / xi**2, "stokes_sl": np.sqrt(8 / 3), "stokes_dl": np.sqrt(112 / 9) * xi**2}
-    return float(lead[kernel] * np.exp(-(xi**2)))
+        return np.exp(fit[0] + fit[1] * np.log(c) + fit[2] / c + fit[3] / c**2 - c)
+    return _GAUSSIAN_TAIL[kernel][0] * xi ** _GAUSSIAN_TAIL[kernel][1] * np.exp(-(xi**2))
+
+
+def bandwidth(kernel: str, split: str, level: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return c and ξ rc (0 for the prolate) at which `truncation` is `level`, an array.
+
+    For the Gaussian the modes dropped beyond kmax add half of `level`.
+    """
+    log = np.log(level)
+    if split == "prolate":
+        fit = _PROLATE_TAIL[kernel]
+        c = np.full_like(log, 12.0)
+        for _ in range(6):
+            value = fit[0] + fit[1] * np.log(c) + fit[2] / c + fit[3] / c**2 - c - log
+            c = np.maximum(c - value / (fit[1] / c - fit[2] / c**2 - 2 * fit[3] / c**3 - 1.0), _LEAST_C)
+        return c, np.zeros_like(c)
+    xi = np.full_like(log, 3.0)
+    lead, power = _GAUSSIAN_TAIL[kernel]
+    for _ in range(12):
+        xi = np.sqrt(np.maximum(np.log(lead) + power * np.log(xi) - log, 1.0))
+    ratio = np.full_like(log, 3.0)  # kmax / 2ξ
+    for _ in range(12):
+        modes = np.sqrt(0.75 / (xi * ratio**5))
+        if kernel == "stokes_sl":
+            modes = modes * np.sqrt(8 / 3) * (1 + ratio**2)
+        if kernel == "stokes_dl":
+            modes = modes * np.sqrt(28 / 9) * 2 * xi * ratio * (1 + ratio**2)
+        ratio = np.sqrt(np.maximum(np.log(2 * modes) - log, 1.0))
+    return 2 * xi * ratio, xi
 
 
 def tail_integral(kernel: str, split: profiles.Prolate | profiles.Gaussian, rc: float) -> float:

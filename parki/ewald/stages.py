@@ -18,7 +18,7 @@ PAIRS = {"laplace": "pair/laplace", "stokes_sl": "pair/stokeslet", "stokes_comb"
 STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 9}  # numbers per source: q; f; f, q, n
 SPREAD = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 4}  # components of the grid
 RESULT = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 3}
-G2P_BATCH = 4  # targets per team of G2P: their windows stay in the first-level cache
+G2P_BATCH = 16  # targets per team of G2P: their windows stay in the first-level cache
 BLOCK = 4  # cells per side of a spreading block, at least
 COINCIDENT = 1e-14  # of the longest side: double precision points closer than this are one point
 
@@ -31,8 +31,7 @@ def near_kernel(p: Parameters) -> engine.Workunit:
 def spread_kernel(p: Parameters, components: int) -> engine.Workunit:
     """P2G of so many components; four of the combined kernel carry the window's slopes too."""
     comb = p.kernel == "stokes_comb"
-    factors = 7 if comb else components
-    return engine.kernel("p2g", "p2g_block", NC=components, NA=factors, COMB=comb, **_window_slots(p))
+    return engine.kernel("p2g", "p2g_block", NC=components, COMB=comb, **_window_slots(p))
 
 
 def gather_kernel(p: Parameters, components: int) -> engine.Workunit:

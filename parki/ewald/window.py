@@ -6,11 +6,13 @@ node i₀ + l, i₀ = ⌈y/h − P/2⌉, sees the argument z = −1 + (2/P)(l + 
 Sources: Kaiser and Kuo 1966 (the window and its transform); Barnett, Magland, af Klinteberg 2019 (polynomial pieces).
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import i0e, i1e, roots_legendre
 
-from parki.ewald import series
+from parki.ewald import profiles, series
 
 _NODES, _WEIGHTS = roots_legendre(18)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -134,13 +136,19 @@ def alias(
     rows = _alias_weights(kernel, split, c, xi, low)
     half, beta, sigma = (np.asarray(v, np.float64)[..., None] for v in (np.multiply(0.5 * np.pi, P), beta, sigma))
     x = _NODES / sigma
-    base = _log_shape(beta, half * x)[0]
-    size, squares, coincident, spread_size = [], 0.0, 0.0, 0.0
-    del size, spread_size
+    base = _log_transform(beta, half * x)
+    square, coincident = 0.0, 0.0
     for other in (2.0 - x, 2.0 + x):
-        exponent, factor = _log_shape(beta, half * other)
-        amplitude = factor * np.exp(exponent - base)
+        amplitude = np.exp(_log_transform(beta, half * other) - base)
         lifted = amplitude * other * sigma
-        squares = squares + amplitude**2 @ rows[0] + lifted**2 @ rows[1]
+        square = square + amplitude**2 @ rows[0] + lifted**2 @ rows[1]
         coincident = coincident + amplitude @ rows[2] + lifted @ rows[3]
-    return np.sqrt(squares), np.abs(coincident)
+    return np.sqrt(square), coincident
+
+
+def _log_transform(beta: NDArray[np.float64], kappa: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln of ŵ up to a factor of β, as a function of κ = Phk/2; its envelope where it oscillates."""
+    square = beta**2 - kappa**2
+    root = np.maximum(np.sqrt(np.abs(square)), 1e-3)
+    inside = root + np.log(-np.expm1(-2.0 * root) / (2.0 * root))
+    return np.where(square > 0.0, inside, -0.5 * np.log1p(root**2))

@@ -183,7 +183,7 @@ class Parts:
             return E(f"(~{a.text})", a.type, -a.hi - 1, -a.lo - 1, minus=True) if not a.bare else a
         if op == "int":
             r = self.clip(self.real_(ctx, self.real, depth - 1, exact=True, bare=False), STEP)
-            return E(f"int({r.text})", "int32", r.lo, r.hi)
+            return E(f"int({r.text})", "int32", int(r.lo), int(r.hi))
         if op == "call":
             return self.call(ctx, "int32", depth - 1) or a
         if op in ("//", "%", "<<", ">>"):

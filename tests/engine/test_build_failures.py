@@ -111,8 +111,8 @@ def test_old_working_folders_go_with_the_next_build():
 
 def test_an_interrupt_ends_the_waiting_for_others():
     unit = make(1)
-    with cache.building(build.key(unit)):  # as another process would hold it
-        threading.Timer(0.5, signal.raise_signal, (signal.SIGINT,)).start()
+    with cache.building(build.key(unit), threading.Event()):  # as another process would hold it
+        threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             build.build(unit)

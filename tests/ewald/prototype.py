@@ -12,9 +12,9 @@ def ewald(p, targets, sources, dens, normals=None):
     x, y, s = (np.asarray(a).astype(p.dtype) for a in (targets, sources, dens))
     n = None if normals is None else np.asarray(normals).astype(p.dtype)
     u = near(p, x, y, s, n) + far(p, x, y, s, n)
-    if p.kernel == "laplace":
-        return u[0] + p.box[0].__class__(multipliers.background(p)) * s.sum(dtype=np.float64).astype(p.dtype)
-    return u
+    net = s.reshape(-1, s.shape[-1])[: len(u)].sum(axis=1, keepdims=True, dtype=np.float64)
+    u += (multipliers.background(p) * net).astype(p.dtype)
+    return u[0] if p.kernel == "laplace" else u
 
 
 def horner(coefficients, t):
@@ -25,16 +25,14 @@ def horner(coefficients, t):
     return value
 
 
-def near(p, x, y, s, n, chunk=100_000):
+def near(p, x, y, s, n):
     """Direct sum of the near field of all images within rc."""
     reach = [int(np.ceil(p.rc / length)) for length in p.box]
     shifts = np.array(np.meshgrid(*[np.arange(-m, m + 1) for m in reach], indexing="ij")).reshape(3, -1).T
     tables = radial.tables(p)
     out = np.zeros((1 if p.kernel == "laplace" else 3, x.shape[1]), p.dtype)
-    tree, targets = cKDTree(y.T), cKDTree(x.T)
+    tree = cKDTree(y.T)
     for shift in shifts * np.array(p.box):
-        if targets.n > chunk:
-            raise ValueError("too many targets for the prototype")
         found = cKDTree(x.T + shift).query_ball_tree(tree, p.rc)
         counts = [len(f) for f in found]
         if not sum(counts):
@@ -51,7 +49,7 @@ def pairs(p, tables, r, s, n):
     """The near kernels, one row a component; w = 0 at a coincident pair."""
     tau = np.einsum("di,di->i", r, r)
     w = np.where(tau > 0, 1 / np.sqrt(np.where(tau > 0, tau, 1)), 0).astype(p.dtype)
-    inside = tau <= p.dtype_type(p.rc) ** 2 if hasattr(p, "dtype_type") else tau <= p.rc**2
+    inside = tau <= np.dtype(p.dtype).type(p.rc**2)
     t = tau * np.dtype(p.dtype).type(2 / p.rc**2) - np.dtype(p.dtype).type(1)
     parts = [horner(row, t) for row in tables]
     if p.kernel == "laplace":

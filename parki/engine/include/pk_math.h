@@ -17,7 +17,7 @@
 #ifndef PK_MATH_H
 #define PK_MATH_H
 
-#include "pk_vec.h"
+#include "pk_native.h"
 
 // Constants -----------------------------------------------------------------------------------------------------------
 template <class T>
@@ -26,7 +26,6 @@ struct pk_k;
 template <>
 struct pk_k<double> {
   static constexpr int digits = 52;
-  static constexpr double infinity = __builtin_inf();
   // x + magic rounds x to an integer and leaves it in the low bits; magic16 to sixteenths.
   static constexpr double magic = 0x1.8p52, magic16 = 0x1.8p48;
   static constexpr double log2e = 0x1.71547652b82fep+0;
@@ -34,18 +33,17 @@ struct pk_k<double> {
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
   static constexpr double exp_min = -746.0, exp_max = 710.0;
   static constexpr double erfc_shift = 4.0, erfc_max = 27.5;
-  static constexpr int64_t upper_half = -0x8000000;  // clears 27 bits: the square of the rest is exact
+  static constexpr uint64_t upper_half = ~0x7ffffffull;  // clears 27 bits: the square of the rest is exact
 };
 template <>
 struct pk_k<float> {
   static constexpr int digits = 23;
-  static constexpr float infinity = __builtin_inff();
   static constexpr float magic = 0x1.8p23f, magic16 = 0x1.8p19f;
   static constexpr float log2e = 0x1.715476p+0f;
   static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;
   static constexpr float exp_min = -104.0f, exp_max = 89.0f;
   static constexpr float erfc_shift = 3.0f, erfc_max = 10.4f;
-  static constexpr int32_t upper_half = -0x1000;
+  static constexpr __UINT32_TYPE__ upper_half = ~0xfffu;
 };
 
 // Coefficients in ascending order.
@@ -150,15 +148,217 @@ PK_INLINE V pk_poly(V x) {
   return pk_estrin<C, 0, sizeof(C::c) / sizeof(C::c[0])>(x, x2, x4, x8, x8 * x8);
 }
 
-// Native instructions -------------------------------------------------------------------------------------------------
-// Square root, rounding and the minimum have no operator.  clang has element-wise builtins and finds the minimum itself.
-// pk_lesser(a, b) is a < b ? a : b, pk_greater(a, b) is a > b ? a : b: b if one is NaN.
-#if defined(__SSE2__) && !defined(__clang__)
-#define PK_NATIVE_ROOT(V, SQRT, LESS, GREATER)            \
-  PK_INLINE V pk_native_sqrt(V x) { return SQRT; }        \
-  PK_INLINE V pk_lesser(V a, V b) { return LESS; }        \
-  PK_INLINE V pk_greater(V a, V b) { return GREATER; }
-#define PK_NATIVE_ROUND(V, FLOOR, CEIL)                   \
-  PK_INLINE V pk_native_floor(V x) { return FLOOR; }      \
-  PK_INLINE V pk_native_ceil(V x) { return CEIL; }
+// Simple functions ----------------------------------------------------------------------------------------------------
+// Arguments larger than native go by halves.
+#define PK_SPLIT(NAME)                                                              \
+  if constexpr (sizeof(V) > PK_BYTES && pk_lanes<V> > 1)                            \
+    return pk_join<V>(NAME(pk_low(x)), NAME(pk_high(x)));                           \
+  else
+#define PK_SPLIT2(NAME)                                                             \
+  if constexpr (sizeof(V) > PK_BYTES && pk_lanes<V> > 1)                            \
+    return pk_join<V>(NAME(pk_low(x), pk_low(y)), NAME(pk_high(x), pk_high(y)));    \
+  else
+
+PK_BY_LANES(pk_log, log)
+PK_BY_LANES(pk_expm1, expm1)
+PK_BY_LANES(pk_tan, tan)
+PK_BY_LANES(pk_sinh, sinh)
+PK_BY_LANES(pk_cosh, cosh)
+PK_BY_LANES(pk_tanh, tanh)
+PK_BY_LANES(pk_libm_sin, sin)
+PK_BY_LANES(pk_libm_cos, cos)
+
+template <class V>
+PK_INLINE V pk_sqrt(V x) {
+  PK_SPLIT(pk_sqrt) return pk_native_sqrt(x);
+}
+template <class V>
+PK_INLINE V pk_floor(V x) {
+  PK_SPLIT(pk_floor) return pk_native_floor(x);
+}
+template <class V>
+PK_INLINE V pk_ceil(V x) {
+  PK_SPLIT(pk_ceil) return pk_native_ceil(x);
+}
+template <class V>
+PK_INLINE V pk_fabs(V x) {
+  return pk_bits<V>(pk_as_bits(x) & ~pk_as_bits(pk_splat<V>(-0.0)));
+}
+template <class V>
+PK_INLINE V pk_fmin(V x, V y) {
+  PK_SPLIT2(pk_fmin) return pk_select(y != y, x, pk_lesser(x, y));
+}
+template <class V>
+PK_INLINE V pk_fmax(V x, V y) {
+  PK_SPLIT2(pk_fmax) return pk_select(y != y, x, pk_greater(x, y));
+}
+template <class V>
+PK_INLINE V pk_pow(V x, V y) {
+  if constexpr (pk_same<V, double>)
+    return __builtin_pow(x, y);
+  else if constexpr (pk_same<V, float>)
+    return __builtin_powf(x, y);
+  else
+    for (int i = 0; i < pk_lanes<V>; i++) x[i] = pk_pow((pk_elem<V>)x[i], (pk_elem<V>)y[i]);
+  return x;
+}
+
+// rsqrt: y + y e (1/2 + 3/8 e + ...) with e = 1 - x y^2 for the guess y -------------------------------------------------
+template <class V>
+PK_INLINE V pk_rsqrt(V x) {
+  typedef pk_elem<V> T;
+#if defined(PK_HAS_GUESS)
+  constexpr bool DOUBLE = pk_same<T, double>;
+  if constexpr (pk_guess_bits<V> != 0) {
+    const V y = pk_guess(x);
+    const V e = T(1) - (x * y) * y;
+    if constexpr (pk_guess_bits<V> == 14) {
+      const V series = DOUBLE ? T(0.5) + e * (T(0.375) + e * T(0.3125)) : pk_splat<V>(0.5);
+      // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
+      return pk_select(e == e, y + (y * e) * series, y);
+    } else {
+      const V series = DOUBLE ? T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * (T(0.2734375) + e * T(0.24609375))))
+                              : T(0.5) + e * T(0.375);
+      const V r = y + (y * e) * series;
+      const auto good = pk_fabs(e) < T(0.5);
+      if (__builtin_expect(pk_all(good), 1)) return r;
+      return pk_select(good, r, T(1) / pk_sqrt(x));
+    }
+  } else if constexpr (pk_same<V, pk_f2>)
+    return pk_low(pk_rsqrt(pk_pad(x)));
+  else
+    return pk_join<V>(pk_rsqrt(pk_low(x)), pk_rsqrt(pk_high(x)));
+#else
+  return T(1) / pk_sqrt(x);
+#endif
+}
+
+// exp, erfc, erf ------------------------------------------------------------------------------------------------------
+// p * 2^n for p in [1/100, 2], where u = n + magic.  Two factors, 2^a and 2^(n - a) with a = floor(n / 2): one alone could
+// not hold the smallest numbers.  Wrapping and lost high bits are meant.
+template <class V>
+PK_INLINE V pk_scale(V p, V u) {
+  constexpr int DIGITS = pk_k<pk_elem<V>>::digits;
+  const auto n = pk_as_bits(u), a = n >> 1;
+  const V most = pk_bits<V>(pk_as_bits(p) + ((n - a) << DIGITS));
+  return most * pk_bits<V>(pk_as_bits(pk_splat<V>(1.0)) + (a << DIGITS));
+}
+
+// w * e^(x + low) for |low| << 1 and x in [exp_min, 0], or up to exp_max if w is 1.
+template <class V, class... Low>
+PK_INLINE V pk_exp_times(V x, V w, Low... low) {
+  typedef pk_elem<V> T;
+  typedef pk_k<T> K;
 #if defined(__AVX512F__)
+  constexpr bool TABLE = sizeof(V) == 64;
+#else
+  constexpr bool TABLE = false;
+#endif
+  constexpr T MAGIC = TABLE ? K::magic16 : K::magic;
+  const V u = x * K::log2e + MAGIC, n = u - MAGIC;
+  V r = (x - n * K::ln2_high) - n * K::ln2_low;
+  if constexpr (sizeof...(Low) > 0) r += (low + ...);
+  if constexpr (TABLE) {
+#if defined(__AVX512F__)
+    const V s = r + (r * r) * pk_poly<pk_exp16_poly<T>>(r), p = w * pk_sixteenth(u);
+    return pk_scalef(p + p * s, n);
+#endif
+  } else {
+    const V s = r + (r * r) * pk_poly<pk_exp_poly<T>>(r), p = w + w * s;
+    if constexpr (pk_has_scalef<V>)
+      return pk_scalef(p, n);
+    else
+      return pk_scale(p, u);
+  }
+}
+
+// x no larger than a limit, or no smaller; NaN stays.
+template <class V>
+PK_INLINE V pk_at_most(V x, pk_elem<V> limit) {
+  return pk_lesser(pk_splat<V>(limit), x);
+}
+template <class V>
+PK_INLINE V pk_exp(V x) {
+  typedef pk_k<pk_elem<V>> K;
+  PK_SPLIT(pk_exp) {
+    const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_at_most(x, K::exp_max));
+    return pk_exp_times(inside, pk_splat<V>(1));
+  }
+}
+
+// erfc(a) for a >= 0: e^(-a^2) times a polynomial in t.  a^2 = h^2 + (a - h)(a + h), where h^2 is exact.
+template <class V>
+PK_INLINE V pk_erfc_positive(V x) {
+  typedef pk_k<pk_elem<V>> K;
+  const V a = pk_at_most(x, K::erfc_max);
+  const V inverse = pk_elem<V>(1) / (a + K::erfc_shift), t = (a - K::erfc_shift) * inverse;
+  const V h = pk_bits<V>(pk_as_bits(a) & K::upper_half);
+  return pk_exp_times(-(h * h), pk_poly<pk_erfc_poly<pk_elem<V>>>(t) * inverse, (h - a) * (a + h));
+}
+template <class V>
+PK_INLINE V pk_erfc(V x) {
+  PK_SPLIT(pk_erfc) {
+    const V c = pk_erfc_positive(pk_fabs(x));
+    return pk_select(x < 0, 2 - c, c);
+  }
+}
+template <class V>
+PK_INLINE V pk_erf(V x) {
+  typedef pk_elem<V> T;
+  PK_SPLIT(pk_erf) {
+    const V a = pk_fabs(x), small = x * pk_poly<pk_erf_poly<T>>(x * x), large = 1 - pk_erfc_positive(a);
+    const V sign = pk_bits<V>(pk_as_bits(x) & pk_as_bits(pk_splat<V>(-0.0)));
+    return pk_select(a <= T(0.5), small, pk_bits<V>(pk_as_bits(large) | pk_as_bits(sign)));
+  }
+}
+
+// sin, cos ------------------------------------------------------------------------------------------------------------
+// r = x - q pi/2 in [-pi/4, pi/4] and the low bits of q, for 0 <= x < 1e5.  pi/2 is in parts of 36 bits, whose products
+// with q are exact; floats are reduced as doubles.
+template <class V>
+PK_INLINE void pk_reduce(V x, V& r, pk_uints<V>& q) {
+  constexpr double MAGIC = pk_k<double>::magic, TWO_OVER_PI = 0x1.45f306dc9c883p-1;
+  constexpr double HIGH = 0x1.921fb54440000p+0, MIDDLE = 0x1.68c234c4c0000p-39, LOW = 0x1.98a2e03707345p-77;
+  if constexpr (pk_lanes<V> > 1 && pk_lanes<V> * sizeof(double) > PK_BYTES) {
+    typedef pk_half<V> H;
+    H r0, r1;
+    pk_uints<H> q0, q1;
+    pk_reduce(pk_low(x), r0, q0);
+    pk_reduce(pk_high(x), r1, q1);
+    r = pk_join<V>(r0, r1);
+    q = pk_join<pk_uints<V>>(q0, q1);
+  } else {
+    const auto d = pk_convert<double>(x);
+    const auto u = d * TWO_OVER_PI + MAGIC, n = u - MAGIC, first = d - n * HIGH, step = n * MIDDLE;
+    const auto second = first - step, lost = (first - second) - step;
+    r = pk_convert<pk_elem<V>>(second - (n * LOW - lost));
+    q = pk_convert<pk_elem<pk_uints<V>>>(pk_as_bits(u));
+  }
+}
+template <bool COS, class V>
+PK_INLINE V pk_sin_cos(V x) {
+  typedef pk_elem<V> T;
+  const V a = pk_fabs(x);
+  V r;
+  pk_uints<V> q;
+  pk_reduce(a, r, q);
+  if constexpr (COS) q += 1;
+  const V z = r * r;
+  const V s = r + r * (z * pk_poly<pk_sin_poly<T>>(z)), c = 1 + z * (z * pk_poly<pk_cos_poly<T>>(z) - T(0.5));
+  pk_uints<V> sign = (q & 2) << (8 * sizeof(T) - 2);
+  if constexpr (!COS) sign ^= pk_as_bits(x) & pk_as_bits(pk_splat<V>(-0.0));
+  const V y = pk_bits<V>(pk_as_bits(pk_select((q & 1) != 0, c, s)) ^ sign);
+  const auto far = a >= T(1e5);
+  if (__builtin_expect(!pk_any(far), 1)) return y;
+  return pk_select(far, COS ? pk_libm_cos(x) : pk_libm_sin(x), y);
+}
+template <class V>
+PK_INLINE V pk_sin(V x) {
+  PK_SPLIT(pk_sin) return pk_sin_cos<false>(x);
+}
+template <class V>
+PK_INLINE V pk_cos(V x) {
+  PK_SPLIT(pk_cos) return pk_sin_cos<true>(x);
+}
+
+#endif

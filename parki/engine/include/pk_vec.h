@@ -55,10 +55,12 @@ struct pk_int_of<2> {
 template <>
 struct pk_int_of<4> {
   typedef int32_t type;
+  typedef __UINT32_TYPE__ bits;
 };
 template <>
 struct pk_int_of<8> {
   typedef int64_t type;
+  typedef uint64_t bits;
 };
 template <class T>
 using pk_lane_int = typename pk_int_of<sizeof(T)>::type;

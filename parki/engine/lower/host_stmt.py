@@ -177,14 +177,27 @@ class HostStmt(HostExpr):
             self.out(f"{{ const int32_t {end} = {self.scalar(s.stop, ctx)}; {head};")
             self.masked_loop(s.body, ctx, f"{s.name} {compare} {end}", None, f"{s.name} += {s.step};")
             return
-        if trip is not None and trip * len(list(walk(s.body))) <= 40 * UNROLL and trip <= UNROLL:
-            self.out(f"#pragma GCC unroll {max(trip, 1)}")
+        if trip is not None:
+            turns = max(trip, 1) if self.worth_unrolling(s, trip) else 1
+            self.out(f"#pragma GCC unroll {turns}")
         stop = self.scalar(s.stop, ctx)
         stop = stop if trip is not None else end
         extra = "" if trip is not None else f", {end} = {self.scalar(s.stop, ctx)}"
         self.out(f"for ({head}{extra}; {s.name} {compare} {stop}; {s.name} += {s.step}) {{")
         self.block(s.body, replace(ctx, loop=None))
         self.out("}")
+
+    def worth_unrolling(self, s: ir.For, trip: int) -> bool:
+        """Short loops, but not those that step through rows: unrolled, each row costs its own address arithmetic."""
+        nodes = list(walk(s.body))
+        if trip > UNROLL or trip * len(nodes) > 40 * UNROLL:
+            return False
+        for n in nodes:
+            if isinstance(n, ir.Load | ir.Store):
+                for e, stride in zip(n.indices, self.views.strides[n.view], strict=True):
+                    if stride != "1" and any(isinstance(x, ir.Name) and x.name == s.name for x in walk([e])):
+                        return False
+        return True
 
     def do_While(self, s: ir.While, ctx: Context) -> None:
         if ctx.kinds is not None and id(s) in ctx.kinds.masked_loops:

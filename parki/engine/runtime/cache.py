@@ -115,9 +115,8 @@ def find(key: str) -> Path | None:
 
 
 def _sound(home: Path) -> bool:
-    path = home / OBJECT
     try:
-        found = path.stat()
+        found = (path := home / OBJECT).stat()
         stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
         if _checked.get(path) == stamp:
             return True
@@ -150,15 +149,13 @@ def _remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def building(key: str, stop: threading.Event | None = None) -> Iterator[None]:
+def building(key: str, stop: threading.Event) -> Iterator[None]:
     """Hold the right to build `key`, so that racing processes compile once.
 
-    The body must look again with `find`: waiting ends early when another process has published the object.  A lock
-    left by a dead process of this machine is taken over at once (by filelock), one of another machine after 15 minutes.
-    Where the disk knows no locks the body runs without one: publishing by rename is safe anyway.  Setting `stop` ends
-    the waiting by InterruptedError.
+    The body must look again with `find`: waiting ends early when another process has published the object, and with
+    InterruptedError when `stop` is set.  A lock left by a dead process of this machine is taken over at once (by
+    filelock), one of another machine after 15 minutes.  Where the disk knows no locks the body runs without one.
     """
-    stop = stop or threading.Event()
     marker = _home(folder(), key).with_name(f"{key}.lock")
     marker.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.SoftFileLock(marker)  # an exclusively created file: works on network disks where flock does not

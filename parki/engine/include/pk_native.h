@@ -1,0 +1,183 @@
+// Instructions that GCC vector extensions have no operator for, by compiler builtins, each with a portable way round.
+#ifndef PK_NATIVE_H
+#define PK_NATIVE_H
+
+#include "pk_vec.h"
+
+typedef pk_vec<double, 2> pk_d2;
+typedef pk_vec<double, 4> pk_d4;
+typedef pk_vec<double, 8> pk_d8;
+typedef pk_vec<float, 2> pk_f2;
+typedef pk_vec<float, 4> pk_f4;
+typedef pk_vec<float, 8> pk_f8;
+typedef pk_vec<float, 16> pk_f16;
+
+// The bits of v as unsigned or signed integers of its lane size.
+template <class V>
+using pk_uints = pk_vec<typename pk_int_of<sizeof(pk_elem<V>)>::bits, pk_lanes<V>>;
+template <class V>
+PK_INLINE pk_uints<V> pk_as_bits(V v) {
+  return pk_bits<pk_uints<V>>(v);
+}
+
+// Square root, minimum, maximum, rounding -----------------------------------------------------------------------------
+// pk_lesser(a, b) is a < b ? a : b, so b if one is NaN; pk_greater alike.
+#if defined(__SSE2__) && !defined(__clang__)
+#define PK_BASIC(V, NAME)                                                              \
+  PK_INLINE V pk_native_sqrt(V a) { return __builtin_ia32_sqrt##NAME(a); }             \
+  PK_INLINE V pk_lesser(V a, V b) { return __builtin_ia32_min##NAME(a, b); }           \
+  PK_INLINE V pk_greater(V a, V b) { return __builtin_ia32_max##NAME(a, b); }
+#define PK_ROUND(V, NAME)                                                              \
+  PK_INLINE V pk_native_floor(V a) { return __builtin_ia32_round##NAME(a, 9); }        \
+  PK_INLINE V pk_native_ceil(V a) { return __builtin_ia32_round##NAME(a, 10); }
+#define PK_WIDE(V, NAME)                                                                             \
+  PK_INLINE V pk_native_sqrt(V a) { return __builtin_ia32_sqrt##NAME##512_mask(a, a, -1, 4); }       \
+  PK_INLINE V pk_lesser(V a, V b) { return __builtin_ia32_min##NAME##512_mask(a, b, a, -1, 4); }     \
+  PK_INLINE V pk_greater(V a, V b) { return __builtin_ia32_max##NAME##512_mask(a, b, a, -1, 4); }    \
+  PK_INLINE V pk_native_floor(V a) { return __builtin_ia32_rndscale##NAME##_mask(a, 9, a, -1, 4); }  \
+  PK_INLINE V pk_native_ceil(V a) { return __builtin_ia32_rndscale##NAME##_mask(a, 10, a, -1, 4); }
+PK_BASIC(pk_d2, pd)
+PK_BASIC(pk_f4, ps)
+#if defined(__SSE4_1__)
+PK_ROUND(pk_d2, pd)
+PK_ROUND(pk_f4, ps)
+#endif
+#if defined(__AVX__)
+PK_BASIC(pk_d4, pd256)
+PK_BASIC(pk_f8, ps256)
+PK_ROUND(pk_d4, pd256)
+PK_ROUND(pk_f8, ps256)
+#endif
+#if defined(__AVX512F__)
+PK_WIDE(pk_d8, pd)
+PK_WIDE(pk_f16, ps)
+#endif
+#endif
+
+// A function of libm, or a scalar instruction, lane by lane.  Without an overload above, g++ vectors are halved down to
+// 16 bytes before the loop; clang makes vector instructions of the loops over sqrt, floor and ceil.
+#if defined(__clang__)
+#define PK_LOOP_BYTES PK_BYTES
+#else
+#define PK_LOOP_BYTES 16
+#endif
+#define PK_BY_LANES(NAME, BUILTIN)                                         \
+  template <class V>                                                       \
+  PK_INLINE V NAME(V x) {                                                  \
+    if constexpr (pk_same<V, double>)                                      \
+      return __builtin_##BUILTIN(x);                                       \
+    else if constexpr (pk_same<V, float>)                                  \
+      return __builtin_##BUILTIN##f(x);                                    \
+    else if constexpr (sizeof(V) > PK_LOOP_BYTES)                          \
+      return pk_join<V>(NAME(pk_low(x)), NAME(pk_high(x)));                \
+    else                                                                   \
+      for (int i = 0; i < pk_lanes<V>; i++) x[i] = NAME((pk_elem<V>)x[i]); \
+    return x;                                                              \
+  }
+PK_BY_LANES(pk_native_sqrt, sqrt)
+PK_BY_LANES(pk_native_floor, floor)
+PK_BY_LANES(pk_native_ceil, ceil)
+
+template <class V>
+PK_INLINE V pk_lesser(V a, V b) {
+  return pk_select(a < b, a, b);
+}
+template <class V>
+PK_INLINE V pk_greater(V a, V b) {
+  return pk_select(a > b, a, b);
+}
+
+// Estimates of 1 / sqrt(x) --------------------------------------------------------------------------------------------
+// pk_guess(x) is right to pk_guess_bits<V> bits: the 14-bit instructions take any x, the 12-bit ones what a float can
+// hold; 0 bits: there is no instruction for V.
+template <class V>
+constexpr int pk_guess_bits = 0;
+#define PK_GUESS(BITS, V, VALUE)         \
+  template <>                            \
+  constexpr int pk_guess_bits<V> = BITS; \
+  PK_INLINE V pk_guess(V x) { return VALUE; }
+#if defined(__SSE2__)
+#define PK_HAS_GUESS 1
+// x in the first lanes of a vector that has instructions.
+PK_INLINE pk_f4 pk_pad(float x) { return pk_f4{x, 0, 0, 0}; }
+PK_INLINE pk_f4 pk_pad(pk_f2 x) { return pk_f4{x[0], x[1], 0, 0}; }
+PK_INLINE pk_d2 pk_pad(double x) { return pk_d2{x, 0}; }
+#if defined(__AVX512F__)
+PK_GUESS(14, pk_d8, __builtin_ia32_rsqrt14pd512_mask(x, x, -1))
+PK_GUESS(14, pk_f16, __builtin_ia32_rsqrt14ps512_mask(x, x, -1))
+PK_GUESS(14, double, __builtin_ia32_rsqrt14sd_mask(pk_pad(x), pk_pad(x), pk_pad(x), -1)[0])
+PK_GUESS(14, float, __builtin_ia32_rsqrt14ss_mask(pk_pad(x), pk_pad(x), pk_pad(x), -1)[0])
+#else
+PK_GUESS(12, float, __builtin_ia32_rsqrtss(pk_pad(x))[0])
+PK_GUESS(12, double, pk_guess((float)x))
+#endif
+#if defined(__AVX512VL__)
+PK_GUESS(14, pk_d4, __builtin_ia32_rsqrt14pd256_mask(x, x, -1))
+PK_GUESS(14, pk_f8, __builtin_ia32_rsqrt14ps256_mask(x, x, -1))
+PK_GUESS(14, pk_d2, __builtin_ia32_rsqrt14pd128_mask(x, x, -1))
+PK_GUESS(14, pk_f4, __builtin_ia32_rsqrt14ps128_mask(x, x, -1))
+#else
+PK_GUESS(12, pk_f4, __builtin_ia32_rsqrtps(x))
+PK_GUESS(12, pk_d2, pk_convert<double>(pk_low(pk_guess(pk_pad(pk_convert<float>(x))))))
+#if defined(__AVX__)
+PK_GUESS(12, pk_f8, __builtin_ia32_rsqrtps256(x))
+PK_GUESS(12, pk_d4, pk_convert<double>(pk_guess(pk_convert<float>(x))))
+#endif
+#endif
+#endif
+
+// Powers of two -------------------------------------------------------------------------------------------------------
+// pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n.
+template <class V>
+constexpr bool pk_has_scalef = false;
+#define PK_SCALEF(V, ...)                    \
+  template <>                                \
+  constexpr bool pk_has_scalef<V> = true;    \
+  PK_INLINE V pk_scalef(V p, V n) { return __VA_ARGS__; }
+#if defined(__AVX512F__)
+PK_SCALEF(pk_d8, __builtin_ia32_scalefpd512_mask(p, n, p, -1, 4))
+PK_SCALEF(pk_f16, __builtin_ia32_scalefps512_mask(p, n, p, -1, 4))
+#if defined(__AVX512VL__)
+PK_SCALEF(pk_d4, __builtin_ia32_scalefpd256_mask(p, n, p, -1))
+PK_SCALEF(pk_f8, __builtin_ia32_scalefps256_mask(p, n, p, -1))
+PK_SCALEF(pk_d2, __builtin_ia32_scalefpd128_mask(p, n, p, -1))
+PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, p, -1))
+#endif
+
+// 2^(j/16), j = the low four bits of each lane of u: a permute of one or two registers.
+PK_INLINE pk_d8 pk_sixteenth(pk_d8 u) {
+  const pk_d8 low = {0x1p+0,
+                     0x1.0b5586cf9890fp+0,
+                     0x1.172b83c7d517bp+0,
+                     0x1.2387a6e756238p+0,
+                     0x1.306fe0a31b715p+0,
+                     0x1.3dea64c123422p+0,
+                     0x1.4bfdad5362a27p+0,
+                     0x1.5ab07dd485429p+0};
+  const pk_d8 high = {0x1.6a09e667f3bcdp+0,
+                      0x1.7a11473eb0187p+0,
+                      0x1.8ace5422aa0dbp+0,
+                      0x1.9c49182a3f09p+0,
+                      0x1.ae89f995ad3adp+0,
+                      0x1.c199bdd85529cp+0,
+                      0x1.d5818dcfba487p+0,
+                      0x1.ea4afa2a490dap+0};
+#if defined(__clang__)
+  return __builtin_ia32_vpermi2varpd512(low, pk_bits<pk_vec<long long, 8>>(u), high);
+#else
+  return __builtin_shuffle(low, high, pk_bits<pk_vec<int64_t, 8>>(u));
+#endif
+}
+PK_INLINE pk_f16 pk_sixteenth(pk_f16 u) {
+  const pk_f16 table = {0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f,  0x1.3dea64p+0f,
+                        0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
+                        0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
+#if defined(__clang__)
+  return __builtin_ia32_permvarsf512(table, pk_bits<pk_vec<int32_t, 16>>(u));
+#else
+  return __builtin_shuffle(table, pk_bits<pk_vec<int32_t, 16>>(u));
+#endif
+}
+#endif
+
+#endif

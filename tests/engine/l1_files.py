@@ -1,0 +1,48 @@
+"""Fixtures for tests of specialising: small kernel files, the L0 lines they give, and the faults they have."""
+
+import pytest
+
+from parki.engine import source
+from parki.engine.errors import KernelError
+from parki.engine.parse import parse
+from parki.engine.specialise import specialise
+
+HEAD = ["import pykokkos as pk", "from typing import List, Tuple", "real = pk.double"]
+FIRST = len(HEAD) + 1  # the first line after the head
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Write kernel files: ``files("a.py", "line", …)`` gives the path; the package's kernels are in the same folder."""
+    monkeypatch.setattr(source, "kernels_root", lambda: tmp_path)
+
+    def write(name, *lines):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join([*HEAD, *lines]) + "\n")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def body(files):
+    """The L0 lines of a workunit's body: ``body(["line", …], "module level", …, slot=value)``."""
+
+    def make(lines, *head, args="i: int, x: pk.View1D[real], n: int", **slots):
+        path = files("k.py", *head, "@pk.workunit", f"def w({args}):", *("    " + line for line in lines))
+        l0 = specialise(path, "w", **slots)
+        parse(l0.text, l0.linemap)
+        text = l0.text.splitlines()
+        start = next(i for i, line in enumerate(text) if line.startswith("def w("))
+        return [line[4:] for line in text[start + 1 :]]
+
+    return make
+
+
+def rejects(code, line, call, *args, **kwargs):
+    """The KernelError that the call raises, with this code at this line."""
+    with pytest.raises(KernelError) as caught:
+        call(*args, **kwargs)
+    assert (caught.value.code, caught.value.loc.line) == (code, line), str(caught.value)
+    return caught.value

@@ -1,0 +1,61 @@
+"""Generated programs are valid, and mean the same for every team size and order of iterations."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from parki.engine.check import check
+from parki.engine.interp import run
+from parki.engine.parse import parse
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("programs", Path(__file__).with_name("programs.py"))
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+programs = load()
+
+
+@pytest.mark.parametrize("policy", programs.POLICIES)
+def test_generated_programs_do_not_depend_on_the_order(policy):
+    changed = []
+
+    # shrinking a program takes long and the text is readable as it is
+    @settings(
+        max_examples=25,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs.draw_program(policies=(policy,)))
+    def launch(program):
+        kernel = parse(program.text, name="program.py")
+        check(kernel)
+        assert {p.name for p in kernel.params if p.written} <= set(program.written)
+        results = []
+        for team, seed in ((1, None), (3, 1), (8, 2)):
+            args = program.fresh_args()
+            total = run(kernel, league=program.league, team=team, seed=seed, args=args)
+            results.append((total, args))
+        total, first = results[0]
+        assert (total is None) == (program.acc is None)
+        for other, args in results[1:]:
+            assert other == total
+            for name in program.written:
+                np.testing.assert_array_equal(args[name], first[name])
+        for name in set(program.args) - set(program.written):
+            np.testing.assert_array_equal(first[name], program.args[name])
+        changed.append(any(not np.array_equal(first[n], program.args[n]) for n in program.written))
+
+    launch()
+    # a generator whose programs do nothing would prove nothing
+    assert sum(changed) > len(changed) // 3
