@@ -12,19 +12,19 @@ from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
-DEGREE = 15  # of the polynomials in t = 2 r2 / rc2 - 1 that hold the far parts
+TERMS = 16  # coefficients, an even number, of each polynomial in t = 2 r2 / rc2 - 1 that holds a far part
 
 
 @pk.workunit
 def p2p_gm_1d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
-    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View2D[real], n0: int, n1: int, n2: int,
+    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int, n2: int,
     images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
 ):  # fmt: skip
     """u[:, i] = near field at target i.
 
     batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
-    coef[f] = polynomial of far part f, highest degree first; n cells of width h in a box of sides l; `images` is at
+    coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l; `images` is at
     least the number of box sides that rc reaches over, plus one.
     """
     b: int = team.league_rank()
@@ -85,11 +85,15 @@ def p2p_gm_1d(
                                 w: real = rinv_or_zero(r2, tiny)
                                 tau: real = r2 * scale - 1.0
                                 far: List[real] = [0.0] * NF
+                                tau2: real = tau * tau
                                 for f in range(NF):
-                                    v: real = coef[f][0]
-                                    for n in range(1, DEGREE + 1):
-                                        v = v * tau + coef[f][n]
-                                    far[f] = v
+                                    # even and odd powers apart: two chains of half the length
+                                    even: real = coef[f * TERMS]
+                                    odd: real = coef[f * TERMS + 1]
+                                    for n in range(1, TERMS // 2):
+                                        even = even * tau2 + coef[f * TERMS + 2 * n]
+                                        odd = odd * tau2 + coef[f * TERMS + 2 * n + 1]
+                                    far[f] = odd + even * tau
                                 s: List[real] = [0.0] * NS
                                 for k in range(NS):
                                     s[k] = src[e][3 + k]

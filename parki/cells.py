@@ -13,7 +13,8 @@ from parki.engine.spaces import Space
 
 CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
 MAX_CHUNKS = 16
-PER_CELL = 8
+PER_BATCH = 8
+Z_CUTS = 4  # cells a column's width is cut into along z, so that runs of targets are compact
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,10 @@ class CellGrid:
 
     @classmethod
     def for_points(cls, box: tuple[float, float, float], n: int, rc: float) -> "CellGrid":
-        """Cells of about `PER_CELL` of `n` uniform points, but no smaller than an eighth of `rc`."""
-        width = max((PER_CELL * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
-        return cls(box, tuple(max(1, round(side / width)) for side in box))
+        """Columns as wide as a cube of `PER_BATCH` of `n` uniform points, but not below rc/8, cut finely along z."""
+        width = max((PER_BATCH * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
+        columns = (max(1, round(side / width)) for side in box[:2])
+        return cls(box, (*columns, max(1, round(Z_CUTS * box[2] / width))))
 
     @property
     def widths(self) -> tuple[float, float, float]:

@@ -103,7 +103,7 @@ class Inliner:
         for i, t in enumerate(targets):
             root = _root(t)
             if any(isinstance(n, ast.Name) and n.id == root for v in values[i + 1 :] for n in ast.walk(v)):
-                locals_ = [self.names.fresh(root or "value") for _ in values]
+                locals_ = [self.names.fresh(t.id if isinstance(t, ast.Name) else "value") for t in targets]
                 out = [declare(n, kind, v) for n, kind, v in zip(locals_, types, values, strict=True)]
                 values = [place(ast.Name(id=n, ctx=ast.Load()), s) for n in locals_]
                 break

@@ -213,7 +213,7 @@ class _Splitter(Rewriter):
                 index = ast.unparse(computed.slice)
                 advice = "Index it by constants or by the index of a loop with constant bounds"
                 fail("K021", computed, f"index '{index}' of local array '{name}' is not constant", advice)
-            self.parts_of.pop(name, None)
+            self.parts_of[name] = entries
             return [changed(s, value=place(ast.List(elts=entries, ctx=ast.Load()), s))]
         if literals and not stored:
             self.parts_of[name] = entries
@@ -232,10 +232,11 @@ class _Splitter(Rewriter):
     def subscript(self, node: ast.Subscript) -> ast.expr:
         base = node.value.id if isinstance(node.value, ast.Name) else None
         if base not in self.parts_of:
-            if base in self.chosen:  # a table that stays, or an array before its declaration
-                return changed(node, slice=self.expr(node.slice))
             return super().subscript(node)
-        index, parts = value_of(self.expr(node.slice)), self.parts_of[base]
+        slice_, parts = self.expr(node.slice), self.parts_of[base]
+        index = value_of(slice_)
+        if type(index) is not int:  # a table that stays
+            return changed(node, slice=slice_)
         if not 0 <= index < len(parts):
             fail("K010", node, f"index {index} of local array '{base}', expected 0 to {len(parts) - 1}")
         part = parts[index]

@@ -71,9 +71,13 @@ class Workunit:
         )
         return made, lowered
 
+    def key(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple:
+        """What one compiled object is for."""
+        return (tuple(layouts.values()), checked, flags, target())
+
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
         """The compiled object for these layouts, built on first use."""
-        key = (tuple(layouts.values()), checked, flags, target())
+        key = self.key(layouts, checked, flags)
         if key not in self._compiled:
             unit, lowered = self.unit(layouts, checked, flags)
             self._compiled[key] = _load(build.build(unit), lowered)
@@ -114,8 +118,12 @@ def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workuni
 
 
 def compile_all(workunits: list[Workunit]) -> None:
-    """Compile what is not yet in the cache, in parallel, for C-ordered views."""
-    made = [w.unit(w.default_layouts(), checking()) for w in workunits]
-    for w, path, (_, lowered) in zip(workunits, build.build_many(u for u, _ in made), made, strict=True):
-        key = (tuple(w.default_layouts().values()), checking(), (), target())
-        w._compiled.setdefault(key, _load(path, lowered))
+    """Compile what is not yet loaded, in parallel, for C-ordered views."""
+    fresh = {}
+    for w in workunits:
+        key = w.key(w.default_layouts(), checking())
+        if key not in w._compiled:
+            fresh[w, key] = w.unit(w.default_layouts(), checking())
+    paths = build.build_many(unit for unit, _ in fresh.values())
+    for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
+        w._compiled[key] = _load(path, lowered)

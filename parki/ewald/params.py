@@ -66,7 +66,11 @@ class Parameters:
 
 @dataclass(frozen=True)
 class _Size:
-    """Predicted sizes, for sums over `n` random sources in a box of mean side `length`."""
+    """Predicted sizes U, for sums over `n` random sources in a box of mean side l; Q the sum of squared strengths.
+
+    U is √Q/l for laplace and 1.7 √Q/l for the single layer.  The double layer is √(91 Q/(V d)), d = l/n^(1/3), where the
+    closest pairs dominate, and √(91 Q)/l² far from all sources; their geometric mean is taken.
+    """
 
     kernel: str
     length: float
@@ -75,14 +79,14 @@ class _Size:
     def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
         """The unit of `radial.truncation`, over U."""
         if layer == "stokes_dl":
-            return np.sqrt(self.length / max(self.n, 1) ** (1 / 3) / (91.0 * rc))
+            return np.sqrt(self.length / (91.0 * rc)) / max(self.n, 1) ** (1 / 12)
         return np.sqrt(rc / self.length) / (1.7 if layer == "stokes_sl" else 1.0)
 
     def coincident(self, layer: str, rc: NDArray | float) -> NDArray | float:
         """The unit of the second estimate of `window.alias`, over U."""
         n = max(self.n, 1)
         if layer == "stokes_dl":
-            return (self.length / (n ** (1 / 3) * rc)) ** 2 / np.sqrt(91.0)
+            return (self.length / rc) ** 2 / (n ** (7 / 12) * np.sqrt(91.0))
         return self.length / (rc * np.sqrt(n)) / (1.7 if layer == "stokes_sl" else 1.0)
 
 

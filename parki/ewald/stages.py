@@ -25,7 +25,7 @@ COINCIDENT = 1e-14  # of the longest side: double precision points closer than t
 
 def near_kernel(p: Parameters) -> engine.Workunit:
     """The near-field workunit of these parameters."""
-    return engine.kernel("p2p", "p2p_gm_1d", real=p.dtype, pair=PAIRS[p.kernel], SCREENED=True, DEGREE=p.radial_degree)
+    return engine.kernel("p2p", "p2p_gm_1d", real=p.dtype, pair=PAIRS[p.kernel], SCREENED=True, TERMS=_terms(p))
 
 
 def spread_kernel(p: Parameters, components: int) -> engine.Workunit:
@@ -79,7 +79,7 @@ class NearField:
             batch=batch,
             bound=bound,
             cell_begin=begin,
-            coef=radial.tables(p),
+            coef=_far_tables(p),
             images=max(int(p.rc / side) for side in p.box) + 2,
             rc=p.rc,
             tiny=tiny,
@@ -178,6 +178,19 @@ class FarField:
         """Inverse FFT, one component after another into the grid with margins, whose strengths are spent."""
         for c in range(RESULT[self.p.kernel]):
             self.gather.fill(c, fft.inverse(spectrum[c], self.p.grid, self.threads))
+
+
+def _terms(p: Parameters) -> int:
+    """Coefficients per table: an even number, so that even and odd powers pair up."""
+    return p.radial_degree + 1 + (p.radial_degree + 1) % 2
+
+
+def _far_tables(p: Parameters) -> Array:
+    """The near-field tables one after another, each with a leading zero where its number of terms is odd."""
+    tables = radial.tables(p)
+    padded = np.zeros((len(tables), _terms(p)), p.dtype)
+    padded[:, -tables.shape[1] :] = tables
+    return padded.ravel()
 
 
 def _margined(p: Parameters, components: int) -> Array:

@@ -198,7 +198,7 @@ def test_tuple_results_declare_or_assign(body):
     assert body(lines, *head) == [
         "r: pk.double = 1.0", "y_1: pk.double = x[i]", "r_1: pk.double = pk.sqrt(r * r + y_1 * y_1)",
         # r is read after it would have been assigned
-        "r_2: pk.double = r_1", "r_3: pk.double = r / r_1", "r = r_2", "c: pk.double = r_3", "x[i] = r + c",
+        "r_2: pk.double = r_1", "c_1: pk.double = r / r_1", "r = r_2", "c: pk.double = c_1", "x[i] = r + c",
     ]  # fmt: skip
 
 

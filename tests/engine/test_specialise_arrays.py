@@ -24,7 +24,8 @@ def test_a_loop_over_a_local_array_is_unrolled(body):
     lines = [ARRAY, "for k in range(3):", "    t: real = x[n + k] * 2.0", "    a[k] = t + real(k)", SUM]
     assert body(lines) == [
         *declared(3),
-        *(f"{line}" for k in range(3) for line in (f"t_{k + 1}: pk.double = x[n + {k}] * 2.0", f"a_{k} = t_{k + 1} + {k}.0")),
+        "t_1: pk.double = x[n + 0] * 2.0", "a_0 = t_1 + 0.0", "t_2: pk.double = x[n + 1] * 2.0", "a_1 = t_2 + 1.0",
+        "t_3: pk.double = x[n + 2] * 2.0", "a_2 = t_3 + 2.0",
         "x[i] = a_0 + a_1 + a_2",
     ]  # fmt: skip
 
@@ -92,8 +93,10 @@ def test_unrolling_reaches_through_inlining(body):
 
 
 def test_arrays_in_loops_start_anew_every_turn(body):
-    lines = ["for j in range(n):", "    s: List[real] = [0.0] * 2", "    for k in range(2):", "        s[k] += x[j + k]",
-             "    x[j] = s[0] - s[1]"]  # fmt: skip
+    lines = [
+        "for j in range(n):", "    s: List[real] = [0.0] * 2", "    for k in range(2):", "        s[k] += x[j + k]",
+        "    x[j] = s[0] - s[1]",
+    ]  # fmt: skip
     assert body(lines) == [
         "for j in range(n):", "    s_0: pk.double = 0.0", "    s_1: pk.double = 0.0", "    s_0 += x[j + 0]",
         "    s_1 += x[j + 1]", "    x[j] = s_0 - s_1",
@@ -157,8 +160,8 @@ def test_faults_of_arrays(body, lines, code, line):
 # Constant tables -----------------------------------------------------------------------------------------------------
 def test_a_list_that_is_only_read_is_a_table(body):
     lines = ["t: List[real] = [1.0, 0.5]", "for k in range(2):", "    x[n + k] = t[k]", "x[i] = 3.0 * t[1]"]
-    assert body(lines) == ["t: List[pk.double] = [1.0, 0.5]", *lines[1:3], "x[i] = 3.0 * 0.5"]
-    assert body([lines[0], lines[3]]) == ["x[i] = 3.0 * 0.5"]
+    assert body(lines) == ["t: List[pk.double] = [1.0, 0.5]", *lines[1:3], "x[i] = 1.5"]
+    assert body([lines[0], lines[3]]) == ["x[i] = 1.5"]
 
 
 def test_a_table_may_index_an_array(body):
@@ -180,11 +183,7 @@ def test_tables_pass_through_inline_calls(body):
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [("x[i] = T[2]", "K010"), ("x[i] = T", "K004"), ("T[0] = 1.0", "K011"), ("x[i] = x[T[-1]]", "K021")],
+    [("x[i] = T[2]", "K010"), ("x[i] = T", "K004"), ("T[0] = 1.0", "K011"), ("x[i] = T[-1]", "K010")],
 )
 def test_faults_of_tables(body, line, code):
-    if code == "K021":  # an index that is not constant, into an array that is written
-        lines = ["a: List[real] = [0.0] * 2", "a[n] = 1.0"]
-        l1.rejects(code, BODY + 1, body, lines)
-        return
     l1.rejects(code, BODY + 1, body, [line], "T = (1.0, 2.0)")

@@ -13,7 +13,7 @@
 //
 // NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes that hold garbage
 // cost nothing but their own result: no traps, no loops that depend on the data.  The polynomials are minimax fits
-// (Remez, weighted for the relative error of the function), their relative errors are given beside them.
+// (Remez, weighted for the relative error of the function).
 #ifndef PK_MATH_H
 #define PK_MATH_H
 
@@ -32,7 +32,7 @@ struct pk_k<double> {
   // ln 2 in two parts: n * ln2_high is exact for |n| < 2^15.
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
   static constexpr double exp_min = -746.0, exp_max = 710.0;
-  static constexpr double erfc_shift = 4.0, erfc_max = 27.5;
+  static constexpr double erfc_s = 3.5, erfc_t = 0x1.2492492492492p-1, erfc_max = 27.5;
   static constexpr uint64_t upper_half = ~0x7ffffffull;  // clears 27 bits: the square of the rest is exact
 };
 template <>
@@ -42,91 +42,93 @@ struct pk_k<float> {
   static constexpr float log2e = 0x1.715476p+0f;
   static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;
   static constexpr float exp_min = -104.0f, exp_max = 89.0f;
-  static constexpr float erfc_shift = 3.0f, erfc_max = 10.4f;
+  static constexpr float erfc_s = 3.0f, erfc_t = 0x1.555556p-1f, erfc_max = 10.4f;
   static constexpr __UINT32_TYPE__ upper_half = ~0xfffu;
 };
 
-// Coefficients in ascending order.
+// Coefficients in ascending order; the relative error of the function beside them.
 template <class T>
 struct pk_exp_poly;  // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2
 template <>
 struct pk_exp_poly<double> {  // 4e-18
-  static constexpr double c[] = {0.5000000000000011,     0.1666666666666641,     0.04166666666652919,
-                                 0.008333333333495627,   0.0013888888943921454,  0.00019841269504751636,
-                                 2.4801492763973955e-05, 2.7557587357531655e-06, 2.7630378228186743e-07,
-                                 2.4999960208336418e-08};
+  static constexpr double c[] = {
+    0.5000000000000011, 0.1666666666666641, 0.04166666666652919, 0.008333333333495627, 0.0013888888943921454,
+    0.00019841269504751636, 2.4801492763973955e-05, 2.7557587357531655e-06, 2.7630378228186743e-07,
+    2.4999960208336418e-08};
 };
 template <>
 struct pk_exp_poly<float> {  // 3e-9
-  static constexpr float c[] = {0.4999999403953552f, 0.1666651964187622f, 0.04166839271783829f, 0.0083687799051404f,
-                                0.001381447073072195f};
+  static constexpr float c[] = {
+    0.4999999403953552f, 0.1666651964187622f, 0.04166839271783829f, 0.0083687799051404f, 0.001381447073072195f};
 };
 template <class T>
 struct pk_exp16_poly;  // the same for |r| <= ln(2) / 32
 template <>
 struct pk_exp16_poly<double> {  // 1e-17
-  static constexpr double c[] = {0.499999999999996, 0.16666666664409005, 0.041666666693331286, 0.008333472197613314,
-                                 0.0013888593981220133};
+  static constexpr double c[] = {
+    0.499999999999996, 0.16666666664409005, 0.041666666693331286, 0.008333472197613314, 0.0013888593981220133};
 };
 template <>
 struct pk_exp16_poly<float> {  // 2e-9
-  static constexpr float c[] = {0.5000162124633789f, 0.16666719317436218f};
+  static constexpr float c[] = {
+    0.5000162124633789f, 0.16666719317436218f};
 };
 template <class T>
-struct pk_erfc_poly;  // (x + s) e^(x^2) erfc(x) in t = (x - s) / (x + s), s = erfc_shift, for 0 <= x <= erfc_max
+struct pk_erfc_poly;  // e^(x^2) erfc(x) (x + s) / s in t = 2 x / (x + s) - 1, s = erfc_s, for 0 <= x <= erfc_max
 template <>
-struct pk_erfc_poly<double> {  // 2e-17
-  static constexpr double c[] = {1.095995661000491,       -0.9765487290808824,    0.7732087022652407,
-                                 -0.5408538313131862,     0.33085158787779273,    -0.17401093724153294,
-                                 0.0763815149141798,      -0.026370053315831865,  0.006112055602588817,
-                                 -0.00028095907698580977, -0.00045505236283366335, 0.0001768139434767526,
-                                 -3.636299910353651e-06,  -1.8864719827011305e-05, 4.6966735903993205e-06,
-                                 1.4325844598133286e-06,  -8.48390370695569e-07,  -8.693053061629213e-08,
-                                 1.242104817817606e-07,   9.604508171968083e-09,  -1.3782343076902805e-08,
-                                 -2.744760183055418e-09};
+struct pk_erfc_poly<double> {  // 7e-18
+  static constexpr double c[] = {
+    0.3105873112177886, -0.2679427784477463, 0.19831818475275578, -0.12435886477625704, 0.06449674904210469,
+    -0.026376773325192455, 0.00757674853788041, -0.0009077286704965027, -0.0003729584861674426, 0.0002041519184212279,
+    -1.2017743932182716e-05, -2.1364916324039884e-05, 5.327701300629746e-06, 2.0698383667044944e-06,
+    -9.68987298029889e-07, -2.2762659683169185e-07, 1.5705359888464298e-07, 3.320567129753643e-08,
+    -2.3664019222482202e-08, -6.172348344924992e-09, 2.515394141759158e-09, 9.119084761930004e-10};
 };
 template <>
 struct pk_erfc_poly<float> {  // 2e-9
-  static constexpr float c[] = {1.0740069150924683f,    -0.8833944797515869f,  0.590228259563446f,
-                                -0.310465931892395f,    0.11952928707625793f,  -0.026840291917324066f,
-                                -0.0012276655761525035f, 0.003080814378336072f, -0.00048082394641824067f,
-                                -0.00032410913263447583f};
+  static constexpr float c[] = {
+    0.35800230503082275f, -0.2944648265838623f, 0.19674275815486908f, -0.10348863899707794f, 0.03984308987855911f,
+    -0.008946762420237064f, -0.000409221975132823f, 0.0010269379708915949f, -0.00016027457604650408f,
+    -0.00010803635086631402f};
 };
 template <class T>
-struct pk_erf_poly;  // erf(x) / x in x^2 for |x| <= 1/2
+struct pk_erf_poly;  // erf(x) / x - 1 in x^2 for |x| <= 1/2
 template <>
-struct pk_erf_poly<double> {  // 2e-20
-  static constexpr double c[] = {1.1283791670955126,     -0.3761263890318375,    0.11283791670954864,
-                                 -0.026866170644997283,  0.005223977621966354,   -0.0008548326504821469,
-                                 0.00012055285797237177, -1.4922987191422026e-05, 1.6370885767406899e-06,
-                                 -1.4617782204679245e-07};
+struct pk_erf_poly<double> {  // 4e-18
+  static constexpr double c[] = {
+    0.12837916709551256, -0.37612638903183465, 0.11283791670924731, -0.026866170632686922, 0.005223977369830637,
+    -0.0008548297478535936, 0.00012053321978880397, -1.4845522183924684e-05, 1.4722559172738813e-06};
 };
 template <>
 struct pk_erf_poly<float> {  // 1e-9
-  static constexpr float c[] = {1.1283791065216064f, -0.37612608075141907f, 0.11282821744680405f, -0.026757100597023964f,
-                                0.004717798437923193f};
+  static constexpr float c[] = {
+    0.12837916612625122f, -0.37612608075141907f, 0.11282821744680405f, -0.026757100597023964f, 0.004717798437923193f};
 };
 template <class T>
 struct pk_sin_poly;  // (sin(x) / x - 1) / x^2 in x^2 for |x| <= pi / 4
 template <>
 struct pk_sin_poly<double> {  // 4e-18
-  static constexpr double c[] = {-0.1666666666666663,   0.008333333333322063,    -0.00019841269829542774,
-                                 2.755731360456136e-06, -2.505074504122845e-08, 1.5896067633966043e-10};
+  static constexpr double c[] = {
+    -0.1666666666666663, 0.008333333333322063, -0.00019841269829542774, 2.755731360456136e-06, -2.505074504122845e-08,
+    1.5896067633966043e-10};
 };
 template <>
 struct pk_sin_poly<float> {  // 4e-9
-  static constexpr float c[] = {-0.16666655242443085f, 0.00833215843886137f, -0.00019514949235599488f};
+  static constexpr float c[] = {
+    -0.16666655242443085f, 0.00833215843886137f, -0.00019514949235599488f};
 };
 template <class T>
 struct pk_cos_poly;  // (cos(x) - 1 + x^2 / 2) / x^4 in x^2 for |x| <= pi / 4
 template <>
 struct pk_cos_poly<double> {  // 6e-20
-  static constexpr double c[] = {0.041666666666666595,   -0.0013888888888872975, 2.4801587288799933e-05,
-                                 -2.755731416395999e-07, 2.0875698707236103e-09, -1.1358423485032887e-11};
+  static constexpr double c[] = {
+    0.041666666666666595, -0.0013888888888872975, 2.4801587288799933e-05, -2.755731416395999e-07,
+    2.0875698707236103e-09, -1.1358423485032887e-11};
 };
 template <>
 struct pk_cos_poly<float> {  // 1e-10
-  static constexpr float c[] = {0.04166664555668831f, -0.0013887312961742282f, 2.443279117869679e-05f};
+  static constexpr float c[] = {
+    0.04166664555668831f, -0.0013887312961742282f, 2.443279117869679e-05f};
 };
 
 // Coefficients FROM ... FROM + N - 1 of C, by Estrin's scheme: kernels are bound by latency, and this is the short path.
@@ -213,7 +215,8 @@ PK_INLINE V pk_rsqrt(V x) {
     const V y = pk_guess(x);
     const V e = T(1) - (x * y) * y;
     if constexpr (pk_guess_bits<V> == 14) {
-      const V series = DOUBLE ? T(0.5) + e * (T(0.375) + e * T(0.3125)) : pk_splat<V>(0.5);
+      // 3/8 is raised by what takes up most of the next term, 35/128 e^3, for |e| <= 2^-13.
+      const V series = DOUBLE ? T(0.5) + e * (T(0.375000003375) + e * T(0.3125)) : pk_splat<V>(0.5);
       // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
       return pk_select(e == e, y + (y * e) * series, y);
     } else {
@@ -255,7 +258,9 @@ PK_INLINE V pk_exp_times(V x, V w, Low... low) {
   constexpr bool TABLE = false;
 #endif
   constexpr T MAGIC = TABLE ? K::magic16 : K::magic;
-  const V u = x * K::log2e + MAGIC, n = u - MAGIC;
+  V near = x;  // the low part counts where it exceeds ln(2) / 32
+  if constexpr (pk_same<T, float> && sizeof...(Low) > 0) near += (low + ...);
+  const V u = near * K::log2e + MAGIC, n = u - MAGIC;
   V r = (x - n * K::ln2_high) - n * K::ln2_low;
   if constexpr (sizeof...(Low) > 0) r += (low + ...);
   if constexpr (TABLE) {
@@ -286,14 +291,15 @@ PK_INLINE V pk_exp(V x) {
   }
 }
 
-// erfc(a) for a >= 0: e^(-a^2) times a polynomial in t.  a^2 = h^2 + (a - h)(a + h), where h^2 is exact.
+// erfc(x) for x >= 0.  For the exponent, h is the upper half of the digits: a^2 = h^2 + (a - h)(a + h), where h^2 is exact.
 template <class V>
 PK_INLINE V pk_erfc_positive(V x) {
-  typedef pk_k<pk_elem<V>> K;
+  typedef pk_elem<V> T;
+  typedef pk_k<T> K;
   const V a = pk_at_most(x, K::erfc_max);
-  const V inverse = pk_elem<V>(1) / (a + K::erfc_shift), t = (a - K::erfc_shift) * inverse;
+  const V inverse = K::erfc_s / (a + K::erfc_s), t = (a * inverse) * K::erfc_t - 1;
   const V h = pk_bits<V>(pk_as_bits(a) & K::upper_half);
-  return pk_exp_times(-(h * h), pk_poly<pk_erfc_poly<pk_elem<V>>>(t) * inverse, (h - a) * (a + h));
+  return pk_exp_times(-(h * h), pk_poly<pk_erfc_poly<T>>(t) * inverse, (h - a) * (a + h));
 }
 template <class V>
 PK_INLINE V pk_erfc(V x) {
@@ -306,7 +312,7 @@ template <class V>
 PK_INLINE V pk_erf(V x) {
   typedef pk_elem<V> T;
   PK_SPLIT(pk_erf) {
-    const V a = pk_fabs(x), small = x * pk_poly<pk_erf_poly<T>>(x * x), large = 1 - pk_erfc_positive(a);
+    const V a = pk_fabs(x), small = x + x * pk_poly<pk_erf_poly<T>>(x * x), large = 1 - pk_erfc_positive(a);
     const V sign = pk_bits<V>(pk_as_bits(x) & pk_as_bits(pk_splat<V>(-0.0)));
     return pk_select(a <= T(0.5), small, pk_bits<V>(pk_as_bits(large) | pk_as_bits(sign)));
   }
