@@ -99,7 +99,7 @@ class Rewriter:
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """The rewritten statements of a block, in which chosen branches have become part of it."""
         out: list[ast.stmt] = []
-        types: dict[str, tuple[str, bool]] = {}  # declared in this block: type, and whether by a chosen branch
+        types: dict[str, tuple[ast.expr, bool]] = {}  # declared in this block: type, and whether by a chosen branch
         for i in range(len(body)):
             new = self.step(body, i)
             out += [_declared_once(n, types) if isinstance(n, ast.AnnAssign) else n for n in new]
@@ -179,13 +179,13 @@ class Rewriter:
         return changed(args, args=new)
 
 
-def _declared_once(s: ast.AnnAssign, types: dict[str, tuple[str, bool]]) -> ast.stmt:
+def _declared_once(s: ast.AnnAssign, types: dict[str, tuple[ast.expr, bool]]) -> ast.stmt:
     """`s`, or an assignment where constant branches put a second declaration of one name and type into one block."""
     if not isinstance(s.target, ast.Name) or list_element(s.annotation) is not None or has_effect(s.value):
         return s
-    kind, chosen = ast.dump(s.annotation), getattr(s, "chosen", False)
+    chosen = getattr(s, "chosen", False)
     first, by_branch = types.get(s.target.id, (None, False))
-    types[s.target.id] = kind, chosen or by_branch
-    if first != kind or not (chosen or by_branch):
+    types[s.target.id] = s.annotation, chosen or by_branch
+    if first is None or not (chosen or by_branch) or ast.dump(first) != ast.dump(s.annotation):
         return s
     return place(ast.Assign(targets=[s.target], value=s.value), s)

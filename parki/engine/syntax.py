@@ -15,6 +15,7 @@ from parki.engine.errors import KernelError, Loc
 Node = TypeVar("Node", bound=ast.AST)
 Value = bool | int | float
 BLOCKS = ("body", "orelse")
+NESTING = (ast.If, ast.For, ast.While, ast.FunctionDef)
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,21 @@ def fail(code: str, node: ast.AST, reason: str, advice: str = "") -> NoReturn:
 
 
 def changed(node: Node, **fields: object) -> Node:
-    """A copy of `node`, place included, with some fields replaced."""
+    """A copy of `node`, place included, with some fields replaced; `node` itself if they are what it has."""
+    old = node.__dict__
+    if all(_same(old.get(name), value) for name, value in fields.items()):
+        return node
     new = type(node).__new__(type(node))
-    new.__dict__.update(node.__dict__)
+    new.__dict__.update(old)
     new.__dict__.update(fields)
+    new.__dict__.pop("collected", None)
     return new
+
+
+def _same(old: object, new: object) -> bool:
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+    return old is new
 
 
 # Literals ------------------------------------------------------------------------------------------------------------
@@ -99,20 +110,30 @@ def has_effect(value: ast.expr | None) -> bool:
 
 
 # Walks and names -----------------------------------------------------------------------------------------------------
-def statements(block: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def statements(block: Iterable[ast.stmt]) -> list[ast.stmt]:
     """All statements of a block, nested ones included, in order of text."""
+    found: list[ast.stmt] = []
+    _gather(block, found)
+    return found
+
+
+def _gather(block: Iterable[ast.stmt], found: list[ast.stmt]) -> None:
     for s in block:
-        yield s
-        for name in BLOCKS:
-            yield from statements(getattr(s, name, ()))
+        found.append(s)
+        if isinstance(s, NESTING):
+            for name in BLOCKS:
+                _gather(getattr(s, name, ()), found)
 
 
 def expressions(s: ast.stmt) -> list[ast.AST]:
-    """All expressions in `s` itself, not in its nested statements."""
-    nodes: list[ast.AST] = []
-    for name in s._fields:
-        if name not in BLOCKS:
-            _collect(getattr(s, name), nodes)
+    """All expressions in `s` itself, not in its nested statements; kept with `s`, which does not change."""
+    nodes = getattr(s, "collected", None)
+    if nodes is None:
+        nodes = []
+        for name in s._fields:
+            if name not in BLOCKS:
+                _collect(getattr(s, name), nodes)
+        s.collected = nodes  # type: ignore[attr-defined]
     return nodes
 
 
@@ -159,7 +180,7 @@ def bound_names(block: Iterable[ast.stmt], *, into_defs: bool = True) -> set[str
             if into_defs:
                 names |= {a.arg for a in s.args.args} | bound_names(s.body)
             continue
-        for name in BLOCKS:
+        for name in BLOCKS if isinstance(s, NESTING) else ():
             names |= bound_names(getattr(s, name, ()), into_defs=into_defs)
     return names
 

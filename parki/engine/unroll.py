@@ -39,11 +39,14 @@ def scalars_only(body: list[ast.stmt], names: Names, real: str) -> list[ast.stmt
         body = _propagated(body, names, real)
         body = _Unroller(arrays, names, real).block(body)
         arrays = _Arrays(body)
-        body = _Splitter(arrays.tables, names, real).block(body)  # tables first: an entry may index an array
+        if arrays.tables:  # first, as an entry may index an array
+            body = _Splitter(arrays.tables, names, real).block(body)
         body = _Splitter(arrays.all, names, real).block(body)
-    tables = _Tables(names, real)
-    body = tables.block(body)
-    return _used(_propagated(tables.declarations + body, names, real), names)
+    if any(table_of(n) is not None for s in statements(body) for n in expressions(s)):
+        tables = _Tables(names, real)
+        body = tables.block(body)
+        body = tables.declarations + body
+    return _used(_propagated(body, names, real), names)
 
 
 class _Arrays:
@@ -111,7 +114,7 @@ class _Unroller(Rewriter):
                     self.arrays.add(new)
             names[s.target.id] = literal(turn, s)
             copy = self.block(_propagated(Rewriter(self.real, names).block(s.body), self.locals, self.real))
-            count += sum(1 for _ in statements(copy))
+            count += len(statements(copy))
             if count + self.total > MAX_STATEMENTS:
                 fail("K021", s, f"unrolling makes more than {MAX_STATEMENTS} statements")
             out += copy
@@ -303,7 +306,7 @@ def _used(body: list[ast.stmt], names: Names) -> list[ast.stmt]:
         if not unused:
             return body
         shorter = _without(body, unused)
-        if sum(1 for _ in statements(shorter)) == sum(1 for _ in statements(body)):
+        if len(statements(shorter)) == len(statements(body)):
             return body
         body = shorter
 

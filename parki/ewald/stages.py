@@ -19,7 +19,7 @@ STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 9}  # numbers per sour
 SPREAD = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 4}  # components of the grid
 RESULT = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 3}
 G2P_BATCH = 16  # targets per team of G2P: their windows stay in the first-level cache
-BLOCK = 4  # cells per side of a spreading block, at least
+BLOCK = (16, 16, 64)  # grid points per side of a spreading block, at least; long runs along z reuse cached rows
 COINCIDENT = 1e-14  # of the longest side: double precision points closer than this are one point
 
 
@@ -208,8 +208,8 @@ def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, Array]:
     Two blocks of one colour are a whole block apart in some direction, or are the same.
     """
     edges = []
-    for n, width, h in zip(cells.shape, cells.widths, p.h, strict=True):
-        per_block = max(BLOCK, math.ceil((p.P + 1) * h / width))
+    for n, width, h, least in zip(cells.shape, cells.widths, p.h, BLOCK, strict=True):
+        per_block = math.ceil(max(least, p.P + 1) * h / width)
         count = max(1, n // per_block)
         edges.append([n * i // count for i in range(count + 1)])
     boxes: dict[tuple[int, ...], list[list[int]]] = {colour: [] for colour in itertools.product((0, 1), repeat=3)}
