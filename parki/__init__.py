@@ -1,6 +1,6 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.utils`` and ``parki.engine`` are imported on first use, so ``import parki`` costs nothing.
+``parki.direct``, ``parki.ewald``, ``parki.utils`` and ``parki.engine`` are imported on first use, so ``import parki`` costs nothing.
 """
 
 import importlib
@@ -8,8 +8,8 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("engine", "ewald", "utils")
-__all__ = ["__version__", "engine", "ewald", "utils"]
+SUBMODULES = ("direct", "engine", "ewald", "utils")
+__all__ = ["__version__", "direct", "engine", "ewald", "utils"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("parki.arrays", "parki.cells", "parki.direct", "parki.fft", "parki.linalg", "parki.pairs", "parki.utils")
+SHARED = ("parki.arrays", "parki.cells", "parki.direct", "parki.fft", "parki.utils")
 COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files")
 LONGEST = 400  # lines
 
@@ -14,10 +14,9 @@ EDGES = {
     "parki.engine": ("parki.engine",),
     "parki.kernels": ("parki.kernels",),
     "parki.perfmodels.bench": ("parki",),
-    "parki.perfmodels.measure": ("parki",),
-    "parki.perfmodels.plot": ("parki",),
+    "parki.perfmodels.handwritten": ("parki.engine",),
     "parki.perfmodels": ("parki.perfmodels",),
-    "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select"),
+    "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select", "parki.perfmodels.machine"),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),

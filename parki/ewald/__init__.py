@@ -2,6 +2,6 @@
 
 from parki.ewald.api import laplace, plan, stokes_comb, stokes_sl
 from parki.ewald.options import EwaldOptions
-from parki.ewald.plan import Plan
+from parki.ewald.plan import Plan, PrecisionWarning
 
-__all__ = ["EwaldOptions", "Plan", "laplace", "plan", "stokes_comb", "stokes_sl"]
+__all__ = ["EwaldOptions", "Plan", "PrecisionWarning", "laplace", "plan", "stokes_comb", "stokes_sl"]

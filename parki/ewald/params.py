@@ -20,7 +20,7 @@ KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 #: The estimates that a kernel must satisfy.
 _LAYERS = {"laplace": ("laplace",), "stokes_sl": ("stokes_sl",), "stokes_comb": ("stokes_sl", "stokes_dl")}
 #: Shares of the tolerance.
-NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.17, 0.17, 0.05
+NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.18, 0.18, 0.05
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
@@ -69,24 +69,30 @@ class _Size:
     """Predicted sizes U, for sums over `n` random sources in a box of mean side l; Q the sum of squared strengths.
 
     U is √Q/l for laplace and 1.7 √Q/l for the single layer.  The double layer is √(91 Q/(V d)), d = l/n^(1/3), where the
-    closest pairs dominate, and √(91 Q)/l² far from all sources; their geometric mean is taken.
+    closest pairs dominate, and √(91 Q)/l² far from all sources.  As many targets as sources are taken to be the same
+    points (`same`); otherwise U is the geometric mean of the two.
     """
 
     kernel: str
     length: float
     n: int
+    same: bool
+
+    def _crowding(self) -> float:
+        """The double layer's U over its value far from all sources."""
+        return max(self.n, 1) ** (1 / 6 if self.same else 1 / 12)
 
     def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
         """The unit of `radial.truncation`, over U."""
         if layer == "stokes_dl":
-            return np.sqrt(self.length / (91.0 * rc)) / max(self.n, 1) ** (1 / 12)
+            return np.sqrt(self.length / (91.0 * rc)) / self._crowding()
         return np.sqrt(rc / self.length) / (1.7 if layer == "stokes_sl" else 1.0)
 
     def coincident(self, layer: str, rc: NDArray | float) -> NDArray | float:
         """The unit of the second estimate of `window.alias`, over U."""
         n = max(self.n, 1)
         if layer == "stokes_dl":
-            return (self.length / rc) ** 2 / (n ** (7 / 12) * np.sqrt(91.0))
+            return (self.length / rc) ** 2 / (np.sqrt(91.0 * n) * self._crowding())
         return self.length / (rc * np.sqrt(n)) / (1.7 if layer == "stokes_sl" else 1.0)
 
 
@@ -149,11 +155,11 @@ def _choose(
 ) -> Parameters:
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, and cost little: aim lower.
-    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 60) ** 0.25), REACH[dtype])
+    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** 0.25), REACH[dtype])
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     length = float(np.prod(box)) ** (1 / 3)
-    size = _Size(kernel, length, n_sources)
+    size = _Size(kernel, length, n_sources, n_targets == n_sources)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
     c, xi = _bandwidth(size, split, tries, NEAR_SHARE * goal)

@@ -1,6 +1,7 @@
 """An Ewald sum for fixed points: the stages in their order."""
 
 import logging
+import warnings
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import RESULT, STRENGTHS, FarField, NearField, workunits
 
 log = logging.getLogger("parki.ewald")
+
+
+class PrecisionWarning(UserWarning):
+    """A tolerance below what the floating type can give; the best it can is computed."""
 
 
 class Plan:
@@ -35,6 +40,10 @@ class Plan:
         trg = arrays.points("trg", trg, options.box, options.layout)
         src = trg if same else arrays.points("src", src, options.box, options.layout)
         self.dtype = arrays.same_dtype(trg=trg, src=src)
+        floor = params.REACH[self.dtype.name]
+        if options.tolerance < floor:
+            text = f"tolerance={options.tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
+            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=3)
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.parameters = p = params.choose(
             kernel, options.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name, options.split,

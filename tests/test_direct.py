@@ -1,0 +1,124 @@
+"""Direct sums in free space against the formulas in NumPy."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki.direct import direct_sum
+
+KERNELS = {"laplace": 1, "stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6}
+WITH_NORMALS = ("stokes_dl", "stokes_comb")
+
+
+def formula(kernel, x, y, dens, normals=None):
+    """Every pair in double precision, coincident ones skipped."""
+    x, y, dens = (a.astype(np.float64) for a in (x, y, dens))
+    r = x[:, :, None] - y[:, None, :]
+    r2 = np.sum(r**2, axis=0)
+    w = np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1)), 0)
+    if kernel == "laplace":
+        return w @ dens
+    u = np.zeros((3, x.shape[1]))
+    if kernel != "stokes_dl":
+        f = dens[:3]
+        u += f @ w.T + np.einsum("cij,ij->ci", r, w**3 * np.einsum("cij,cj->ij", r, f))
+    if kernel in WITH_NORMALS:
+        rq, rn = (np.einsum("cij,cj->ij", r, v) for v in (dens[-3:], normals.astype(np.float64)))
+        u -= 6 * np.einsum("cij,ij->ci", r, w**5 * rq * rn)
+    return u
+
+
+def problem(kernel, rng, nt, ns, dtype=np.float64):
+    """Targets, sources, and strengths as a call takes them; the first targets are sources."""
+    y = rng.standard_normal((3, ns))
+    x = rng.standard_normal((3, nt))
+    same = min(nt, ns) // 3
+    x[:, :same] = y[:, :same]
+    dens = rng.standard_normal((KERNELS[kernel], ns) if KERNELS[kernel] > 1 else ns)
+    given = [x, y, dens, *([rng.standard_normal((3, ns))] if kernel in WITH_NORMALS else [])]
+    return [a.astype(dtype) for a in given]
+
+
+def error(u, exact):
+    return np.linalg.norm(u - exact) / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(np.float64, 3e-15), (np.float32, 2e-6)])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_formulas(kernel, dtype, bound, rng):
+    for nt, ns in ((1, 1), (1, 40), (130, 3), (259, 77)):
+        given = problem(kernel, rng, nt, ns, dtype)
+        u = direct_sum(kernel, *given)
+        assert u.dtype == dtype
+        assert u.shape == ((nt,) if kernel == "laplace" else (3, nt))
+        assert error(u, formula(kernel, *given)) < bound
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_nothing_to_sum(kernel, rng):
+    x, y, *strengths = problem(kernel, rng, 4, 5)
+    assert direct_sum(kernel, x[:, :0], y, *strengths).shape[-1] == 0
+    np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths)), 0)
+    np.testing.assert_array_equal(direct_sum(kernel, y[:, :1], y[:, :1], *(s[..., :1] for s in strengths)), 0)
+
+
+def test_the_result_depends_on_neither_threads_nor_space(rng):
+    given = problem("stokes_comb", rng, 1000, 200)
+    one = direct_sum("stokes_comb", *given, threads=1)
+    np.testing.assert_array_equal(direct_sum("stokes_comb", *given, threads=2), one)
+    np.testing.assert_array_equal(direct_sum("stokes_comb", *given, execution_space="Serial"), one)
+
+
+def test_nearly_coincident_points():
+    """In double precision, rounding makes no pair; in single precision, only equal points coincide."""
+    x = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    moved = x + np.array([[5e-15], [0], [0]])
+    np.testing.assert_allclose(direct_sum("laplace", moved, x, np.ones(2)), 1, rtol=1e-13)
+    close = x + np.array([[0], [1e-13], [0]])
+    np.testing.assert_allclose(direct_sum("laplace", close, x, np.ones(2)), 1e13, rtol=1e-12)
+    single = x.astype(np.float32)
+    moved = single + np.array([[1e-18], [0], [0]], np.float32)
+    u = direct_sum("laplace", moved, single, np.ones(2, np.float32))
+    assert u[0] == pytest.approx(1e18, rel=1e-6)
+    assert u[1] == pytest.approx(1)  # 1 + 1e-18 is 1
+
+
+def test_memory_order_and_input(rng):
+    given = problem("stokes_comb", rng, 30, 20)
+    expected = direct_sum("stokes_comb", *given)
+    before = [a.copy() for a in given]
+    np.testing.assert_array_equal(direct_sum("stokes_comb", *map(np.asfortranarray, given)), expected)
+    np.testing.assert_array_equal(
+        direct_sum("stokes_comb", *(np.repeat(a, 2, axis=1)[:, ::2] for a in given)), expected
+    )
+    for array, kept in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": "stokes"}, "kernel is 'stokes'; expected one of 'laplace'"),
+        ({"targets": np.zeros((4, 2))}, r"targets has shape \(4, 2\); expected \(3, N\)"),
+        ({"sources": np.zeros((3, 4), np.float32)}, "dtypes differ: targets float64, sources float32"),
+        ({"dens": np.zeros((6, 4))}, r"dens has shape \(6, 4\); expected \(3, 4\)"),
+        ({"dens": np.full((3, 4), np.nan)}, "dens has 12 of 12 values that are NaN"),
+        ({"normals": None}, r"normals is missing; stokes_dl expects \(3, 4\)"),
+        ({"normals": np.zeros((3, 5))}, r"normals has shape \(3, 5\); expected \(3, 4\)"),
+        ({"kernel": "stokes_sl"}, "normals was given, but stokes_sl takes none"),
+        ({"execution_space": "OpenMPI"}, "'OpenMPI'"),
+        ({"execution_space": "Serial", "threads": 2}, "threads is 2 with execution_space 'Serial'"),
+        ({"threads": 0}, "threads=0"),
+    ],
+    ids=str,
+)
+def test_wrong_input(change, message):
+    good = {"kernel": "stokes_dl", "targets": np.zeros((3, 2)), "sources": np.ones((3, 4))}
+    good |= {"dens": np.ones((3, 4)), "normals": np.ones((3, 4))}
+    with pytest.raises(ValueError, match=message):
+        direct_sum(**(good | change))
+
+
+def test_it_is_part_of_the_package():
+    assert parki.direct.direct_sum is direct_sum
+    assert "direct" in dir(parki)
