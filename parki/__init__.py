@@ -1,6 +1,7 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.direct``, ``parki.ewald``, ``parki.utils`` and ``parki.engine`` are imported on first use, so ``import parki`` costs nothing.
+``parki.ewald``, ``parki.direct``, ``parki.utils`` and ``parki.engine`` are imported on first use, so ``import parki``
+costs nothing.
 """
 
 import importlib

@@ -10,7 +10,7 @@ A kernel file is read as text, specialised, checked, lowered to C++, compiled on
 
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
 from parki.engine.launch import Prepared, RangePolicy, TeamPolicy, parallel_for, parallel_reduce, prepare
-from parki.engine.workunit import Workunit, compile_all, kernel
+from parki.engine.workunit import Workunit, compile_all, kernel, object_path
 
 __all__ = [
     "BuildError",
@@ -24,6 +24,7 @@ __all__ = [
     "Workunit",
     "compile_all",
     "kernel",
+    "object_path",
     "parallel_for",
     "parallel_reduce",
     "prepare",

@@ -127,3 +127,8 @@ def compile_all(workunits: list[Workunit]) -> None:
     paths = build.build_many(unit for unit, _ in fresh.values())
     for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
         w._compiled[key] = _load(path, lowered)
+
+
+def object_path(workunit: Workunit) -> Path:
+    """Where the compiled object for C-ordered views lies."""
+    return workunit.compiled(workunit.default_layouts(), checking()).path

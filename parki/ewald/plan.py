@@ -13,6 +13,7 @@ from parki.ewald import multipliers, params
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import RESULT, STRENGTHS, FarField, NearField, workunits
+from parki.ewald.verify import verify
 
 log = logging.getLogger("parki.ewald")
 
@@ -59,6 +60,7 @@ class Plan:
         pack = engine.kernel("cells", "gather_sources", real=p.dtype, NB=STRENGTHS[self.kernel])
         add = engine.kernel("cells", "scatter_sum", real=p.dtype)
         engine.compile_all([*workunits(p), pack, add, *cells.workunits(self.dtype)])
+        verify(p, space)
         with self.walltime.phase("cell_list"):
             grid = CellGrid.for_points(p.box, self.n_sources, p.rc)
             sources = CellList(_wrapped(src, p.box), grid, space)

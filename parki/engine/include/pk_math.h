@@ -237,12 +237,12 @@ PK_INLINE V pk_rsqrt(V x) {
 }
 
 // exp, erfc, erf ------------------------------------------------------------------------------------------------------
-// p * 2^n for p in [1/100, 2], where u = n + magic.  Two factors, 2^a and 2^(n - a) with a = floor(n / 2): one alone could
+// p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  Two factors, 2^a and 2^(n - a) with a = floor(n / 2): one alone could
 // not hold the smallest numbers.  Wrapping and lost high bits are meant.
-template <class V>
+template <int FRACTION, class V>
 PK_INLINE V pk_scale(V p, V u) {
   constexpr int DIGITS = pk_k<pk_elem<V>>::digits;
-  const auto n = pk_as_bits(u), a = n >> 1;
+  const auto n = pk_as_bits(u) >> FRACTION, a = n >> 1;
   const V most = pk_bits<V>(pk_as_bits(p) + ((n - a) << DIGITS));
   return most * pk_bits<V>(pk_as_bits(pk_splat<V>(1.0)) + (a << DIGITS));
 }
@@ -252,41 +252,30 @@ template <class V, class... Low>
 PK_INLINE V pk_exp_times(V x, V w, Low... low) {
   typedef pk_elem<V> T;
   typedef pk_k<T> K;
-#if defined(__AVX512F__)
-  constexpr bool TABLE = sizeof(V) == 64;
-#else
-  constexpr bool TABLE = false;
-#endif
-  constexpr T MAGIC = TABLE ? K::magic16 : K::magic;
-  V near = x;  // the low part counts where it exceeds ln(2) / 32
+  constexpr T MAGIC = PK_SIXTEENTHS ? K::magic16 : K::magic;
+  V near = x;  // the low part of a float counts beside ln(2) / 32
   if constexpr (pk_same<T, float> && sizeof...(Low) > 0) near += (low + ...);
   const V u = near * K::log2e + MAGIC, n = u - MAGIC;
   V r = (x - n * K::ln2_high) - n * K::ln2_low;
   if constexpr (sizeof...(Low) > 0) r += (low + ...);
-  if constexpr (TABLE) {
-#if defined(__AVX512F__)
-    const V s = r + (r * r) * pk_poly<pk_exp16_poly<T>>(r), p = w * pk_sixteenth(u);
-    return pk_scalef(p + p * s, n);
-#endif
-  } else {
-    const V s = r + (r * r) * pk_poly<pk_exp_poly<T>>(r), p = w + w * s;
-    if constexpr (pk_has_scalef<V>)
-      return pk_scalef(p, n);
-    else
-      return pk_scale(p, u);
-  }
+  V s, p = w;
+  if constexpr (PK_SIXTEENTHS) {
+    s = r + (r * r) * pk_poly<pk_exp16_poly<T>>(r);
+    p *= pk_sixteenth(u);
+  } else
+    s = r + (r * r) * pk_poly<pk_exp_poly<T>>(r);
+  p += p * s;
+  if constexpr (pk_has_scalef<V>)
+    return pk_scalef(p, n);
+  else
+    return pk_scale<PK_SIXTEENTHS ? 4 : 0>(p, u);
 }
 
-// x no larger than a limit, or no smaller; NaN stays.
-template <class V>
-PK_INLINE V pk_at_most(V x, pk_elem<V> limit) {
-  return pk_lesser(pk_splat<V>(limit), x);
-}
 template <class V>
 PK_INLINE V pk_exp(V x) {
   typedef pk_k<pk_elem<V>> K;
   PK_SPLIT(pk_exp) {
-    const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_at_most(x, K::exp_max));
+    const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_lesser(pk_splat<V>(K::exp_max), x));  // NaN stays
     return pk_exp_times(inside, pk_splat<V>(1));
   }
 }
@@ -296,7 +285,7 @@ template <class V>
 PK_INLINE V pk_erfc_positive(V x) {
   typedef pk_elem<V> T;
   typedef pk_k<T> K;
-  const V a = pk_at_most(x, K::erfc_max);
+  const V a = pk_lesser(pk_splat<V>(K::erfc_max), x);
   const V inverse = K::erfc_s / (a + K::erfc_s), t = (a * inverse) * K::erfc_t - 1;
   const V h = pk_bits<V>(pk_as_bits(a) & K::upper_half);
   return pk_exp_times(-(h * h), pk_poly<pk_erfc_poly<T>>(t) * inverse, (h - a) * (a + h));

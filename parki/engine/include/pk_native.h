@@ -143,41 +143,60 @@ PK_SCALEF(pk_f8, __builtin_ia32_scalefps256_mask(p, n, p, -1))
 PK_SCALEF(pk_d2, __builtin_ia32_scalefpd128_mask(p, n, p, -1))
 PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, p, -1))
 #endif
+#endif
 
-// 2^(j/16), j = the low four bits of each lane of u: a permute of one or two registers.
-PK_INLINE pk_d8 pk_sixteenth(pk_d8 u) {
-  const pk_d8 low = {0x1p+0,
-                     0x1.0b5586cf9890fp+0,
-                     0x1.172b83c7d517bp+0,
-                     0x1.2387a6e756238p+0,
-                     0x1.306fe0a31b715p+0,
-                     0x1.3dea64c123422p+0,
-                     0x1.4bfdad5362a27p+0,
-                     0x1.5ab07dd485429p+0};
-  const pk_d8 high = {0x1.6a09e667f3bcdp+0,
-                      0x1.7a11473eb0187p+0,
-                      0x1.8ace5422aa0dbp+0,
-                      0x1.9c49182a3f09p+0,
-                      0x1.ae89f995ad3adp+0,
-                      0x1.c199bdd85529cp+0,
-                      0x1.d5818dcfba487p+0,
-                      0x1.ea4afa2a490dap+0};
+// pk_sixteenth(u) is 2^(j/16), j = the low four bits of each lane of u: with 64-byte vectors a permute of one register or
+// two, which shortens exp.  One such build uses it for every V, so that all agree.
+#if defined(__AVX512F__) && PK_BYTES == 64
+#define PK_SIXTEENTHS true
+template <class T>
+struct pk_sixteenths {
+  static constexpr T c[] = {T(0x1p+0),
+                            T(0x1.0b5586cf9890fp+0),
+                            T(0x1.172b83c7d517bp+0),
+                            T(0x1.2387a6e756238p+0),
+                            T(0x1.306fe0a31b715p+0),
+                            T(0x1.3dea64c123422p+0),
+                            T(0x1.4bfdad5362a27p+0),
+                            T(0x1.5ab07dd485429p+0),
+                            T(0x1.6a09e667f3bcdp+0),
+                            T(0x1.7a11473eb0187p+0),
+                            T(0x1.8ace5422aa0dbp+0),
+                            T(0x1.9c49182a3f09p+0),
+                            T(0x1.ae89f995ad3adp+0),
+                            T(0x1.c199bdd85529cp+0),
+                            T(0x1.d5818dcfba487p+0),
+                            T(0x1.ea4afa2a490dap+0)};
+};
+template <class V, int FROM, int... I>
+PK_INLINE V pk_sixteenths_from(pk_index<I...>) {
+  return V{pk_sixteenths<pk_elem<V>>::c[FROM + I]...};
+}
+template <class V>
+PK_INLINE V pk_sixteenth(V u) {
+  typedef typename pk_count<pk_lanes<V>>::type ALL;
+  if constexpr (pk_lanes<V> == 1)
+    return pk_sixteenths<V>::c[pk_as_bits(u) & 15];
+  else if constexpr (sizeof(V) < 64)
+    return pk_low(pk_sixteenth(pk_join<pk_vec<pk_elem<V>, 2 * pk_lanes<V>>>(u, V{})));
 #if defined(__clang__)
-  return __builtin_ia32_vpermi2varpd512(low, pk_bits<pk_vec<long long, 8>>(u), high);
+  else if constexpr (pk_lanes<V> == 8)
+    return __builtin_ia32_vpermi2varpd512(pk_sixteenths_from<V, 0>(ALL{}), pk_bits<pk_vec<long long, 8>>(u),
+                                          pk_sixteenths_from<V, 8>(ALL{}));
+  else
+    return __builtin_ia32_permvarsf512(pk_sixteenths_from<V, 0>(ALL{}), pk_bits<pk_vec<int32_t, 16>>(u));
 #else
-  return __builtin_shuffle(low, high, pk_bits<pk_vec<int64_t, 8>>(u));
+  else if constexpr (pk_lanes<V> == 8)
+    return __builtin_shuffle(pk_sixteenths_from<V, 0>(ALL{}), pk_sixteenths_from<V, 8>(ALL{}),
+                             pk_bits<pk_vec<int64_t, 8>>(u));
+  else
+    return __builtin_shuffle(pk_sixteenths_from<V, 0>(ALL{}), pk_bits<pk_vec<int32_t, 16>>(u));
 #endif
 }
-PK_INLINE pk_f16 pk_sixteenth(pk_f16 u) {
-  const pk_f16 table = {0x1p+0f,        0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f,  0x1.3dea64p+0f,
-                        0x1.4bfdaep+0f, 0x1.5ab07ep+0f, 0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f,
-                        0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
-#if defined(__clang__)
-  return __builtin_ia32_permvarsf512(table, pk_bits<pk_vec<int32_t, 16>>(u));
 #else
-  return __builtin_shuffle(table, pk_bits<pk_vec<int32_t, 16>>(u));
-#endif
-}
+#define PK_SIXTEENTHS false
+template <class V>
+V pk_sixteenth(V);
 #endif
 
 #endif

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.engine import spaces
+from parki.ewald import params, stages, verify
+
+
+@pytest.fixture
+def chosen():
+    return params.choose("stokes_comb", (1.0, 1.0, 2.0), 500, 500, 1e-4)
+
+
+@pytest.fixture
+def unmarked(chosen):
+    marks = [engine.object_path(w).parent / verify.MARK for w in stages.workunits(chosen)]
+    for mark in marks:
+        mark.unlink(missing_ok=True)
+    return marks
+
+
+def relative(a, b):
+    return np.sqrt(np.mean((a - b) ** 2) / np.mean(b**2))
+
+
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
+def test_compiled_stages_agree_with_plain_numpy(kernel):
+    p = verify.scaled(params.choose(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4))
+    near, far = verify.compiled(p, spaces.get())
+    assert relative(near, verify.plain_near(p)) < 1e-13
+    assert relative(far, verify.plain_far(p)) < 1e-4
+
+
+def test_sound_objects_are_marked_and_not_checked_again(chosen, unmarked, monkeypatch):
+    verify.verify(chosen, spaces.get())
+    assert all(mark.exists() for mark in unmarked)
+    monkeypatch.setattr(verify, "compiled", lambda *_: pytest.fail("checked a second time"))
+    verify.verify(chosen, spaces.get())
+
+
+@pytest.mark.parametrize(("part", "name"), [("near field", "plain_near"), ("far field", "plain_far")])
+def test_a_wrong_kernel_is_named(chosen, unmarked, monkeypatch, part, name):
+    right = getattr(verify, name)
+    monkeypatch.setattr(verify, name, lambda p: 1.01 * right(p))
+    with pytest.raises(verify.VerificationError, match=f"{part} of stokes_comb"):
+        verify.verify(chosen, spaces.get())
+    assert not any(mark.exists() for mark in unmarked)
