@@ -1,6 +1,6 @@
 """Fourier multipliers on the half spectrum of a real grid, in place: one team a row of modes along the last axis.
 
-The spectrum is complex, seen as pairs of reals: spec[c][a][b][2 l] and [2 l + 1].  Modes with k = 0 or |k| >= kmax are
+The spectrum is complex, seen as pairs of reals: spec[c][a][b][2 j] and [2 j + 1].  Modes with k = 0 or |k| >= kmax are
 dropped.  Per axis, k = wave numbers and d = deconvolution factors; profile = polynomial of the split's profile in
 t = 2 k2 / kmax2 - 1, highest degree first.
 """
@@ -25,17 +25,17 @@ def convolve_laplace(
     kxy2: real = k0[a] * k0[a] + k1[b] * k1[b]
     dxy: real = 12.566370614359172 * d0[a] * d1[b]
 
-    def mode(l: int):
-        kk: real = kxy2 + k2[l] * k2[l]
+    def mode(j: int):
+        kk: real = kxy2 + k2[j] * k2[j]
         m: real = 0.0
         if kk < kmax2 and kk > 0.0:
             t: real = 2.0 * kk / kmax2 - 1.0
             v: real = profile[0]
             for n in range(1, DEGREE + 1):
                 v = v * t + profile[n]
-            m = dxy * d2[l] * v / kk
-        spec[0][a][b][2 * l] *= m
-        spec[0][a][b][2 * l + 1] *= m
+            m = dxy * d2[j] * v / kk
+        spec[0][a][b][2 * j] *= m
+        spec[0][a][b][2 * j + 1] *= m
 
     pk.parallel_for(pk.TeamThreadRange(team, modes), mode)
 
@@ -55,8 +55,8 @@ def convolve_stokes(
     kxy2: real = kx * kx + ky * ky
     dxy: real = 25.132741228718345 * d0[a] * d1[b]
 
-    def mode(l: int):
-        kz: real = k2[l]
+    def mode(j: int):
+        kz: real = k2[j]
         kk: real = kxy2 + kz * kz
         m: real = 0.0
         safe: real = 1.0
@@ -68,23 +68,23 @@ def convolve_stokes(
             m = v
             safe = kk
         inverse: real = 1.0 / safe
-        m *= dxy * d2[l] * inverse
-        x_re: real = spec[0][a][b][2 * l]
-        x_im: real = spec[0][a][b][2 * l + 1]
-        y_re: real = spec[1][a][b][2 * l]
-        y_im: real = spec[1][a][b][2 * l + 1]
-        z_re: real = spec[2][a][b][2 * l]
-        z_im: real = spec[2][a][b][2 * l + 1]
+        m *= dxy * d2[j] * inverse
+        x_re: real = spec[0][a][b][2 * j]
+        x_im: real = spec[0][a][b][2 * j + 1]
+        y_re: real = spec[1][a][b][2 * j]
+        y_im: real = spec[1][a][b][2 * j + 1]
+        z_re: real = spec[2][a][b][2 * j]
+        z_im: real = spec[2][a][b][2 * j + 1]
         along_re: real = -(kx * x_re + ky * y_re + kz * z_re) * inverse
         along_im: real = -(kx * x_im + ky * y_im + kz * z_im) * inverse
         if COMB:
-            along_re -= spec[3][a][b][2 * l + 1]
-            along_im += spec[3][a][b][2 * l]
-        spec[0][a][b][2 * l] = m * (x_re + kx * along_re)
-        spec[0][a][b][2 * l + 1] = m * (x_im + kx * along_im)
-        spec[1][a][b][2 * l] = m * (y_re + ky * along_re)
-        spec[1][a][b][2 * l + 1] = m * (y_im + ky * along_im)
-        spec[2][a][b][2 * l] = m * (z_re + kz * along_re)
-        spec[2][a][b][2 * l + 1] = m * (z_im + kz * along_im)
+            along_re -= spec[3][a][b][2 * j + 1]
+            along_im += spec[3][a][b][2 * j]
+        spec[0][a][b][2 * j] = m * (x_re + kx * along_re)
+        spec[0][a][b][2 * j + 1] = m * (x_im + kx * along_im)
+        spec[1][a][b][2 * j] = m * (y_re + ky * along_re)
+        spec[1][a][b][2 * j + 1] = m * (y_im + ky * along_im)
+        spec[2][a][b][2 * j] = m * (z_re + kz * along_re)
+        spec[2][a][b][2 * j + 1] = m * (z_im + kz * along_im)
 
     pk.parallel_for(pk.TeamThreadRange(team, modes), mode)

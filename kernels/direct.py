@@ -3,6 +3,7 @@
 from typing import List
 
 import pykokkos as pk
+
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 

@@ -24,8 +24,9 @@ def p2g_block(
     cell_begin: pk.View1D[pk.int32], window: pk.View2D[real], slope: pk.View2D[real], first: int, n1: int, n2: int,
     s0: real, s1: real, s2: real,
 ):  # fmt: skip
-    """grid[c] += strengths times windows, for the cells block[first + rank] = (x begin, end, y begin, end, z begin, end).
+    """grid[c] += strengths times windows, for the cells of block[first + rank].
 
+    block[b] = (x begin, x end, y begin, y end, z begin, z end), in cells;
     src[e] = (x, y, z, strengths), sorted by cell; s = grid points per length; window[d][k] and slope[d][k] = polynomial
     of tap k and of its derivative by the grid point's position, highest degree first, in the offset from mid-cell.
     """

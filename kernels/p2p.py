@@ -8,6 +8,7 @@ culls columns and trims the runs.  Cells and images are counted without wrapping
 from typing import List
 
 import pykokkos as pk
+
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.scalar import rinv_or_zero
 
@@ -18,14 +19,14 @@ TERMS = 16  # coefficients, an even number, of each polynomial in t = 2 r2 / rc2
 @pk.workunit
 def p2p_gm_1d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
-    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int, n2: int,
-    images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
+    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
 ):  # fmt: skip
     """u[:, i] = near field at target i.
 
     batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
-    coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l; `images` is at
-    least the number of box sides that rc reaches over, plus one.
+    coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of
+    sides l; `images` is at least the number of box sides that rc reaches over, plus one.
     """
     b: int = team.league_rank()
     t_begin: int = batch[b][0]

@@ -50,7 +50,8 @@ def table(rows: list[Row]) -> str:
     lines = [f"{'what':<58}{'time':>12}{'rate':>24}   against"]
     for r in rows:
         ratio = f"{r['ratio']:.2f} x {r['against']}" if "ratio" in r else ""
-        lines.append(f"{r['what']:<58}{1e3 * r['seconds']:>9.2f} ms{r['rate']:>10.4g} {r['unit']:<13}   {ratio}".rstrip())
+        measured = f"{1e3 * r['seconds']:>9.2f} ms{r['rate']:>10.4g} {r['unit']:<13}"
+        lines.append(f"{r['what']:<58}{measured}   {ratio}".rstrip())
     return "\n".join(lines)
 
 
@@ -78,9 +79,7 @@ def p2p(asked: argparse.Namespace, space: Space) -> list[Row]:
     by_hand = np.empty(nt)
     written = best(lambda: handwritten.call(hand, xt, nt, src, ns, by_hand), 5 * asked.repeat)
     kernel = engine.kernel("direct", "direct_sum", real="double", pair="pair/laplace")
-    launch = engine.prepare(
-        TeamPolicy(one, nt // 128), kernel, xt=xt, src=src, u=u, nt=nt, ns=ns, chunk=128, tiny=0.0
-    )
+    launch = engine.prepare(TeamPolicy(one, nt // 128), kernel, xt=xt, src=src, u=u, nt=nt, ns=ns, chunk=128, tiny=0.0)
     own = best(launch.run, 5 * asked.repeat)
     if not np.allclose(u[0], by_hand, rtol=1e-12):
         raise RuntimeError("the direct sum and the loop written by hand disagree")
@@ -171,19 +170,21 @@ def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
     x, dens, normals = cloud(asked.n)
     options = {"box": (1.0, 1.0, 1.0), "tolerance": asked.tolerance, "execution_space": space}
     strengths = {"laplace": (dens[0],), "stokes_sl": (dens[:3],), "stokes_comb": (dens, normals)}
-    rows = []
-    for kernel, given in strengths.items():
-        plan = api.plan(kernel, x, x, **options)
-        plan(*given)
-        call = getattr(api, kernel)
-        name = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}"
-        whole = best(lambda: call(x, x, *given, **options), asked.repeat)
-        rows.append(row(f"{name}, whole call", whole, asked.n / 1e6, "M particles"))
-        rows.append(row("  the plan again", best(lambda: plan(*given), asked.repeat), asked.n / 1e6, "M particles"))
-        for phase in ("p2p", "p2g", "fft", "cnv", "ifft", "g2p"):
-            seconds = getattr(plan.walltime, f"time_{phase}")["tot"]
-            rows.append(row(f"    {phase}", seconds, asked.n / 1e6, "M particles"))
-    return rows
+    return [made for kernel, given in strengths.items() for made in ewald_rows(kernel, x, given, options, asked)]
+
+
+def ewald_rows(kernel: str, x: np.ndarray, given: tuple, options: Row, asked: argparse.Namespace) -> list[Row]:
+    """A whole call, the plan again, and the plan's phases."""
+    call, count = getattr(api, kernel), asked.n / 1e6
+    call(x, x, *given, **options)
+    whole = best(lambda: call(x, x, *given, **options), asked.repeat)
+    plan = api.plan(kernel, x, x, **options)
+    again = best(lambda: plan(*given), asked.repeat)
+    rows = [row(f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}, whole call", whole, count, "M particles")]
+    rows.append(row("  the plan again", again, count, "M particles"))
+    phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
+    times = [getattr(plan.walltime, f"time_{phase}")["tot"] for phase in phases]
+    return rows + [row(f"    {p}", t, count, "M particles") for p, t in zip(phases, times, strict=True)]
 
 
 def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

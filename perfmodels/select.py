@@ -66,9 +66,7 @@ def seconds(
     inward, outward = COMPONENTS[kernel]
     near = costs.near_pair(kernel) * (4 * np.pi / 3) * rc**3 / volume * n_targets * n_sources
     grid = costs.fft * (inward + outward) * points
-    window = np.square(P, dtype=np.float64) * (
-        costs.spread * inward * n_sources + costs.gather * outward * n_targets
-    )
+    window = np.square(P, dtype=np.float64) * (costs.spread * inward * n_sources + costs.gather * outward * n_targets)
     return (near + grid + window) * (costs.single if itemsize == 4 else 1.0)
 
 
