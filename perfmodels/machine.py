@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -13,12 +16,28 @@ class Costs:
     near_laplace: float = 3.5e-9  # a pair within rc
     near_stokes_sl: float = 5.0e-9
     near_stokes_comb: float = 7.0e-9
-    near_overhead: float = 1.3  # pairs examined beyond rc, as a factor
+    near_overhead: float = 1.3  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
+    lanes: int = 8  # targets of one vector, or of one group on a GPU
     fft: float = 12e-9  # a grid point and one real transform of one component, with its share of the scaling
     spread: float = 1.2e-9  # a row of the window (P² rows) and component
     gather: float = 0.8e-9
+    wide: float = 1.3  # windows of more than 8 nodes leave one vector and the first cache: rows cost (P/8)^wide more
     single: float = 0.6  # single precision over double, every part
 
-    def near_pair(self, kernel: str) -> float:
-        """Return the time of one pair within rc, with the overhead."""
-        return self.near_overhead * getattr(self, f"near_{kernel}")
+    def near_pair(self, kernel: str, crowd: ArrayLike) -> ArrayLike:
+        """Return the time of one pair within rc, where `crowd` sources lie in a cube of side rc.
+
+        A vector of targets serves all sources within rc of its bounding cube: few sources waste most lanes.
+        """
+        waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / 224.0)
+        return self.near_overhead * getattr(self, f"near_{kernel}") * waste
+
+    def rows(self, P: ArrayLike) -> ArrayLike:
+        """Return the P² rows of a window, weighted by their width."""
+        return np.square(P, dtype=np.float64) * np.maximum(1.0, np.divide(P, 8.0)) ** self.wide
+
+
+def _waste(share: ArrayLike) -> ArrayLike:
+    """Volume within 1 of a cube of volume `share`, over that of the unit ball."""
+    w = np.cbrt(share)
+    return (w**3 + 6 * w**2 + 3 * np.pi * w + 4 * np.pi / 3) / (4 * np.pi / 3)

@@ -64,7 +64,8 @@ def seconds(
     """
     costs = costs or Costs()
     inward, outward = COMPONENTS[kernel]
-    near = costs.near_pair(kernel) * (4 * np.pi / 3) * rc**3 / volume * n_targets * n_sources
+    crowd = n_sources * rc**3 / volume
+    near = costs.near_pair(kernel, crowd) * (4 * np.pi / 3) * crowd * n_targets
     grid = costs.fft * (inward + outward) * points
     window = np.square(P, dtype=np.float64) * (costs.spread * inward * n_sources + costs.gather * outward * n_targets)
     return (near + grid + window) * (costs.single if itemsize == 4 else 1.0)

@@ -1,6 +1,7 @@
 """Which values are equal in all lanes of a lane range (part B.3 of the subset's rules), by fixpoint.
 
 A kind is an integer or None: 0 is uniform (U); c ≠ 0 is affine, "U + c · lane" (A(c), integers only); None varies (V).
+A name may be declared in several blocks that do not overlap; each declaration has a kind of its own.
 """
 
 from collections.abc import Iterable
@@ -17,19 +18,30 @@ def join(a: Kind, b: Kind) -> Kind:
 
 
 class LaneKinds:
-    """The result: kinds of expressions and locals, which loops run under masks, and which assignments need one."""
+    """The result: kinds of expressions and locals, which constructs run under masks, which assignments need one."""
 
     def __init__(self) -> None:
         self.exprs: dict[int, Kind] = {}
-        self.locals: dict[str, Kind] = {}
-        self.depth: dict[str, int] = {}  # masks in force where a local is declared
-        self.masked_loops: set[int] = set()
+        self.targets: dict[int, Kind] = {}
+        self.masked: set[int] = set()
         self.masked_return = False
-        self.needs_mask: set[int] = set()  # assignments under more masks than their declaration
+        self.needs_mask: set[int] = set()
 
     def of(self, e: ir.Expr) -> Kind:
         """The kind of an expression of the lane range."""
         return self.exprs[id(e)]
+
+    def local(self, s: ir.Stmt) -> Kind:
+        """The kind of the local that `s` declares, assigns or counts with."""
+        return self.targets[id(s)]
+
+    def is_masked(self, s: ir.Stmt) -> bool:
+        """Whether lanes leave the loop or `Single` `s` one by one."""
+        return id(s) in self.masked
+
+    def assigns_under_mask(self, s: ir.Assign) -> bool:
+        """Whether `s` stands under more masks than the declaration of its name."""
+        return id(s) in self.needs_mask
 
 
 def lane_kinds(body: Iterable[ir.Stmt], index: str | None, varying: Iterable[str] = ()) -> LaneKinds:
@@ -37,22 +49,29 @@ def lane_kinds(body: Iterable[ir.Stmt], index: str | None, varying: Iterable[str
     return _Fixpoint(tuple(body), index, tuple(varying)).run()
 
 
+# The loops around a statement, up to the nearest `Single`: (id, number of masks in force in the body).
+Loops = tuple[tuple[int, int], ...]
+
+
 class _Fixpoint:
+    """Visits the body until nothing changes.  Kinds only ever go up, from the first one found to None."""
+
     def __init__(self, body: tuple[ir.Stmt, ...], index: str | None, varying: tuple[str, ...]) -> None:
         self.body = body
         self.k = LaneKinds()
-        self.k.locals = dict.fromkeys(varying, None) | ({index: 1} if index else {})
-        self.k.depth = dict.fromkeys(self.k.locals, 0)
-        stores = (n for n in walk(body) if isinstance(n, ir.Store | ir.Atomic))
-        self.stored = {n.view for n in stores}
+        given: dict[str, Kind] = dict.fromkeys(varying, None) | ({index: 1} if index else {})
+        self.kinds: dict[str | int, Kind] = dict(given)  # by the id of the declaration, or the name if it is given
+        self.depth: dict[str | int, int] = dict.fromkeys(given, 0)  # masks in force at the declaration
+        self.where: dict[str, str | int] = {name: name for name in given}  # the declaration that a name means
+        self.stored = {n.view for n in walk(body) if isinstance(n, ir.Store | ir.Atomic)}
+        self.single: int | None = None  # the id of the `Single` around
 
     def run(self) -> LaneKinds:
         while True:
-            before = (dict(self.k.locals), set(self.k.masked_loops), self.k.masked_return)
-            self.k.exprs.clear()
+            before = (dict(self.kinds), set(self.k.masked), self.k.masked_return)
             self.k.needs_mask.clear()
             self.stmts(self.body, 0, ())
-            if before == (self.k.locals, self.k.masked_loops, self.k.masked_return):
+            if before == (self.kinds, self.k.masked, self.k.masked_return):
                 return self.k
 
     # Expressions ------------------------------------------------------------------------------------------------------
@@ -65,7 +84,7 @@ class _Fixpoint:
         if isinstance(e, ir.Const | ir.Extent | ir.LeagueRank):
             return 0
         if isinstance(e, ir.Name):
-            return self.k.locals.get(e.name, 0)
+            return self.kinds.get(self.where.get(e.name, e.name), 0)
         if isinstance(e, ir.Binary):
             return self.binary(e, self.expr(e.left), self.expr(e.right))
         if isinstance(e, ir.Cast):
@@ -75,11 +94,11 @@ class _Fixpoint:
             inner = self.expr(e.arg)
             return -inner if e.op == "-" and inner is not None else _flat(inner)
         if isinstance(e, ir.Compare):
-            return _all_flat(self.expr(e.left), self.expr(e.right))
+            return _flat(self.expr(e.left), self.expr(e.right))
         kids = [self.expr(a) for a in (e.indices if isinstance(e, ir.Load) else e.args)]
         if isinstance(e, ir.Load) and e.view in self.stored:
             return None
-        return _all_flat(*kids)
+        return _flat(*kids)
 
     def binary(self, e: ir.Binary, a: Kind, b: Kind) -> Kind:
         if a == 0 and b == 0:
@@ -93,34 +112,45 @@ class _Fixpoint:
                 return a * e.right.value
         return None
 
+    # Locals -----------------------------------------------------------------------------------------------------------
+    def declare(self, s: ir.Stmt, name: str, kind: Kind, depth: int) -> None:
+        """`s` makes a new `name`."""
+        key = id(s)
+        self.where[name], self.depth[key] = key, depth
+        self.join_into(s, key, kind)
+
+    def join_into(self, s: ir.Stmt, key: str | int, kind: Kind) -> None:
+        self.kinds[key] = join(self.kinds.get(key, kind), kind)
+        self.k.targets[id(s)] = self.kinds[key]
+
+    def assign(self, s: ir.Assign, depth: int) -> None:
+        key, kind = self.where[s.name], self.expr(s.value)
+        if s.op != "=":
+            old = self.kinds[key]
+            affine = s.op in ("+=", "-=") and old is not None and kind is not None and s.value.type in ir.INTEGERS
+            kind = (old + kind if s.op == "+=" else old - kind) if affine else _flat(old, kind)
+        if depth > self.depth[key]:
+            self.k.needs_mask.add(id(s))
+            kind = None
+        self.join_into(s, key, kind)
+
     # Statements -------------------------------------------------------------------------------------------------------
-    def stmts(self, body: tuple[ir.Stmt, ...], depth: int, loops: tuple[tuple[int, int], ...]) -> None:
+    def stmts(self, body: tuple[ir.Stmt, ...], depth: int, loops: Loops) -> None:
         for s in body:
             self.stmt(s, depth, loops)
 
-    def set_local(self, name: str, kind: Kind) -> None:
-        self.k.locals[name] = join(self.k.locals[name], kind) if name in self.k.locals else kind
-
-    def stmt(self, s: ir.Stmt, depth: int, loops: tuple[tuple[int, int], ...]) -> None:
-        """Visit `s` under `depth` masks; `loops` lists the loops around it as (id, depth of their bodies)."""
+    def stmt(self, s: ir.Stmt, depth: int, loops: Loops) -> None:
+        """Visit `s` under `depth` masks."""
         match s:
             case ir.Declare():
-                self.set_local(s.name, self.expr(s.value))
-                self.k.depth[s.name] = depth
+                self.declare(s, s.name, self.expr(s.value), depth)
             case ir.Assign():
-                kind = self.expr(s.value)
-                if s.op != "=":
-                    kind = self.augmented(s, kind)
-                if depth > self.k.depth.get(s.name, 0):
-                    self.k.needs_mask.add(id(s))
-                    kind = None
-                self.set_local(s.name, kind)
+                self.assign(s, depth)
             case ir.Store() | ir.Atomic():
                 for e in (*s.indices, s.value):
                     self.expr(e)
                 if isinstance(s, ir.Atomic) and s.result:
-                    self.set_local(s.result, None)
-                    self.k.depth[s.result] = depth
+                    self.declare(s, s.result, None, depth)
             case ir.Accumulate():
                 self.expr(s.value)
             case ir.If():
@@ -131,42 +161,40 @@ class _Fixpoint:
                 self.loop(s, depth, loops)
             case ir.Break() | ir.Continue():
                 key, at = loops[-1]
-                if depth > at or key in self.k.masked_loops:
-                    self.k.masked_loops.add(key)
+                if depth > at:
+                    self.k.masked.add(key)
             case ir.Return():
-                if s.value is not None:
-                    self.expr(s.value)
-                elif depth > 0:
-                    self.k.masked_return = True
-                    self.k.masked_loops.update(key for key, _ in loops)
+                self.leave(s, depth, loops)
             case ir.Single():
-                self.stmts(s.body, depth, loops)
+                outer, self.single = self.single, id(s)
+                self.stmts(s.body, depth + self.k.is_masked(s), ())
+                self.single = outer
 
-    def augmented(self, s: ir.Assign, value: Kind) -> Kind:
-        """The kind of ``name op value``."""
-        old = self.k.locals.get(s.name, 0)
-        if s.op in ("+=", "-=") and old is not None and value is not None:
-            return old + value if s.op == "+=" else old - value
-        return _all_flat(old, value)
-
-    def loop(self, s: ir.For | ir.While, depth: int, loops: tuple[tuple[int, int], ...]) -> None:
-        if isinstance(s, ir.For):
-            varies = bool(_all_flat(self.expr(s.start), self.expr(s.stop)) != 0)
-            self.set_local(s.name, None if varies else 0)
+    def leave(self, s: ir.Return, depth: int, loops: Loops) -> None:
+        """A return: under a mask, lanes leave the body or the `Single` around it one by one, and the loops it is in."""
+        if s.value is not None:
+            self.expr(s.value)
+            return
+        masked = self.k.masked_return if self.single is None else self.single in self.k.masked
+        if not masked and depth == 0:
+            return
+        self.k.masked.update(key for key, _ in loops)
+        if self.single is None:
+            self.k.masked_return = True
         else:
-            varies = self.expr(s.cond) != 0
+            self.k.masked.add(self.single)
+
+    def loop(self, s: ir.For | ir.While, depth: int, loops: Loops) -> None:
+        bounds = (s.start, s.stop) if isinstance(s, ir.For) else (s.cond,)
+        varies = _flat(*(self.expr(e) for e in bounds)) != 0
         if varies:
-            self.k.masked_loops.add(id(s))
-        inner = depth + (id(s) in self.k.masked_loops)
+            self.k.masked.add(id(s))
+        inner = depth + self.k.is_masked(s)
         if isinstance(s, ir.For):
-            self.k.depth[s.name] = inner
+            self.declare(s, s.name, None if varies else 0, inner)
         self.stmts(s.body, inner, (*loops, (id(s), inner)))
 
 
-def _flat(kind: Kind) -> Kind:
+def _flat(*kinds: Kind) -> Kind:
     """The kind after an operation that affine values do not survive."""
-    return 0 if kind == 0 else None
-
-
-def _all_flat(*kinds: Kind) -> Kind:
     return 0 if all(k == 0 for k in kinds) else None

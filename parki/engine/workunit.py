@@ -80,12 +80,13 @@ class Workunit:
         key = self.key(layouts, checked, flags)
         if key not in self._compiled:
             unit, lowered = self.unit(layouts, checked, flags)
-            self._compiled[key] = _load(build.build(unit), lowered)
+            self._compiled[key] = load(build.build(unit), lowered)
         return self._compiled[key]
 
 
-def _load(path: Path, lowered: Lowered) -> Compiled:
-    run = ctypes.CDLL(str(path)).pk_run
+def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
+    """Load one workunit's entry point from the shared object at `path`."""
+    run = ctypes.CDLL(str(path))[entry]
     run.argtypes, run.restype = [ctypes.c_void_p], None
     fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
     struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
@@ -126,7 +127,7 @@ def compile_all(workunits: list[Workunit]) -> None:
             fresh[w, key] = w.unit(w.default_layouts(), checking())
     paths = build.build_many(unit for unit, _ in fresh.values())
     for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
-        w._compiled[key] = _load(path, lowered)
+        w._compiled[key] = load(path, lowered)
 
 
 def object_path(workunit: Workunit) -> Path:

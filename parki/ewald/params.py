@@ -20,13 +20,13 @@ KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 #: The estimates that a kernel must satisfy.
 _LAYERS = {"laplace": ("laplace",), "stokes_sl": ("stokes_sl",), "stokes_comb": ("stokes_sl", "stokes_dl")}
 #: Shares of the tolerance.
-NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.18, 0.18, 0.05
+NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.18, 0.18, 0.08
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
-_SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.36, 0.36, 7)
+_SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,12 @@ def _choose(
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
     c, xi = _bandwidth(size, split, tries, NEAR_SHARE * goal)
-    middle = len(tries) // 2
-    for _ in range(2):
-        # The window depends so weakly on rc that one table serves all cutoffs; the second pass takes it at the choice.
+    middle = len(tries) // 3
+    for _ in range(3):
+        # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], FAR_SHARE * goal)
         choice = select.balance(kernel, n_targets, n_sources, box, tries, c / tries, P, sigma, itemsize, costs)
-        if middle == choice.cutoff:
+        if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff
     found, width = choice.cutoff, int(P[choice.window])
@@ -194,7 +194,7 @@ def _choose(
     )
     return Parameters(
         kernel, box, tolerance, dtype, split, rc, c, kmax, (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc,
-        grid, h, width, beta, (width + 1) // 2 + (3 if kernel == "stokes_comb" else 2), degree,
+        grid, h, width, beta, width // 2 + 2, degree,
     )  # fmt: skip
 
 
@@ -256,7 +256,7 @@ def _window_table(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
-    P = np.arange(max(2, middle - 2), middle + 5)
+    P = np.arange(max(2, middle - 2), middle + 4)
     worst = 0.0
     for layer, (spread, same) in zip(_LAYERS[kernel], units, strict=True):
         width = P[:, None, None]

@@ -10,42 +10,39 @@ series of the prolate).
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
+
+from parki.ewald import series
 
 SPLITS = ("prolate", "gaussian")
 
 
 @lru_cache(maxsize=512)
 def _prolate(c: float) -> tuple[NDArray[np.float64], float]:
-    """Legendre coefficients of ψ₀(x)/ψ₀(0) at bandwidth `c` (even degrees), and the eigenvalue χ₀."""
+    """Coefficients of T_2n in ψ₀(x)/ψ₀(0) at bandwidth `c`, and the eigenvalue χ₀.
+
+    ψ₀ is the lowest eigenvector of a tridiagonal matrix in the even normalised Legendre polynomials.
+    """
     size = int(0.4 * c) + 14
     k = np.arange(0.0, 2.0 * size, 2.0)
     diagonal = k * (k + 1) + (2 * k * (k + 1) - 1) / ((2 * k + 3) * (2 * k - 1)) * c * c
     j = k[:-1]
     beside = (j + 2) * (j + 1) / ((2 * j + 3) * np.sqrt((2 * j + 1) * (2 * j + 5))) * c * c
     chi, vector = eigh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))
-    a = vector[:, 0] * np.sqrt(k + 0.5)
-    return a / _even_legendre(a, np.zeros(1))[0], float(chi[0])
+    found = series.coefficients((vector[:, 0] * np.sqrt(k + 0.5)) @ _even_legendre(size))
+    return found / (found @ (-1.0) ** np.arange(size)), float(chi[0])
 
 
-def _even_legendre(a: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Σ a_n P_2n(x), by the recurrence from P_2n−2 and P_2n to P_2n+2 in x²."""
-    y = x * x
-    before, now = np.zeros_like(y), np.ones_like(y)
-    total = a[0] * now
-    for i, an in enumerate(a[1:]):
-        n = 2.0 * i
-        # (n+1)(n+2) P_{n+2} from P_n and P_{n-2}: the three-term recurrence applied twice.
-        lead = (2 * n + 1) * (2 * n + 3) / ((n + 1) * (n + 2))
-        shift = (2 * n + 3) / (n + 2) * ((n + 1) / (2 * n + 3) + n * n / ((n + 1) * (2 * n - 1)))
-        back = (2 * n + 3) / (n + 2) * n * (n - 1) / ((2 * n - 1) * (n + 1))
-        before, now = now, (lead * y - shift) * now - back * before
-        total = total + an * now
-    return total
+@lru_cache(maxsize=64)
+def _even_legendre(size: int) -> NDArray[np.float64]:
+    """P_2n at the points x >= 0 whose 2x² − 1 are the Chebyshev points; row n, `size` rows and columns."""
+    x = np.sqrt(0.5 * (series.points(size) + 1.0))
+    return legendre.legvander(x, 2 * size - 1)[:, ::2].T
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,10 @@ class Prolate:
     def phi(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φ at the wave numbers `k`."""
         x = np.abs(np.asarray(k, np.float64)) / self.kmax
-        return np.where(x <= 1.0, _even_legendre(_prolate(self.c)[0], np.minimum(x, 1.0)), 0.0)
+        found = _prolate(self.c)[0]
+        # T_2n(x) = cos(2n arccos x)
+        waves = np.cos(np.multiply.outer(np.arccos(np.minimum(x, 1.0)), 2.0 * np.arange(len(found))))
+        return np.where(x <= 1.0, waves @ found, 0.0)
 
     def phi_stokes(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φs = Φ (1 − Φ''(0) k²/2) at the wave numbers `k`."""
@@ -77,7 +77,7 @@ class Gaussian:
     xi: float
     kmax: float
 
-    @cached_property
+    @property
     def curvature(self) -> float:
         """Φ''(0) = −1/2ξ²."""
         return -0.5 / self.xi**2

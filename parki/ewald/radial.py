@@ -80,7 +80,10 @@ def _series(split: str, c: float, xi: float) -> NDArray[np.float64]:
 
 
 def degree(kernel: str, split: str, c: float, xi: float, level: float) -> int:
-    """Return the least degree at which the tables' error matches `level`, which is relative as in `truncation`."""
+    """Return the least degree at which the tables' RMS error is `level`, which is relative as in `truncation`.
+
+    The coefficients left out are added up, then halved for the mean over the ball.
+    """
     rest = np.cumsum(np.abs(_series(split, c, xi))[:, ::-1], axis=1)[:, ::-1]
     f, d, e, g = rest[:, 1:]
     if kernel == "laplace":
@@ -89,7 +92,7 @@ def degree(kernel: str, split: str, c: float, xi: float, level: float) -> int:
         error = np.sqrt(4 * np.pi / 3) * (d + 1.5 * e)
     else:
         error = np.sqrt(4 * np.pi / 5) * (1.8 * (3 * e + 2 * g) + 4 / 3 * g)
-    return int(np.count_nonzero(error > level))
+    return int(np.count_nonzero(0.5 * error > level))
 
 
 def tables(p: "Parameters") -> NDArray:

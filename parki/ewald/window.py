@@ -16,6 +16,7 @@ from parki.ewald import profiles, series
 
 _NODES, _WEIGHTS = roots_legendre(18)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
+_INNER, _INNER_WEIGHTS = (0.5 + 0.5 * np.sqrt(0.6) * np.array([-1.0, 0.0, 1.0])), np.array([5.0, 8.0, 5.0]) / 18.0
 
 
 def value(z: ArrayLike, beta: float) -> NDArray[np.float64]:
@@ -93,11 +94,13 @@ def _alias_weights(kernel: str, split: str, c: float, xi: float, low: float) -> 
     integrated over the other two axes.  Wave numbers below `low` c carry no mode of the box.
     """
     top = profiles.profile(split, c, 1.0, xi)
-    inner = np.maximum(_NODES, low)[:, None]
-    k = inner + (1.0 - inner) * _NODES
-    weight = (1.0 - inner) * _WEIGHTS
+    # Integrals from each node to 1 as sums over the pieces between nodes.
+    edges = np.append(np.maximum(_NODES, low), 1.0)
+    width = np.diff(edges)[:, None]
+    k = edges[:-1, None] + width * _INNER
     phi = top.phi(c * k) if kernel == "laplace" else top.phi_stokes(c * k)
-    w0, w1, w2 = ((weight * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
+    pieces = ((width * _INNER_WEIGHTS * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
+    w0, w1, w2 = (np.cumsum(piece[::-1])[::-1] for piece in pieces)
     none = np.zeros_like(w0)
     if kernel == "stokes_dl":
         rows = [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]

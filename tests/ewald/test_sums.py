@@ -1,4 +1,4 @@
-"""Fully periodic sums: exact cases, known constants, invariances, awkward points, forms of input."""
+"""Fully periodic sums: exact cases, known constants, invariances."""
 
 import importlib.util
 import itertools
@@ -35,26 +35,25 @@ def error(u, exact):
     return reference.relative_rms(u, exact)
 
 
-def exact(kernel, trg, src, strengths, box):
-    return reference.potential(kernel, trg, src, *strengths, box=box)
-
-
 @pytest.fixture(scope="module")
 def cases():
     with np.load(Path(__file__).parent.parent / "data" / "ewald_cases.npz") as file:
         return dict(file)
 
 
-@pytest.mark.parametrize("case", ["cube_plain", "cube_neutral", "brick_plain", "brick_neutral"])
+@pytest.mark.parametrize(
+    ("shape", "tolerance"),
+    [("cube", 1e-2), ("cube", 1e-5), ("cube", 1e-9), ("brick", 1e-3), ("brick", 1e-7), ("brick", 1e-12)],
+)
 @pytest.mark.parametrize("kernel", COMPONENTS)
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12])
-def test_frozen_cases(case, kernel, tolerance, cases):
-    get = {name.removeprefix(f"{case}_"): a for name, a in cases.items()}
-    strengths = {"laplace": (get["charges"],), "stokes_sl": (get["dens"][:3],)}.get(
-        kernel, (get["dens"], get["normals"])
-    )
-    u = total(kernel, get["targets"], get["sources"], strengths, box=tuple(get["box"]), tolerance=tolerance)
-    assert error(u, get[f"{kernel}_3p"]) <= tolerance
+def test_frozen_cases(kernel, shape, tolerance, cases):
+    for case in (f"{shape}_plain", f"{shape}_neutral"):
+        get = {name.removeprefix(f"{case}_"): a for name, a in cases.items()}
+        strengths = {"laplace": (get["charges"],), "stokes_sl": (get["dens"][:3],)}.get(
+            kernel, (get["dens"], get["normals"])
+        )
+        u = total(kernel, get["targets"], get["sources"], strengths, box=tuple(get["box"]), tolerance=tolerance)
+        assert error(u, get[f"{kernel}_3p"]) <= tolerance
 
 
 def crystal(name, cells):
@@ -69,12 +68,18 @@ def crystal(name, cells):
     return x, np.repeat(np.array(charges, float), moves.shape[1]), edge * cells
 
 
-@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9, 1e-12])
-@pytest.mark.parametrize("split", ["prolate", "gaussian"])
-@pytest.mark.parametrize(("name", "cells"), [("NaCl", 1), ("NaCl", 5), ("CsCl", 1), ("CsCl", 6)])
-def test_madelung(name, cells, split, tolerance):
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-6, 1e-12])
+@pytest.mark.parametrize("name", MADELUNG)
+def test_madelung(name, tolerance):
+    x, q, side = crystal(name, 1)
+    u = parki.ewald.laplace(x, x, q, box=(side,) * 3, tolerance=tolerance)
+    assert error(u, MADELUNG[name] * q) <= tolerance
+
+
+@pytest.mark.parametrize(("name", "cells", "tolerance"), [("NaCl", 4, 1e-5), ("CsCl", 6, 1e-10)])
+def test_larger_crystals(name, cells, tolerance):
     x, q, side = crystal(name, cells)
-    u = parki.ewald.laplace(x, x, q, box=(side,) * 3, tolerance=tolerance, split=split)
+    u = parki.ewald.laplace(x, x, q, box=(side,) * 3, tolerance=tolerance)
     assert error(u, MADELUNG[name] * q) <= tolerance
 
 
@@ -101,73 +106,63 @@ def test_hasimoto(axis, tolerance):
 def test_translation(kernel, rng):
     trg, src, strengths = cloud(kernel, rng, 40, 50, BRICK)
     move = np.array(BRICK)[:, None] * rng.random((3, 1))
-    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-6)
+    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-7)
     moved = [parki.utils.wrap(x + move, BRICK) for x in (trg, src)]
-    assert error(total(kernel, *moved, strengths, box=BRICK, tolerance=1e-6), u) <= 2e-6
+    assert error(total(kernel, *moved, strengths, box=BRICK, tolerance=1e-7), u) <= 2e-7
+
+
+def turned(v):
+    """About z: (x, y, z) → (−y, x, z), for each three components."""
+    return v if v.ndim == 1 else np.concatenate([np.stack([-a[1], a[0], a[2]]) for a in np.split(v, len(v) // 3)])
 
 
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_rotation_by_a_right_angle(kernel, rng):
     trg, src, strengths = cloud(kernel, rng, 40, 50, BRICK)
-    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-6)
-
-    def turned(v):
-        """About z: (x, y, z) → (−y, x, z), for each three components."""
-        return v if v.ndim == 1 else np.concatenate([np.stack([-a[1], a[0], a[2]]) for a in np.split(v, len(v) // 3)])
-
+    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-7)
     box = (BRICK[1], BRICK[0], BRICK[2])
     points = [parki.utils.wrap(turned(x), box) for x in (trg, src)]
-    assert error(total(kernel, *points, [turned(s) for s in strengths], box=box, tolerance=1e-6), turned(u)) <= 2e-6
+    assert error(total(kernel, *points, [turned(s) for s in strengths], box=box, tolerance=1e-7), turned(u)) <= 2e-7
 
 
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_order_of_points(kernel, rng):
-    trg, src, strengths = cloud(kernel, rng, 40, 50)
-    u = total(kernel, trg, src, strengths, box=(1, 1, 1), tolerance=1e-6)
+    trg, src, strengths = cloud(kernel, rng, 40, 50, BRICK)
+    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-7)
     new_targets, new_sources = rng.permutation(40), rng.permutation(50)
-    again = total(kernel, trg[:, new_targets], src, strengths, box=(1, 1, 1), tolerance=1e-6)
+    again = total(kernel, trg[:, new_targets], src, strengths, box=BRICK, tolerance=1e-7)
     np.testing.assert_allclose(again, u[..., new_targets], rtol=0, atol=1e-13 * np.abs(u).max())
-    again = total(kernel, trg, src[:, new_sources], [s[..., new_sources] for s in strengths], box=(1, 1, 1))
-    np.testing.assert_allclose(again, u, rtol=0, atol=1e-12 * np.abs(u).max())
+    shuffled = [s[..., new_sources] for s in strengths]
+    again = total(kernel, trg, src[:, new_sources], shuffled, box=BRICK, tolerance=1e-7)
+    np.testing.assert_allclose(again, u, rtol=0, atol=1e-13 * np.abs(u).max())
 
 
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_parameters_of_the_split_do_not_matter(kernel, rng):
     trg, src, strengths = cloud(kernel, rng, 40, 50, BRICK)
-    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-8)
-    for choice in ({"rc": 0.8}, {"rc": 0.3}, {"cell_size": 2}, {"split": "gaussian"}, {"split": "gaussian", "rc": 0.5}):
-        again, params = total(
-            kernel, trg, src, strengths, box=BRICK, tolerance=1e-8, return_params=True, **choice
-        )
-        assert error(again, u) <= 2e-8
-        assert params.rc == pytest.approx(choice.get("rc", params.rc), rel=0.2)
+    u = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-7)
+    for choice in ({"rc": 0.8}, {"rc": 0.3, "split": "gaussian"}, {"cell_size": 4.0}):
+        again, params = total(kernel, trg, src, strengths, box=BRICK, tolerance=1e-7, return_params=True, **choice)
+        assert error(again, u) <= 2e-7
+        rc = choice.get("rc", (4.0 * np.prod(BRICK) / 50) ** (1 / 3))
+        assert params.rc == pytest.approx(rc, rel=1e-12)
+        assert params.split == choice.get("split", "prolate")
 
 
 def test_sum_is_symmetric(rng):
     """What f at y does at x along g is what g at x does at y along f."""
     x, y, (g,) = cloud("stokes_sl", rng, 30, 30, BRICK)
     f = rng.standard_normal((3, 30))
-    there = parki.ewald.stokes_sl(x, y, f, box=BRICK, tolerance=1e-10)
-    back = parki.ewald.stokes_sl(y, x, g, box=BRICK, tolerance=1e-10)
+    there = parki.ewald.stokes_sl(x, y, f, box=BRICK, tolerance=1e-7)
+    back = parki.ewald.stokes_sl(y, x, g, box=BRICK, tolerance=1e-7)
     scale = np.linalg.norm(g) * np.linalg.norm(there)
-    assert abs(np.sum(g * there) - np.sum(f * back)) <= 2e-10 * scale
-
-
-@pytest.mark.parametrize("kernel", COMPONENTS)
-def test_no_net_force_on_the_fluid_and_zero_mean(kernel, rng):
-    """The mean over the box is zero: over a lattice of targets that no Fourier mode of weight aliases."""
-    _, src, strengths = cloud(kernel, rng, 0, 20)
-    line = (np.arange(24) + 0.5) / 24
-    grid = np.array(np.meshgrid(line, line, line, indexing="ij")).reshape(3, -1)
-    u = np.atleast_2d(total(kernel, grid, src, strengths, box=(1, 1, 1), tolerance=1e-6))
-    far = u[:, np.min(np.linalg.norm((grid[:, :, None] - src[:, None, :] + 0.5) % 1 - 0.5, axis=0), axis=1) > 0.1]
-    assert np.abs(u.mean(axis=1)).max() < 0.1 * np.abs(far).mean()
+    assert abs(np.sum(g * there) - np.sum(f * back)) <= 2e-7 * scale
 
 
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_linearity(kernel, rng):
-    trg, src, (dens, *normals) = cloud(kernel, rng, 40, 50)
-    plan = parki.ewald.plan(kernel, trg, src, box=(1, 1, 1), tolerance=1e-4)
+    trg, src, (dens, *normals) = cloud(kernel, rng, 40, 50, BRICK)
+    plan = parki.ewald.plan(kernel, trg, src, box=BRICK, tolerance=1e-7)
     other = rng.standard_normal(dens.shape)
     u, v = plan(dens, *normals), plan(other, *normals)
     both = plan(3.0 * dens - other, *normals)

@@ -1,0 +1,96 @@
+"""Many L0 programs in one shared object, and a comparison of the host's results with the interpreter's.
+
+Compiling takes most of the time of these tests and most of that goes into starting up, so programs of one lane size are
+put into namespaces of one text.
+"""
+
+import re
+from collections import defaultdict
+
+import numpy as np
+
+from parki.engine import CheckedFault, RangePolicy, TeamPolicy, interp, prepare
+from parki.engine.lower import host
+from parki.engine.lower.common import Lowered
+from parki.engine.runtime import build
+from parki.engine.runtime.compiler import Target
+from parki.engine.spaces import Space
+from parki.engine.specialise import L0
+from parki.engine.workunit import Compiled, Workunit, load
+
+SPACES = (Space("Serial"), Space("OpenMP", 2))
+
+
+class Batched(Workunit):
+    """A program whose compiled object is part of a larger one."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(L0("work", text, "", "program.py", (), (), ()))
+        self.object: Compiled | None = None
+
+    def compiled(self, layouts, checked, flags=()) -> Compiled:
+        """The object that `compile_batch` put in."""
+        return self.object
+
+
+def layouts(unit, args) -> dict[str, str]:
+    """The layout of each view argument: drawn arrays are contiguous."""
+    views = {p.name: args[p.name] for p in unit.ir.params if p.rank}
+    return {name: "C" if a.flags.c_contiguous or a.size == 0 else "F" for name, a in views.items()}
+
+
+def compile_batch(programs, target: Target, flags: tuple[str, ...], checked: bool = False) -> list[Batched]:
+    """The programs as workunits that are ready to launch."""
+    units = [Batched(p.text) for p in programs]
+    lowered = [host.lower(u.ir, layouts(u, p.args), checked) for u, p in zip(units, programs, strict=True)]
+    groups: dict[str, list[int]] = defaultdict(list)
+    for n, made in enumerate(lowered):
+        groups[made.source.partition("struct pk_args {")[0].partition("\n")[2]].append(n)
+    for head, members in groups.items():
+        parts = [_in_namespace(lowered[n], n) for n in members]
+        unit = build.Unit("batch", "batch", "\n".join([head, *parts]), host.HEADERS, target, flags)
+        path = build.build(unit)
+        for n in members:
+            units[n].object = load(path, lowered[n], f"pk_run_{n}")
+    return units
+
+
+def _in_namespace(made: Lowered, n: int) -> str:
+    text = made.source[made.source.index("struct pk_args {") :]
+    return f"namespace program_{n} {{\n{re.sub(r'pk_run', f'pk_run_{n}', text)}}}"
+
+
+def expected(program) -> tuple[object, dict[str, object]]:
+    """Total and arguments after a run of the interpreter."""
+    args = program.fresh_args()
+    return interp.run(Batched(program.text).ir, league=program.league, args=args), args
+
+
+def found(program, unit: Workunit, space: Space) -> tuple[object, dict[str, object]]:
+    """Total and arguments after a launch on the host."""
+    args = program.fresh_args()
+    policy = (TeamPolicy if program.policy == "team" else RangePolicy)(space, program.league)
+    try:
+        return prepare(policy, unit, **args).run(), args
+    except CheckedFault as error:
+        raise AssertionError(f"{error}\n{program.text}") from error
+
+
+def disagreements(program, unit: Workunit, target: Target, same) -> list[str]:
+    """What differs from the interpreter on any space; ``same(a, b)`` compares two arrays."""
+    total, args = expected(program)
+    wrong = []
+    for space in SPACES:
+        other, changed = found(program, unit, space)
+        names = [name for name in program.args if not same(np.asarray(changed[name]), np.asarray(args[name]))]
+        names += ["total"] if total is not None and not same(np.asarray(other), np.asarray(total)) else []
+        if names:
+            where = f"{target.arch}, {target.vector_bytes} bytes, {space.name}"
+            shown = [f"{n}: found {changed.get(n, other)!r}, expected {args.get(n, total)!r}" for n in names]
+            wrong.append("\n".join([f"--- {where}, league {program.league}", *shown, program.text, repr(program.args)]))
+    return wrong
+
+
+def bitwise(a: np.ndarray, b: np.ndarray) -> bool:
+    """Equal to the bit, but for the sign and payload of NaN."""
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f") and np.array_equal(np.signbit(a), np.signbit(b))
