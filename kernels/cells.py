@@ -91,11 +91,11 @@ def gather_points(j: int, x: pk.View2D[real], order: pk.View1D[pk.int32], out: p
 @pk.workunit
 def gather_sources(j: int, x: pk.View2D[real], strength: pk.View2D[real], order: pk.View1D[pk.int32],
                    out: pk.View2D[real]):  # fmt: skip
-    """out[j] = (x, y, z, strengths) of source order[j]."""
+    """out[j] = (x, y, z, strengths) of source order[j]; x is sorted already."""
     i: int = order[j]
-    out[j][0] = x[0][i]
-    out[j][1] = x[1][i]
-    out[j][2] = x[2][i]
+    out[j][0] = x[0][j]
+    out[j][1] = x[1][j]
+    out[j][2] = x[2][j]
     for k in range(NB):
         out[j][3 + k] = strength[k][i]
 

@@ -73,12 +73,12 @@ def seconds(
 
 @lru_cache(maxsize=1)
 def even_sizes() -> NDArray[np.int64]:
-    """Return the even numbers up to 16384 without prime factors above 7: good FFT lengths."""
+    """Return the even numbers up to 2¹⁷ without prime factors above 7: good FFT lengths."""
     sizes = {1}
     for prime in (2, 3, 5, 7):
         grown = set(sizes)
         for size in sizes:
-            while (size := size * prime) <= 8192:
+            while (size := size * prime) <= 2**16:
                 grown.add(size)
         sizes = grown
     return 2 * np.array(sorted(sizes))
@@ -91,7 +91,9 @@ def grids(spacing: NDArray[np.float64], box: tuple[float, float, float], P: NDAr
     need = [np.broadcast_to(np.maximum(length / spacing * (1 + 1e-12), P), shape) for length in box]
     index = np.searchsorted(sizes, need)
     if np.any(index == len(sizes)):
-        raise ValueError(f"box: found {box}, expected sides below {sizes[-1]} grid spacings of {np.min(spacing):.3g}")
+        raise ValueError(
+            f"box: found {box}, expected sides below {sizes[-1]} spacings of {np.min(spacing):.3g}: larger rc"
+        )
     return sizes[index]
 
 

@@ -157,9 +157,9 @@ def _multiply(kernel, rho, k, kk, factor, xi):
     v = screen * (rho[:3] - k * np.einsum("dij,dij->ij", k, rho[:3]) / kk)
     if kernel == "stokes_comb":
         xx, xy, xz, yy, yz, zz = rho[3:]  # q nᵀ + n qᵀ
-        hk = np.array([xx * k[0] + xy * k[1] + xz * k[2],
-                       xy * k[0] + yy * k[1] + yz * k[2],
-                       xz * k[0] + yz * k[1] + zz * k[2]])
+        hk = np.array(
+            [xx * k[0] + xy * k[1] + xz * k[2], xy * k[0] + yy * k[1] + yz * k[2], xz * k[0] + yz * k[1] + zz * k[2]]
+        )
         trace = 0.5 * (xx + yy + zz)
         v += 1j * screen * (hk + k * trace - k * np.einsum("dij,dij->ij", k, hk) / kk)
     return v

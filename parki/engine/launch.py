@@ -8,6 +8,7 @@ import numpy as np
 
 from parki.engine import ir, spaces
 from parki.engine.errors import CheckedFault, LaunchError
+from parki.engine.lower.common import extent, stride
 from parki.engine.lower.host import CHUNK
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit, checking
@@ -80,10 +81,10 @@ class Prepared:
         s = self._struct
         setattr(s, name, a.ctypes.data)
         for d in range(a.ndim):
-            if hasattr(s, f"{name}_s{d}"):
-                setattr(s, f"{name}_s{d}", a.strides[d] // a.itemsize)
-            if hasattr(s, f"{name}_n{d}"):
-                setattr(s, f"{name}_n{d}", a.shape[d])
+            if hasattr(s, stride(name, d)):
+                setattr(s, stride(name, d), a.strides[d] // a.itemsize)
+            if hasattr(s, extent(name, d)):
+                setattr(s, extent(name, d), a.shape[d])
 
     def _scratch(self, k: ir.Kernel, policy: RangePolicy | TeamPolicy, args: dict[str, object]) -> None:
         if not k.scratch_size:

@@ -24,6 +24,7 @@ NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.18, 0.18, 0.08
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
+_LEAST_NODES, _MOST_NODES = 4, 20
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
 _SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
@@ -68,9 +69,9 @@ class Parameters:
 class _Size:
     """Predicted sizes U, for sums over `n` random sources in a box of mean side l; Q the sum of squared strengths.
 
-    U is √Q/l for laplace and 1.7 √Q/l for the single layer.  The double layer is √(91 Q/(V d)), d = l/n^(1/3), where the
-    closest pairs dominate, and √(91 Q)/l² far from all sources.  As many targets as sources are taken to be the same
-    points (`same`); otherwise U is the geometric mean of the two.
+    U is √Q/l for laplace and 1.7 √Q/l for the single layer.  For the double layer it is √(91 Q/(V d)), d = l/n^(1/3),
+    where the closest pairs dominate, and √(91 Q)/l² far from all sources.  As many targets as sources are taken to be
+    the same points (`same`); otherwise U is the geometric mean of the two.
     """
 
     kernel: str
@@ -131,14 +132,12 @@ def choose(
         For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, both
         `rc` and `cell_size`, or an `rc` that is not in (0, min(box)].
     """
-    box = tuple(float(side) for side in box)
+    box, dtype = tuple(float(side) for side in box), np.dtype(dtype).name
     _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size)
     if cell_size is not None:
-        rc = min(min(box), (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3))
-    return _choose(
-        kernel, box, int(n_targets), int(n_sources), float(tolerance), str(dtype), split,
-        None if rc is None else float(rc), costs or Costs(),
-    )  # fmt: skip
+        rc = (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3)
+    rc = None if rc is None else min(float(rc), *box)
+    return _choose(kernel, box, n_targets, n_sources, float(tolerance), dtype, split, rc, costs or Costs())
 
 
 @lru_cache(maxsize=256)
@@ -171,31 +170,29 @@ def _choose(
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff
-    found, width = choice.cutoff, int(P[choice.window])
-    rc, c, xi = float(tries[found]), float(c[found]), float(xi[found])
+    width, grid = int(P[choice.window]), choice.grid
+    rc, c, xi = (float(values[choice.cutoff]) for values in (tries, c, xi))
     if not fixed:
         # Rounding the grid up left room: take the shortest rc that it allows.
-        kmax = min(np.pi * m / side for m, side in zip(choice.grid, box, strict=True)) / float(sigma[choice.window])
+        kmax = np.pi / max(side / m for m, side in zip(grid, box, strict=True)) / float(sigma[choice.window])
         again, xi_again = _bandwidth(size, split, np.array([c / kmax]), NEAR_SHARE * goal)
         if again[0] > c:
             c, xi = float(again[0]), float(xi_again[0])
         rc = min(c / kmax, rc)
     kmax = c / rc
-    grid = choice.grid
     while True:
         h = tuple(side / m for side, m in zip(box, grid, strict=True))
-        beta, error = _shape(size, split, c, xi, rc, width, tuple(np.pi / (kmax * step) for step in h))
-        if error <= 1.15 * FAR_SHARE * goal or width >= 20:
+        beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in h))
+        if error <= 1.15 * FAR_SHARE * goal or width >= _MOST_NODES:
             break
         width += 1
         grid = tuple(int(m) for m in select.grids(np.array(max(h)), box, np.array(width)))
-    degree = max(
-        radial.degree(layer, split, c, xi, TABLE_SHARE * goal / float(size.near(layer, rc))) for layer in _LAYERS[kernel]
-    )
+    levels = {layer: TABLE_SHARE * goal / float(size.near(layer, rc)) for layer in _LAYERS[kernel]}
+    degree = max(radial.degree(layer, split, c, xi, level) for layer, level in levels.items())
+    true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
-        kernel, box, tolerance, dtype, split, rc, c, kmax, (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc,
-        grid, h, width, beta, width // 2 + 2, degree,
-    )  # fmt: skip
+        kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree
+    )
 
 
 def _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
@@ -240,9 +237,14 @@ def _windows(
     size: _Size, split: str, c: float, xi: float, rc: float, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the widths worth trying and the least σ of each."""
-    units = [(_round_up(size.near(x, rc) / level), _round_up(size.coincident(x, rc) / level)) for x in _LAYERS[size.kernel]]
-    low = 0.62 * 2 * np.pi * rc / (size.length * c)
-    return _window_table(size.kernel, split, float(c), float(xi), float(_round_up(low)), tuple(units))
+    layers = _LAYERS[size.kernel]
+    units = tuple((_round_up(size.near(x, rc) / level), _round_up(size.coincident(x, rc) / level)) for x in layers)
+    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units)
+
+
+def _least_mode(size: _Size, c: float, rc: float) -> float:
+    """Radius of the ball of one mode in k-space, over kmax: no mode of the box but 0 lies inside."""
+    return _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.length * c))
 
 
 def _round_up(x: float) -> float:
@@ -256,7 +258,7 @@ def _window_table(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
-    P = np.arange(max(2, middle - 2), middle + 4)
+    P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
     worst = 0.0
     for layer, (spread, same) in zip(_LAYERS[kernel], units, strict=True):
         width = P[:, None, None]
@@ -274,11 +276,11 @@ def _shape(
     size: _Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
 ) -> tuple[float, float]:
     """Return the best β on a grid, and the estimate of the error over U there."""
-    low = 0.62 * 2 * np.pi * rc / (size.length * c)
+    low = _least_mode(size, c, rc)
     beta = P * np.arange(1.7, 3.02, 0.03)
     worst = 0.0
     for layer in _LAYERS[size.kernel]:
-        parts = window.alias(layer, split, c, xi, _round_up(low), P, beta, np.array(sigma)[:, None])
+        parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
         total = np.hypot(size.near(layer, rc) * parts[0], size.coincident(layer, rc) * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
     best = int(np.argmin(worst))

@@ -68,7 +68,7 @@ class Plan:
         self.strengths = np.empty((STRENGTHS[self.kernel], self.n_sources), p.dtype)
         packed = np.empty((self.n_sources, 3 + STRENGTHS[self.kernel]), p.dtype)
         self.pack = engine.prepare(
-            RangePolicy(space, self.n_sources), pack, x=_wrapped(src, p.box), strength=self.strengths,
+            RangePolicy(space, self.n_sources), pack, x=sources.points, strength=self.strengths,
             order=sources.order, out=packed,
         )  # fmt: skip
         self.near = NearField(p, targets, grid, sources.begin, packed, space)
@@ -92,7 +92,7 @@ class Plan:
         """
         strengths = self._strengths(dens, normals)
         out = np.zeros((RESULT[self.kernel], self.n_targets), self.dtype)
-        self.walltime.reset()
+        self.walltime.reset(keep_cell_list=True)
         with self.walltime.phase("ewald"):
             if self.n_targets and self.n_sources:
                 self._sum(strengths, out)
@@ -138,7 +138,7 @@ class Plan:
         elif normals is not None:
             raise ValueError(f"normals was given, but {self.kernel} takes none.")
         arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
-        return [a.reshape(-1, n) for a in checked.values()]
+        return [np.atleast_2d(a) for a in checked.values()]
 
 
 def _wrapped(x: Array, box: tuple[float, float, float]) -> Array:

@@ -42,10 +42,10 @@ class WallTime:
         self.N_in, self.N_out, self.N_grid, self.N_fft = N_in, N_out, N_grid, N_fft
         self.reset()
 
-    def reset(self) -> None:
-        """Set all times to zero."""
+    def reset(self, keep_cell_list: bool = False) -> None:
+        """Set all times to zero, but for that of the cell lists where a plan keeps them."""
         self.time_ewald = 0.0
-        self.time_cell_list = 0.0
+        self.time_cell_list = self.time_cell_list if keep_cell_list else 0.0
         for name, *_ in PHASES:
             parts = ("tot", "sort", "kernel") if name in ("p2p", "p2g", "g2p") else ("tot",)
             setattr(self, f"time_{name}", dict.fromkeys(parts, 0.0))

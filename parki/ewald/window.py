@@ -150,7 +150,7 @@ def alias(
 
 
 def _log_transform(beta: NDArray[np.float64], kappa: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln of ŵ up to a factor of β, as a function of κ = Phk/2; its envelope where it oscillates."""
+    """Return ln ŵ up to a factor of β, as a function of κ = Phk/2; its envelope where it oscillates."""
     square = beta**2 - kappa**2
     root = np.maximum(np.sqrt(np.abs(square)), 1e-3)
     inside = root + np.log(-np.expm1(-2.0 * root) / (2.0 * root))

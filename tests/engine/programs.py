@@ -105,7 +105,8 @@ class _Writer(_team.Team):
         if how == 1:
             return self.output(kind, (n, league), (("{}", n), ("i", 0)))
         if how == 2:
-            return self.output(kind, (3 * league + n,), ((f"3 * i + {n - 1}", 0),))
+            factor = self.number(2, 3)
+            return self.output(kind, (factor * league + n,), ((f"{factor} * i + {n - 1}", 0),))
         if how == 3:
             return self.output(kind, (most,), ((f"{most - 1} - i", 0),))
         if how == 4:

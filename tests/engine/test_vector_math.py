@@ -103,7 +103,7 @@ extern "C" int vec_checks() {
 
 
 def source(size, everything):
-    """Return the C++ text: all functions for one lane and a native vector; with `everything`, more lanes and references."""
+    """Return the C++ text: all functions for one lane and for a native vector; `everything`: more lanes, references."""
     lines = [RUN, CHECKS]
     for name, dtype in TYPES.items():
         native = size // np.dtype(dtype).itemsize

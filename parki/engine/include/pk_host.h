@@ -242,12 +242,12 @@ PK_INLINE V pk_idiv(V a, V b) {
 template <class V>
 PK_INLINE V pk_imod(V a, V b) {
   if constexpr (pk_lanes<V> == 1) {
-    return b ? a % b : a;
+    return b > 0 ? a % b : a;
   } else if constexpr (sizeof(pk_elem<V>) == 4) {
     return a - pk_idiv(a, b) * b;
   } else {  // may be true 64-bit values
     V r = {};
-    for (int l = 0; l < pk_lanes<V>; l++) r[l] = b[l] ? a[l] % b[l] : a[l];
+    for (int l = 0; l < pk_lanes<V>; l++) r[l] = b[l] > 0 ? a[l] % b[l] : a[l];
     return r;
   }
 }
@@ -314,7 +314,7 @@ PK_INLINE V pk_atomic_lanes(T* p, O offset, V v, M m, int32_t threads) {
 // Lane loops ----------------------------------------------------------------------------------------------------------
 template <class F>
 PK_INLINE void pk_for(int32_t i, int32_t end, F body) {
-  for (; i + PK_W <= end; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{});
+  for (; i <= end - PK_W; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{});
   if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i));
 }
 
@@ -331,7 +331,7 @@ PK_INLINE void pk_for_n(int32_t i, F body) {
 template <class T, class F>
 PK_INLINE T pk_reduce(int32_t i, int32_t end, F body) {
   pk_vec<T, PK_W> acc = {};
-  for (; i + PK_W <= end; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{}, acc);
+  for (; i <= end - PK_W; i += PK_W) body(pk_int<PK_W>{}, i, pk_true{}, acc);
   if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i), acc);
   return pk_sum(acc);
 }

@@ -1,20 +1,20 @@
-// Mathematics of the generated host code: templates over V = double, float or a pk_vec of them with any number of lanes.
+// Mathematics of the generated host code: templates over V = double, float or a pk_vec of them of any length.
 //
-// Largest errors in ulp of the result, for the flags the engine uses (-ffp-contract=fast, no -ffast-math):
+// Largest errors in ulp of the result, for any -march and -ffp-contract, without -ffast-math:
 //
 //   function                                   double  float  range
-//   pk_rsqrt                                   1.5     1.5    all (1.1 with AVX-512, but for -ffp-contract=off)
+//   pk_rsqrt                                   1.5     1.5    all (1.1 with AVX-512 and -ffp-contract=fast)
 //   pk_exp                                     1.25    1.1    all; underflow is gradual
 //   pk_erfc                                    7       6      all; underflow is gradual
-//   pk_erf                                     3.5     3      all
-//   pk_sin, pk_cos                             1.6     1.6    |x| < 1e5; lane by lane through libm beyond
+//   pk_erf                                     4       3.5    all
+//   pk_sin, pk_cos                             1.75    1.75   |x| < 1e5; lane by lane through libm beyond
 //   pk_sqrt, pk_fabs, pk_floor, pk_ceil        0.5     0.5    all
 //   pk_log, pk_expm1, pk_tan, pk_sinh          3       3      libm, lane by lane: not for inner loops
 //   pk_cosh, pk_tanh, pk_pow                   3       3      libm, lane by lane
 //
-// NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes that hold garbage
-// cost nothing but their own result: no traps, no loops that depend on the data.  The polynomials are minimax fits
-// (Remez, weighted for the relative error of the function).
+// NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes that hold
+// garbage spoil nothing but their own result: no traps, no loops that depend on the data.  The polynomials are minimax
+// fits (Remez, weighted for the relative error of the function).
 #ifndef PK_MATH_H
 #define PK_MATH_H
 
@@ -132,7 +132,7 @@ struct pk_cos_poly<float> {  // 1e-10
     0.04166664555668831f, -0.0013887312961742282f, 2.443279117869679e-05f};
 };
 
-// Coefficients FROM ... FROM + N - 1 of C, by Estrin's scheme: kernels are bound by latency, and this is the short path.
+// Coefficients FROM ... FROM + N - 1 of C, by Estrin's scheme: kernels are bound by latency, and its path is short.
 template <class C, int FROM, int N, class V>
 PK_INLINE V pk_estrin(V x, V x2, V x4, V x8, V x16) {
   if constexpr (N == 1)
@@ -206,7 +206,7 @@ PK_INLINE V pk_pow(V x, V y) {
   return x;
 }
 
-// rsqrt: y + y e (1/2 + 3/8 e + ...) with e = 1 - x y^2 for the guess y -------------------------------------------------
+// rsqrt: y + y e (1/2 + 3/8 e + ...) with e = 1 - x y^2 for the guess y -----------------------------------------------
 template <class V>
 PK_INLINE V pk_rsqrt(V x) {
   typedef pk_elem<V> T;
@@ -238,8 +238,8 @@ PK_INLINE V pk_rsqrt(V x) {
 }
 
 // exp, erfc, erf ------------------------------------------------------------------------------------------------------
-// p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  Two factors, 2^a and 2^(n - a) with a = floor(n / 2): one alone could
-// not hold the smallest numbers.  Wrapping and lost high bits are meant.
+// p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  Two factors, 2^a and
+// 2^(n - a) with a = floor(n / 2): one alone could not hold the smallest numbers.  Wrapping and lost bits are meant.
 template <int FRACTION, class V>
 PK_INLINE V pk_scale(V p, V u) {
   constexpr int DIGITS = pk_k<pk_elem<V>>::digits;
@@ -281,7 +281,7 @@ PK_INLINE V pk_exp(V x) {
   }
 }
 
-// erfc(x) for x >= 0.  For the exponent, h is the upper half of the digits: a^2 = h^2 + (a - h)(a + h), where h^2 is exact.
+// erfc(x) for x >= 0.  In the exponent a^2 = h^2 + (a - h)(a + h): h is the upper half of the digits and h^2 exact.
 template <class V>
 PK_INLINE V pk_erfc_positive(V x) {
   typedef pk_elem<V> T;

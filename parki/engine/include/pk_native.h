@@ -145,8 +145,8 @@ PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, p, -1))
 #endif
 #endif
 
-// pk_sixteenth(u) is 2^(j/16), j = the low four bits of each lane of u: with 64-byte vectors a permute of one register or
-// two, which shortens exp.  One such build uses it for every V, so that all agree.
+// pk_sixteenth(u) is 2^(j/16), j = the low four bits of each lane of u: a permute of one 64-byte register or two, which
+// shortens exp.  Builds with such vectors use it for every V, so that all lengths agree.
 #if defined(__AVX512F__) && PK_BYTES == 64
 #define PK_SIXTEENTHS true
 template <class T>

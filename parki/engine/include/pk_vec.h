@@ -6,7 +6,7 @@
 // width.  L may be smaller or larger than native, but g++ lowers *operators* on larger vectors (comparisons above all)
 // lane by lane, so a kernel should keep L * sizeof(widest T) <= PK_BYTES.
 //
-// A mask is what a comparison yields: a `pk_mask<LS, L>` of integers of LS bytes, 0 or -1 in each lane; bool for L == 1.
+// A mask is what a comparison yields: a `pk_mask<LS, L>` of integers of LS bytes, 0 or -1 in each; bool for L == 1.
 // Bools and masks of another lane size are accepted wherever a mask is, and converted.
 #ifndef PK_VEC_H
 #define PK_VEC_H
@@ -217,7 +217,8 @@ PK_INLINE pk_vec<double, 2> pk_cast(pk_vec<int64_t, 2> v, pk_vec<double, 2>*) { 
 PK_INLINE pk_vec<double, 4> pk_cast(pk_vec<int64_t, 4> v, pk_vec<double, 4>*) { return pk_long_to_double(v); }
 #endif
 
-// Lane by lane, rounding as static_cast does.  `To` is the vector type wanted, or its element type.
+// Lane by lane, as static_cast does.  `To` is the vector type wanted, or its element type.  Before AVX-512, reals to
+// int64 take scalar instructions: where the values fit, go by int32.
 template <class To, class V>
 PK_INLINE auto pk_convert(V v) {
   typedef pk_elem<To> T;

@@ -1,5 +1,7 @@
 """What every lowering to C++ shares: type names, literals, addresses, and the record that it returns."""
 
+import ctypes
+import math
 from dataclasses import dataclass
 
 from parki.engine import ir
@@ -13,6 +15,9 @@ CTYPES = {
     "float": "float",
     "uint8": "uint8_t",
 }
+
+
+LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,18 @@ def literal(value: float | bool, kind: str) -> str:
     """A constant as C++ text of exactly its type."""
     if kind == "bool":
         return "true" if value else "false"
-    if kind == "int32":
-        return f"({value})" if value < 0 else str(value)
-    if kind == "int64":
-        return f"((int64_t){value}LL)"
-    text = repr(float(value))
-    text += "f" if kind == "float" else ""
-    return f"({text})" if value < 0 else text
+    if kind in LOWEST:
+        if value == LOWEST[kind]:  # C++ reads a minus sign and a number that is too large
+            return f"(({CTYPES[kind]})({value + 1}LL - 1))"
+        text = str(value)
+        return f"((int64_t){text}LL)" if kind == "int64" else f"({text})" if value < 0 else text
+    if kind == "double":
+        text = repr(float(value))
+    else:
+        # rounded to double first, as everywhere else; a decimal fraction read as float may differ
+        single = ctypes.c_float(value).value
+        text = f"{single!r}f" if math.isfinite(single) else f"{'-' if single < 0 else ''}__builtin_inff()"
+    return f"({text})" if text.startswith("-") else text
 
 
 def unit_dimension(layout: str, rank: int) -> int | None:
@@ -46,14 +56,24 @@ def unit_dimension(layout: str, rank: int) -> int | None:
     return {"C": rank - 1, "F": 0, "S": None}[layout]
 
 
+def stride(view: str, dim: int) -> str:
+    """The C++ name of a stride, in elements; no name of a kernel begins with ``pk``."""
+    return f"pk_s{dim}_{view}"
+
+
+def extent(view: str, dim: int) -> str:
+    """The C++ name of an extent."""
+    return f"pk_n{dim}_{view}"
+
+
 def strides(view: str, rank: int, layout: str) -> list[str]:
     """The stride of each index as C++ text; ``1`` for the unit one."""
     unit = unit_dimension(layout, rank)
-    return ["1" if d == unit else f"{view}_s{d}" for d in range(rank)]
+    return ["1" if d == unit else stride(view, d) for d in range(rank)]
 
 
-def const_trip(start: ir.Expr, stop: ir.Expr) -> int | None:
+def const_trip(start: ir.Expr, stop: ir.Expr, step: int = 1) -> int | None:
     """The number of turns of a range with literal bounds."""
     if isinstance(start, ir.Const) and isinstance(stop, ir.Const):
-        return max(0, stop.value - start.value)
+        return len(range(start.value, stop.value, step))
     return None

@@ -4,14 +4,32 @@ Shape of the text: the argument struct; each `@pk.function` as a template over t
 function that is not inlined, with all views as restrict parameters; ``pk_run``, which shares the league among threads.
 """
 
+from dataclasses import replace
+
 from parki.engine import ir
-from parki.engine.lower.common import CTYPES, Lowered, unit_dimension
+from parki.engine.lower.common import CTYPES, Lowered, const_trip, extent, stride, unit_dimension
 from parki.engine.lower.host_expr import Context
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import walk
 
 HEADERS = ("pk_host.h", "pk_math.h", "pk_vec.h")
+PARAMETER = {
+    "double": "pk_vec<double, pk_N>",
+    "float": "pk_vec<float, pk_N>",
+    "int32": "pk_vec<pk_lane, pk_N>",
+    "int64": "pk_vec<pk_lane, pk_N>",
+    "bool": "pk_mask<PK_LANE_BYTES, pk_N>",
+}
+LAUNCH_FIELDS = (
+    ("ptr", "pk_scratch"),
+    ("ptr", "pk_partial"),
+    ("ptr", "pk_fault_at"),
+    ("int64", "pk_scratch_bytes"),
+    ("int64", "pk_scratch_asked"),
+    ("int32", "pk_league"),
+    ("int32", "pk_threads"),
+)
 CHUNK = 4096  # iterations a partial result of a range reduction holds, whatever the number of threads
 
 
@@ -36,6 +54,7 @@ def lane_bytes(kernel: ir.Kernel) -> int:
         return 8
     bodies = [kernel.body, *(f.body for f in kernel.functions)]
     types = {getattr(n, "type", None) for body in bodies for n in walk(body)}
+    types |= {kind for f in kernel.functions for kind in (f.type, *(t for _, t in f.params))}
     return 8 if types & wide else 4
 
 
@@ -46,7 +65,7 @@ class _Host(HostStmt):
         self.view_params = [p for p in kernel.params if p.rank]
         self.scalar_params = [p for p in kernel.params if not p.rank]
         for p in self.view_params:
-            extents = [f"{p.name}_n{d}" for d in range(p.rank)]
+            extents = [extent(p.name, d) for d in range(p.rank)]
             self.views.add(p.name, p.type, p.rank, layouts[p.name], extents)
 
     def lower(self) -> Lowered:
@@ -71,21 +90,18 @@ class _Host(HostStmt):
 
     # The argument struct ----------------------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, str]]:
+        """All members as (kind, name)."""
+        return [*self.argument_fields(), *LAUNCH_FIELDS]
+
+    def argument_fields(self) -> list[tuple[str, str]]:
+        """The members that hold the kernel's own arguments."""
         out = []
         for p in self.view_params:
             out.append(("ptr", p.name))
             unit = unit_dimension(self.layouts[p.name], p.rank)
-            out += [("int64", f"{p.name}_s{d}") for d in range(p.rank) if d != unit]
-            out += [("int64", f"{p.name}_n{d}") for d in range(p.rank) if (p.name, d) in self.used_extents]
-        out += [("int32" if p.type == "bool" else p.type, p.name) for p in self.scalar_params]
-        out += [("ptr", "pk_scratch"), ("ptr", "pk_partial"), ("ptr", "pk_fault_at")]
-        out += [
-            ("int64", "pk_scratch_bytes"),
-            ("int64", "pk_scratch_asked"),
-            ("int32", "pk_league"),
-            ("int32", "pk_threads"),
-        ]
-        return out
+            out += [("int64", stride(p.name, d)) for d in range(p.rank) if d != unit]
+            out += [("int64", extent(p.name, d)) for d in range(p.rank) if (p.name, d) in self.used_extents]
+        return out + [("int32" if p.type == "bool" else p.type, p.name) for p in self.scalar_params]
 
     def field_type(self, kind: str, name: str) -> str:
         if kind != "ptr":
@@ -100,10 +116,10 @@ class _Host(HostStmt):
 
     def locals(self) -> None:
         """Scalars, strides and extents of the struct as locals of the body."""
-        for kind, name in self.fields():
-            if kind != "ptr" and not name.startswith("pk_"):
-                kind = next((p.type for p in self.scalar_params if p.name == name), kind)
-                self.out(f"[[maybe_unused]] const {CTYPES[kind]} {name} = pk_a.{name};")
+        types = {p.name: p.type for p in self.scalar_params}
+        for kind, name in self.argument_fields():
+            if kind != "ptr":
+                self.out(f"[[maybe_unused]] const {CTYPES[types.get(name, kind)]} {name} = pk_a.{name};")
 
     def view_arguments(self) -> str:
         declared = (f"{self.field_type('ptr', p.name)} __restrict__ const {p.name}, " for p in self.view_params)
@@ -114,20 +130,33 @@ class _Host(HostStmt):
 
     # Bodies -----------------------------------------------------------------------------------------------------------
     def function(self, f: ir.Function) -> None:
-        types = {
-            "double": "pk_vec<double, pk_N>",
-            "float": "pk_vec<float, pk_N>",
-            "bool": "pk_mask<PK_LANE_BYTES, pk_N>",
-        }
-        of = lambda kind: types.get(kind, "pk_vec<pk_lane, pk_N>")  # noqa: E731
-        params = ", ".join(f"{of(kind)} {name}" for name, kind in f.params)
+        """One template for scalars and vectors.
+
+        Lanes that are masked off where it is called may hold anything: what loads or loops is given the mask.
+        """
+        params = [f"{PARAMETER[kind]} {name}" for name, kind in f.params]
+        ctx = Context(kinds=lane_kinds(f.body, None, [name for name, _ in f.params]), in_function=True)
+        template = "int pk_N"
+        if self.needs_guard(f):
+            self.guarded.add(f.name)
+            template += ", class pk_M"
+            params += ["[[maybe_unused]] const pk_args& pk_a", "[[maybe_unused]] const pk_M pk_given"]
+            ctx = replace(ctx, mask="pk_given")
         self.at = None
-        self.out(f"template <int pk_N> PK_INLINE {of(f.type)} pk_fn_{f.name}({params}) {{")
+        self.out(f"template <{template}> PK_INLINE {PARAMETER[f.type]} pk_fn_{f.name}({', '.join(params)}) {{")
         self.out(LANE_TYPES.format(lanes="pk_N"))
-        kinds = lane_kinds(f.body, None, [name for name, _ in f.params])
-        self.block(f.body, Context(kinds=kinds, in_function=True))
+        self.block(f.body, ctx)
         self.out("}")
         self.at = None
+
+    def needs_guard(self, f: ir.Function) -> bool:
+        """Whether a function loads from a table, loops over what it is given, or calls one that does."""
+        for n in walk(f.body):
+            if isinstance(n, ir.Load | ir.While) or (isinstance(n, ir.Call) and n.name in self.guarded):
+                return True
+            if isinstance(n, ir.For) and const_trip(n.start, n.stop) is None:
+                return True
+        return False
 
     def body_with_locals(self, emit) -> None:
         """Emit the body first: which extents the struct needs is known only then."""
@@ -173,20 +202,20 @@ class _Host(HostStmt):
         return [
             'extern "C" void pk_run(const pk_args* const pk_a) {',
             "  const int32_t pk_n = pk_a->pk_league;",
-            "  if (pk_a->pk_threads <= 1) {",
-            "    char* const pk_s = pk_a->pk_scratch;",
-            f"    for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
+            "#ifdef _OPENMP",
+            "  if (pk_a->pk_threads > 1) {",
+            "    const int32_t pk_share = pk_n / pk_a->pk_threads / 32, pk_grain = pk_share < 1 ? 1 : pk_share;",
+            "#pragma omp parallel num_threads(pk_a->pk_threads)",
+            "    {",
+            "      char* const pk_s = pk_a->pk_scratch + pk_a->pk_scratch_bytes * omp_get_thread_num();",
+            "#pragma omp for schedule(dynamic, pk_grain)",
+            f"      for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
+            "    }",
             "    return;",
             "  }",
-            "#ifdef _OPENMP",
-            "  const int32_t pk_share = pk_n / (pk_a->pk_threads * 32), pk_grain = pk_share < 1 ? 1 : pk_share;",
-            "#pragma omp parallel num_threads(pk_a->pk_threads)",
-            "  {",
-            "    char* const pk_s = pk_a->pk_scratch + pk_a->pk_scratch_bytes * omp_get_thread_num();",
-            "#pragma omp for schedule(dynamic, pk_grain)",
-            f"    for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
-            "  }",
             "#endif",
+            "  char* const pk_s = pk_a->pk_scratch;",
+            f"  for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
             "}",
         ]
 
@@ -197,7 +226,7 @@ class _Host(HostStmt):
             return [*head, f"  {self.carrier()} pk_total = 0;", f"  pk_chunk({views}*pk_a, 0, pk_n, pk_total);",
                     "  *pk_a->pk_partial = pk_total;", "}"]  # fmt: skip
         loop = [
-            f"  const int32_t pk_chunks = (pk_n + {CHUNK - 1}) / {CHUNK};",
+            f"  const int32_t pk_chunks = (pk_n - 1) / {CHUNK} + 1;",
             "#ifdef _OPENMP",
             "#pragma omp parallel for schedule(static) num_threads(pk_a->pk_threads) if (pk_a->pk_threads > 1)",
             "#endif",

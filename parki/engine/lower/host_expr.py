@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from parki.engine import ir
 from parki.engine.errors import Loc
-from parki.engine.lower.common import CTYPES, literal, strides
+from parki.engine.lower.common import CTYPES, extent, literal, strides
 from parki.engine.uniformity import Kind, LaneKinds
 
 VECTOR = {"double": "pk_vd", "float": "pk_vf", "int32": "pk_vi", "int64": "pk_vi", "bool": "pk_vm"}
@@ -16,13 +16,16 @@ class Context:
     """Where a statement stands.
 
     `kinds` is None in scalar code.  `mask` is the C++ name of the mask in force, `masks` all live masks, outermost
-    first; `loop` is the current loop's (masks before its own, names of its break and continue masks) if it is masked.
+    first; an exit clears its lanes from some of them and all those after: a return from number `returns` on, a break
+    from ``loop[0]``, a continue from ``loop[1]`` (`loop` is None if the loop is not masked).
     """
 
     kinds: LaneKinds | None = None
     mask: str = TRUE
     masks: tuple[str, ...] = ()
     loop: tuple[int, int] | None = None
+    returns: int = 0
+    masked_return: bool = False
     acc_scalar: bool = True
     in_function: bool = False
 
@@ -54,6 +57,7 @@ class HostExpr:
         self.views = Views()
         self.sites: list[tuple[str, Loc]] = []
         self.used_extents: set[tuple[str, int]] = set()
+        self.guarded: set[str] = set()  # functions that take the argument struct and a mask as well
 
     def kind(self, e: ir.Expr, ctx: Context) -> Kind:
         """0 in scalar code, else what the analysis found."""
@@ -68,15 +72,18 @@ class HostExpr:
         kind = self.kind(e, ctx)
         if kind is None:
             return self.varying(e, ctx)
-        to = VECTOR[e.type]
+        to, scalar = VECTOR[e.type], self.scalar(e, ctx)
         if kind == 0:
-            return f"pk_splat<{to}>({self.scalar(e, ctx)})"
-        return f"pk_affine<{to}>({self.scalar(e, ctx)}, {kind})"
+            return f"{'pk_to_mask' if e.type == 'bool' else 'pk_splat'}<{to}>({scalar})"
+        return f"pk_affine<{to}>({scalar}, {kind})"
 
     # Scalars ----------------------------------------------------------------------------------------------------------
     def scalar(self, e: ir.Expr, ctx: Context) -> str:
         """Text of a uniform value, or of lane 0's value of an affine one."""
-        go = lambda x: self.scalar(x, ctx)  # noqa: E731
+
+        def go(x: ir.Expr) -> str:
+            return self.scalar(x, ctx)
+
         match e:
             case ir.Const():
                 return literal(e.value, e.type)
@@ -92,14 +99,15 @@ class HostExpr:
             case ir.Bool():
                 return "(" + (" && " if e.op == "and" else " || ").join(map(go, e.args)) + ")"
             case ir.Call():
-                return f"(({CTYPES[e.type]})pk_fn_{e.name}<1>({', '.join(map(go, e.args))}))"
+                args = [*map(go, e.args), *(["pk_a", TRUE] if e.name in self.guarded else [])]
+                return f"(({CTYPES[e.type]})pk_fn_{e.name}<1>({', '.join(args)}))"
             case ir.Math():
                 return f"pk_{e.name}({', '.join(map(go, e.args))})"
             case ir.Cast():
                 return f"(({CTYPES[e.type]}){go(e.arg)})"
             case ir.Extent():
                 self.used_extents.add((e.view, e.dim))
-                return f"{e.view}_n{e.dim}"
+                return extent(e.view, e.dim)
             case ir.LeagueRank():
                 return "pk_rank"
             case ir.Load():
@@ -107,6 +115,7 @@ class HostExpr:
         raise AssertionError(e)
 
     def scalar_load(self, e: ir.Load, ctx: Context) -> str:
+        """Text of an element whose indices are uniform."""
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, CTYPES[e.type])
         text = f"{e.view}[{self.offset(e.view, e.indices, ctx)}]"
@@ -126,7 +135,10 @@ class HostExpr:
     # Vectors ----------------------------------------------------------------------------------------------------------
     def varying(self, e: ir.Expr, ctx: Context) -> str:
         """Text of a value that differs between lanes."""
-        go = lambda x: self.vec(x, ctx)  # noqa: E731
+
+        def go(x: ir.Expr) -> str:
+            return self.vec(x, ctx)
+
         match e:
             case ir.Name():
                 return e.name
@@ -144,7 +156,8 @@ class HostExpr:
                     text = f"pk_{e.op}({text}, {go(a)})"
                 return text
             case ir.Call():
-                return f"pk_fn_{e.name}<pk_L>({', '.join(map(go, e.args))})"
+                args = [*map(go, e.args), *(["pk_a", ctx.mask] if e.name in self.guarded else [])]
+                return f"pk_fn_{e.name}<pk_L>({', '.join(args)})"
             case ir.Math():
                 return f"pk_{e.name}({', '.join(map(go, e.args))})"
             case ir.Cast():
@@ -156,6 +169,7 @@ class HostExpr:
         raise AssertionError(e)
 
     def vector_load(self, e: ir.Load, ctx: Context) -> str:
+        """Text of the elements that the lanes load."""
         to = VECTOR[e.type]
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, to)
@@ -172,11 +186,14 @@ class HostExpr:
         total: Kind = 0
         for e, stride in zip(indices, self.views.strides[view], strict=True):
             kind = self.kind(e, ctx)
+            if kind != 0 and stride != "1":
+                return None
             if kind != 0:
-                total = kind if stride == "1" and kind is not None else None
+                total = kind
         return total
 
     def vector_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+        """Element offsets of all lanes."""
         parts = [f"pk_splat<pk_vo>({self.base_offset(view, indices, ctx)})"]
         for e, stride in zip(indices, self.views.strides[view], strict=True):
             if self.kind(e, ctx) != 0:
@@ -184,6 +201,7 @@ class HostExpr:
         return " + ".join(parts)
 
     def base_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+        """The part of the offset that the lanes share."""
         parts = [
             f"(int64_t){self.scalar(e, ctx)} * {stride}"
             for e, stride in zip(indices, self.views.strides[view], strict=True)

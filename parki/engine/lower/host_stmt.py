@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import count
 
 from parki.engine import ir
-from parki.engine.lower.common import CTYPES, const_trip
+from parki.engine.lower.common import CTYPES, const_trip, extent, literal
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import is_lane_range, walk
@@ -39,7 +39,8 @@ class HostStmt(HostExpr):
         """A #line directive, so that compiler and debugger speak of the kernel file."""
         if s.loc.line and self.at != (s.loc.file, s.loc.line):
             self.at = (s.loc.file, s.loc.line)
-            self.out(f'#line {s.loc.line} "{s.loc.file}"')
+            file = s.loc.file.replace("\\", "\\\\").replace('"', '\\"')
+            self.out(f'#line {s.loc.line} "{file}"')
 
     def block(self, body: tuple[ir.Stmt, ...], ctx: Context) -> None:
         """Statements in order; what follows an exit under a mask runs only if a lane is left."""
@@ -53,50 +54,48 @@ class HostStmt(HostExpr):
         self.out("}" * opened)
 
     # Names ------------------------------------------------------------------------------------------------------------
-    def local_kind(self, name: str, ctx: Context):
-        return 0 if ctx.kinds is None else ctx.kinds.locals.get(name, 0)
-
-    def typed(self, name: str, kind: str, ctx: Context) -> str:
-        """The C++ type of a local."""
-        return VECTOR[kind] if self.local_kind(name, ctx) is None else CTYPES[kind]
+    def varies(self, s: ir.Stmt, ctx: Context) -> bool:
+        """Whether the local that `s` declares or assigns is a vector."""
+        return ctx.kinds is not None and ctx.kinds.local(s) is None
 
     def do_Declare(self, s: ir.Declare, ctx: Context) -> None:
-        value = self.vec(s.value, ctx) if self.local_kind(s.name, ctx) is None else self.scalar(s.value, ctx)
-        self.out(f"{self.typed(s.name, s.type, ctx)} {s.name} = {value};")
+        if self.varies(s, ctx):
+            self.out(f"{VECTOR[s.type]} {s.name} = {self.vec(s.value, ctx)};")
+        else:
+            self.out(f"{CTYPES[s.type]} {s.name} = {self.scalar(s.value, ctx)};")
 
     def do_Assign(self, s: ir.Assign, ctx: Context) -> None:
-        varies = self.local_kind(s.name, ctx) is None
+        varies = self.varies(s, ctx)
         value = self.vec(s.value, ctx) if varies else self.scalar(s.value, ctx)
         if s.op != "=":
             value = f"{s.name} {s.op[0]} ({value})"
-        if varies and ctx.mask != TRUE and id(s) in ctx.kinds.needs_mask:
+        if varies and ctx.mask != TRUE and ctx.kinds.assigns_under_mask(s):
             value = f"pk_select({ctx.mask}, {value}, {s.name})"
         self.out(f"{s.name} = {value};")
 
     def do_Table(self, s: ir.Table, ctx: Context) -> None:
-        self.views.types[s.name], self.views.strides[s.name] = s.type, ["1"]
-        values = ", ".join(f"({CTYPES[s.type]}){v!r}" for v in s.values)
+        self.views.add(s.name, s.type, 1, "C", [str(len(s.values))])
+        values = ", ".join(literal(v, s.type) for v in s.values)
         self.out(f"static const {CTYPES[s.type]} {s.name}[] = {{{values}}};")
 
     def do_Scratch(self, s: ir.Scratch, ctx: Context) -> None:
-        kind = CTYPES[s.type]
-        self.views.add(s.name, s.type, 1, "C", [f"{s.name}_n0"])
-        self.out(f"const int64_t {s.name}_n0 = {self.scalar(s.size, ctx)};")
+        kind, size = CTYPES[s.type], extent(s.name, 0)
+        self.views.add(s.name, s.type, 1, "C", [size])
+        self.out(f"const int64_t {size} = {self.scalar(s.size, ctx)};")
         self.out(f"{kind}* const __restrict__ {s.name} = ({kind}*)(pk_scratch + pk_used);")
-        self.out(f"pk_used += ({s.name}_n0 * (int64_t)sizeof({kind}) + 63) / 64 * 64;")
-        self.out(f"pk_asked += ({s.name}_n0 * (int64_t)sizeof({kind}) + 7) / 8 * 8;")
-        self.out("if (pk_asked > pk_a.pk_scratch_asked) { pk_ok(pk_a.pk_fault_at, -1, 0, pk_asked, 0); return; }")
+        self.out(f"pk_used += ({size} * (int64_t)sizeof({kind}) + 63) / 64 * 64;")
+        self.out(f"pk_asked += ({size} * (int64_t)sizeof({kind}) + 7) / 8 * 8;")
+        self.out(f"if ({size} < 0 || pk_asked > pk_a.pk_scratch_asked) {{")
+        self.out(f"pk_ok(pk_a.pk_fault_at, -1, 0, {size} < 0 ? {size} : pk_asked, 0); return; }}")
         if self.checked:
-            self.out(f"__builtin_memset({s.name}, 0xff, {s.name}_n0 * sizeof({kind}));")
+            self.out(f"__builtin_memset({s.name}, 0xff, {size} * sizeof({kind}));")
 
     # Memory -----------------------------------------------------------------------------------------------------------
     def do_Store(self, s: ir.Store, ctx: Context) -> None:
         kind = s.value.type
         if s.op != "=":
             load = ir.Load(view=s.view, indices=s.indices, type=kind, loc=s.loc)
-            if ctx.kinds is not None:
-                ctx.kinds.exprs[id(load)] = None
-            old = self.emit(load, ctx)
+            old = self.scalar_load(load, ctx) if ctx.kinds is None else self.vector_load(load, ctx)
         value = self.scalar(s.value, ctx) if ctx.kinds is None else self.vec(s.value, ctx)
         new = value if s.op == "=" else f"{old} {s.op[0]} ({value})"
         if self.checked and s.view in self.views.extents:
@@ -162,15 +161,15 @@ class HostStmt(HostExpr):
         self.out("}")
 
     def do_For(self, s: ir.For, ctx: Context) -> None:
-        masked = ctx.kinds is not None and id(s) in ctx.kinds.masked_loops
+        masked = ctx.kinds is not None and ctx.kinds.is_masked(s)
         compare = "<" if s.step > 0 else ">"
-        if masked and self.local_kind(s.name, ctx) is None:
+        if self.varies(s, ctx):
             end = self.name("e")
             self.out(f"{{ const pk_vi {end} = {self.vec(s.stop, ctx)}; pk_vi {s.name} = {self.vec(s.start, ctx)};")
-            test = lambda inner: f"pk_convert<pk_vm>({s.name} {compare} {end})"  # noqa: E731
-            self.masked_loop(s.body, ctx, "true", test, f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});")
+            test = f"pk_convert<pk_vm>({s.name} {compare} {end})"
+            self.masked_loop(s.body, ctx, "true", lambda inner: test, f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});")
             return
-        trip = const_trip(s.start, s.stop)
+        trip = const_trip(s.start, s.stop, s.step)
         head = f"int32_t {s.name} = {self.scalar(s.start, ctx)}"
         end = self.name("e")
         if masked:
@@ -194,13 +193,14 @@ class HostStmt(HostExpr):
             return False
         for n in nodes:
             if isinstance(n, ir.Load | ir.Store):
-                for e, stride in zip(n.indices, self.views.strides[n.view], strict=True):
+                # what is not known yet is a table of the body's own
+                for e, stride in zip(n.indices, self.views.strides.get(n.view, ["1"]), strict=True):
                     if stride != "1" and any(isinstance(x, ir.Name) and x.name == s.name for x in walk([e])):
                         return False
         return True
 
     def do_While(self, s: ir.While, ctx: Context) -> None:
-        if ctx.kinds is not None and id(s) in ctx.kinds.masked_loops:
+        if ctx.kinds is not None and ctx.kinds.is_masked(s):
             self.out("{")
             self.masked_loop(s.body, ctx, "true", lambda inner: self.vec(s.cond, inner), "")
             return
@@ -246,8 +246,8 @@ class HostStmt(HostExpr):
     def do_Return(self, s: ir.Return, ctx: Context) -> None:
         if ctx.in_function:
             self.out(f"return {self.vec(s.value, ctx)};")
-        elif ctx.kinds is not None and ctx.kinds.masked_return:
-            self.leave(ctx, 0)
+        elif ctx.masked_return:
+            self.leave(ctx, ctx.returns)
         else:
             self.out("return;")
 
@@ -257,7 +257,12 @@ class HostStmt(HostExpr):
     # Levels -----------------------------------------------------------------------------------------------------------
     def do_Single(self, s: ir.Single, ctx: Context) -> None:
         self.out("[&]() PK_LAMBDA {")
-        self.block(s.body, ctx)
+        inner = replace(ctx, loop=None, masked_return=False)
+        if ctx.kinds is not None and ctx.kinds.is_masked(s):
+            mask = self.name("m")
+            self.out(f"pk_vm {mask} = pk_masked<pk_vm>({ctx.mask});")
+            inner = replace(inner.under(mask), masked_return=True, returns=len(ctx.masks))
+        self.block(s.body, inner)
         self.out("}();")
 
     def do_Range(self, s: ir.Range, ctx: Context) -> None:
@@ -309,7 +314,7 @@ class HostStmt(HostExpr):
         ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False)
         if kinds.masked_return:
             self.out("pk_vm pk_m0 = pk_masked<pk_vm>(pk_given);")
-            ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",))
+            ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",), masked_return=True)
         self.block(stmts, ctx)
         self.out("};")
 
