@@ -2,6 +2,7 @@
 
 import ctypes
 
+from parki.engine.lower.host import HEADERS
 from parki.engine.runtime import build
 from parki.engine.runtime.compiler import target
 
@@ -67,7 +68,7 @@ extern "C" void pk_run(const double* x, const double* s, const int* begin, const
 
 def compiled(name: str, source: str) -> ctypes._CFuncPtr:
     """The function ``pk_run`` of a text, compiled with the engine's own flags."""
-    headers = ("pk_host.h", "pk_math.h", "pk_vec.h") if "pk_host.h" in source else ()
+    headers = HEADERS if "pk_host.h" in source else ()
     unit = build.Unit(name=name, label=f"{name} (for comparison)", source=source, headers=headers, target=target())
     run = ctypes.CDLL(str(build.build(unit))).pk_run
     run.restype = None

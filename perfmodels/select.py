@@ -15,7 +15,7 @@ from parki.perfmodels.machine import Costs
 COMPONENTS = {"laplace": (1, 1), "stokes_sl": (3, 3), "stokes_comb": (4, 3)}
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
-BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1200.0, 350.0
+BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ product of plane waves.  The cost is balanced by the choice of ξ, so a few targ
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import erfc
+from threadpoolctl import threadpool_limits
 
 REACH = 6.6  # erfc(REACH) and exp(-REACH²) are below 1e-18
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
@@ -25,7 +26,9 @@ def potential(kernel, targets, sources, dens, normals=None, box=(1.0, 1.0, 1.0),
     box = np.asarray(box, np.float64)
     x, y = x % box[:, None], y % box[:, None]
     xi = balanced_xi(kernel, x.shape[1], y.shape[1], box) if xi is None else xi
-    u = near(kernel, x, y, s, n, box, xi) + far(kernel, x, y, s, n, box, xi)
+    # Many small products: more threads only wait for each other on a shared machine.
+    with threadpool_limits(1, user_api="blas"):
+        u = near(kernel, x, y, s, n, box, xi) + far(kernel, x, y, s, n, box, xi)
     if kernel == "laplace":
         return u[0] - np.pi / (xi**2 * np.prod(box)) * s.sum()
     return u

@@ -3,7 +3,7 @@
 A kernel file is read as text, specialised, checked, lowered to C++, compiled once, and launched:
 
 >>> from parki import engine
->>> unit = engine.kernel("cells", "chunk_add")
+>>> unit = engine.kernel("cells", "chunk_begin")
 >>> unit.ir.policy
 'range'
 """

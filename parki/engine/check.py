@@ -6,14 +6,14 @@ from parki.engine import ir
 from parki.engine.errors import KernelError, Loc
 from parki.engine.grammar import POLICY_ATTRIBUTES
 from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import has_vector_range, is_lane_range, walk
+from parki.engine.walk import const_trip, has_vector_range, is_lane_range, walk
 
 
 def check(kernel: ir.Kernel) -> None:
     """Raise KernelError (K014, K016–K019) where `kernel` breaks a rule of the subset."""
     if kernel.policy == "team":
         _who_executes(kernel.body)
-        _Barriers(kernel).sequence(kernel.body, {})
+        _Barriers(kernel).sequence(kernel.body, frozenset(), _Exits())
         _scratch(kernel)
     elif kernel.last is not None:
         _scan_effects(kernel.body, kernel.last)
@@ -37,50 +37,80 @@ def _who_executes(body: Iterable[ir.Stmt], where: str = "team level", single: st
             _who_executes(s.body, "thread level beside a vector range", "pk.PerThread(team)")
 
 
+# The accesses since the last barrier on some path: view, mode (read, write or atomic), place.
+_Accesses = frozenset[tuple[str, str, Loc]]
+_MODES = {ir.Load: "read", ir.Store: "write", ir.Atomic: "atomic"}
+
+
+class _Exits:
+    """What the breaks and the continues of a loop carry out of its body."""
+
+    def __init__(self) -> None:
+        self.breaks: _Accesses | None = None
+        self.continues: _Accesses | None = None
+
+
 class _Barriers:
     """K016: between accesses of one view in two team-level constructs, one of them writing, stands a barrier.
 
-    The state maps a view to its accesses since the last barrier: (mode, place), mode being r, w or a(tomic).
+    The methods take the accesses before a piece of text and give those after it, of all paths together; None: no path.
     """
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.shared = {p.name for p in kernel.params if p.rank and p.written}
         self.shared |= {s.name for s in walk(kernel.body) if isinstance(s, ir.Scratch)}
 
-    def sequence(self, body: Iterable[ir.Stmt], state: dict[str, set[tuple[str, Loc]]]) -> None:
+    def sequence(self, body: Iterable[ir.Stmt], seen: _Accesses, exits: _Exits) -> _Accesses | None:
+        """Statements in order; those after an exit are not reached."""
         for s in body:
-            if isinstance(s, ir.Barrier):
-                state.clear()
-            elif isinstance(s, ir.If):
-                self.touch([s.cond], state)
-                other = {view: set(v) for view, v in state.items()}
-                self.sequence(s.then, state)
-                self.sequence(s.orelse, other)
-                for view, seen in other.items():
-                    state.setdefault(view, set()).update(seen)
-            elif isinstance(s, ir.For | ir.While):
-                head = [s.start, s.stop] if isinstance(s, ir.For) else [s.cond]
-                for _ in range(2):  # the second turn meets what the first one left
-                    self.touch(head, state)
-                    self.sequence(s.body, state)
-            else:
-                self.touch([s], state)
+            match s:
+                case ir.Barrier():
+                    seen = frozenset()
+                case ir.If():
+                    seen = self.touch([s.cond], seen)
+                    seen = _either(self.sequence(s.then, seen, exits), self.sequence(s.orelse, seen, exits))
+                case ir.For() | ir.While():
+                    seen = self.loop(s, seen)
+                case ir.Break():
+                    exits.breaks = _either(exits.breaks, seen)
+                    return None
+                case ir.Continue():
+                    exits.continues = _either(exits.continues, seen)
+                    return None
+                case ir.Return():
+                    return None
+                case _:
+                    seen = self.touch([s], seen)
+            if seen is None:
+                return None
+        return seen
 
-    def touch(self, nodes: list[ir.Expr | ir.Stmt], state: dict[str, set[tuple[str, Loc]]]) -> None:
+    def loop(self, s: ir.For | ir.While, seen: _Accesses) -> _Accesses | None:
+        """Every turn meets what came before the loop or what an earlier turn left."""
+        head = seen
+        while True:
+            exits = _Exits()
+            begun = self.touch([s.cond], head) if isinstance(s, ir.While) else head
+            back = _either(self.sequence(s.body, begun, exits), exits.continues)
+            if _either(seen, back) == head:
+                break
+            head = _either(seen, back)
+        runs = isinstance(s, ir.For) and const_trip(s.start, s.stop, s.step)
+        return _either(back if runs else begun, exits.breaks)
+
+    def touch(self, nodes: list[ir.Expr | ir.Stmt], seen: _Accesses) -> _Accesses:
         """One construct: compare its accesses with the earlier ones, then add them."""
-        new = []
-        for node in walk(nodes):
-            mode = {ir.Load: "r", ir.Store: "w", ir.Atomic: "a"}.get(type(node))
-            if mode is None or node.view not in self.shared:
-                continue
-            for other, place in state.get(node.view, ()):
-                if other == mode and mode in "ra":
-                    continue
-                reason = f"no barrier between the accesses of '{node.view}' here and at line {place.line}"
-                raise KernelError("K016", node.loc, reason, "Put team.team_barrier() between them")
-            new.append((node.view, mode, node.loc))
-        for view, mode, loc in new:
-            state.setdefault(view, set()).add((mode, loc))
+        new = {(n.view, _MODES[type(n)], n.loc) for n in walk(nodes) if type(n) in _MODES and n.view in self.shared}
+        for view, mode, loc in sorted(new, key=lambda access: (access[2].line, access[2].col)):
+            for place in (place for v, other, place in seen if v == view and not other == mode != "write"):
+                reason = f"no barrier between the accesses of '{view}' here and at line {place.line}"
+                raise KernelError("K016", loc, reason, "Put team.team_barrier() between them")
+        return seen | new
+
+
+def _either(a: _Accesses | None, b: _Accesses | None) -> _Accesses | None:
+    """The accesses where two paths meet."""
+    return b if a is None else a if b is None else a | b
 
 
 def _scratch(kernel: ir.Kernel) -> None:

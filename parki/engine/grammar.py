@@ -1,6 +1,6 @@
 """The words of the workunit subset, shared by the parser and the checks."""
 
-MATH = {name: 1 for name in "sqrt rsqrt exp expm1 log sin cos tan sinh cosh tanh erf erfc fabs floor ceil".split()}
+MATH = dict.fromkeys("sqrt rsqrt exp expm1 log sin cos tan sinh cosh tanh erf erfc fabs floor ceil".split(), 1)
 MATH |= {"fmin": 2, "fmax": 2, "pow": 2}
 
 SCALARS = {
@@ -27,6 +27,16 @@ CPP_KEYWORDS = frozenset(
     sizeof static static_assert static_cast struct switch template this thread_local throw true try typedef typeid
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq""".split()
 )
+
+# What compilers and the generated code define besides: macros and type names.
+PREDEFINED = frozenset("linux unix i386 int32_t int64_t uint8_t uint16_t uint64_t omp_get_thread_num".split())
+
+
+def is_reserved(name: str) -> bool:
+    """Whether generated C++ cannot have a variable of this name."""
+    begins = name.lower().startswith("pk") or (name[:1] == "_" and name[1:2].isupper())
+    return begins or "__" in name or name in CPP_KEYWORDS or name in PREDEFINED
+
 
 # A function of the kernel with one of these names would replace the C function that pk.NAME calls (part A.4).
 C_LIBRARY = frozenset(MATH) | frozenset(

@@ -1,4 +1,4 @@
-"""The typed tree of one workunit.  Built by `parse` from L0 text; read by the checks, the lowerings and the interpreter.
+"""The typed tree of one workunit: built by `parse` from L0 text; read by the checks, lowerings and interpreter.
 
 Types are strings: ``bool int32 int64 double float`` for values, and ``uint8`` besides for view elements (a load of
 uint8 has type int32).  Every node carries the place in the L1 file it came from.

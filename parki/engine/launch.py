@@ -19,7 +19,7 @@ _warned_fork = False
 
 
 class RangePolicy:
-    """Iterations ``0 … n - 1`` in a space."""
+    """Iterations ``0 … n - 1`` in a space: ``RangePolicy("OpenMP", 1000)``; None is the best host space."""
 
     kind = "range"
 
@@ -57,8 +57,8 @@ class Prepared:
         self._arrays = {p.name: _view(k, p, args[p.name]) for p in k.params if p.rank}
         layouts = {name: _layout(a) for name, a in self._arrays.items()}
         _overlap(k, self._arrays)
-        self._checked = checking()
-        self._object = workunit.compiled(layouts, self._checked)
+        checked = checking()
+        self._object = workunit.compiled(layouts, checked)
         self._struct = self._object.struct()
         self._address = ctypes.addressof(self._struct)
         self._run = self._object.run
@@ -66,14 +66,14 @@ class Prepared:
         self.threads = _threads(policy.space)
         self._fault = np.zeros(4, np.int64)
         self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[k.acc_type or "double"])
-        self._may_fault = self._checked or bool(k.scratch_size)
+        self._may_fault = checked or bool(k.scratch_size)
         for name, a in self._arrays.items():
             self._bind(name, a)
-        for p in k.params:
-            if not p.rank:
-                setattr(self._struct, p.name, _scalar(k, p, args[p.name]))
-        self._scratch(k, policy, args)
+        self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
         s = self._struct
+        for name, value in self._scalars.items():
+            setattr(s, name, value)
+        self._reserve(self._scalars)
         s.pk_partial, s.pk_fault_at = self._partial.ctypes.data, self._fault.ctypes.data
         s.pk_league, s.pk_threads = policy.league, self.threads
 
@@ -86,13 +86,16 @@ class Prepared:
             if hasattr(s, extent(name, d)):
                 setattr(s, extent(name, d), a.shape[d])
 
-    def _scratch(self, k: ir.Kernel, policy: RangePolicy | TeamPolicy, args: dict[str, object]) -> None:
+    def _reserve(self, scalars: dict[str, float | int]) -> None:
+        """Memory for the scratch of every thread, as the decorator and the integer arguments say."""
+        k = self.workunit.ir
         if not k.scratch_size:
             return
-        p = SimpleNamespace(**{q.name: args[q.name] for q in k.params if not q.rank and q.type in ir.INTEGERS})
-        asked = 0
+        p, asked = SimpleNamespace(**scalars), 0
         for kind, text in k.scratch_size:
-            n = int(eval(text, {"__builtins__": {}}, {"p": p}))  # arithmetic only: the parser saw to it
+            n = eval(text, {"__builtins__": {}}, {"p": p})  # integer arithmetic only: the parser saw to it
+            if not 0 <= n < 2**31:
+                raise LaunchError(f"{k.name}: a scratch size is {n} ({text}), expected 0 … 2**31 - 1")
             asked += (n * (4 if kind == "int" else 8) + 7) // 8 * 8
         each = (asked + 64 * len(k.scratch_size) + 4095) // 4096 * 4096
         self._arena = np.empty(each * self.threads + ALIGN, np.uint8)
@@ -101,27 +104,39 @@ class Prepared:
         self._struct.pk_scratch_bytes, self._struct.pk_scratch_asked = each, asked
 
     def set(self, **args: object) -> None:
-        """Replace arguments; an array must have the type, rank and layout of the one it replaces."""
-        k = self.workunit.ir
+        """Replace arguments; an array must have the type, rank and layout of the one it replaces.
+
+        Raises
+        ------
+        LaunchError
+            Then nothing has been replaced.
+        """
+        k, arrays, scalars = self.workunit.ir, dict(self._arrays), dict(self._scalars)
         for name, value in args.items():
             try:
                 p = k.param(name)
             except KeyError:
                 raise LaunchError(f"{k.name} has no argument '{name}'") from None
             if not p.rank:
-                setattr(self._struct, name, _scalar(k, p, value))
+                scalars[name] = _scalar(k, p, value)
                 continue
-            a = _view(k, p, value)
-            if _layout(a) != self._layouts[name]:
+            arrays[name] = _view(k, p, value)
+            if _layout(arrays[name]) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
-            self._arrays[name] = a
-            self._bind(name, a)
-        _overlap(k, self._arrays)
+        _overlap(k, arrays)
+        if scalars != self._scalars:
+            self._reserve(scalars)
+        self._arrays, self._scalars = arrays, scalars
+        for name in args:
+            if name in arrays:
+                self._bind(name, arrays[name])
+            else:
+                setattr(self._struct, name, scalars[name])
 
     def run(self) -> float | int | None:
         """Launch.  Returns the result of a reduction, which waits for it; None otherwise."""
         if self.policy.league == 0:
-            return 0 if self.workunit.ir.acc else None
+            return self._partial[:0].sum(dtype=self._partial.dtype).item() if self.workunit.ir.acc else None
         if spaces.forked():
             self._struct.pk_threads = _threads(self.policy.space)
         self._run(self._address)
@@ -143,26 +158,53 @@ class Prepared:
         raise CheckedFault(f"{loc}: index {dim} of '{view}' is {index}, outside 0 … {extent - 1} (in {name})")
 
 
-def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, **args: object) -> Prepared:
+def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: object) -> Prepared:
     """Check the arguments once, compile if need be, and return a launch that `run` repeats.
+
+    Parameters
+    ----------
+    policy : RangePolicy or TeamPolicy
+        How many iterations or teams, and where.
+    workunit : Workunit
+        What `kernel` returned.
+    **args
+        One entry per parameter of the workunit: NumPy arrays of its dtypes and ranks (any layout with strides that are
+        not negative; used in place, and kept alive) and numbers.
 
     Raises
     ------
     LaunchError
-        A name is missing or unknown, or an array's type, rank, strides or overlap do not fit the workunit.
+        A name is missing or unknown; an array's type, rank or strides do not fit the workunit; a written array is
+        read-only or overlaps another; a number does not fit its type; the policy is of the other kind.
     BuildError
         There is no compiler, or it failed.
     """
     return Prepared(policy, workunit, args)
 
 
-def parallel_for(policy: RangePolicy | TeamPolicy, workunit: Workunit, **args: object) -> None:
-    """Launch `workunit` over `policy` once.  Arguments as for `prepare`."""
+def parallel_for(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: object) -> None:
+    """Launch `workunit` over `policy` once, and wait.  Arguments and errors as for `prepare`.
+
+    Raises
+    ------
+    LaunchError
+        The workunit declares more scratch than its decorator asks for.
+    CheckedFault
+        In a checked build (``PARKI_DEBUG=1``), an index is out of bounds.
+    """
     Prepared(policy, workunit, args).run()
 
 
-def parallel_reduce(policy: RangePolicy | TeamPolicy, workunit: Workunit, **args: object) -> float | int:
-    """Launch a workunit with an accumulator, and return the sum."""
+def parallel_reduce(policy: RangePolicy, workunit: Workunit, /, **args: object) -> float | int:
+    """Launch a workunit with an accumulator, and return the total.  Arguments and errors as for `parallel_for`.
+
+    Raises
+    ------
+    LaunchError
+        The workunit has no accumulator.
+    """
+    if not workunit.ir.acc:
+        raise LaunchError(f"{workunit.ir.name} has no accumulator: use parallel_for")
     return Prepared(policy, workunit, args).run()
 
 
@@ -179,10 +221,13 @@ def _view(k: ir.Kernel, p: ir.Param, a: object) -> np.ndarray:
     if a.dtype != DTYPE[p.type] or a.ndim != p.rank:
         want = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
         raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {want}")
-    if a.size and (any(s < 0 or s % a.itemsize for s in a.strides) or max(a.shape) >= 2**31):
+    odd = any(s < 0 or s % a.itemsize for s in a.strides) or not a.flags.aligned
+    if a.size and (odd or max(a.shape) >= 2**31):
         raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
     if p.written and not a.flags.writeable:
         raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
+    if p.written and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
+        raise LaunchError(f"{k.name}: '{p.name}' is written, but elements of the array share memory")
     return a
 
 
@@ -211,8 +256,16 @@ def _overlap(k: ir.Kernel, arrays: dict[str, np.ndarray]) -> None:
     for p in k.params:
         if p.rank and p.written:
             for other, b in arrays.items():
-                if other != p.name and np.may_share_memory(arrays[p.name], b):
+                if other != p.name and _shares_memory(arrays[p.name], b):
                     raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{other}'")
+
+
+def _shares_memory(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have an element in common; True where that is hard to say."""
+    try:
+        return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True
 
 
 def _threads(space: Space) -> int:

@@ -6,6 +6,7 @@ from parki.engine import ir
 from parki.engine.expressions import Expressions
 from parki.engine.grammar import ATOMIC_FETCHES, ATOMICS, ELEMENTS, POLICY_ATTRIBUTES, SCALARS
 from parki.engine.scopes import Symbol, dotted
+from parki.engine.syntax import bound_names
 
 RANGES = {"pk.TeamThreadRange": ("team", "team", "thread"), "pk.ThreadVectorRange": ("vector", "thread", "vector")}
 
@@ -24,7 +25,7 @@ class Nested(Expressions):
         super().__init__(linemap, name)
         self.written: set[str] = set()
         self.defs: dict[str, tuple[ast.FunctionDef, frozenset[str]]] = {}
-        self.used: dict[str, bool] = {}
+        self.used: dict[str, str] = {}  # how each inner def is launched; empty until it is
 
     def stmt_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Remember an inner def; it is parsed where it is used."""
@@ -33,7 +34,7 @@ class Nested(Expressions):
         self.declare(node.name, Symbol("def", "def"), node)
         seen = frozenset(n for b in self.blocks for n in b)
         self.defs[node.name] = (node, seen)
-        self.used[node.name] = False
+        self.used[node.name] = ""
 
     def nested(self, call: ast.Call, name: str, result: tuple[str, str] | None = None) -> ir.Stmt:
         """``pk.parallel_for``, ``pk.parallel_reduce``, ``pk.parallel_scan`` or ``pk.single``."""
@@ -47,8 +48,12 @@ class Nested(Expressions):
         body_name = call.args[1].id
         if body_name not in self.defs or (self.find(body_name) or Symbol("", "")).kind != "def":
             raise self.error("K012", call, f"inner def '{body_name}' is not defined before its use")
-        self.used[body_name] = True
         node, seen = self.defs[body_name]
+        where = call.args[0].func if isinstance(call.args[0], ast.Call) else call.args[0]
+        meaning = f"{name}({dotted(where)}, …)"
+        if self.used[body_name] not in ("", meaning):
+            raise self.error("K012", call, f"'{body_name}' is the body of {self.used[body_name]} and of {meaning}")
+        self.used[body_name] = meaning
         if name == "pk.single":
             return self.single(call, node, seen)
         return self.range(call, name, node, seen, result)
@@ -133,10 +138,12 @@ class Nested(Expressions):
         self.level, self.loops, self.last, self.reading_acc = level, 0, last, False
         self.visible.append(seen)
         self.once.append({})
+        self.planned.append(bound_names(node.body, into_defs=False))
         with self.block():
             for name, symbol, at in symbols:
                 self.declare(name, symbol, at)
             body = self.statements(node.body)
+        self.planned.pop()
         self.once.pop()
         self.visible.pop()
         self.level, self.loops, self.last, self.reading_acc = saved
@@ -157,27 +164,38 @@ class Nested(Expressions):
         self.declare(name, Symbol("scratch", kind, 1), node)
         return ir.Scratch(name=name, type=kind, size=size, loc=self.loc(node))
 
-    def scratch_sizes(self, decorator: ast.expr) -> tuple[tuple[str, str], ...]:
+    def scratch_sizes(self, decorator: ast.expr, params: list[ir.Param]) -> tuple[tuple[str, str], ...]:
         """The (type, size text) entries of ``@pk.workunit(scratch=[...])``."""
         if not isinstance(decorator, ast.Call):
             return ()
-        if decorator.args or [k.arg for k in decorator.keywords] != ["scratch"]:
+        entries = decorator.keywords[0].value if [k.arg for k in decorator.keywords] == ["scratch"] else None
+        if decorator.args or not isinstance(entries, ast.List):
             raise self.error("K018", decorator, "the decorator takes scratch=[…] only")
-        entries = decorator.keywords[0].value
+        integers = {p.name for p in params if not p.rank and p.type in ir.INTEGERS}
         out = []
-        for entry in getattr(entries, "elts", [None]):
+        for entry in entries.elts:
             ok = isinstance(entry, ast.Tuple) and len(entry.elts) == 2 and isinstance(entry.elts[1], ast.Lambda)
             if not ok or ast.unparse(entry.elts[0]) not in ("float", "int"):
                 raise self.error("K018", decorator, "a scratch entry is (float, lambda p: size) or (int, …)")
-            size = entry.elts[1].body
-            for n in ast.walk(size):
-                allowed = isinstance(
-                    n, ast.BinOp | ast.Constant | ast.Attribute | ast.Name | ast.operator | ast.expr_context
-                )
-                if not allowed or (isinstance(n, ast.Attribute) and n.attr in POLICY_ATTRIBUTES):
-                    raise self.error("K018", decorator, f"a scratch size cannot use '{ast.unparse(size)}'")
-            out.append((ast.unparse(entry.elts[0]), ast.unparse(size)))
+            self.scratch_size(entry.elts[1].body, integers)
+            out.append((ast.unparse(entry.elts[0]), ast.unparse(entry.elts[1].body)))
         return tuple(out)
+
+    def scratch_size(self, size: ast.expr, integers: set[str]) -> None:
+        """K018 unless `size` is made of integer literals, ``p.NAME`` and ``+ - * //``."""
+        match size:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), right=right):
+                self.scratch_size(left, integers)
+                self.scratch_size(right, integers)
+            case ast.Constant(value=int()) if not isinstance(size.value, bool):
+                pass
+            case ast.Attribute(value=ast.Name(id="p"), attr=name) if name in POLICY_ATTRIBUTES:
+                raise self.error("K018", size, f"a scratch size cannot use '{name}', an attribute of the policy")
+            case ast.Attribute(value=ast.Name(id="p"), attr=name) if name in integers:
+                pass
+            case _:
+                reason = f"a scratch size cannot use '{ast.unparse(size)}'"
+                raise self.error("K018", size, reason, "Use integers, p.NAME of integer arguments, and + - * //")
 
     def atomic(self, call: ast.Call, name: str, result: str | None) -> ir.Stmt:
         """``pk.atomic_add(v, [i], x)`` or, with a result, ``pk.atomic_fetch_OP``."""

@@ -7,7 +7,9 @@ from parki.engine import ir
 from parki.engine.grammar import ATOMIC_FETCHES, ATOMICS, C_LIBRARY, CONSTRUCTS, ELEMENTS, SCALARS
 from parki.engine.nested import Nested
 from parki.engine.scopes import Symbol, dotted
+from parki.engine.syntax import bound_names
 
+ACCUMULATOR = "Write def w(i: int, acc: pk.Acc[pk.double], …)"
 ASSIGN = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
 
@@ -55,6 +57,11 @@ class _Parser(Nested):
             raise self.error("K001", module, f"expected one workunit, found {len(workunits)}")
         return self.workunit(workunits[0])
 
+    def start(self, node: ast.FunctionDef) -> None:
+        """Forget all names but those of functions, at the head of a function or workunit."""
+        self.blocks, self.once, self.visible = [{}], [{}], [None]
+        self.planned = [bound_names(node.body, into_defs=False)]
+
     # Signatures -------------------------------------------------------------------------------------------------------
     def plain_arguments(self, node: ast.FunctionDef) -> list[ast.arg]:
         a = node.args
@@ -77,7 +84,7 @@ class _Parser(Nested):
     def function(self, node: ast.FunctionDef) -> None:
         if node.name in C_LIBRARY or node.name in self.functions:
             raise self.error("K003", node, f"function '{node.name}' has the name of a C function or of another one")
-        self.blocks, self.once, self.visible = [{}], [{}], [None]
+        self.start(node)
         params = []
         for arg in self.plain_arguments(node):
             if "View" in ast.unparse(arg.annotation):
@@ -100,7 +107,7 @@ class _Parser(Nested):
         )
 
     def workunit(self, node: ast.FunctionDef) -> ir.Kernel:
-        self.blocks, self.once, self.visible = [{}], [{}], [None]
+        self.start(node)
         self.level, self.loops, self.written = "team", 0, set()
         args = self.plain_arguments(node)
         if not args:
@@ -121,6 +128,8 @@ class _Parser(Nested):
         for arg in args[1:]:
             note = ast.unparse(arg.annotation)
             if note.startswith("pk.Acc["):
+                if policy == "team" or acc or params:
+                    raise self.error("K015", arg, "an accumulator follows the index of a range policy", ACCUMULATOR)
                 acc, acc_type = arg.arg, self.accumulator(arg)
             elif acc and last is None and note == "bool" and not params:
                 last = arg.arg
@@ -145,7 +154,7 @@ class _Parser(Nested):
             acc=acc,
             acc_type=acc_type,
             last=last,
-            scratch_size=self.scratch_sizes(node.decorator_list[0]),
+            scratch_size=self.scratch_sizes(node.decorator_list[0], params),
             uses=frozenset(self.uses),
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from parki.engine import ir
 from parki.engine.errors import KernelError, Loc
-from parki.engine.grammar import CPP_KEYWORDS
+from parki.engine.grammar import is_reserved
 
 
 @dataclass
@@ -39,6 +39,7 @@ class Scopes:
         self.uses: set[str] = set()
         self.blocks: list[dict[str, Symbol]] = [{}]
         self.once: list[dict[str, str]] = [{}]  # per function: the type each declared name had
+        self.planned: list[set[str]] = [set()]  # per frame: all names that its statements declare
         self.visible: list[frozenset[str] | None] = [None]  # per frame: outer names its definition could see
         self.team = ""
         self.reading_acc = False
@@ -71,7 +72,8 @@ class Scopes:
         """The symbol of a name that is read."""
         s = self.find(node.id)
         if s is None:
-            code = "K002" if node.id in self.once[-1] else "K003"
+            declared = node.id in self.once[-1] or any(node.id in names for names in self.planned)
+            code = "K002" if declared else "K003"
             why = "is used outside the block that declares it, or before it" if code == "K002" else "is unknown"
             raise self.error(code, node, f"name '{node.id}' {why}")
         seen = self.visible[-1]
@@ -81,8 +83,9 @@ class Scopes:
 
     def declare(self, name: str, symbol: Symbol, node: ast.AST) -> None:
         """Make `name` visible in the innermost block."""
-        if name in CPP_KEYWORDS or name.startswith("pk"):
-            raise self.error("K003", node, f"'{name}' is reserved (a C++ keyword, or begins with pk)")
+        if is_reserved(name):
+            why = "a C++ keyword or macro, or it begins with pk, or has two underscores"
+            raise self.error("K003", node, f"'{name}' is reserved: {why}", "Rename it")
         old = self.find(name)
         if old is not None:
             code = "K011" if old.kind in ("param", "view") and self.frame else "K002"

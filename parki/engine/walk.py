@@ -30,3 +30,10 @@ def has_vector_range(body: Iterable[ir.Stmt]) -> bool:
 def is_lane_range(node: ir.Range) -> bool:
     """Lanes run over a vector range, and over a team range that holds no vector range (B.3)."""
     return node.level == "vector" or not has_vector_range(node.body)
+
+
+def const_trip(start: ir.Expr, stop: ir.Expr, step: int = 1) -> int | None:
+    """The number of turns of a range with literal bounds."""
+    if isinstance(start, ir.Const) and isinstance(stop, ir.Const):
+        return len(range(start.value, stop.value, step))
+    return None

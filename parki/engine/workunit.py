@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,12 @@ FIELD = {
 
 def checking() -> bool:
     """Whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
-    return not {"1", "check"}.isdisjoint(os.environ.get("PARKI_DEBUG", "").split(","))
+    return _debugging("1", "check")
+
+
+def _debugging(*words: str) -> bool:
+    """Whether ``PARKI_DEBUG``, a list separated by commas, holds one of `words`."""
+    return not set(words).isdisjoint(os.environ.get("PARKI_DEBUG", "").split(","))
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,12 @@ class Workunit:
         return (tuple(layouts.values()), checked, flags, target())
 
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
-        """The compiled object for these layouts, built on first use."""
+        """The compiled object for these layouts, built on first use; ``PARKI_DEBUG=source`` then shows its texts."""
         key = self.key(layouts, checked, flags)
         if key not in self._compiled:
             unit, lowered = self.unit(layouts, checked, flags)
+            if _debugging("source"):
+                sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {unit.label}\n{lowered.source}\n")
             self._compiled[key] = load(build.build(unit), lowered)
         return self._compiled[key]
 

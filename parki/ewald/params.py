@@ -111,6 +111,8 @@ def choose(
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
+    As many targets as sources are taken to be the same points; otherwise the margin is larger.
+
     Parameters
     ----------
     kernel, box, n_targets, n_sources
@@ -155,10 +157,13 @@ def _choose(
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, and cost little: aim lower.
     goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** 0.25), REACH[dtype])
+    same = n_targets == n_sources
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
+    if not same:
+        goal *= 0.7  # targets away from nearly neutral clusters see little
     length = float(np.prod(box)) ** (1 / 3)
-    size = _Size(kernel, length, n_sources, n_targets == n_sources)
+    size = _Size(kernel, length, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
     c, xi = _bandwidth(size, split, tries, NEAR_SHARE * goal)
@@ -244,7 +249,7 @@ def _windows(
 
 def _least_mode(size: _Size, c: float, rc: float) -> float:
     """Radius of the ball of one mode in k-space, over kmax: no mode of the box but 0 lies inside."""
-    return _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.length * c))
+    return min(0.9, _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.length * c)))
 
 
 def _round_up(x: float) -> float:

@@ -102,6 +102,8 @@ def _alias_weights(kernel: str, split: str, c: float, xi: float, low: float) -> 
     pieces = ((width * _INNER_WEIGHTS * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
     w0, w1, w2 = (np.cumsum(piece[::-1])[::-1] for piece in pieces)
     none = np.zeros_like(w0)
+    # Means over random directions of q and n: 7/9 of the kernel's square, 16/27 of that of q (n·k) + n (q·k) projected
+    # across k, and its root 0.77; of the projection itself 2/3.
     if kernel == "stokes_dl":
         rows = [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
     else:

@@ -82,6 +82,7 @@ class Context:
     loops: int = 0
     breakable: bool = False
     returnable: bool = False
+    digest: str | None = None
 
     def child(self, **changes) -> "Context":
         """A nested block: what it declares is gone after it."""
@@ -90,7 +91,7 @@ class Context:
     def inner(self, **changes) -> "Context":
         """The body of an inner def: outer locals are read only."""
         frozen = [replace(v, mutable=False) for v in self.vars]
-        return replace(self, vars=frozen, breakable=False, acc=None, **changes)
+        return replace(self, vars=frozen, breakable=False, acc=None, digest=None, **changes)
 
 
 class Parts:

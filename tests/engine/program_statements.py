@@ -28,7 +28,42 @@ class Statements(Parts):
                 break
             self.budget -= 1
             lines += self.statement(ctx)
+            if ctx.digest and self.number(0, 3):
+                lines += self.mix(ctx)
         return lines or ["pass"]
+
+    def digested(self, ctx: Context, most: int) -> list[str]:
+        """A block at the top of a body, whose locals change what the body stores, adds or returns in the end."""
+        ctx.digest = self.fresh("mixed")
+        lines = [f"{ctx.digest}: int = {self.number(0, 9)}", *self.block(ctx, most)]
+        found = [r for r in ctx.targets if r.type != "uint8"]
+        if ctx.acc:
+            lines.append(f"{ctx.acc[0]} += {self.digest_as(ctx, ctx.acc[1])}")
+        elif found:
+            r = self.pick(found)
+            self.writes.add(r.view)
+            lines.append(f"{self.element(ctx, r)} += {self.digest_as(ctx, r.type)}")
+        ctx.digest = None
+        return lines
+
+    def digest_as(self, ctx: Context, kind: str) -> str:
+        return f"pk.{kind}({ctx.digest}) * 0.25" if kind in REALS else ctx.digest
+
+    def mix(self, ctx: Context) -> list[str]:
+        """Let the value of a local, most often the last one, enter the digest."""
+        found = [v for v in ctx.vars if v.exact and v.name.isidentifier()]
+        if not found:
+            return []
+        v, h = found[-1] if self.number(0, 2) else self.pick(found), ctx.digest
+        if v.type == "bool":
+            return [f"if {v.name}:", f"    {h} = {h} % 100 + {self.number(1, 99)}"]
+        if v.type == "int64":
+            return [f"if {v.name} > {self.number(0, 9)}:", f"    {h} = {h} % 100 + {self.number(1, 99)}"]
+        if v.type == "int32":
+            term = self.fit(E(v.name, v.type, v.lo, v.hi, minus=v.lo < 0), 0, STEP - 1).text
+        else:
+            term = f"int({self.clip(E(v.name, v.type, v.lo, v.hi), 31.0).text} + 32.0)"
+        return [f"{h} = ({h} * 3 + {term}) % 199"]
 
     def statement(self, ctx: Context) -> list[str]:
         kinds = ["declare", "declare", "table", "flag"]
@@ -166,11 +201,14 @@ class Statements(Parts):
             lo, hi = {"int32": (0, 31), "bool": (0, 1)}.get(t, (-1024.0, 1024.0))
             params.append(Var(self.fresh("p"), t, lo, hi))
         ctx = Context(vars=list(params), depth=2)
-        body = self.block(ctx, 3)
+        body = self.digested(ctx, 3)
+        digest = body[0].partition(":")[0]
         if kind == "int32":
-            result = self.fit(self.integer(ctx), -999, 999)
+            e = self.integer(ctx)
+            result = self.fit(E(f"{e.text} + {digest}", kind, e.lo, e.hi + 199, minus=True), -999, 999)
         else:
-            result = self.clip(self.real_(ctx, kind, exact=True, bare=False), 1024)
+            e = self.real_(ctx, kind, exact=True, bare=False)
+            result = self.clip(E(f"{e.text} + pk.{kind}({digest}) * 0.25", kind, e.lo - 50, e.hi + 50), 1024)
         self.functions.append((name, params, E("", kind, result.lo, result.hi)))
         head = ", ".join(f"{p.name}: {NAMES[p.type]}" for p in params)
         body.append(f"return {result.text}")

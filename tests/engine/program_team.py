@@ -121,12 +121,12 @@ class Team(Statements):
         """The inner def and its use; in a reduction `ctx` gets the result."""
         name = self.fresh("body")
         if kind == "for":
-            body = self.block(inner, 4) + (self.store(inner) if inner.targets else [])
+            body = self.digested(inner, 4) + (self.store(inner) if inner.targets else [])
             head, result, use = f"def {name}({index}: int):", "", f"pk.parallel_for({span}, {name})"
         else:
             acc, result = self.fresh("acc"), self.fresh("sum")
             inner.acc = (acc, kind)
-            body = self.block(inner, 3) + self.accumulate(inner)
+            body = self.digested(inner, 3) + self.accumulate(inner)
             head = f"def {name}({index}: int, {acc}: pk.Acc[{NAMES[kind]}]):"
             use = f"{result}: {NAMES[kind]} = pk.parallel_reduce({span}, {name})"
         lines = [head, *indent(body), *self.between(ctx), use]
@@ -176,7 +176,7 @@ class Team(Statements):
         """``pk.single``; it may store to any element of its regions."""
         name = self.fresh("body")
         inner = ctx.inner(targets=self.shared if own is None else own, returnable=True, depth=2)
-        body = self.block(inner, 3)
+        body = self.digested(inner, 3)
         return [f"def {name}():", *indent(body), *self.between(ctx), f"pk.single({who}, {name})"]
 
     # A team range around vector ranges -------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import ctypes
 import math
 from dataclasses import dataclass
 
-from parki.engine import ir
 from parki.engine.errors import Loc
 
 CTYPES = {
@@ -70,10 +69,3 @@ def strides(view: str, rank: int, layout: str) -> list[str]:
     """The stride of each index as C++ text; ``1`` for the unit one."""
     unit = unit_dimension(layout, rank)
     return ["1" if d == unit else stride(view, d) for d in range(rank)]
-
-
-def const_trip(start: ir.Expr, stop: ir.Expr, step: int = 1) -> int | None:
-    """The number of turns of a range with literal bounds."""
-    if isinstance(start, ir.Const) and isinstance(stop, ir.Const):
-        return len(range(start.value, stop.value, step))
-    return None

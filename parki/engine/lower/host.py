@@ -7,13 +7,13 @@ function that is not inlined, with all views as restrict parameters; ``pk_run``,
 from dataclasses import replace
 
 from parki.engine import ir
-from parki.engine.lower.common import CTYPES, Lowered, const_trip, extent, stride, unit_dimension
+from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
 from parki.engine.lower.host_expr import Context
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
 from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import walk
+from parki.engine.walk import const_trip, walk
 
-HEADERS = ("pk_host.h", "pk_math.h", "pk_vec.h")
+HEADERS = ("pk_host.h", "pk_math.h", "pk_native.h", "pk_vec.h")
 PARAMETER = {
     "double": "pk_vec<double, pk_N>",
     "float": "pk_vec<float, pk_N>",
@@ -231,7 +231,8 @@ class _Host(HostStmt):
             "#pragma omp parallel for schedule(static) num_threads(pk_a->pk_threads) if (pk_a->pk_threads > 1)",
             "#endif",
             "  for (int32_t pk_c = 0; pk_c < pk_chunks; pk_c++) {",
-            f"    const int32_t pk_b = pk_c * {CHUNK}, pk_m = pk_n - pk_b, pk_e = pk_b + (pk_m < {CHUNK} ? pk_m : {CHUNK});",
+            f"    const int32_t pk_b = pk_c * {CHUNK}, pk_m = pk_n - pk_b;",
+            f"    const int32_t pk_e = pk_b + (pk_m < {CHUNK} ? pk_m : {CHUNK});",
             f"    {'pk_a->pk_partial[pk_c] = ' if k.acc else ''}pk_chunk({views}*pk_a, pk_b, pk_e);",
             "  }",
             "}",

@@ -213,7 +213,7 @@ class HostExpr:
     def checked_access(
         self, what: str, view: str, indices: tuple[ir.Expr, ...], loc: Loc, ctx: Context, to: str, value: str = ""
     ) -> str:
-        """A call that does `what` (load, store, atomic_OP) if all indices are in bounds, and reports the first if not."""
+        """A call that does `what` (load, store, atomic_OP) in bounds, and reports the first index that is not."""
         self.sites.append((view, loc))
         for d in range(len(indices)):
             self.used_extents.add((view, d))

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import count
 
 from parki.engine import ir
-from parki.engine.lower.common import CTYPES, const_trip, extent, literal
+from parki.engine.lower.common import CTYPES, extent, literal
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
 from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import is_lane_range, walk
+from parki.engine.walk import const_trip, is_lane_range, walk
 
 UNROLL = 40  # turns of a constant loop that are unrolled, if its body is short
 LANE_TYPES = (
@@ -48,7 +48,7 @@ class HostStmt(HostExpr):
         for n, s in enumerate(body):
             self.place(s)
             getattr(self, "do_" + type(s).__name__)(s, ctx)
-            if ctx.mask != TRUE and n + 1 < len(body) and isinstance(s, ir.If | ir.For | ir.While) and _exits(s):
+            if ctx.mask != TRUE and n + 1 < len(body) and _exits((s,)):
                 self.out(f"if (pk_any({ctx.mask})) {{")
                 opened += 1
         self.out("}" * opened)
@@ -59,12 +59,14 @@ class HostStmt(HostExpr):
         return ctx.kinds is not None and ctx.kinds.local(s) is None
 
     def do_Declare(self, s: ir.Declare, ctx: Context) -> None:
+        """A local: a scalar, or a vector if it varies."""
         if self.varies(s, ctx):
             self.out(f"{VECTOR[s.type]} {s.name} = {self.vec(s.value, ctx)};")
         else:
             self.out(f"{CTYPES[s.type]} {s.name} = {self.scalar(s.value, ctx)};")
 
     def do_Assign(self, s: ir.Assign, ctx: Context) -> None:
+        """An assignment; under more masks than the declaration's it selects."""
         varies = self.varies(s, ctx)
         value = self.vec(s.value, ctx) if varies else self.scalar(s.value, ctx)
         if s.op != "=":
@@ -74,11 +76,13 @@ class HostStmt(HostExpr):
         self.out(f"{s.name} = {value};")
 
     def do_Table(self, s: ir.Table, ctx: Context) -> None:
+        """A constant array."""
         self.views.add(s.name, s.type, 1, "C", [str(len(s.values))])
         values = ", ".join(literal(v, s.type) for v in s.values)
         self.out(f"static const {CTYPES[s.type]} {s.name}[] = {{{values}}};")
 
     def do_Scratch(self, s: ir.Scratch, ctx: Context) -> None:
+        """The next piece of the team's block; what does not fit is reported."""
         kind, size = CTYPES[s.type], extent(s.name, 0)
         self.views.add(s.name, s.type, 1, "C", [size])
         self.out(f"const int64_t {size} = {self.scalar(s.size, ctx)};")
@@ -92,6 +96,7 @@ class HostStmt(HostExpr):
 
     # Memory -----------------------------------------------------------------------------------------------------------
     def do_Store(self, s: ir.Store, ctx: Context) -> None:
+        """One element per lane, in place."""
         kind = s.value.type
         if s.op != "=":
             load = ir.Load(view=s.view, indices=s.indices, type=kind, loc=s.loc)
@@ -113,6 +118,7 @@ class HostStmt(HostExpr):
                 self.out(f"pk_scatter({s.view}, {self.vector_offset(s.view, s.indices, ctx)}, {new}, {ctx.mask});")
 
     def do_Atomic(self, s: ir.Atomic, ctx: Context) -> None:
+        """One update per lane, in lane order."""
         kind = self.views.types[s.view]
         if self.checked:
             value = self.vec(s.value, ctx) if ctx.kinds is not None else self.scalar(s.value, ctx)
@@ -132,6 +138,7 @@ class HostStmt(HostExpr):
             self.out(f"{VECTOR[kind] if ctx.kinds is not None else CTYPES[kind]} {s.result} = {text};")
 
     def do_Accumulate(self, s: ir.Accumulate, ctx: Context) -> None:
+        """A term of a sum."""
         if ctx.kinds is None or ctx.acc_scalar:
             self.out(f"{s.name} += {self.scalar(s.value, ctx)};")
             return
@@ -140,6 +147,7 @@ class HostStmt(HostExpr):
 
     # Control ----------------------------------------------------------------------------------------------------------
     def do_If(self, s: ir.If, ctx: Context) -> None:
+        """A branch, or both sides under masks."""
         if self.kind(s.cond, ctx) == 0:
             self.out(f"if ({self.scalar(s.cond, ctx)}) {{")
             self.block(s.then, ctx)
@@ -161,13 +169,15 @@ class HostStmt(HostExpr):
         self.out("}")
 
     def do_For(self, s: ir.For, ctx: Context) -> None:
+        """A counted loop."""
         masked = ctx.kinds is not None and ctx.kinds.is_masked(s)
         compare = "<" if s.step > 0 else ">"
         if self.varies(s, ctx):
             end = self.name("e")
             self.out(f"{{ const pk_vi {end} = {self.vec(s.stop, ctx)}; pk_vi {s.name} = {self.vec(s.start, ctx)};")
             test = f"pk_convert<pk_vm>({s.name} {compare} {end})"
-            self.masked_loop(s.body, ctx, "true", lambda inner: test, f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});")
+            step = f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});"
+            self.masked_loop(s.body, ctx, "true", lambda inner: test, step)
             return
         trip = const_trip(s.start, s.stop, s.step)
         head = f"int32_t {s.name} = {self.scalar(s.start, ctx)}"
@@ -200,6 +210,7 @@ class HostStmt(HostExpr):
         return True
 
     def do_While(self, s: ir.While, ctx: Context) -> None:
+        """A loop while a condition holds."""
         if ctx.kinds is not None and ctx.kinds.is_masked(s):
             self.out("{")
             self.masked_loop(s.body, ctx, "true", lambda inner: self.vec(s.cond, inner), "")
@@ -232,18 +243,21 @@ class HostStmt(HostExpr):
         self.out("}")
 
     def do_Break(self, s: ir.Break, ctx: Context) -> None:
+        """Out of the loop: a jump, or lanes cleared from its mask."""
         if ctx.loop is None:
             self.out("break;")
         else:
             self.leave(ctx, ctx.loop[0])
 
     def do_Continue(self, s: ir.Continue, ctx: Context) -> None:
+        """To the next turn: a jump, or lanes cleared from the turn's mask."""
         if ctx.loop is None:
             self.out("continue;")
         else:
             self.leave(ctx, ctx.loop[1])
 
     def do_Return(self, s: ir.Return, ctx: Context) -> None:
+        """The value of a function, or out of the body."""
         if ctx.in_function:
             self.out(f"return {self.vec(s.value, ctx)};")
         elif ctx.masked_return:
@@ -256,6 +270,7 @@ class HostStmt(HostExpr):
 
     # Levels -----------------------------------------------------------------------------------------------------------
     def do_Single(self, s: ir.Single, ctx: Context) -> None:
+        """The body, once: a team is one thread here."""
         self.out("[&]() PK_LAMBDA {")
         inner = replace(ctx, loop=None, masked_return=False)
         if ctx.kinds is not None and ctx.kinds.is_masked(s):
@@ -266,6 +281,7 @@ class HostStmt(HostExpr):
         self.out("}();")
 
     def do_Range(self, s: ir.Range, ctx: Context) -> None:
+        """A nested range."""
         begin, end = self.scalar(s.begin, ctx), self.scalar(s.end, ctx)
         if is_lane_range(s) and s.kind != "scan":
             self.lane_range(s, begin, end)
@@ -327,6 +343,19 @@ def _costly(body: tuple[ir.Stmt, ...]) -> bool:
     return division or len(nodes) > 8 or any(isinstance(n, memory) for n in nodes)
 
 
-def _exits(s: ir.Stmt) -> bool:
-    """Whether `s` holds an exit, which may have cleared lanes."""
-    return any(isinstance(n, ir.Break | ir.Continue | ir.Return) for n in walk([s]))
+def _exits(body: tuple[ir.Stmt, ...], in_loop: bool = False) -> bool:
+    """Whether lanes may leave `body` before its end; breaks in a loop of its own do not."""
+    for s in body:
+        match s:
+            case ir.Return():
+                return True
+            case ir.Break() | ir.Continue():
+                if not in_loop:
+                    return True
+            case ir.If():
+                if _exits(s.then, in_loop) or _exits(s.orelse, in_loop):
+                    return True
+            case ir.For() | ir.While():
+                if _exits(s.body, in_loop=True):
+                    return True
+    return False
