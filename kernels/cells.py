@@ -118,8 +118,8 @@ def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: 
 
 @pk.workunit
 def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real],
-                components: int, constant: real):  # fmt: skip
-    """out[:, order[j]] = a[:, j] + b[:, j] + constant: back in the caller's order."""
+                constant: pk.View1D[real], components: int):  # fmt: skip
+    """out[c][order[j]] = a[c][j] + b[c][j] + constant[c]: back in the caller's order."""
     i: int = order[j]
     for c in range(components):
-        out[c][i] = a[c][j] + b[c][j] + constant
+        out[c][i] = a[c][j] + b[c][j] + constant[c]

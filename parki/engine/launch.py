@@ -226,7 +226,7 @@ def _view(k: ir.Kernel, p: ir.Param, a: object) -> np.ndarray:
         raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
     if p.written and not a.flags.writeable:
         raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
-    if p.written and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
+    if p.written and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise LaunchError(f"{k.name}: '{p.name}' is written, but elements of the array share memory")
     return a
 

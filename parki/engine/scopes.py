@@ -84,7 +84,7 @@ class Scopes:
     def declare(self, name: str, symbol: Symbol, node: ast.AST) -> None:
         """Make `name` visible in the innermost block."""
         if is_reserved(name):
-            why = "a C++ keyword or macro, or it begins with pk, or has two underscores"
+            why = "a C++ keyword or macro, or it begins with pk"
             raise self.error("K003", node, f"'{name}' is reserved: {why}", "Rename it")
         old = self.find(name)
         if old is not None:

@@ -73,7 +73,7 @@ class Plan:
         )  # fmt: skip
         self.near = NearField(p, targets, grid, sources.begin, packed, space)
         self.far = FarField(p, targets, grid, sources.begin, packed, space)
-        self.order, self.add = targets.order, add
+        self.order, self.add, self.background = targets.order, add, multipliers.background(p)
 
     def __call__(self, dens: Array, normals: Array | None = None) -> Array:
         """The sum at all targets.
@@ -120,12 +120,12 @@ class Plan:
             self._unsort(out)
 
     def _unsort(self, out: Array) -> None:
-        """Near plus far field, in the caller's order; for Laplace with the neutralising background."""
-        constant = multipliers.background(self.parameters) * float(self.strengths.sum(dtype=np.float64))
-        engine.parallel_for(
-            RangePolicy(self.space, self.n_targets), self.add, a=self.near.result, b=self.far.gather.result,
-            order=self.order, out=out, components=len(out), constant=constant if self.kernel == "laplace" else 0.0,
-        )  # fmt: skip
+        """Near plus far field in the caller's order, and the constant that makes their mean zero."""
+        net = self.strengths[: len(out)].sum(axis=1, dtype=np.float64)
+        constant = (self.background * net).astype(self.dtype)
+        policy = RangePolicy(self.space, self.n_targets)
+        fields = {"a": self.near.result, "b": self.far.gather.result, "constant": constant}
+        engine.parallel_for(policy, self.add, order=self.order, out=out, components=len(out), **fields)
 
     def _strengths(self, dens: Array, normals: Array | None) -> list[Array]:
         layout, n = self.options.layout, self.n_sources

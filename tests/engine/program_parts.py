@@ -248,10 +248,11 @@ class Parts:
     def real_(self, ctx: Context, kind: str, depth: int = 2, exact: bool = True, bare: bool = True) -> E:
         """A real expression of type `kind`; not `bare`: something else than a literal."""
         exact = exact or not self.libm
-        if depth <= 0 or self.number(0, 3) == 0:
+        if depth <= 0 or (exact and self.number(0, 3) == 0):
             return self.real_leaf(ctx, kind, depth, exact, bare)
         a = self.real_(ctx, kind, depth - 1, exact, bare=False)
-        op = self.pick(["+", "-", "*", "+", "-", "*", "/", "neg", "math", "min", "call", "cast"])
+        ops = ["+", "-", "*", "+", "-", "*", "/", "neg", "math", "min", "call", "cast"]
+        op = self.pick(ops + ([] if exact else ["math"] * 9))
         if op == "neg":
             return replace(a, text=f"(-{a.text})")
         if op == "math":
@@ -278,7 +279,7 @@ class Parts:
         return e if e.hi < 2.0**60 else instead
 
     def math(self, a: E, exact: bool) -> E:
-        f = self.pick(CORRECT + ([] if exact else LIBM))
+        f = self.pick(CORRECT if exact else LIBM)
         if f in ("fabs", "floor", "ceil"):
             return E(f"pk.{f}({a.text})", a.type, -a.hi - 1, a.hi + 1, a.exact)
         if f in ("sqrt", "log", "rsqrt"):

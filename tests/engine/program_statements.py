@@ -50,7 +50,16 @@ class Statements(Parts):
         return f"pk.{kind}({ctx.digest}) * 0.25" if kind in REALS else ctx.digest
 
     def mix(self, ctx: Context) -> list[str]:
-        """Let the value of a local, most often the last one, enter the digest."""
+        """Let the value of a local, most often the last one, enter the digest; one of libm's goes to an output."""
+        rough = [v for v in ctx.vars if not v.exact]
+        if rough and self.number(0, 2):
+            v = rough[-1]
+            e = self.clip(E(v.name, v.type, v.lo, v.hi, exact=False), 31.0)
+            places = [r for r in ctx.targets if r.type == v.type]
+            if places:
+                r = self.pick(places)
+                self.writes.add(r.view)
+                return [f"{self.element(ctx, r)} += {e.text}"]
         found = [v for v in ctx.vars if v.exact and v.name.isidentifier()]
         if not found:
             return []

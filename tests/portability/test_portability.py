@@ -167,9 +167,10 @@ def test_batch_bounds(space, real, unit, rng):
 def test_scatter_sum(space, real, unit, rng):
     a, b = rng.random((2, 3, 50)).astype(real)
     order, out = rng.permutation(50).astype(np.int32), np.empty((3, 50), real)
-    given = {"a": a, "b": b, "order": order, "out": out, "components": 3, "constant": 0.25}
+    given = {"a": a, "b": b, "order": order, "out": out, "components": 3}
+    given["constant"] = constant = np.array([0.25, 0.5, -1.0], real)
     engine.parallel_for(RangePolicy(space, 50), unit("scatter_sum"), **given)
-    close(out[:, order], a + b + 0.25)
+    close(out[:, order], a + b + constant[:, None])
 
 
 def modes(rng, components, real):
