@@ -52,7 +52,9 @@ def run(options: EwaldOptions, n: int, seed: int, picture: Path | None, say: Cal
 
 def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     """Draw the flow of some of the particles' forces in the plane z = L/2: colour is speed, streaks follow the flow."""
-    from matplotlib import colormaps, image  # here, because nothing else needs them and they take long to import
+    # Here, because nothing else needs them; Pillow comes with matplotlib, whose own writer loads all of pyplot's parts.
+    from matplotlib import colormaps
+    from PIL import Image
 
     lx, ly, lz = (float(side) for side in options.box)
     pixel = (np.arange(PIXELS) + 0.5) / PIXELS
@@ -64,7 +66,8 @@ def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     slow, fast = np.percentile(speed, [1, 99.5])
     colour = colormaps["inferno"](np.clip((speed - slow) / (fast - slow), 0.0, 1.0) ** 0.7)
     colour[..., :3] *= streaks(flow[0] / lx, flow[1] / ly)[..., None]
-    image.imsave(path, np.clip(colour, 0.0, 1.0), origin="lower")
+    bytes_upwards = (255 * np.clip(colour[::-1, :, :3], 0.0, 1.0)).astype(np.uint8)
+    Image.fromarray(bytes_upwards).save(path, "PNG")
 
 
 def streaks(u: Array, v: Array, steps: int = 18) -> Array:

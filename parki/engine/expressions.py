@@ -74,15 +74,19 @@ class Expressions(Scopes):
         if isinstance(v, bool):
             return ir.Const(value=v, type="bool", loc=loc)
         if isinstance(v, int):
-            kind = want if want in ir.INTEGERS else "int32"
-            if kind == "int32" and not -(2**31) <= v < 2**31:
-                kind = "int64"
-            return ir.Const(value=v, type=kind, loc=loc)
+            return self.integer(v, node, want)
         if isinstance(v, float):
             if not math.isfinite(v):
                 raise self.error("K001", node, f"the literal {v} is not finite")
             return ir.Const(value=v, type=want if want in ir.REALS else "double", loc=loc)
         raise self.error("K001", node, f"the literal {v!r} is not in the workunit subset")
+
+    def integer(self, v: int, node: ast.AST, want: str | None) -> ir.Expr:
+        """An integer literal, sign included: int32 unless it does not fit, or an int64 is wanted."""
+        if not -(2**63) <= v < 2**63:
+            raise self.error("K004", node, f"the literal {v} does not fit int64")
+        small = -(2**31) <= v < 2**31 and want != "int64"
+        return ir.Const(value=v, type="int32" if small else "int64", loc=self.loc(node))
 
     def expr_Name(self, node: ast.Name, want: str | None) -> ir.Expr:
         """A scalar name."""
@@ -97,7 +101,9 @@ class Expressions(Scopes):
 
     def expr_UnaryOp(self, node: ast.UnaryOp, want: str | None) -> ir.Expr:
         """``- + ~ not``."""
-        loc = self.loc(node)
+        loc, literal = self.loc(node), getattr(node.operand, "value", None)
+        if isinstance(node.op, ast.USub) and isinstance(literal, int) and not isinstance(literal, bool):
+            return self.integer(-literal, node, want)
         if isinstance(node.op, ast.Not):
             return ir.Unary(op="not", arg=self.condition(node.operand), type="bool", loc=loc)
         e = self.expr(node.operand, want)

@@ -1,25 +1,38 @@
 """Iteration over the typed tree, for every pass that only needs to look."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from functools import lru_cache
 
 from parki.engine import ir
 
+NODES = (ir.Expr, ir.Stmt)
 
-def children(node: object) -> Iterator[ir.Expr | ir.Stmt]:
-    """The expressions and statements directly below `node`."""
-    for f in fields(node):
-        v = getattr(node, f.name)
-        for x in v if isinstance(v, tuple) else (v,):
-            if is_dataclass(x) and isinstance(x, ir.Expr | ir.Stmt):
-                yield x
+
+@lru_cache(maxsize=64)
+def _members(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("loc", "type"))
+
+
+def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
+    """The expressions and statements directly below `node`, in their order."""
+    found: list[ir.Expr | ir.Stmt] = []
+    for name in _members(type(node)):
+        v = getattr(node, name)
+        if isinstance(v, NODES):
+            found.append(v)
+        elif isinstance(v, tuple):
+            found += [x for x in v if isinstance(x, NODES)]
+    return found
 
 
 def walk(nodes: Iterable[ir.Expr | ir.Stmt]) -> Iterator[ir.Expr | ir.Stmt]:
     """All nodes at and below `nodes`, outer before inner."""
-    for node in nodes:
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
         yield node
-        yield from walk(children(node))
+        stack += children(node)[::-1]
 
 
 def has_vector_range(body: Iterable[ir.Stmt]) -> bool:

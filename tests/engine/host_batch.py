@@ -4,6 +4,7 @@ Compiling takes most of the time of these tests and most of that goes into start
 put into namespaces of one text.
 """
 
+import platform
 import re
 from collections import defaultdict
 
@@ -13,7 +14,7 @@ from parki.engine import CheckedFault, RangePolicy, TeamPolicy, interp, prepare
 from parki.engine.lower import host
 from parki.engine.lower.common import Lowered
 from parki.engine.runtime import build
-from parki.engine.runtime.compiler import Target
+from parki.engine.runtime.compiler import WIDTHS, Target, target
 from parki.engine.spaces import Space
 from parki.engine.specialise import L0
 from parki.engine.workunit import Compiled, Workunit, load
@@ -55,6 +56,14 @@ def compile_batch(programs, target: Target, flags: tuple[str, ...], checked: boo
     return units
 
 
+def targets() -> list[Target]:
+    """One for each vector width that this machine runs: on x86-64 the instruction set that has it, else the native."""
+    native = target()
+    arch = {16: "x86-64", 32: "x86-64-v3"} if platform.machine() in ("x86_64", "AMD64") else {}
+    widths = [w for w in WIDTHS if w <= native.vector_bytes]
+    return [target("native" if w == native.vector_bytes else arch.get(w, "native"), w) for w in widths]
+
+
 def _in_namespace(made: Lowered, n: int) -> str:
     text = made.source[made.source.index("struct pk_args {") :]
     return f"namespace program_{n} {{\n{re.sub(r'pk_run', f'pk_run_{n}', text)}}}"
@@ -76,7 +85,7 @@ def found(program, unit: Workunit, space: Space) -> tuple[object, dict[str, obje
         raise AssertionError(f"{error}\n{program.text}") from error
 
 
-def disagreements(program, unit: Workunit, target: Target, same) -> list[str]:
+def disagreements(program, unit: Workunit, where: str, same) -> list[str]:
     """What differs from the interpreter on any space; ``same(a, b)`` compares two arrays."""
     total, args = expected(program)
     wrong = []
@@ -85,12 +94,28 @@ def disagreements(program, unit: Workunit, target: Target, same) -> list[str]:
         names = [name for name in program.args if not same(np.asarray(changed[name]), np.asarray(args[name]))]
         names += ["total"] if total is not None and not same(np.asarray(other), np.asarray(total)) else []
         if names:
-            where = f"{target.arch}, {target.vector_bytes} bytes, {space.name}"
             shown = [f"{n}: found {changed.get(n, other)!r}, expected {args.get(n, total)!r}" for n in names]
-            wrong.append("\n".join([f"--- {where}, league {program.league}", *shown, program.text, repr(program.args)]))
+            wrong.append(
+                "\n".join(
+                    [f"--- {where}, {space.name}, league {program.league}", *shown, program.text, repr(program.args)]
+                )
+            )
     return wrong
 
 
 def bitwise(a: np.ndarray, b: np.ndarray) -> bool:
     """Equal to the bit, but for the sign and payload of NaN."""
-    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f") and np.array_equal(np.signbit(a), np.signbit(b))
+    real = a.dtype.kind == "f"
+    return np.array_equal(a, b, equal_nan=real) and (not real or np.array_equal(np.signbit(a), np.signbit(b)))
+
+
+def within(ulp: float):
+    """A comparison: integers to the bit, reals to `ulp` units in the last place of 1 or of a larger value."""
+
+    def same(a: np.ndarray, b: np.ndarray) -> bool:
+        if a.dtype.kind != "f":
+            return np.array_equal(a, b)
+        eps = float(np.finfo(a.dtype).eps)
+        return np.allclose(a, b, rtol=ulp * eps, atol=ulp * eps, equal_nan=True)
+
+    return same
