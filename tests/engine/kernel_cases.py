@@ -1,0 +1,172 @@
+"""Tiny launches of every workunit in kernels/: slots, policy and arguments, for both dtypes."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from parki import engine
+
+DTYPES = {"double": np.float64, "float": np.float32}
+STRENGTHS = {"laplace": 1, "stokeslet": 3, "stresslet": 6, "stokes_comb": 9}
+COMPONENTS = {"laplace": 1, "stokeslet": 3, "stresslet": 3, "stokes_comb": 3}
+FAR_PARTS = {"laplace": 1, "stokeslet": 2, "stresslet": 3, "stokes_comb": 3}
+TAPS = (4, 5, 9, 18)  # even, odd, more than the lanes of a double, of a float
+
+
+@dataclass
+class Case:
+    """One launch; `policy` is ``range`` or ``team``."""
+
+    file: str
+    workunit: str
+    slots: dict
+    league: int
+    args: dict
+
+    def unit(self, real):
+        """The workunit, with its real type if it has one."""
+        integers_only = self.workunit in ("chunk_count", "count_scan", "chunk_begin", "chunk_place")
+        return engine.kernel(self.file, self.workunit, **self.slots, **({} if integers_only else {"real": real}))
+
+    def fresh(self):
+        return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.args.items()}
+
+
+class Maker:
+    """Makes the arguments of one dtype."""
+
+    def __init__(self, real):
+        self.real, self.dtype = real, DTYPES[real]
+        self.rng = np.random.default_rng(7)
+
+    def normal(self, *shape):
+        return self.rng.standard_normal(shape).astype(self.dtype)
+
+    def uniform(self, *shape):
+        return self.rng.uniform(0.01, 0.99, shape).astype(self.dtype)
+
+    def zeros(self, *shape):
+        return np.zeros(shape, self.dtype)
+
+    def binned(self, n, shape, width):
+        """Sources in the unit box with `width` columns, sorted by cell, and where cells begin."""
+        x = self.uniform(3, n)
+        index = np.ravel_multi_index([(x[d] * m).astype(int) for d, m in enumerate(shape)], shape)
+        order = np.argsort(index, kind="stable")
+        begin = np.searchsorted(index[order], np.arange(np.prod(shape) + 1)).astype(np.int32)
+        return np.concatenate([x, self.normal(width - 3, n)]).T[order].copy(), begin
+
+    # Cell lists ------------------------------------------------------------------------------------------------------
+    def cells(self):
+        n, chunk, shape = 21, 8, (2, 3, 2)
+        cells, chunks = int(np.prod(shape)), 3
+        cell = self.rng.integers(0, cells, n, dtype=np.int32)
+        count = np.array([np.bincount(cell[k : k + chunk], minlength=cells) for k in range(0, n, chunk)], np.int32)
+        begin = np.concatenate([[0], np.cumsum(count.sum(axis=0))[:-1]]).astype(np.int32)
+        place = (begin + np.cumsum(count, axis=0) - count).astype(np.int32)
+        x, order = self.uniform(3, n), self.rng.permutation(n).astype(np.int32)
+        sizes = {f"n{d}": m for d, m in enumerate(shape)} | {f"s{d}": float(m) for d, m in enumerate(shape)}
+        some = {"n": n, "chunk": chunk}
+        yield "cell_index", {}, n, {"x": x, "cell": np.zeros_like(cell), **sizes}
+        yield "chunk_count", {}, chunks, {"cell": cell, "count": np.zeros_like(count), **some}
+        yield "count_scan", {}, cells, {"count": count, "begin": np.zeros_like(begin), "chunks": chunks}
+        yield "chunk_begin", {}, cells, {"count": count, "begin": begin, "chunks": chunks}
+        yield "chunk_place", {}, chunks, {"cell": cell, "at": place, "order": np.zeros_like(order), **some}
+        yield "gather_points", {}, n, {"x": x, "order": order, "out": self.zeros(3, n)}
+        for nb in (1, 9):
+            args = {"x": x, "strength": self.normal(nb, n), "order": order, "out": self.zeros(n, 3 + nb)}
+            yield "gather_sources", {"NB": nb}, n, args
+        batch = np.array([[0, 1], [1, 9], [9, 21]], np.int32)
+        yield "batch_bounds", {}, 3, {"x": x, "batch": batch, "bound": self.zeros(3, 6)}
+        args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}
+        yield "scatter_sum", {}, n, {**args, "components": 2, "constant": self.normal(2)}
+
+    # Pair sums -------------------------------------------------------------------------------------------------------
+    def direct(self):
+        nt, ns = 21, 6
+        for pair, width in STRENGTHS.items():
+            xt, src = self.normal(3, nt), self.normal(ns, 3 + width)
+            xt[:, 2] = src[3, :3]
+            args = {"xt": xt, "src": src, "u": self.zeros(COMPONENTS[pair], nt), "nt": nt, "ns": ns, "chunk": 11}
+            yield "direct_sum", {"pair": f"pair/{pair}"}, 2, {**args, "tiny": 0.0}
+
+    def p2p(self):
+        n, nt, shape = 14, 11, (2, 2, 3)
+        for pair, width in STRENGTHS.items():
+            src, begin = self.binned(n, shape, 3 + width)
+            xt = self.uniform(3, nt)
+            xt[:, 4] = src[5, :3]
+            batch = np.array([[0, 3], [3, 11]], np.int32)
+            bound = np.array([[*xt[:, a:b].min(axis=1), *xt[:, a:b].max(axis=1)] for a, b in batch], self.dtype)
+            coef = 0.1 * self.normal(4 * FAR_PARTS[pair])
+            args = {"xt": xt, "src": src, "u": self.zeros(COMPONENTS[pair], nt), "batch": batch, "bound": bound}
+            args |= {"cell_begin": begin, "coef": coef, "images": 2, "rc": 0.45, "tiny": 0.0}
+            args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
+            args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)}
+            yield "p2p_gm_1d", {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4}, 2, args
+
+    # Grids -----------------------------------------------------------------------------------------------------------
+    def window(self, taps, degree=3):
+        return 0.5 * self.normal(degree + 1, taps)
+
+    def p2g(self):
+        for taps, nc, comb in zip(TAPS, (1, 3, 4, 1), (False, False, True, False), strict=True):
+            cells, points = (4, 1, 1), (4 * (taps + 1), 6, 6)
+            src, begin = self.binned(3 if taps > 9 else 7, cells, 12 if comb else 3 + nc)
+            block = np.array([[9, 9, 9, 9, 9, 9], [0, 1, 0, 1, 0, 1], [2, 3, 0, 1, 0, 1]], np.int32)
+            args = {"src": src, "grid": self.normal(nc, *(m + taps for m in points)), "block": block}
+            args |= {"cell_begin": begin, "window": self.window(taps), "slope": self.window(taps)}
+            args |= {"first": 1, "n1": 1, "n2": 1} | {f"s{d}": float(m) for d, m in enumerate(points)}
+            yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "COMB": comb, "BATCH": 2}, 2, args
+
+    def g2p(self):
+        for taps, nc in zip(TAPS, (1, 3, 1, 1), strict=True):
+            nt, points = 3 if taps > 9 else 7, (6, 7, 8)
+            args = {"xt": self.uniform(3, nt), "grid": self.normal(nc, *(m + taps for m in points)), "nt": nt}
+            args |= {"u": self.zeros(nc, nt), "window": self.window(taps)}
+            args |= {f"s{d}": float(m) for d, m in enumerate(points)}
+            yield "g2p_target", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2}, (nt + 1) // 2, args
+
+    def halo(self):
+        for taps, m in ((5, (3, 4, 6)), (4, (5, 4, 11))):
+            low, high, sizes = taps // 2, taps - taps // 2, {f"m{d}": v for d, v in enumerate(m)}
+            grid = self.normal(2, *(v + taps for v in m))
+            if max(low, high) <= min(m):
+                yield "halo_fold", {}, 2 * m[0] * m[1], {"grid": grid, "low": low, "high": high, **sizes}
+            e = [v + taps for v in m]
+            args = {"box": self.normal(*m), "grid": self.zeros(2, *e), "c": 1, "low": low, "e1": e[1], "e2": e[2]}
+            yield "halo_wrap", {}, e[0] * e[1], {**args, **sizes}
+
+    def convolve(self):
+        m0, m1, modes, degree = 3, 4, 11, 5
+        axes = {f"k{d}": np.arange(n, dtype=self.dtype) for d, n in enumerate((m0, m1, modes))}
+        axes |= {f"d{d}": 1 + self.uniform(n) for d, n in enumerate((m0, m1, modes))}
+        shared = {**axes, "profile": self.normal(degree + 1), "kmax2": 50.0, "m1": m1, "modes": modes}
+        for name, nc, slots in (("laplace", 1, {}), ("stokes", 3, {}), ("stokes", 4, {"COMB": True})):
+            args = {"spec": self.normal(nc, m0, m1, 2 * modes), **shared}
+            yield f"convolve_{name}", {"DEGREE": degree, **slots}, m0 * m1, args
+
+
+FILES = ("cells", "direct", "p2p", "p2g", "g2p", "halo", "convolve")
+
+
+def cases(real):
+    """All launches for this dtype, by name."""
+    maker, made = Maker(real), {}
+    for file in FILES:
+        for n, (workunit, slots, league, args) in enumerate(getattr(maker, file)()):
+            made[f"{workunit}-{n}"] = Case(file, workunit, slots, league, args)
+    return made
+
+
+ALL = {f"{name}-{real}": (case, real) for real in DTYPES for name, case in cases(real).items()}
+
+
+def workunits_of(folder):
+    """Every workunit that the kernel files define, as (file, name)."""
+    lines = itertools.chain.from_iterable(
+        ((p.stem, line) for line in itertools.pairwise(p.read_text("utf-8").splitlines())) for p in folder.glob("*.py")
+    )
+    heads = [(f, b) for f, (a, b) in lines if a.startswith("@pk.workunit")]
+    return {(f, b.removeprefix("def ").partition("(")[0]) for f, b in heads}
