@@ -2,10 +2,14 @@
 
 A kernel file is read as text, specialised, checked, lowered to C++, compiled once, and launched:
 
+>>> import numpy as np
 >>> from parki import engine
->>> unit = engine.kernel("cells", "chunk_begin")
->>> unit.ir.policy
-'range'
+>>> unit = engine.kernel("cells", "gather_points", real="double")
+>>> x, out = np.arange(9.0).reshape(3, 3), np.zeros((3, 2))
+>>> order = np.array([2, 0], np.int32)
+>>> engine.parallel_for(engine.RangePolicy("CPU", 2), unit, x=x, order=order, out=out)
+>>> out[0]
+array([2., 0.])
 """
 
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable

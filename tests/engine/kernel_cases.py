@@ -52,6 +52,7 @@ class Maker:
     def binned(self, n, shape, width):
         """Sources in the unit box with `width` columns, sorted by cell, and where cells begin."""
         x = self.uniform(3, n)
+        x[:, 0] = 0.11  # the first cell is not empty
         index = np.ravel_multi_index([(x[d] * m).astype(int) for d, m in enumerate(shape)], shape)
         order = np.argsort(index, kind="stable")
         begin = np.searchsorted(index[order], np.arange(np.prod(shape) + 1)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Checked builds (PARKI_DEBUG=1) report what is out of bounds, with file, line, index and extent, and change nothing."""
+"""Checked builds (PARKI_DEBUG=1) report what is out of bounds: file, line, index, extent; and they change no result."""
 
 import importlib.util
 import re

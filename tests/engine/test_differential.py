@@ -76,16 +76,10 @@ def test_mathematics_at_length(target):
     compare(draw(100, 200, libm=True), target, EXACT, batch.within(1000))
 
 
-# Programs that generated ones do not reach -----------------------------------------------------------------------------
+# Programs that generated ones do not reach ---------------------------------------------------------------------------
 def by_hand(lines, league, functions="", **args):
     """A range policy over i; the first array argument is the output."""
-    types = {
-        "float64": "pk.double",
-        "float32": "pk.float",
-        "int32": "pk.int32",
-        "int64": "pk.int64",
-        "uint8": "pk.uint8",
-    }
+    types = {"float64": "pk.double", "float32": "pk.float", "int32": "pk.int32", "int64": "pk.int64"}
     params = [
         f"{k}: pk.View{v.ndim}D[{types[str(v.dtype)]}]" if isinstance(v, np.ndarray) else f"{k}: {type(v).__name__}"
         for k, v in args.items()
@@ -135,7 +129,8 @@ BY_HAND = {
         9, x=np.zeros(9), n=5,
     ),
     "names of strides, extents, macros": by_hand(
-        ["m_s0: int = 2", "m_n0: int = 3", "W: int = 4", "N: int = m.extent(0)", "x[i] = pk.double(m_s0 * m_n0 * W * N) + m[i][1]"],
+        ["m_s0: int = 2", "m_n0: int = 3", "W: int = 4", "N: int = m.extent(0)",
+         "x[i] = pk.double(m_s0 * m_n0 * W * N) + m[i][1]"],
         9, x=np.zeros(9), m=np.arange(18.0).reshape(9, 2),
     ),
     "a loop from above to below, whose index varies": by_hand(
