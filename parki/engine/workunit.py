@@ -63,7 +63,7 @@ class Workunit:
         return {p.name: "C" for p in self.ir.params if p.rank}
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[build.Unit, Lowered]:
-        """The text to compile for these layouts."""
+        """The text to compile for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
         lowered = host.lower(self.ir, layouts, checked)
         slots = ", ".join(v for _, v in self.l0.slots)
         made = build.Unit(
@@ -75,6 +75,8 @@ class Workunit:
             flags=flags,
             l0=self.l0.text,
         )
+        if _debugging("source"):
+            sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {made.label}\n{lowered.source}\n")
         return made, lowered
 
     def key(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple:
@@ -82,12 +84,10 @@ class Workunit:
         return (tuple(layouts.values()), checked, flags, target())
 
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
-        """The compiled object for these layouts, built on first use; ``PARKI_DEBUG=source`` then shows its texts."""
+        """The compiled object for these layouts, built on first use."""
         key = self.key(layouts, checked, flags)
         if key not in self._compiled:
             unit, lowered = self.unit(layouts, checked, flags)
-            if _debugging("source"):
-                sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {unit.label}\n{lowered.source}\n")
             self._compiled[key] = load(build.build(unit), lowered)
         return self._compiled[key]
 
