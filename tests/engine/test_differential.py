@@ -146,6 +146,11 @@ def test_by_hand(target):
     compare([replace(p, league=0) for p in BY_HAND.values()][:2], target, (*EXACT, "-O2"), batch.bitwise)
 
 
+def test_64_bit_comparisons_without_an_instruction():
+    """g++ 12 once ended with an internal error at this program, where SSE2 is all there is."""
+    compare([programs.random_program(100_000_030)], batch.targets()[0], EXACT, batch.bitwise)
+
+
 SINGLES = """import pykokkos as pk
 @pk.workunit
 def work(team: pk.TeamMember, x: pk.View1D[pk.double], k: pk.View1D[pk.int32], n: int):

@@ -31,28 +31,29 @@ struct pk_int {
 struct pk_true {};
 PK_INLINE pk_true pk_and(pk_true, pk_true) { return {}; }
 template <class M>
-PK_INLINE M pk_and(pk_true, M m) {
-  return m;
-}
+PK_INLINE M pk_and(pk_true, M m) { return m; }
 template <class M>
-PK_INLINE M pk_andnot(pk_true, M c) {
-  return pk_not(c);
-}
+PK_INLINE M pk_andnot(pk_true, M c) { return pk_not(c); }
 template <class M>
-PK_INLINE M pk_andnot(M m, M c) {
-  return pk_and(m, pk_not(c));
-}
+PK_INLINE M pk_andnot(M m, M c) { return pk_and(m, pk_not(c)); }
 PK_INLINE bool pk_any(pk_true) { return true; }
 template <class A>
-PK_INLINE A pk_select(pk_true, A a, A) {
-  return a;
+PK_INLINE A pk_select(pk_true, A a, A) { return a; }
+template <class M, class A>
+PK_INLINE M pk_masked(A a) {
+  if constexpr (pk_same<A, pk_true>)
+    return pk_not(M{});
+  else
+    return a;
 }
-template <class M>
-PK_INLINE M pk_masked(pk_true) {
-  return pk_not(M{});
-}
-template <class M>
-PK_INLINE M pk_masked(M m) {
+// A comparison as a mask.
+template <class M, class C>
+PK_INLINE M pk_test(C c) {
+  M m = pk_convert<M>(c);
+#if defined(__SSE2__) && !defined(__SSE4_2__) && !defined(__clang__)
+  // g++ 12 makes ?: of it, which fails (internal error) where 64-bit comparisons are no instructions.
+  if constexpr (sizeof(M) == 16) asm("" : "+x"(m));
+#endif
   return m;
 }
 template <class M>
@@ -94,7 +95,7 @@ PK_INLINE M pk_first(int32_t n) {
   if constexpr (pk_lanes<M> == 1)
     return n > 0;
   else
-    return pk_convert<M>(pk_iota<pk_lane, pk_lanes<M>>() < pk_splat<pk_vec<pk_lane, pk_lanes<M>>>(n));
+    return pk_test<M>(pk_iota<pk_lane, pk_lanes<M>>() < pk_splat<pk_vec<pk_lane, pk_lanes<M>>>(n));
 }
 
 // Memory ------------------------------------------------------------------------------------------------------------

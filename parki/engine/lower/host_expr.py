@@ -149,7 +149,7 @@ class HostExpr:
                     return f"pk_{'idiv' if e.op == '//' else 'imod'}({go(e.left)}, {go(e.right)})"
                 return f"({go(e.left)} {e.op} {go(e.right)})"
             case ir.Compare():
-                return f"pk_convert<pk_vm>({go(e.left)} {e.op} {go(e.right)})"
+                return f"pk_test<pk_vm>({go(e.left)} {e.op} {go(e.right)})"
             case ir.Bool():
                 text = go(e.args[0])
                 for a in e.args[1:]:

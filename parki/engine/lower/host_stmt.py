@@ -175,7 +175,7 @@ class HostStmt(HostExpr):
         if self.varies(s, ctx):
             end = self.name("e")
             self.out(f"{{ const pk_vi {end} = {self.vec(s.stop, ctx)}; pk_vi {s.name} = {self.vec(s.start, ctx)};")
-            test = f"pk_convert<pk_vm>({s.name} {compare} {end})"
+            test = f"pk_test<pk_vm>({s.name} {compare} {end})"
             step = f"{s.name} = {s.name} + pk_splat<pk_vi>({s.step});"
             self.masked_loop(s.body, ctx, "true", lambda inner: test, step)
             return
