@@ -4,6 +4,7 @@ import pykokkos as pk
 
 real = pk.double
 NB = 9  # numbers per source that are strengths
+FAR_SORTED = True  # the far part is in the order of the cells; else in the caller's
 
 
 @pk.workunit
@@ -119,7 +120,10 @@ def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: 
 @pk.workunit
 def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real],
                 constant: pk.View1D[real], components: int):  # fmt: skip
-    """out[c][order[j]] = a[c][j] + b[c][j] + constant[c]: back in the caller's order."""
+    """out[c][order[j]] = a[c][j] + b[c][j] + constant[c]: back in the caller's order; b may be in it already."""
     i: int = order[j]
+    k: int = i
+    if FAR_SORTED:
+        k = j
     for c in range(components):
-        out[c][i] = a[c][j] + b[c][j] + constant[c]
+        out[c][i] = a[c][j] + b[c][k] + constant[c]

@@ -1,14 +1,17 @@
-"""Grid-to-particle: one target a thread, window taps in the lanes.  The grid has margins, so no tap wraps.
+"""Grid-to-particle.  The grid has margins, so no tap wraps.
 
-A batch of targets goes through one component after another: P x P rows of one component stay in the first-level cache,
-those of all components do not.
+TARGET: targets sorted by cell, window taps in the lanes.  A batch of targets goes through one component after another:
+P x P rows of one component stay in the first-level cache, those of all components do not.  BASE: one target a thread,
+in any order.
 """
+
+from typing import List
 
 import pykokkos as pk
 
+from parki.kernels.window import DEGREE, P, anchor, tap
+
 real = pk.double
-P = 8  # taps per direction
-DEGREE = 6  # of the window's polynomials in the offset
 NC = 1  # components
 BATCH = 16  # targets per team
 
@@ -18,7 +21,7 @@ def g2p_target(
     team: pk.TeamMember, xt: pk.View2D[real], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real],
     nt: int, s0: real, s1: real, s2: real,
 ):  # fmt: skip
-    """u[c][i] = grid[c] interpolated at target i; s = grid points per length; window as in p2g.py."""
+    """u[c][i] = grid[c] interpolated at target i; window and s as in window.py."""
     first: int = team.league_rank() * BATCH
     m: int = nt - first
     if m > BATCH:
@@ -85,3 +88,30 @@ def g2p_target(
 
         pk.parallel_for(pk.TeamThreadRange(team, m), target)
         team.team_barrier()
+
+
+@pk.workunit
+def g2p_base(
+    i: int, xt: pk.View2D[real], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real], s0: real, s1: real,
+    s2: real,
+):  # fmt: skip
+    """u[c][i] = grid[c] interpolated at target i; window and s as in window.py."""
+    ix, tx = anchor(xt[0][i], s0)
+    iy, ty = anchor(xt[1][i], s1)
+    iz, tz = anchor(xt[2][i], s2)
+    wz: List[real] = [0.0] * P
+    for k in range(P):
+        wz[k] = tap(window, k, tz)
+    acc: List[real] = [0.0] * NC
+    for a in range(P):
+        wx: real = tap(window, a, tx)
+        for j in range(P):
+            wy: real = tap(window, j, ty)
+            w: real = wx * wy
+            for c in range(NC):
+                row: real = 0.0
+                for k in range(P):
+                    row += wz[k] * grid[c][ix + a][iy + j][iz + k]
+                acc[c] += w * row
+    for c in range(NC):
+        u[c][i] = acc[c]

@@ -1,19 +1,25 @@
-"""Particle-particle: the near field of a periodic Ewald sum, |r| < rc.
+"""Particle-particle: the near field of a periodic Ewald sum, |r| < rc, in four loops over the same arguments.
 
 Sources are sorted by cell, the last axis fastest, so the cells of one (x, y) column that lie within reach of a batch of
 targets are one run of sources.  A batch is a few neighbouring targets, one vector's worth on a host; its bounding box
-culls columns and trims the runs.  Cells and images are counted without wrapping, so any rc is right in any box.
+culls columns and trims the runs.  1D: a thread is a target.  2D: it is one of LANES that share a target's sources.
+GM: sources are read where they are.  SM: they are staged through team scratch.
+
+Arguments: batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
+coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l;
+`images` is at least the number of box sides that rc reaches over, plus one.
 """
 
 from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.pair.laplace import NF, NS, NU, pair
-from parki.kernels.scalar import rinv_or_zero
+from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, beyond, in_box, reach, run, slabs
 
 real = pk.double
-TERMS = 16  # coefficients, an even number, of each polynomial in t = 2 r2 / rc2 - 1 that holds a far part
+TARGETS = 32  # of a batch that scratch has room for; the rest follow after them
+LANES = 4  # that share a target, a power of two
+TILE = 64  # sources in scratch
 
 
 @pk.workunit
@@ -22,84 +28,257 @@ def p2p_gm_1d(
     bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
     n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
 ):  # fmt: skip
-    """u[:, i] = near field at target i.
-
-    batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
-    coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of
-    sides l; `images` is at least the number of box sides that rc reaches over, plus one.
-    """
+    """u[:, i] = near field at target i."""
     b: int = team.league_rank()
     t_begin: int = batch[b][0]
     nt: int = batch[b][1] - t_begin
-    x_lo: real = bound[b][0]
-    y_lo: real = bound[b][1]
-    z_lo: real = bound[b][2]
-    x_hi: real = bound[b][3]
-    y_hi: real = bound[b][4]
-    z_hi: real = bound[b][5]
     rc2: real = rc * rc
     scale: real = 2.0 / rc2
-    a_begin: int = int(pk.floor((x_lo - rc) / h0))
-    a_end: int = int(pk.floor((x_hi + rc) / h0)) + 1
-    c_begin: int = int(pk.floor((y_lo - rc) / h1))
-    c_end: int = int(pk.floor((y_hi + rc) / h1)) + 1
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
+    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    z_lo: real = bound[b][2]
+    z_hi: real = bound[b][5]
 
     def target(t: int):
         i: int = t_begin + t
         x: real = xt[0][i]
         y: real = xt[1][i]
         z: real = xt[2][i]
-        acc: List[real] = [0.0] * NU
+        acc: List[real] = [0.0] * SUMS
         for a in range(a_begin, a_end):
-            a_image: int = (a + images * n0) // n0 - images
-            column_x: int = (a - a_image * n0) * n1
-            gap_x: real = pk.fmax(0.0, pk.fmax(real(a) * h0 - x_hi, x_lo - real(a + 1) * h0))
-            x_shifted: real = x - real(a_image) * l0
+            a_box, a_shift = in_box(a, n0, l0, images)
+            a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
             for c in range(c_begin, c_end):
-                gap_y: real = pk.fmax(0.0, pk.fmax(real(c) * h1 - y_hi, y_lo - real(c + 1) * h1))
-                left: real = rc2 - gap_x * gap_x - gap_y * gap_y
+                left: real = beyond(a_left, c, h1, y_lo, y_hi)
                 if left > 0.0:
-                    c_image: int = (c + images * n1) // n1 - images
-                    row: int = (column_x + c - c_image * n1) * n2
-                    y_shifted: real = y - real(c_image) * l1
-                    reach: real = pk.sqrt(left)
-                    d_first: int = int(pk.floor((z_lo - reach) / h2)) + images * n2
-                    d_last: int = int(pk.floor((z_hi + reach) / h2)) + images * n2
+                    c_box, c_shift = in_box(c, n1, l1, images)
+                    row: int = (a_box * n1 + c_box) * n2
+                    d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
                     p_begin: int = d_first // n2
                     p_end: int = d_last // n2 + 1
                     for p in range(p_begin, p_end):
-                        first: int = d_first - p * n2
-                        if first < 0:
-                            first = 0
-                        last: int = d_last - p * n2
-                        if last > n2 - 1:
-                            last = n2 - 1
-                        z_shifted: real = z - real(p - images) * l2
-                        e_begin: int = cell_begin[row + first]
-                        e_end: int = cell_begin[row + last + 1]
+                        e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
+                        p_shift: real = real(p - images) * l2
                         for e in range(e_begin, e_end):
-                            dx: real = x_shifted - src[e][0]
-                            dy: real = y_shifted - src[e][1]
-                            dz: real = z_shifted - src[e][2]
-                            r2: real = dx * dx + dy * dy + dz * dz
-                            if r2 < rc2:
-                                w: real = rinv_or_zero(r2, tiny)
-                                tau: real = r2 * scale - 1.0
-                                far: List[real] = [0.0] * NF
-                                tau2: real = tau * tau
-                                for f in range(NF):
-                                    # even and odd powers apart: two chains of half the length
-                                    even: real = coef[f * TERMS]
-                                    odd: real = coef[f * TERMS + 1]
-                                    for n in range(1, TERMS // 2):
-                                        even = even * tau2 + coef[f * TERMS + 2 * n]
-                                        odd = odd * tau2 + coef[f * TERMS + 2 * n + 1]
-                                    far[f] = odd + even * tau
-                                s: List[real] = [0.0] * NS
-                                for k in range(NS):
-                                    s[k] = src[e][3 + k]
-                                pair(dx, dy, dz, r2, w, far, s, acc)
-        for k in range(NU):
+                            add_source(x - a_shift, y - c_shift, z - p_shift, src, e, coef, rc2, scale, tiny, acc)
+        for k in range(SUMS):
             u[k][i] = acc[k]
 
     pk.parallel_for(pk.TeamThreadRange(team, nt), target)
+
+
+@pk.workunit(scratch=[(real, lambda p: TARGETS * SUMS * LANES)])
+def p2p_gm_2d(
+    team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
+    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
+    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+):  # fmt: skip
+    """As p2p_gm_1d: each lane takes every LANES-th source of a run; a target's lanes are summed at the end."""
+    b: int = team.league_rank()
+    t_begin: int = batch[b][0]
+    t_end: int = batch[b][1]
+    rc2: real = rc * rc
+    scale: real = 2.0 / rc2
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
+    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    z_lo: real = bound[b][2]
+    z_hi: real = bound[b][5]
+    part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)
+    for first in range(t_begin, t_end, TARGETS):
+        nt: int = t_end - first
+        if nt > TARGETS:
+            nt = TARGETS
+
+        def target(t: int):
+            x: real = xt[0][first + t]
+            y: real = xt[1][first + t]
+            z: real = xt[2][first + t]
+
+            def stream(lane: int):
+                acc: List[real] = [0.0] * SUMS
+                for a in range(a_begin, a_end):
+                    a_box, a_shift = in_box(a, n0, l0, images)
+                    a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+                    for c in range(c_begin, c_end):
+                        left: real = beyond(a_left, c, h1, y_lo, y_hi)
+                        if left > 0.0:
+                            c_box, c_shift = in_box(c, n1, l1, images)
+                            row: int = (a_box * n1 + c_box) * n2
+                            d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                            p_begin: int = d_first // n2
+                            p_end: int = d_last // n2 + 1
+                            for p in range(p_begin, p_end):
+                                e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
+                                p_shift: real = real(p - images) * l2
+                                for e in range(e_begin + lane, e_end, LANES):
+                                    add_source(
+                                        x - a_shift, y - c_shift, z - p_shift, src, e, coef, rc2, scale, tiny, acc
+                                    )
+                for k in range(SUMS):
+                    part[(t * SUMS + k) * LANES + lane] = acc[k]
+
+            pk.parallel_for(pk.ThreadVectorRange(team, LANES), stream)
+            for k in range(SUMS):
+
+                def row_sum(lane: int, total: pk.Acc[real]):
+                    total += part[(t * SUMS + k) * LANES + lane]
+
+                v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, LANES), row_sum)
+
+                def store():
+                    u[k][first + t] = v
+
+                pk.single(pk.PerThread(team), store)
+
+        pk.parallel_for(pk.TeamThreadRange(team, nt), target)
+        team.team_barrier()
+
+
+@pk.workunit(scratch=[(real, lambda p: TILE * WIDTH)])
+def p2p_sm_1d(
+    team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
+    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
+    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+):  # fmt: skip
+    """As p2p_gm_1d: all targets of a batch go over a tile of sources, and add what it gives to u."""
+    b: int = team.league_rank()
+    t_begin: int = batch[b][0]
+    nt: int = batch[b][1] - t_begin
+    rc2: real = rc * rc
+    scale: real = 2.0 / rc2
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
+    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    z_lo: real = bound[b][2]
+    z_hi: real = bound[b][5]
+    tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
+
+    def clear(t: int):
+        for k in range(SUMS):
+            u[k][t_begin + t] = 0.0
+
+    pk.parallel_for(pk.TeamThreadRange(team, nt), clear)
+    for a in range(a_begin, a_end):
+        a_box, a_shift = in_box(a, n0, l0, images)
+        a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+        for c in range(c_begin, c_end):
+            left: real = beyond(a_left, c, h1, y_lo, y_hi)
+            if left > 0.0:
+                c_box, c_shift = in_box(c, n1, l1, images)
+                row: int = (a_box * n1 + c_box) * n2
+                d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                p_begin: int = d_first // n2
+                p_end: int = d_last // n2 + 1
+                for p in range(p_begin, p_end):
+                    e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
+                    p_shift: real = real(p - images) * l2
+                    for e in range(e_begin, e_end, TILE):
+                        m: int = e_end - e
+                        if m > TILE:
+                            m = TILE
+
+                        def stage(q: int):
+                            tile[q] = src[e + q // WIDTH][q % WIDTH]
+
+                        pk.parallel_for(pk.TeamThreadRange(team, m * WIDTH), stage)
+                        team.team_barrier()
+
+                        def target(t: int):
+                            i: int = t_begin + t
+                            x: real = xt[0][i] - a_shift
+                            y: real = xt[1][i] - c_shift
+                            z: real = xt[2][i] - p_shift
+                            acc: List[real] = [0.0] * SUMS
+                            for j in range(m):
+                                add_staged(x, y, z, tile, j, coef, rc2, scale, tiny, acc)
+                            for k in range(SUMS):
+                                u[k][i] += acc[k]
+
+                        pk.parallel_for(pk.TeamThreadRange(team, nt), target)
+                        team.team_barrier()
+
+
+@pk.workunit(scratch=[(real, lambda p: TILE * WIDTH), (real, lambda p: TARGETS * SUMS * LANES)])
+def p2p_sm_2d(
+    team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
+    bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
+    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+):  # fmt: skip
+    """As p2p_sm_1d: each lane takes every LANES-th source of a tile; a target's lanes are summed at the end."""
+    b: int = team.league_rank()
+    t_begin: int = batch[b][0]
+    t_end: int = batch[b][1]
+    rc2: real = rc * rc
+    scale: real = 2.0 / rc2
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
+    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    z_lo: real = bound[b][2]
+    z_hi: real = bound[b][5]
+    tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
+    part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)
+    for first in range(t_begin, t_end, TARGETS):
+        nt: int = t_end - first
+        if nt > TARGETS:
+            nt = TARGETS
+
+        def clear(q: int):
+            part[q] = 0.0
+
+        pk.parallel_for(pk.TeamThreadRange(team, nt * (SUMS * LANES)), clear)
+        for a in range(a_begin, a_end):
+            a_box, a_shift = in_box(a, n0, l0, images)
+            a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+            for c in range(c_begin, c_end):
+                left: real = beyond(a_left, c, h1, y_lo, y_hi)
+                if left > 0.0:
+                    c_box, c_shift = in_box(c, n1, l1, images)
+                    row: int = (a_box * n1 + c_box) * n2
+                    d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                    p_begin: int = d_first // n2
+                    p_end: int = d_last // n2 + 1
+                    for p in range(p_begin, p_end):
+                        e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
+                        p_shift: real = real(p - images) * l2
+                        for e in range(e_begin, e_end, TILE):
+                            m: int = e_end - e
+                            if m > TILE:
+                                m = TILE
+
+                            def stage(q: int):
+                                tile[q] = src[e + q // WIDTH][q % WIDTH]
+
+                            pk.parallel_for(pk.TeamThreadRange(team, m * WIDTH), stage)
+                            team.team_barrier()
+
+                            def target(t: int):
+                                x: real = xt[0][first + t] - a_shift
+                                y: real = xt[1][first + t] - c_shift
+                                z: real = xt[2][first + t] - p_shift
+
+                                def stream(lane: int):
+                                    acc: List[real] = [0.0] * SUMS
+                                    for j in range(lane, m, LANES):
+                                        add_staged(x, y, z, tile, j, coef, rc2, scale, tiny, acc)
+                                    for k in range(SUMS):
+                                        part[(t * SUMS + k) * LANES + lane] += acc[k]
+
+                                pk.parallel_for(pk.ThreadVectorRange(team, LANES), stream)
+
+                            pk.parallel_for(pk.TeamThreadRange(team, nt), target)
+                            team.team_barrier()
+        team.team_barrier()
+
+        def total(t: int):
+            for k in range(SUMS):
+
+                def row_sum(lane: int, acc: pk.Acc[real]):
+                    acc += part[(t * SUMS + k) * LANES + lane]
+
+                v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, LANES), row_sum)
+
+                def store():
+                    u[k][first + t] = v
+
+                pk.single(pk.PerThread(team), store)
+
+        pk.parallel_for(pk.TeamThreadRange(team, nt), total)
+        team.team_barrier()

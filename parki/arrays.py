@@ -1,20 +1,106 @@
-"""Checks at the door: what a caller's arrays must be, and results back in the caller's form.
+"""Checks at the door: what a caller's arrays must be, where they are, and results back in the caller's form.
 
 Nothing is reinterpreted and nothing is written to: an array that does not fit raises an error that names the argument,
-says what was found and what was expected.  Every function returns a C-contiguous host array in ``(components, N)``
-order, which is the caller's own memory where that already has this form.
+says what was found and what was expected.  Every function returns a C-contiguous array in ``(components, N)`` order,
+which is the caller's own memory where that already has this form: a NumPy array for arrays on the host, a CuPy array
+for arrays on a GPU, in which nothing is copied to the host.  CuPy is imported only where such an array comes in.
 """
 
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from parki.engine import spaces
+from parki.engine.runtime import devices
+from parki.engine.spaces import Space
+
+Array = NDArray[Any]  # or a CuPy array, which has the same methods
 
 LAYOUTS = ("dn", "nd")
 DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
+
+
+def module_of(x: Array) -> ModuleType:
+    """Return the module of an array: NumPy, or CuPy if that is where it comes from."""
+    cupy = sys.modules.get("cupy")
+    return cupy if cupy is not None and isinstance(x, cupy.ndarray) else np
+
+
+def to_host(x: Array) -> Array:
+    """Return an array as a NumPy array: itself, or a copy of what is on a GPU."""
+    return x if isinstance(x, np.ndarray) else x.get()
+
+
+def taken(name: str, x: Any) -> Array:
+    """Return anything like an array as a NumPy or CuPy array, float32 or float64, where it is.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, is masked, has another dtype, or is on a GPU that is not CuPy's current device.
+    """
+    array = _from_gpu(name, x) if _gpu_kind(x) else _from_host(name, x)
+    native = array.dtype.newbyteorder("=")
+    if native not in (np.float32, np.float64):
+        advice = f" Pass {name}.astype(float)." if array.dtype.kind in "iub" or native == np.float16 else ""
+        raise ValueError(f"{name} has dtype {array.dtype}; expected float32 or float64.{advice}")
+    return array.astype(native, copy=False)
+
+
+def on_gpu(**given: Any) -> str | None:
+    """Return the name of the first of these arrays if they are all on a GPU, None if they are all on the host.
+
+    Raises
+    ------
+    ValueError
+        Naming one of each, where both kinds are there.
+    """
+    kinds = {name: _gpu_kind(x) for name, x in given.items()}
+    there = next((name for name, kind in kinds.items() if kind), None)
+    here = next((name for name, kind in kinds.items() if not kind), None)
+    if there and here:
+        raise ValueError(
+            f"{there} is on the GPU ({kinds[there]}) and {here} is on the host; expected all arrays in one place. "
+            f"Pass cupy.asarray({here}), or cupy.asnumpy({there})."
+        )
+    return there
+
+
+def space_of(asked: str | Space | None, threads: int | None = None, /, **given: Any) -> Space:
+    """Return the execution space of a call: the one asked for, or without one, that where the arrays are.
+
+    Parameters
+    ----------
+    asked : str, Space or None
+    threads : int, optional
+        Number of threads; only a space with several takes another than 1.
+    **given
+        The call's arrays by name, as they came in.
+
+    Raises
+    ------
+    ValueError
+        For a space that is not available, arrays in two places, arrays on a GPU with a space of the host, and a number
+        of threads that the space does not take.
+    """
+    there = on_gpu(**given)
+    space = spaces.get("GPU" if there and asked is None else asked)
+    if there and space.kind != "device":
+        raise ValueError(
+            f"{there} is on the GPU ({_gpu_kind(given[there])}) and execution_space is {space.name!r}, which computes "
+            f"on the host. Pass cupy.asnumpy({there}), or leave execution_space out."
+        )
+    if threads is None:
+        return space
+    if space.name != "OpenMP" and threads != 1:
+        text = f"threads is {threads} with execution_space {space.name!r}, which"
+        raise ValueError(f"{text} {'has its own' if space.kind == 'device' else 'has one'}; expected 1 or None.")
+    return replace(space, threads=threads)
 
 
 def points(name: str, x: Any, box: Sequence[float] | None = None, layout: str = "dn") -> Array:
@@ -33,9 +119,11 @@ def points(name: str, x: Any, box: Sequence[float] | None = None, layout: str = 
     Raises
     ------
     ValueError
-        For a wrong shape or dtype, values that are not finite, points outside the box, arrays on a GPU.
+        For a wrong shape or dtype, values that are not finite, points outside the box.
     """
-    checked = _components(name, _host(name, x), 3, None, layout)
+    checked = _components(name, taken(name, x), 3, None, layout)
+    if box is None or isinstance(checked, np.ndarray):
+        _check_finite(name, checked, layout)
     if box is not None:
         _check_inside(name, checked, box, layout)
     return checked
@@ -49,12 +137,13 @@ def density(name: str, d: Any, components: int, n: int, layout: str = "dn") -> A
     ValueError
         As `points`, and where the number of columns is not `n`.
     """
-    array = _host(name, d)
+    array = taken(name, d)
     if components != 1:
-        return _components(name, array, components, n, layout)
-    if array.shape != (n,):
+        array = _components(name, array, components, n, layout)
+    elif array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}; expected ({n},), one value for each source.")
-    return _finite(name, array, layout)
+    _check_finite(name, array, layout)
+    return module_of(array).ascontiguousarray(array)
 
 
 def same_dtype(**arrays: Array) -> np.dtype[Any]:
@@ -75,37 +164,47 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
 
 def in_layout(u: Array, layout: str = "dn") -> Array:
     """Return a result ``(N,)`` or ``(components, N)`` in the caller's layout, C-contiguous."""
-    return np.ascontiguousarray(u.T) if layout == "nd" and u.ndim > 1 else u
+    return module_of(u).ascontiguousarray(u.T) if layout == "nd" and u.ndim > 1 else u
 
 
-def _host(name: str, x: Any) -> Array:
-    """Return `x` as a float32 or float64 ndarray in host memory."""
-    if not isinstance(x, np.ndarray) and _on_gpu(x):
-        kind = type(x).__module__.partition(".")[0]
-        advice = f"cupy.asnumpy({name})" if kind == "cupy" else "a NumPy array"
-        raise ValueError(
-            f"{name} is on the GPU ({'CuPy' if kind == 'cupy' else kind}), and this version computes on the host. "
-            f"Pass {advice}; parki does not copy between devices."
-        )
+def _gpu_kind(x: Any) -> str:
+    """The library of an array on a GPU, for people; nothing for anything else."""
+    if isinstance(x, np.ndarray):
+        return ""
+    library = type(x).__module__.partition(".")[0]
+    if library == "cupy":
+        return "CuPy"
+    device = getattr(x, "__dlpack_device__", None)  # asked first: the other attribute of PyTorch may raise anything
+    there = hasattr(x, "__cuda_array_interface__") if device is None else device()[0] not in DLPACK_HOST
+    return library if there else ""
+
+
+def _from_host(name: str, x: Any) -> Array:
     if np.ma.isMaskedArray(x):
         raise ValueError(f"{name} is a masked array; its mask would be lost. Pass the wanted entries as a plain array.")
     try:
         by_dlpack = hasattr(x, "__dlpack__") and not hasattr(x, "__array__")
-        array = np.from_dlpack(x) if by_dlpack else np.asarray(x)
+        return np.from_dlpack(x) if by_dlpack else np.asarray(x)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ValueError(f"{name} cannot be read as an array ({error}); expected float32 or float64.") from error
-    native = array.dtype.newbyteorder("=")
-    if native not in (np.float32, np.float64):
-        advice = f" Pass {name}.astype(float)." if array.dtype.kind in "iub" or native == np.float16 else ""
-        raise ValueError(f"{name} has dtype {array.dtype}; expected float32 or float64.{advice}")
-    return array.astype(native, copy=False)
 
 
-def _on_gpu(x: Any) -> bool:
-    if type(x).__module__.partition(".")[0] == "cupy" or hasattr(x, "__cuda_array_interface__"):
-        return True
-    device = getattr(x, "__dlpack_device__", None)
-    return device is not None and device()[0] not in DLPACK_HOST
+def _from_gpu(name: str, x: Any) -> Array:
+    try:
+        cupy = devices.cupy()
+    except ImportError as error:
+        raise ValueError(f"{name} is on the GPU ({_gpu_kind(x)}), which needs CuPy: {error}.") from error
+    if not isinstance(x, cupy.ndarray):
+        try:
+            x = cupy.from_dlpack(x) if hasattr(x, "__dlpack__") else cupy.asarray(x)
+        except Exception as error:  # whatever another library raises
+            raise ValueError(f"{name} cannot be read as an array on the GPU ({error}).") from error
+    if x.device != cupy.cuda.Device():
+        raise ValueError(
+            f"{name} is on {x.device}, and the current device is {cupy.cuda.Device()}; expected the same. "
+            f"Call within `with {name}.device:`, for instance."
+        )
+    return x
 
 
 def _components(name: str, array: Array, components: int, n: int | None, layout: str) -> Array:
@@ -114,7 +213,7 @@ def _components(name: str, array: Array, components: int, n: int | None, layout:
     expected = f"({components}, {columns})" if layout == "dn" else f"({columns}, {components})"
     turned = array.T if layout == "nd" and array.ndim == 2 else array
     if turned.ndim == 2 and turned.shape[0] == components and n in (None, turned.shape[1]):
-        return _finite(name, np.ascontiguousarray(turned), layout)
+        return module_of(turned).ascontiguousarray(turned)
     text = f"{name} has shape {array.shape}; expected {expected}."
     if turned.ndim == 2 and turned.shape[1] == components and n in (None, turned.shape[0]):
         text += f' Pass {name}.T, or layout="{"nd" if layout == "dn" else "dn"}".'
@@ -125,26 +224,40 @@ def _components(name: str, array: Array, components: int, n: int | None, layout:
     raise ValueError(text)
 
 
-def _finite(name: str, array: Array, layout: str) -> Array:
-    # A sum is NaN or infinite where an entry is; only then are the entries looked at one by one.
-    with np.errstate(all="ignore"):
-        suspicious = not np.isfinite(array.sum())
-    if suspicious and not (finite := np.isfinite(array)).all():
-        bad = np.argwhere(~finite)
-        place = tuple(int(i) for i in bad[0])
-        shown = place[::-1] if layout == "nd" else place
-        index = ", ".join(str(i) for i in shown)
-        raise ValueError(
-            f"{name} has {len(bad)} of {array.size} values that are NaN or infinite "
-            f"(first: {name}[{index}] = {array[place]}); expected finite values."
-        )
-    return np.ascontiguousarray(array)
+def _check_finite(name: str, array: Array, layout: str) -> None:
+    if isinstance(array, np.ndarray):
+        # A sum is NaN or infinite where an entry is; only then are the entries looked at one by one.
+        with np.errstate(all="ignore"):
+            if np.isfinite(array.sum()):
+                return
+    elif bool(module_of(array).isfinite(array).all()):
+        return
+    array = to_host(array)
+    finite = np.isfinite(array)
+    if finite.all():
+        return
+    bad = np.argwhere(~finite)
+    place = tuple(int(i) for i in bad[0])
+    shown = place[::-1] if layout == "nd" else place
+    index = ", ".join(str(i) for i in shown)
+    raise ValueError(
+        f"{name} has {len(bad)} of {array.size} values that are NaN or infinite "
+        f"(first: {name}[{index}] = {array[place]}); expected finite values."
+    )
 
 
 def _check_inside(name: str, x: Array, box: Sequence[float], layout: str) -> None:
     sides = np.asarray(box, dtype=x.dtype)  # a face in the points' own precision, so that x == side is inside
-    if x.shape[1] == 0 or ((x.min(axis=1) >= 0).all() and (x.max(axis=1) <= sides).all()):
+    if x.shape[1] == 0:
         return
+    if isinstance(x, np.ndarray):
+        if (x.min(axis=1) >= 0).all() and (x.max(axis=1) <= sides).all():
+            return
+    else:
+        if bool(((x >= 0) & (x <= module_of(x).asarray(sides)[:, None])).all()):
+            return
+        x = to_host(x)
+        _check_finite(name, x, layout)  # which are outside too
     outside = (x < 0) | (x > sides[:, None])
     indices = np.flatnonzero(outside.any(axis=0))
     first = int(indices[0])

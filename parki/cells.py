@@ -1,4 +1,7 @@
-"""Cell lists: points sorted by cell, stably, so that the result does not depend on the number of threads."""
+"""Cell lists: points sorted by cell, stably, so that the result does not depend on the number of threads.
+
+On hosts the sort is a counting sort in chunks, on GPUs the array module's own.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from parki import engine
-from parki.arrays import Array
+from parki.arrays import Array, module_of
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
 
@@ -25,9 +28,9 @@ class CellGrid:
     shape: tuple[int, int, int]
 
     @classmethod
-    def for_points(cls, box: tuple[float, float, float], n: int, rc: float) -> "CellGrid":
-        """Columns as wide as a cube of `PER_BATCH` of `n` uniform points, but not below rc/8, cut finely along z."""
-        width = max((PER_BATCH * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
+    def for_points(cls, box: tuple[float, float, float], n: int, rc: float, per_batch: int = PER_BATCH) -> "CellGrid":
+        """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z."""
+        width = max((per_batch * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
         columns = (max(1, round(side / width)) for side in box[:2])
         return cls(box, (*columns, max(1, round(Z_CUTS * box[2] / width))))
 
@@ -57,8 +60,9 @@ class CellList:
 
     def __init__(self, x: Array, grid: CellGrid, space: Space) -> None:
         self.grid, self.space, n = grid, space, x.shape[1]
-        self.order, self.begin = _sort(x, grid, space)
-        self.points = np.empty((3, n), x.dtype)
+        sort = _counting_sort if space.kind == "host" else _library_sort
+        self.order, self.begin = sort(_cell_index(x, grid, space), grid, space)
+        self.points = module_of(x).empty((3, n), x.dtype)
         gather = engine.kernel("cells", "gather_points", real=x.dtype)
         engine.parallel_for(RangePolicy(space, n), gather, x=x, order=self.order, out=self.points)
 
@@ -72,13 +76,16 @@ class CellList:
         bound : array (B, 6)
             Lowest x, y, z and highest x, y, z of its points.
         """
+        xp = module_of(self.points)
         first = self.begin[:: self.grid.shape[2]].astype(np.int64)
-        counts = -(-np.diff(first) // size)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        begin = np.repeat(first[:-1], counts) + size * within
-        end = np.minimum(begin + size, np.repeat(first[1:], counts))
-        batch = np.ascontiguousarray(np.stack([begin, end], axis=1), dtype=np.int32)
-        bound = np.empty((len(batch), 6), self.points.dtype)
+        counts = (first[1:] - first[:-1] + size - 1) // size
+        until = xp.cumsum(counts)
+        at = xp.arange(int(until[-1]))  # the one number that is read back
+        column = xp.searchsorted(until, at, side="right")
+        begin = first[column] + size * (at - until[column] + counts[column])
+        end = xp.minimum(begin + size, first[column + 1])
+        batch = xp.stack([begin, end], axis=1).astype(np.int32)
+        bound = xp.empty((len(batch), 6), self.points.dtype)
         kernel = engine.kernel("cells", "batch_bounds", real=self.points.dtype)
         engine.parallel_for(RangePolicy(self.space, len(batch)), kernel, x=self.points, batch=batch, bound=bound)
         return batch, bound
@@ -89,26 +96,40 @@ class CellList:
         return len(self.order)
 
 
-def workunits(real: np.dtype) -> list[engine.Workunit]:
-    """All workunits that cell lists launch, for compiling ahead."""
+def workunits(real: np.dtype, space: Space) -> list[engine.Workunit]:
+    """All workunits that cell lists launch in a space, for compiling ahead."""
     typed = [engine.kernel("cells", name, real=real) for name in ("cell_index", "gather_points", "batch_bounds")]
-    plain = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")
+    plain = ("chunk_count", "count_scan", "chunk_begin", "chunk_place") if space.kind == "host" else ()
     return typed + [engine.kernel("cells", name) for name in plain]
 
 
-def _sort(x: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
-    """Counting sort: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
+def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
+    """The cell of every point."""
     n = x.shape[1]
-    chunks = min(MAX_CHUNKS, max(1, -(-n // CHUNK)))
-    chunk = -(-n // chunks)
-    cell = np.empty(n, np.int32)
-    count = np.zeros((chunks, grid.count), np.int32)
-    begin = np.empty(grid.count + 1, np.int32)
-    order = np.empty(n, np.int32)
+    cell = module_of(x).empty(n, np.int32)
     shape = {f"n{d}": m for d, m in enumerate(grid.shape)}
     scale = {f"s{d}": 1.0 / w for d, w in enumerate(grid.widths)}
     kernel = engine.kernel("cells", "cell_index", real=x.dtype)
     engine.parallel_for(RangePolicy(space, n), kernel, x=x, cell=cell, **shape, **scale)
+    return cell
+
+
+def _library_sort(cell: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
+    """The array module's stable sort, and binary search of where the cells begin."""
+    xp = module_of(cell)
+    order = xp.argsort(cell, kind="stable").astype(np.int32)
+    begin = xp.searchsorted(cell[order], xp.arange(grid.count + 1, dtype=np.int32))
+    return order, begin.astype(np.int32)
+
+
+def _counting_sort(cell: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
+    """Counting sort: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
+    n = len(cell)
+    chunks = min(MAX_CHUNKS, max(1, -(-n // CHUNK)))
+    chunk = -(-n // chunks)
+    count = np.zeros((chunks, grid.count), np.int32)
+    begin = np.empty(grid.count + 1, np.int32)
+    order = np.empty(n, np.int32)
     teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
     engine.parallel_for(teams, engine.kernel("cells", "chunk_count"), cell=cell, count=count, n=n, chunk=chunk)
     scan = engine.kernel("cells", "count_scan")

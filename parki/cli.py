@@ -12,7 +12,7 @@ import parki
 from parki.engine.errors import BuildError
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-BENCHMARKS = ("p2p", "p2g", "g2p", "ewald")
+BENCHMARKS = ("p2p", "p2g", "g2p", "ewald", "variants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="say what is done")
         if tolerance is not None:
             added.add_argument("--tolerance", type=float, default=tolerance, help="relative RMS error (%(default)g)")
-            added.add_argument("--space", help="Serial or OpenMP (the best there is)")
+            added.add_argument("--space", help="execution space, see parki doctor (the best host space)")
             added.add_argument("--threads", type=int, help="number of threads (all)")
         return added
 

@@ -1,13 +1,12 @@
 """Direct sums in free space: every source for every target, no box and no cutoff."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from parki import arrays, engine
-from parki.arrays import Array
+from parki.arrays import Array, module_of
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 
@@ -18,7 +17,7 @@ KERNELS = {
     "stokes_dl": ("pair/stresslet", 3, True, 3),
     "stokes_comb": ("pair/stokes_comb", 6, True, 3),
 }
-CHUNK = 128  # targets per team
+CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 1e-14  # of the largest extent: double precision points closer than this are one point
 
 
@@ -56,21 +55,22 @@ def direct_sum(
     normals : array (3, Ns), optional
         n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
     execution_space : str or space, optional
-        ``"Serial"``, ``"OpenMP"``, ``"CPU"``; see `parki.utils.get_execution_space`.
+        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
+        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
     threads : int, optional
         Number of threads, by default as many as the space has; the result does not depend on it.
 
     Returns
     -------
     array (Nt,) for ``laplace``, (3, Nt) otherwise
-        In the points' dtype.
+        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.
 
     Raises
     ------
     ValueError
-        For an unknown kernel, arrays of the wrong shape or dtype, values that are not finite, missing or surplus
-        normals, a space that is not available, and a number of threads that is not positive or that ``"Serial"`` does
-        not have.
+        For an unknown kernel, arrays of the wrong shape or dtype or in two places, values that are not finite, missing
+        or surplus normals, a space that is not available or does not take arrays on a GPU, and a number of threads that
+        is not positive or that the space does not have.
 
     References
     ----------
@@ -88,28 +88,26 @@ def direct_sum(
     if kernel not in KERNELS:
         raise ValueError(f"kernel is {kernel!r}; expected one of {', '.join(map(repr, KERNELS))}.")
     pair, _, _, components = KERNELS[kernel]
-    space = _space(execution_space, threads)
+    given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
+    space = arrays.space_of(execution_space, threads, **given)
     x, y = arrays.points("targets", targets), arrays.points("sources", sources)
     strengths = _strengths(kernel, y.shape[1], dens, normals)
     dtype = arrays.same_dtype(targets=x, sources=y, **strengths)
     nt, ns = x.shape[1], y.shape[1]
-    out = np.zeros((components, nt), dtype)
+    xp = spaces.array_module(space)
+    out = xp.zeros((components, nt), dtype)
     if nt and ns:
-        src = np.ascontiguousarray(np.concatenate([y, *(a.reshape(-1, ns) for a in strengths.values())]).T)
+        tiny = _tiny(x, y)
+        columns = [xp.asarray(a).reshape(-1, ns) for a in (y, *strengths.values())]
+        src = xp.ascontiguousarray(xp.concatenate(columns).T)
+        team = (CHUNK, 1) if space.kind != "host" else ()
         engine.parallel_for(
-            TeamPolicy(space, math.ceil(nt / CHUNK)), engine.kernel("direct", "direct_sum", real=dtype, pair=pair),
-            xt=x, src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=_tiny(x, y),
+            TeamPolicy(space, math.ceil(nt / CHUNK), *team),
+            engine.kernel("direct", "direct_sum", real=dtype, pair=pair),
+            xt=xp.asarray(x), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=tiny,
         )  # fmt: skip
-    return out[0] if components == 1 else out
-
-
-def _space(asked: str | Space | None, threads: int | None) -> Space:
-    space = spaces.get(asked)
-    if threads is None:
-        return space
-    if space.name == "Serial" and threads != 1:
-        raise ValueError(f"threads is {threads} with execution_space 'Serial', which has one; expected 1 or None.")
-    return replace(space, threads=threads)
+    result = out[0] if components == 1 else out
+    return arrays.to_host(result) if module_of(x) is np else result
 
 
 def _strengths(kernel: str, n: int, dens: Any, normals: Any) -> dict[str, Array]:
@@ -129,5 +127,6 @@ def _tiny(x: Array, y: Array) -> float:
     """Squared distance up to which a pair coincides."""
     if x.dtype == np.float32:
         return 0.0
-    extent = np.maximum(x.max(axis=1), y.max(axis=1)) - np.minimum(x.min(axis=1), y.min(axis=1))
+    xp = module_of(x)
+    extent = xp.maximum(x.max(axis=1), y.max(axis=1)) - xp.minimum(x.min(axis=1), y.min(axis=1))
     return (COINCIDENT * float(extent.max())) ** 2

@@ -8,12 +8,11 @@ from pathlib import Path
 import parki
 from parki.engine import spaces
 from parki.engine.errors import BuildError
-from parki.engine.runtime import cache, compiler
+from parki.engine.runtime import cache, compiler, devices, rtc
 
 # module to look for, its distribution, what is to be said where it is missing
 OPTIONAL = (
     ("mpi4py", "MPI", "mpi4py", "mpi4py is not installed; this version runs in one process"),
-    ("cupy", "CuPy", "cupy", "CuPy is not installed; this version runs on the host"),
     (
         "matplotlib",
         "matplotlib",
@@ -34,8 +33,9 @@ def report() -> tuple[str, bool]:
     lines.append(_line("cache", f"{_short(cache.folder())}   {len(kept)} kernels, {_megabytes(cache.size())}"))
     found = spaces.available()
     for name, why in found.items():
-        ready = f"{spaces.threads()} threads" if name == "OpenMP" else "1 thread" if name == "Serial" else ""
-        lines.append(_line(name, f"ready    {ready}".rstrip() if why is None else f"missing  {why}"))
+        said = [f"ready    {text}" for text in _ready(name)] if why is None else [f"missing  {why}"]
+        lines += [_line(name, text) for text in said]
+    lines.append(_line("CuPy", _cupy()))
     for module, title, distribution, why in OPTIONAL:
         here = importlib.util.find_spec(module) is not None
         lines.append(_line(title, f"present  {_version(distribution)}".rstrip() if here else f"missing  {why}"))
@@ -44,10 +44,42 @@ def report() -> tuple[str, bool]:
 
 def backend(space: spaces.Space) -> str:
     """Return one line on what runs kernels in this space."""
+    if space.kind == "device":
+        text = _device(devices.current() or devices.find(space.name)[0])
+        return f"{space.name}, {text}, {rtc.version('cuda' if space.name == devices.CUDA else 'hip')}"
     found, target = compiler.find_compiler(), compiler.target()
+    if space.kind == "sim":
+        return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
     count = 1 if space.name == "Serial" else space.threads or spaces.threads()
     plural = "" if count == 1 else "s"
     return f"{space.name}, {count} thread{plural}, {found.version}, {_vectors(target.vector_bytes)}"
+
+
+def _ready(space: str) -> list[str]:
+    """Return what is to be said of a space that is here: one text for each device."""
+    match spaces.Space(space).kind:
+        case "device":
+            return [_device(device) for device in devices.find(space)]
+        case "sim":
+            return [f"GPU kernels on the host, slow and checked, warps of {spaces.Space(space).warp} threads"]
+    return [f"{spaces.threads()} threads" if space == "OpenMP" else "1 thread"]
+
+
+def _device(device: devices.Device) -> str:
+    """Return name, compute capability or architecture, memory, multiprocessors and driver on one line."""
+    what = f"compute capability {device.capability}" if device.capability else device.arch
+    memory = f"{device.memory_bytes / 1e9:.0f} GB"
+    return f"{device.name}, {what}, {memory}, {device.multiprocessors} multiprocessors, driver {device.driver}"
+
+
+def _cupy() -> str:
+    """Return what CuPy there is, and whether kernels can be compiled for GPUs, which needs no GPU."""
+    kind = devices.platform() or devices.CUDA
+    why = devices.missing_compiler(kind)
+    if devices.platform() is None:
+        return f"missing  {why}"
+    compiles = f"not compiling for GPUs: {why}" if why else rtc.version("cuda" if kind == devices.CUDA else "hip")
+    return f"present  {devices.distribution(kind)}, {compiles}"
 
 
 def _compiler() -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.arrays import Array, points
+from parki.arrays import Array, module_of, points
 from parki.engine import spaces
 
 DTYPES = {"fp32": np.float32, "float32": np.float32, "fp64": np.float64, "float64": np.float64}
@@ -24,9 +24,14 @@ def get_execution_space(s: Any = None) -> spaces.Space:
 
 
 def get_array_module(space: Any = None) -> ModuleType:
-    """Return the array module of a space or of its name: NumPy, since every space of this version is on the host."""
-    get_execution_space(space)
-    return np
+    """Return the array module of a space or of its name: NumPy for host spaces, CuPy for Cuda and HIP.
+
+    Raises
+    ------
+    ValueError
+        As `get_execution_space` does.
+    """
+    return spaces.array_module(get_execution_space(space))
 
 
 def get_dtype(dtype: Any) -> np.dtype[Any]:
@@ -74,10 +79,11 @@ def wrap(x: Any, box: Sequence[float], layout: str = "dn") -> Array:
         For a wrong shape or dtype, values that are not finite, or a box that is not three positive numbers.
     """
     inside = points("x", x, layout=layout)
-    sides = np.asarray(box, dtype=inside.dtype).reshape(-1, 1)
+    xp, sides = module_of(inside), np.asarray(box, dtype=inside.dtype).reshape(-1, 1)
     if sides.shape != (3, 1) or not (np.isfinite(sides).all() and (sides > 0).all()):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
-    inside = np.mod(inside, sides)
+    sides = xp.asarray(sides)
+    inside = inside % sides
     # The remainder of a tiny negative number rounds to the side itself.
-    inside[inside >= np.broadcast_to(sides, inside.shape)] = 0.0
-    return np.ascontiguousarray(inside.T) if layout == "nd" else inside
+    inside = xp.where(inside >= sides, xp.zeros_like(sides), inside)
+    return xp.ascontiguousarray(inside.T) if layout == "nd" else inside

@@ -12,12 +12,18 @@ import numpy as np
 
 import parki
 from parki import engine
+from parki.arrays import Array
 from parki.cells import CellGrid, CellList
 from parki.engine import TeamPolicy, spaces
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald import api, params
-from parki.ewald.stages import STRENGTHS, Gather, NearField, Spread
+from parki.ewald import api, params, variants
+from parki.ewald.components import STRENGTHS
+from parki.ewald.far import Gather
+from parki.ewald.near import NearField
+from parki.ewald.options import CHOICES
+from parki.ewald.plan import Plan
+from parki.ewald.spread import Spread
 from parki.perfmodels import handwritten
 
 Row = dict[str, object]
@@ -26,7 +32,7 @@ Row = dict[str, object]
 def main(asked: argparse.Namespace) -> int:
     """Run one benchmark, print its table, and append it to a JSON file if asked to."""
     space = replace(spaces.get(asked.space), threads=asked.threads) if asked.threads else spaces.get(asked.space)
-    rows = {"p2p": p2p, "p2g": p2g, "g2p": g2p, "ewald": ewald}[asked.name](asked, space)
+    rows = {"p2p": p2p, "p2g": p2g, "g2p": g2p, "ewald": ewald, "variants": compare_variants}[asked.name](asked, space)
     print(table(rows))  # noqa: T201
     if asked.json:
         record = {"benchmark": asked.name, "machine": machine(), "parki": parki.__version__, "rows": rows}
@@ -35,12 +41,15 @@ def main(asked: argparse.Namespace) -> int:
     return 0
 
 
-def best(run: Callable[[], object], repeat: int) -> float:
-    """Seconds of the fastest of `repeat` runs after one that does not count."""
+def best(run: Callable[[], object], repeat: int, space: Space | None = None) -> float:
+    """Seconds of the fastest of `repeat` runs after one that does not count; a device is waited for."""
+    device = spaces.array_module(space).cuda.Device() if space and space.kind == "device" else None
     times = []
     for _ in range(repeat + 1):
         began = time.perf_counter()
         run()
+        if device is not None:
+            device.synchronize()
         times.append(time.perf_counter() - began)
     return min(times[1:])
 
@@ -96,7 +105,7 @@ def near(asked: argparse.Namespace, space: Space) -> list[Row]:
     p = params.choose("stokes_comb", (1.0, 1.0, 1.0), n, n, 1e-9, cell_size=224.0)
     useful = 4 / 3 * math.pi * p.rc**3 * n * n / 1e9
     cells, packed = sorted_sources("stokes_comb", x, np.concatenate([dens, normals]), p, space)
-    field = NearField(p, cells, cells.grid, cells.begin, packed, space)
+    field = NearField(p, cells, cells, packed, variants.choose(space, p.dtype))
     own = best(field.run, asked.repeat)
     coarse = CellGrid(p.box, tuple(int(side / p.rc) for side in p.box))
     scalar_cells, scalar_src = sorted_sources("stokes_comb", x, np.concatenate([dens, normals]), p, space, coarse)
@@ -144,10 +153,11 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> float:
     p = params.choose("laplace", (1.0, 1.0, 1.0), asked.n, asked.n, 1e-6)
     p = replace(p, grid=(n, n, n), h=(1 / n,) * 3, P=width, beta=2.3 * width, window_degree=width // 2 + 2)
     cells, packed = sorted_sources(2, x, dens[:2], p, space)
-    spread = Spread(p, 2, cells.grid, cells.begin, packed, space)
+    v = variants.choose(space, p.dtype)
+    spread = Spread(p, 2, cells, packed, v)
     if what == "P2G":
-        return best(lambda: [colour.run() for colour in spread.colours], asked.repeat)
-    return best(Gather(p, 2, spread.grid, cells.points, space).run, asked.repeat)
+        return best(lambda: [launch.run() for launch in spread.launches], asked.repeat)
+    return best(Gather(p, 2, spread.grid, cells.points, space, v).run, asked.repeat)
 
 
 def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> float | None:
@@ -167,24 +177,55 @@ def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> float
 
 def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
     """Whole calls of the three kernels, with everything that a first call does but compiling."""
-    x, dens, normals = cloud(asked.n)
+    x, dens, normals = on(space, cloud(asked.n))
     options = {"box": (1.0, 1.0, 1.0), "tolerance": asked.tolerance, "execution_space": space}
     strengths = {"laplace": (dens[0],), "stokes_sl": (dens[:3],), "stokes_comb": (dens, normals)}
     return [made for kernel, given in strengths.items() for made in ewald_rows(kernel, x, given, options, asked)]
 
 
-def ewald_rows(kernel: str, x: np.ndarray, given: tuple, options: Row, asked: argparse.Namespace) -> list[Row]:
+def ewald_rows(kernel: str, x: Array, given: tuple, options: Row, asked: argparse.Namespace) -> list[Row]:
     """A whole call, the plan again, and the plan's phases."""
-    call, count = getattr(api, kernel), asked.n / 1e6
+    call, count, space = getattr(api, kernel), asked.n / 1e6, options["execution_space"]
     call(x, x, *given, **options)
-    whole = best(lambda: call(x, x, *given, **options), asked.repeat)
+    whole = best(lambda: call(x, x, *given, **options), asked.repeat, space)
     plan = api.plan(kernel, x, x, **options)
-    again = best(lambda: plan(*given), asked.repeat)
+    again = best(lambda: plan(*given), asked.repeat, space)
     rows = [row(f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}, whole call", whole, count, "M particles")]
     rows.append(row("  the plan again", again, count, "M particles"))
     phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
-    times = [getattr(plan.walltime, f"time_{phase}")["tot"] for phase in phases]
-    return rows + [row(f"    {p}", t, count, "M particles") for p, t in zip(phases, times, strict=True)]
+    times = phase_times(
+        plan if space.kind == "host" else api.plan(kernel, x, x, return_walltime=True, **options), given
+    )
+    return rows + [row(f"    {p}", times[p]["tot"], count, "M particles") for p in phases]
+
+
+def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Every variant of P2P, P2G and G2P of stokes_comb, the kernels alone, against the one that is taken by default."""
+    x, dens, normals = on(space, cloud(asked.n))
+    options = {"box": (1.0, 1.0, 1.0), "tolerance": asked.tolerance, "execution_space": space, "return_walltime": True}
+    rows: list[Row] = []
+    for kernel in ("p2p", "p2g", "g2p"):
+        default = variants.DEFAULTS[space.kind][kernel]
+        names = [default, *(n for n in CHOICES[f"{kernel}_method"] if n not in ("AUTO", default))]
+        first = len(rows)
+        for name in names:
+            plan = api.plan("stokes_comb", x, x, **options, **{f"{kernel}_method": name})
+            seconds = min(phase_times(plan, (dens, normals))[kernel]["kernel"] for _ in range(asked.repeat + 1))
+            other = rows[first] if len(rows) > first else None
+            what = f"{kernel.upper()} {name}, N = {asked.n:,}, {asked.tolerance:g}"
+            rows.append(row(what, seconds, asked.n / 1e6, "M particles", other))
+    return rows
+
+
+def phase_times(plan: Plan, given: tuple) -> dict[str, dict[str, float]]:
+    """Seconds of each phase of one sum."""
+    plan(*given)
+    return {p: getattr(plan.walltime, f"time_{p}") for p in ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")}
+
+
+def on(space: Space, arrays: tuple[np.ndarray, ...]) -> list[Array]:
+    """The arrays where kernels of this space take them."""
+    return [spaces.array_module(space).asarray(a) for a in arrays]
 
 
 def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

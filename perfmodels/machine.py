@@ -37,6 +37,20 @@ class Costs:
         return np.square(P, dtype=np.float64) * np.maximum(1.0, np.divide(P, 8.0)) ** self.wide
 
 
+# An NVIDIA H200 in double precision, by arithmetic and not by measurement: issue slots of the near field at half the
+# peak rate, shared-memory traffic of a window row, memory traffic of the transforms.
+H200 = Costs(
+    near_laplace=7e-12,
+    near_stokes_sl=10e-12,
+    near_stokes_comb=16e-12,
+    lanes=32,
+    fft=14e-12,
+    spread=10e-12,
+    gather=9e-12,
+    single=0.55,
+)
+
+
 def _waste(share: ArrayLike) -> ArrayLike:
     """Volume within 1 of a cube of volume `share`, over that of the unit ball."""
     w = np.cbrt(share)

@@ -1,5 +1,8 @@
 """What arrays may come in, in which form they go on, and that nobody writes to them."""
 
+import subprocess
+import sys
+
 import hypothesis
 import hypothesis.extra.numpy
 import hypothesis.strategies as st
@@ -7,6 +10,8 @@ import numpy as np
 import pytest
 
 from parki import arrays
+from parki.engine import spaces
+from parki.engine.runtime import devices
 
 
 class OnGpu:
@@ -23,6 +28,23 @@ class OnGpuByDlpack:
 
     def __dlpack_device__(self):
         return (2, 0)
+
+
+class WithGradient:
+    """As a tensor of PyTorch that needs its gradient: on the host, and cross when asked for more."""
+
+    def __init__(self, array):
+        self.array = array
+
+    @property
+    def __cuda_array_interface__(self):
+        raise RuntimeError("requires grad")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **keywords):
+        raise BufferError("requires grad, use detach()")
 
 
 class OnHostByDlpack:
@@ -127,8 +149,7 @@ def test_large_finite_values_are_no_infinity():
         (None, "dn", r"trg has dtype object"),
         ([[1.0], [1.0, 2.0], [1.0]], "dn", r"trg cannot be read as an array"),
         (np.ma.masked_array(np.zeros((3, 10))), "dn", r"trg is a masked array"),
-        (OnGpu(), "dn", r"trg is on the GPU .*; parki does not copy between devices"),
-        (OnGpuByDlpack(), "dn", r"trg is on the GPU"),
+        (WithGradient(np.zeros((3, 10))), "dn", r"trg cannot be read as an array \(requires grad, use detach\(\)\)"),
     ],
 )
 def test_wrong_points(x, layout, message):
@@ -138,10 +159,53 @@ def test_wrong_points(x, layout, message):
         arrays.points("trg", x, layout=layout)
 
 
-def test_cupy_is_named_without_importing_it():
+@pytest.mark.parametrize("there", [OnGpu(), OnGpuByDlpack()], ids=["CUDA array interface", "DLPack"])
+def test_arrays_on_a_gpu_need_cupy(there, monkeypatch):
+    def missing():
+        raise ImportError("CuPy is not installed")
+
+    monkeypatch.setattr(devices, "cupy", missing)
+    with pytest.raises(ValueError, match=r"trg is on the GPU \(.*\), which needs CuPy: CuPy is not installed"):
+        arrays.points("trg", there)
+
+
+def test_where_arrays_are():
+    x = np.zeros((3, 4))
+    assert arrays.on_gpu(trg=x, src=x.tolist(), dens=OnHostByDlpack(x), normals=None) is None
+    assert arrays.on_gpu(trg=OnGpu(), src=OnGpuByDlpack()) == "trg"
+    assert arrays.on_gpu() is None
     fake = type("ndarray", (), {"__module__": "cupy"})()
-    with pytest.raises(ValueError, match=r"src is on the GPU \(CuPy\).*Pass cupy\.asnumpy\(src\)"):
-        arrays.points("src", fake)
+    with pytest.raises(ValueError, match=r"src is on the GPU \(CuPy\) and trg is on the host.*cupy\.asarray\(trg\)"):
+        arrays.on_gpu(trg=x, src=fake)
+
+
+def test_the_space_follows_what_is_asked_for_and_the_arrays(monkeypatch):
+    x = np.zeros((3, 4))
+    assert arrays.space_of(None, trg=x) == spaces.get()
+    assert arrays.space_of("serial", trg=x) == spaces.get("Serial")
+    assert arrays.space_of("OpenMP", 3) == spaces.Space("OpenMP", 3)
+    assert arrays.space_of(spaces.Space("OpenMP", 2)).threads == 2
+    with pytest.raises(ValueError, match="threads is 2 with execution_space 'GpuSim', which has one"):
+        arrays.space_of("GpuSim", 2)
+    fake = type("ndarray", (), {"__module__": "cupy"})()
+    with pytest.raises(ValueError, match=r"src is on the GPU \(CuPy\) and execution_space is 'OpenMP'"):
+        arrays.space_of("OpenMP", src=fake)
+    monkeypatch.setattr(devices, "missing", lambda kind: f"No {kind} here.")
+    with pytest.raises(ValueError, match=r"No Cuda here\..*No HIP here\.|No (Cuda|HIP) here\."):
+        arrays.space_of(None, src=fake)
+
+
+def test_cupy_is_not_imported_for_arrays_of_the_host(tmp_path):
+    program = """
+import sys
+import numpy as np
+import parki
+x = np.random.default_rng(0).random((3, 20))
+parki.ewald.laplace(x, x, x[0], box=(1, 1, 1), tolerance=1e-2)
+parki.direct.direct_sum("laplace", x, x, x[0])
+sys.exit("cupy" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(("bad", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])

@@ -79,7 +79,8 @@ ARRAYS = [
     ("laplace", with_value("trg", (0, 4), 1.02), r"1 of 5 points of trg lie outside.*index 4, x = 1\.02.*wrap\(trg"),
     ("stokes_comb", with_value("src", (2, 1), -0.5), r"1 of 7 points of src lie outside.*index 1, z = -0\.5"),
     ("laplace", with_option(box=(1, 1, 0.01)), "points of trg lie outside the box"),
-    ("laplace", with_array("src", lambda x: OnGpu()), "src is on the GPU"),
+    ("laplace", with_array("src", lambda x: OnGpu()), r"src is on the GPU \(.*\) and trg is on the host"),
+    ("stokes_comb", with_array("normals", lambda x: OnGpu()), r"normals is on the GPU .* and trg is on the host"),
     ("laplace", with_array("dens", lambda q: None), "dens has dtype object"),
     ("laplace", with_array("dens", np.ma.masked_array), "dens is a masked array"),
 ]
@@ -95,7 +96,7 @@ OPTIONS = [
     ({"rc": 0}, "rc is 0"),
     ({"cell_size": -4}, "cell_size is -4"),
     ({"execution_space": "Cude"}, "execution space 'Cude'"),
-    ({"execution_space": "Cuda"}, "execution space 'Cuda'"),
+    ({"execution_space": "GpuSim", "p2p_threads_x": 2048}, "p2p_threads_x is 2048; expected a product of at most 1024"),
     ({"p2p_method": "SM-4D"}, "p2p_method is 'SM-4D'"),
     ({"p2g_method": "NONE"}, "p2g_method is 'NONE'"),
     ({"g2p_method": ""}, "g2p_method is ''"),

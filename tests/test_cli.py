@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki import cli
+from parki import cli, doctor
 from parki.engine import spaces
+from parki.engine.runtime import devices, rtc
 
 
 @pytest.fixture
@@ -45,6 +46,44 @@ def test_doctor(capsys):
     assert "kernels" in found["cache"]
     for library in ("MPI", "CuPy", "matplotlib", "PyKokkos"):
         assert found[library].split()[1] in ("present", "missing")
+    assert "warps of 32" in found["GpuSim"]
+    assert "warps of 64" in found["GpuSim64"]
+    assert all(len(line.split()) > 2 for line in lines[1:])  # a reason or a fact, not the bare word
+
+
+def test_doctor_describes_gpus(capsys, monkeypatch):
+    pair = [
+        devices.Device(k, name, "sm_90", 150 * 10**9, "580.95.05, CUDA 13.0", 232448, 32, 132, "9.0")
+        for k, name in enumerate(("NVIDIA H200", "NVIDIA H100"))
+    ]
+    monkeypatch.setattr(devices, "missing", lambda kind: None if kind == "Cuda" else "CuPy is for CUDA: change it.")
+    monkeypatch.setattr(devices, "find", lambda kind: tuple(pair) if kind == "Cuda" else ())
+    monkeypatch.setattr(devices, "current", lambda: pair[1])
+    monkeypatch.setattr(devices, "platform", lambda: "Cuda")
+    monkeypatch.setattr(devices, "distribution", lambda kind: "cupy-cuda13x 14.2.0")
+    monkeypatch.setattr(devices, "missing_compiler", lambda kind: None)
+    monkeypatch.setattr(rtc, "version", lambda backend: "NVRTC 13.0")
+    assert cli.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    facts = "compute capability 9.0, 150 GB, 132 multiprocessors, driver 580.95.05, CUDA 13.0"
+    for name in ("H200", "H100"):
+        assert f"  Cuda        ready    NVIDIA {name}, {facts}\n" in text
+    assert "  HIP         missing  CuPy is for CUDA: change it.\n" in text
+    assert "  CuPy        present  cupy-cuda13x 14.2.0, NVRTC 13.0\n" in text
+    assert doctor.backend(spaces.Space("Cuda")) == f"Cuda, NVIDIA H100, {facts}, NVRTC 13.0"
+
+
+def test_doctor_without_cupy(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert cli.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert '  Cuda        missing  CuPy is not installed: pip install "parki[cuda13]"' in text
+    assert '  HIP         missing  CuPy is not installed: pip install "parki[rocm]"' in text
+    assert "  CuPy        missing  CuPy is not installed: pip install" in text
+
+
+def test_the_simulated_gpu_is_named():
+    assert "GPU kernels on the host" in doctor.backend(spaces.get("GpuSim"))
 
 
 def test_doctor_without_a_compiler(capsys, monkeypatch):

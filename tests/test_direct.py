@@ -69,6 +69,15 @@ def test_the_result_depends_on_neither_threads_nor_space(rng):
     np.testing.assert_array_equal(direct_sum("stokes_comb", *given, execution_space="Serial"), one)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_space(space, dtype, rng):
+    given = problem("stokes_comb", rng, 300, 70, dtype)
+    u = direct_sum("stokes_comb", *given, execution_space=space)
+    assert type(u) is np.ndarray
+    assert u.dtype == dtype
+    assert error(u, formula("stokes_comb", *given)) < {np.float64: 3e-15, np.float32: 2e-6}[dtype]
+
+
 def test_nearly_coincident_points():
     """In double precision, rounding makes no pair; in single precision, only equal points coincide."""
     x = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
@@ -108,6 +117,7 @@ def test_memory_order_and_input(rng):
         ({"kernel": "stokes_sl"}, "normals was given, but stokes_sl takes none"),
         ({"execution_space": "OpenMPI"}, "'OpenMPI'"),
         ({"execution_space": "Serial", "threads": 2}, "threads is 2 with execution_space 'Serial'"),
+        ({"execution_space": "GpuSim", "threads": 2}, "threads is 2 with execution_space 'GpuSim', which has one"),
         ({"threads": 0}, "threads=0"),
     ],
     ids=str,

@@ -1,6 +1,7 @@
 """Imports point one way, and files stay short."""
 
 import ast
+import re
 
 import pytest
 
@@ -89,6 +90,17 @@ def test_kernels_import_only_the_language(root):
         if not any(is_in(name, package) for package in ("pykokkos", "typing", "parki.kernels"))
     ]
     assert wrong == []
+
+
+def test_kernels_mention_no_device(root):
+    words = re.compile(r"\b(cuda|hip|gpu|gpus|device|devices|nvidia|amd|warp|warps|openmp)\b", re.IGNORECASE)
+    lines = [
+        f"{path.relative_to(root)}:{n}: {line}"
+        for path in python_files(root, "kernels")
+        for n, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if words.search(line)
+    ]
+    assert lines == []
 
 
 def test_no_relative_imports(root):

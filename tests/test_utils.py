@@ -20,9 +20,16 @@ def test_names_of_spaces(name):
     assert parki.utils.get_array_module(name) is np
 
 
-@pytest.mark.parametrize("name", ["GPU", "Cuda", "HIP"])
-def test_a_space_that_is_not_here_says_why(name):
-    with pytest.raises(ValueError, match=rf"'{name}': .*Use 'OpenMP' or 'Serial'"):
+@pytest.mark.parametrize("name", ["GPU", "Cuda", "HIP", "gpusim"])
+def test_a_space_is_here_or_says_why(name):
+    names = ("Cuda", "HIP") if name == "GPU" else [known for known in spaces.NAMES if known.lower() == name.lower()]
+    reasons = [spaces.available()[choice] for choice in names]
+    if None in reasons:
+        found = parki.utils.get_execution_space(name)
+        assert found.name in names
+        assert parki.utils.get_array_module(name).__name__ == ("cupy" if found.kind == "device" else "numpy")
+        return
+    with pytest.raises(ValueError, match=rf"'{name}': .*(install|update|shows|may hide).*Or use 'OpenMP' or 'Serial'"):
         parki.utils.get_execution_space(name)
     with pytest.raises(ValueError, match=name):
         parki.utils.get_array_module(name)

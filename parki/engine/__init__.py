@@ -12,9 +12,11 @@ A kernel file is read as text, specialised, checked, lowered to C++, compiled on
 array([2., 0.])
 """
 
+from parki.engine.ahead import compile_all
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
-from parki.engine.launch import Prepared, RangePolicy, TeamPolicy, parallel_for, parallel_reduce, prepare
-from parki.engine.workunit import Workunit, compile_all, kernel, object_path
+from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
+from parki.engine.policy import RangePolicy, TeamPolicy
+from parki.engine.workunit import Workunit, kernel, object_path
 
 __all__ = [
     "BuildError",

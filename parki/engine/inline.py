@@ -3,8 +3,8 @@
 import ast
 
 from parki.engine.rewrite import Rewriter
-from parki.engine.routines import Routine, callee
-from parki.engine.syntax import Names, bound_names, changed, expressions, fail, list_element, place, table_of, value_of
+from parki.engine.routines import Routine, by_name, callee
+from parki.engine.syntax import Names, bound_names, changed, expressions, fail, place, table_of, value_of
 
 
 class Inliner:
@@ -78,9 +78,11 @@ class Inliner:
         names: dict[str, str | ast.expr] = {}
         before: list[ast.stmt] = []
         for p, arg in zip(routine.params, call.args, strict=True):
-            if list_element(p.annotation) is not None:
-                if not isinstance(arg, ast.Name):
-                    fail("K004", arg, f"argument '{p.arg}' of '{name}' is a List: expected the name of a local array")
+            kind = by_name(p.annotation)
+            if kind:
+                if not isinstance(arg, ast.Name) or (kind == "view" and table_of(arg) is not None):
+                    expected = "local array" if kind == "List" else "view"
+                    fail("K004", arg, f"argument '{p.arg}' of '{name}' is a {kind}: expected the name of a {expected}")
                 names[p.arg] = arg.id if table_of(arg) is None else arg
             elif isinstance(arg, ast.Name) and table_of(arg) is None:
                 names[p.arg] = arg.id

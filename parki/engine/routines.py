@@ -5,6 +5,7 @@ A call of a function is marked by an id no Python name has (``pair@kernel-file``
 
 import ast
 import builtins
+import re
 from dataclasses import dataclass
 
 from parki.engine.rewrite import Rewriter
@@ -12,6 +13,8 @@ from parki.engine.scratch import decorator
 from parki.engine.slots import Found, Program
 from parki.engine.source import Source
 from parki.engine.syntax import assigned, bound_names, changed, fail, list_element, literal, place, statements
+
+VIEW = re.compile(r"pk\.(View[1-4]D|ScratchView1D)\[.+\]")
 
 WORKUNIT = "@"
 KNOWN = frozenset(dir(builtins)) | {"pk", "math", "List", "Tuple"}
@@ -134,9 +137,18 @@ class _Filler(Rewriter):
 
 
 # Inline functions ----------------------------------------------------------------------------------------------------
+def by_name(annotation: ast.expr | None) -> str:
+    """What a parameter that is passed by name is: ``List``, ``view``, or nothing for a scalar."""
+    if annotation is None:
+        return ""
+    if list_element(annotation) is not None:
+        return "List"
+    return "view" if VIEW.fullmatch(ast.unparse(annotation)) else ""
+
+
 def _is_inline(node: ast.FunctionDef) -> bool:
-    """List parameters, no result, or a tuple of results: what L0 functions cannot have."""
-    if any(a.annotation is not None and list_element(a.annotation) is not None for a in node.args.args):
+    """List or view parameters, no result, or a tuple of results: what L0 functions cannot have."""
+    if any(by_name(a.annotation) for a in node.args.args):
         return True
     if isinstance(node.returns, ast.Subscript):
         return ast.unparse(node.returns.value) in ("Tuple", "tuple")
@@ -144,15 +156,16 @@ def _is_inline(node: ast.FunctionDef) -> bool:
 
 
 def _check_inline(r: Routine) -> None:
-    """What inlining relies on: annotated scalars and Lists in, one return at the end, parameters only read."""
+    """What inlining relies on: annotated parameters, none of them assigned, and one return at the end."""
     name, a = r.node.name, r.args
     if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
         fail("K008", r.node, f"'{name}' has defaults, *args or keyword-only parameters")
     for p in r.params:
         if p.annotation is None:
             fail("K002", p, f"parameter '{p.arg}' has no annotation")
-        if "View" in ast.unparse(p.annotation) or "TeamMember" in ast.unparse(p.annotation):
-            fail("K020", p, f"function '{name}' takes a view or a team", "Pass the elements")
+        kind = ast.unparse(p.annotation)
+        if "TeamMember" in kind or ("View" in kind and not by_name(p.annotation)):
+            fail("K020", p, f"function '{name}' takes a '{kind}'", "Pass elements, pk.View1D[…] or pk.ScratchView1D[…]")
     if r.returns is None:
         fail("K002", r.node, f"function '{name}' has no result annotation", "Write -> None or the type")
     params = {p.arg for p in r.params}

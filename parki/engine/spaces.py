@@ -3,37 +3,72 @@
 import difflib
 import os
 from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
 
 from parki.engine.errors import BuildError, SpaceUnavailable
+from parki.engine.runtime import devices
 from parki.engine.runtime.compiler import cpus, find_compiler, target
 
-HOST, DEVICE = ("Serial", "OpenMP"), ("Cuda", "HIP")
-NAMES = (*HOST, *DEVICE, "GpuSim")
+HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
+NAMES = (*HOST, *DEVICE, *SIM)
 _BEST_HOST, _BEST_DEVICE = ("cpu", "host"), ("gpu",)
+ENGINES = ("parki", "pykokkos")
 _forked = False
 
 
 @dataclass(frozen=True)
 class Space:
-    """An execution space by its canonical name; `threads` limits OpenMP, None means as many as `threads` says."""
+    """An execution space by its canonical name.
+
+    `threads` limits OpenMP, None means as many as `threads` says; `engine` is what compiles and launches kernels there.
+    """
 
     name: str
     threads: int | None = None
+    engine: str = "parki"
 
     def __post_init__(self) -> None:
         bad = isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1
         if self.threads is not None and bad:
             raise ValueError(f"threads={self.threads!r}: expected a whole number of at least 1, or None.")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine={self.engine!r}: expected one of {', '.join(map(repr, ENGINES))}.")
+        if self.engine != "parki" and self.name in SIM:
+            raise ValueError(f"engine={self.engine!r}: {self.name} runs what parki's own engine generates.")
+
+    @property
+    def kind(self) -> str:
+        """What runs kernels: ``"host"`` (compiled C++), ``"device"`` (a GPU) or ``"sim"`` (a GPU text on the host)."""
+        return "device" if self.name in DEVICE else "sim" if self.name in SIM else "host"
+
+    @property
+    def warp(self) -> int:
+        """Threads that run in step: 1 on the host, 32 or 64 on GPUs, for HIP as the device in use has it."""
+        match self.name:
+            case "HIP":
+                found = devices.current() or next(iter(devices.find("HIP")), None)
+                return found.warp if found else 64
+            case "GpuSim64":
+                return 64
+            case "Cuda" | "GpuSim":
+                return 32
+        return 1
 
 
-def get(name: str | Space | None = None) -> Space:
+def get(name: str | Space | None = None, engine: str | None = None) -> Space:
     """Return the execution space of this name, if kernels can run there.
 
     Parameters
     ----------
     name : str, Space or None
-        ``"Serial"``, ``"OpenMP"``, ``"Cuda"``, ``"HIP"`` or ``"GpuSim"``, in any case.  None, ``"CPU"`` and ``"host"``
-        mean OpenMP, or Serial where the compiler has no OpenMP; ``"GPU"`` means Cuda or HIP, whichever is there.
+        One of `NAMES`, in any case.  None, ``"CPU"`` and ``"host"`` mean OpenMP, or Serial where the compiler has no
+        OpenMP; ``"GPU"`` means Cuda or HIP, whichever is there.  ``"GpuSim"`` and ``"GpuSim64"`` run what is generated
+        for GPUs on the host, slowly and with checks, in warps of 32 and 64 threads.
+    engine : str, optional
+        ``"parki"``, or ``"pykokkos"`` where that is installed; by default that of a `Space`, else ``PARKI_ENGINE``,
+        else parki's.
 
     Raises
     ------
@@ -41,19 +76,33 @@ def get(name: str | Space | None = None) -> Space:
         If there is no such space, or if it cannot run here; the message says what is missing.
     TypeError
         If `name` is something else.
+    ValueError
+        If there is no such engine.
     """
     if name is not None and not isinstance(name, str | Space):
         raise TypeError(f"execution space: expected a name, a Space or None, found {type(name).__name__}.")
-    threads = name.threads if isinstance(name, Space) else None
+    threads, given = (name.threads, name.engine) if isinstance(name, Space) else (None, "")
     asked = "CPU" if name is None else name.name if isinstance(name, Space) else name
-    reasons: list[str] = []
-    for choice in _candidates(asked):
+    reasons: dict[str, str] = {}  # sentence → first space that it is said of
+    for choice in (choices := _candidates(asked)):
         reason = _missing(choice)
         if reason is None:
-            return Space(choice, threads)
-        if reason not in reasons:
-            reasons.append(reason)
-    raise SpaceUnavailable(f"execution space {asked!r}: {' '.join(reasons)}")
+            return Space(choice, threads, (engine or given or os.environ.get("PARKI_ENGINE") or "parki").lower())
+        reasons.setdefault(reason, choice)
+    said = list(reasons) if len(reasons) == 1 else [f"{choice}: {reason}" for reason, choice in reasons.items()]
+    advice = " Or use 'OpenMP' or 'Serial', which need no GPU." if choices[0] in DEVICE else ""
+    raise SpaceUnavailable(f"execution space {asked!r}: {' '.join(said)}{advice}")
+
+
+def array_module(space: Space) -> ModuleType:
+    """Return the module of the arrays that kernels take in this space: NumPy, or CuPy for Cuda and HIP.
+
+    Raises
+    ------
+    ImportError
+        If the space is Cuda or HIP, and CuPy cannot be imported; never for a space that `get` returned.
+    """
+    return devices.cupy() if space.kind == "device" else np
 
 
 def _candidates(asked: str) -> tuple[str, ...]:
@@ -62,7 +111,7 @@ def _candidates(asked: str) -> tuple[str, ...]:
     if lower in _BEST_HOST:
         return HOST[::-1]
     if lower in _BEST_DEVICE:
-        return DEVICE
+        return (found,) if (found := devices.platform()) else DEVICE
     canonical = {name.lower(): name for name in NAMES}
     if lower in canonical:
         return (canonical[lower],)
@@ -78,8 +127,8 @@ def available() -> dict[str, str | None]:
 
 
 def _missing(name: str) -> str | None:
-    if name not in HOST:
-        return "Kernels are compiled for host spaces only in this version. Use 'OpenMP' or 'Serial'."
+    if name in DEVICE:
+        return devices.missing(name)
     try:
         compiled = target()
     except BuildError as error:

@@ -14,7 +14,6 @@ from parki.engine.syntax import (
     Names,
     PkType,
     assigned,
-    bound_names,
     changed,
     elements,
     expressions,
@@ -106,9 +105,9 @@ class _Unroller(Rewriter):
             fail("K021", stop, "break or continue in a loop that is unrolled", "Its index subscripts a local array")
         self.depth += 1
         out: list[ast.stmt] = []
-        bound, count = sorted(bound_names(s.body)), 0
+        own, count = sorted(_declared(s.body)), 0
         for turn in turns:
-            names: dict[str, str | ast.expr] = {b: self.locals.fresh(b) for b in bound}
+            names: dict[str, str | ast.expr] = {b: self.locals.fresh(b) for b in own}
             for old, new in names.items():
                 if old in self.arrays:
                     self.arrays.add(new)
@@ -133,6 +132,17 @@ class _Unroller(Rewriter):
             if isinstance(inner, ast.For | ast.AnnAssign) and source is not None and _reads(source, derived):
                 derived |= assigned(inner)
         return False
+
+
+def _declared(body: list[ast.stmt]) -> set[str]:
+    """The names that a body declares, at any depth; what it only assigns is declared around it."""
+    found: set[str] = set()
+    for s in statements(body):
+        if isinstance(s, ast.AnnAssign | ast.For | ast.FunctionDef):
+            found |= assigned(s)
+        if isinstance(s, ast.FunctionDef):
+            found |= {a.arg for a in s.args.args}
+    return found
 
 
 def _turns(it: ast.expr, rewriter: Rewriter) -> range | None:

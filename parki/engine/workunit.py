@@ -6,23 +6,16 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from parki.engine import ir
 from parki.engine.check import check
-from parki.engine.lower import host
-from parki.engine.lower.common import Lowered
+from parki.engine.lower import gpu, host
+from parki.engine.lower.common import FIELD, Lowered
 from parki.engine.parse import parse
 from parki.engine.runtime import build
 from parki.engine.runtime.compiler import target
 from parki.engine.specialise import L0, specialise
-
-FIELD = {
-    "ptr": ctypes.c_void_p,
-    "int64": ctypes.c_int64,
-    "int32": ctypes.c_int32,
-    "double": ctypes.c_double,
-    "float": ctypes.c_float,
-}
 
 
 def checking() -> bool:
@@ -52,11 +45,18 @@ class Workunit:
         self.l0 = l0
         self.ir: ir.Kernel = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
-        self._compiled: dict[tuple, Compiled] = {}
+        self.objects: dict[tuple, Any] = {}  # by what each was compiled for
+        self._gpu: dict[tuple, Lowered] = {}
 
     def __repr__(self) -> str:
         slots = ", ".join(f"{k}={v}" for k, v in self.l0.slots)
         return f"<workunit {self.l0.name}({slots})>"
+
+    @property
+    def label(self) -> str:
+        """For people: the name, and the values of the slots."""
+        slots = ", ".join(v for _, v in self.l0.slots)
+        return f"{self.l0.name} ({slots})" if slots else self.l0.name
 
     def default_layouts(self) -> dict[str, str]:
         """All views C-ordered."""
@@ -65,10 +65,9 @@ class Workunit:
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[build.Unit, Lowered]:
         """The text to compile for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
         lowered = host.lower(self.ir, layouts, checked)
-        slots = ", ".join(v for _, v in self.l0.slots)
         made = build.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
-            label=f"{self.l0.name} ({slots})" if slots else self.l0.name,
+            label=self.label,
             source=lowered.source,
             headers=host.HEADERS,
             target=target(),
@@ -76,8 +75,20 @@ class Workunit:
             l0=self.l0.text,
         )
         if _debugging("source"):
-            sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {made.label}\n{lowered.source}\n")
+            self._show(lowered)
         return made, lowered
+
+    def gpu(self, layouts: dict[str, str]) -> Lowered:
+        """The GPU text for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
+        key = tuple(layouts.values())
+        if key not in self._gpu:
+            self._gpu[key] = gpu.lower(self.ir, layouts)
+            if _debugging("source"):
+                self._show(self._gpu[key])
+        return self._gpu[key]
+
+    def _show(self, lowered: Lowered) -> None:
+        sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {self.label}\n{lowered.source}\n")
 
     def key(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple:
         """What one compiled object is for."""
@@ -86,10 +97,10 @@ class Workunit:
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
         """The compiled object for these layouts, built on first use."""
         key = self.key(layouts, checked, flags)
-        if key not in self._compiled:
+        if key not in self.objects:
             unit, lowered = self.unit(layouts, checked, flags)
-            self._compiled[key] = load(build.build(unit), lowered)
-        return self._compiled[key]
+            self.objects[key] = load(build.build(unit), lowered)
+        return self.objects[key]
 
 
 def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
@@ -124,18 +135,6 @@ def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workuni
         The file, or what the slots make of it, is outside the workunit subset.
     """
     return _of(specialise(source, workunit, **slots))
-
-
-def compile_all(workunits: list[Workunit]) -> None:
-    """Compile what is not yet loaded, in parallel, for C-ordered views."""
-    fresh = {}
-    for w in workunits:
-        key = w.key(w.default_layouts(), checking())
-        if key not in w._compiled:
-            fresh[w, key] = w.unit(w.default_layouts(), checking())
-    paths = build.build_many(unit for unit, _ in fresh.values())
-    for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
-        w._compiled[key] = load(path, lowered)
 
 
 def object_path(workunit: Workunit) -> Path:

@@ -15,7 +15,7 @@ def plan(kernel: str, trg: Array, src: Array, options: EwaldOptions | None = Non
     ----------
     kernel : {"laplace", "stokes_sl", "stokes_comb"}
     trg, src : array (3, Nt), (3, Ns)
-        Points in ``[0, box]``, float32 or float64.
+        Points in ``[0, box]``, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.
     options : EwaldOptions, optional
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
 
@@ -24,7 +24,7 @@ def plan(kernel: str, trg: Array, src: Array, options: EwaldOptions | None = Non
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
     """
-    return Plan(kernel, trg, src, EwaldOptions.resolve(options, **keywords))
+    return Plan(kernel, trg, src, EwaldOptions.resolve(options, {"trg": trg, "src": src}, **keywords))
 
 
 def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
@@ -33,7 +33,7 @@ def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = 
     Parameters
     ----------
     trg, src : array (3, Nt), (3, Ns)
-        Points in ``[0, box]``, float32 or float64.
+        Points in ``[0, box]``, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
     dens : array (Ns,)
         Charges; a net charge is neutralised by a uniform background.
     options : EwaldOptions, optional
@@ -42,6 +42,7 @@ def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = 
     Returns
     -------
     array (Nt,), or a tuple ``(potential[, WallTime][, Params])`` if the options ask for them
+        A CuPy array for arrays on a GPU, where nothing is copied to the host; otherwise a NumPy array.
 
     Raises
     ------
@@ -93,7 +94,8 @@ def stokes_comb(
 
 
 def _sum(kernel: str, trg: Array, src: Array, strengths: tuple, options: EwaldOptions | None, keywords: dict) -> Any:
-    resolved = EwaldOptions.resolve(options, **keywords)
+    given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
+    resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
     made = Plan(kernel, trg, src, resolved)
     found = [made(*strengths)]
     if resolved.return_walltime:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from parki.arrays import Array, points
+from parki import arrays
+from parki.arrays import Array, module_of
 from parki.ewald import api
 from parki.ewald.options import EwaldOptions
 
@@ -34,7 +35,7 @@ def sampled_error(
     ----------
     kernel : {"laplace", "stokes_sl", "stokes_comb"}
     trg, src, dens, normals : array_like
-        What the first sum was given; `normals` is None for kernels without.
+        What the first sum was given, on a host or on a GPU; `normals` is None for kernels without.
     u : array
         Its result, in the layout of `options`.
     options : EwaldOptions
@@ -50,19 +51,21 @@ def sampled_error(
         If there are no targets, or if the second sum is zero at all of them.
     """
     layout = options.layout
-    targets, sources = points("trg", trg, layout=layout), points("src", src, layout=layout)
+    targets, sources = arrays.points("trg", trg, layout=layout), arrays.points("src", src, layout=layout)
     if targets.shape[1] == 0:
         raise ValueError("trg has no points; expected at least one to measure an error at.")
     chosen = np.random.default_rng(seed).permutation(targets.shape[1])[:n]
+    chosen = module_of(targets).asarray(chosen)
     second = _second(options, options.rc if rc is None else rc)
     # Points in double precision that came from single precision are the same points: self pairs stay self pairs.
-    strengths = [_in_double(array, layout) for array in (dens, normals) if array is not None]
-    exact = api.plan(kernel, _in_double(targets)[:, chosen], _in_double(sources), second)(*strengths)
-    result = _in_double(u, layout)[..., chosen]
-    size = np.sum(exact**2)
+    given = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
+    strengths = [_in_double(name, array, layout) for name, array in given.items()]
+    exact = api.plan(kernel, _in_double("trg", targets)[:, chosen], _in_double("src", sources), second)(*strengths)
+    result = _in_double("u", u, layout)[..., chosen]
+    size = float((exact**2).sum())
     if size == 0:
         raise ValueError("the sum is zero at all sampled targets; it has no relative error.")
-    return float(np.sqrt(np.sum((result - exact) ** 2) / size))
+    return float((((result - exact) ** 2).sum() / size) ** 0.5)
 
 
 def _second(options: EwaldOptions, rc: float | None) -> EwaldOptions:
@@ -82,7 +85,7 @@ def _second(options: EwaldOptions, rc: float | None) -> EwaldOptions:
     )
 
 
-def _in_double(array: Any, layout: str = "dn") -> Array:
+def _in_double(name: str, array: Any, layout: str = "dn") -> Array:
     """Return an array in double precision, ``(components, N)`` or ``(N,)``."""
-    double = np.asarray(array, dtype=np.float64)
+    double = arrays.taken(name, array).astype(np.float64)
     return double.T if layout == "nd" and double.ndim > 1 else double

@@ -4,17 +4,17 @@ import dataclasses
 import difflib
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from parki.arrays import LAYOUTS
+from parki.arrays import LAYOUTS, space_of
 from parki.engine import spaces
 
 CHOICES = {
     "p2p_method": ("AUTO", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
-    "p2g_method": ("AUTO", "BASE", "SOURCE", "GRID", "HYBRID"),
+    "p2g_method": ("AUTO", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"),
     "g2p_method": ("AUTO", "BASE", "TARGET"),
     "fft_type": ("AUTO", "R2C", "C2C"),
     "split": ("prolate", "gaussian"),
@@ -22,6 +22,23 @@ CHOICES = {
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
 FLAGS = ("torch_fft", "return_walltime", "return_params", "verbose")
+
+
+class PublishedText(str):
+    """A published default that nobody has named: it shows its value and means "AUTO"."""
+
+    __slots__ = ()
+
+
+class PublishedCount(int):
+    """A published default that nobody has named: it shows its value and means that the best is chosen."""
+
+    __slots__ = ()
+
+
+def named(value: str | int) -> bool:
+    """Tell whether a caller has named this variant or block size; "AUTO" names none."""
+    return not isinstance(value, PublishedText | PublishedCount) and value != "AUTO"
 
 
 @dataclasses.dataclass(slots=True)
@@ -37,12 +54,19 @@ class EwaldOptions:
     tolerance : float
         Relative RMS error of the result, between 0 and 1.
     execution_space : str or space, optional
-        ``"Serial"``, ``"OpenMP"``, ``"CPU"``; see `parki.utils.get_execution_space`.
-    p2p_method, p2g_method, g2p_method, fft_type, torch_fft : optional
-        Variants of the published code, with its names.  Results agree to the tolerance whichever is named; the default
-        means that the fastest is taken.
+        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
+        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
+    p2p_method, p2g_method, g2p_method : optional
+        Variants of the kernels by the names of the published code, and ``"BLOCK"``, parki's own spreading.  Results
+        agree to the tolerance whichever is named; ``"BLOCK"`` and ``"GRID"`` add in a fixed order, the other ways of
+        spreading in any, so that last digits change from run to run.  What is left alone, or ``"AUTO"``, is chosen
+        for the space; a default that is named is honoured.
     p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
-        Block sizes on a GPU.
+        Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
+        and that interpolate (the last two in the variants with teams).  They are chosen where they are left alone, and
+        mean nothing on a host.
+    fft_type, torch_fft : optional
+        Accepted for the published scripts; the transform is a real one of the array library.
     cell_size : float, optional
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
@@ -55,6 +79,8 @@ class EwaldOptions:
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}
         Arrays are ``(3, N)``, or ``(N, 3)``.
+    engine : {"parki", "pykokkos"}, optional
+        What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
     verbose : bool
         Log parameters and times at level INFO (logger ``parki.ewald``).
 
@@ -70,15 +96,15 @@ class EwaldOptions:
     periodicity: int = 3
     tolerance: float = 1e-6
     execution_space: Any = None
-    p2p_method: str = "GM-1D"
-    p2g_method: str = "HYBRID"
-    g2p_method: str = "TARGET"
+    p2p_method: str = PublishedText("GM-1D")
+    p2g_method: str = PublishedText("HYBRID")
+    g2p_method: str = PublishedText("TARGET")
     fft_type: str = "R2C"
     torch_fft: bool = False
-    p2p_threads_x: int = 128
-    p2p_threads_y: int = 1
-    p2g_threads: int = 128
-    g2p_threads: int = 128
+    p2p_threads_x: int = PublishedCount(128)
+    p2p_threads_y: int = PublishedCount(1)
+    p2g_threads: int = PublishedCount(128)
+    g2p_threads: int = PublishedCount(128)
     cell_size: float | None = None
     rc: float | None = None
     return_walltime: bool = False
@@ -87,23 +113,25 @@ class EwaldOptions:
     threads: int | None = dataclasses.field(default=None, kw_only=True)
     layout: str = dataclasses.field(default="dn", kw_only=True)
     verbose: bool = dataclasses.field(default=False, kw_only=True)
+    engine: str | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
 
     @classmethod
-    def resolve(cls, options: Self | None = None, **keywords: Any) -> Self:
+    def resolve(cls, options: Self | None = None, given: Mapping[str, Any] | None = None, /, **keywords: Any) -> Self:
         """Return a checked copy of `options` with `keywords` in place of its values.
 
-        In the copy `box` is a tuple of floats, `execution_space` a space with the wanted number of threads, and
-        `periodicity` is 3.
+        In the copy `box` is a tuple of floats, `execution_space` a space with the wanted number of threads, which
+        follows the arrays of the call, `given` by name, unless it is named; and `periodicity` is 3.
 
         Raises
         ------
         TypeError
             For an `options` of another class, a box that is no list, tuple or array, or an unknown keyword.
         ValueError
-            As the class, for a missing box, and for a periodicity that this version does not compute.
+            As the class, for a missing box, for a periodicity that this version does not compute, and as
+            `parki.arrays.space_of`.
         """
         if options is not None and not isinstance(options, cls):
             raise TypeError(
@@ -125,7 +153,8 @@ class EwaldOptions:
                 "sums only; expected periodicity=3."
             )
         merged.box = tuple(float(side) for side in merged.box)
-        merged.execution_space = _space(merged.execution_space, merged.threads)
+        space = _space(merged.execution_space, merged.threads, given or {})
+        merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
         return merged
 
     def check(self) -> None:
@@ -137,6 +166,8 @@ class EwaldOptions:
             raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
         for name, choices in CHOICES.items():
             setattr(self, name, _choice(name, getattr(self, name), choices))
+        if self.engine is not None:
+            self.engine = _choice("engine", self.engine, spaces.ENGINES)
         for name in FLAGS:
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
@@ -168,15 +199,10 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _space(asked: Any, threads: int | None) -> spaces.Space:
+def _space(asked: Any, threads: int | None, given: Mapping[str, Any]) -> spaces.Space:
     if asked is not None and not isinstance(asked, str | spaces.Space):
         raise ValueError(f"execution_space is {asked!r}; expected a name such as 'OpenMP', a space, or None.")
-    space = spaces.get(asked)
-    if threads is None:
-        return space
-    if space.name == "Serial" and threads > 1:
-        raise ValueError(f"threads is {threads} with execution_space 'Serial', which has one; expected 1 or None.")
-    return dataclasses.replace(space, threads=int(threads))
+    return space_of(asked, None if threads is None else int(threads), **given)
 
 
 def _check_box(box: Any) -> list[float]:
@@ -189,7 +215,9 @@ def _check_box(box: Any) -> list[float]:
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the choice that `value` spells in any case."""
+    """Return the choice that `value` spells in any case; a default that nobody has named stays one."""
+    if isinstance(value, PublishedText):
+        return value
     spelled = {choice.upper(): choice for choice in choices}
     asked = value.upper() if isinstance(value, str) else ""
     if asked not in spelled:

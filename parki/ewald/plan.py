@@ -5,15 +5,16 @@ import warnings
 
 import numpy as np
 
-from parki import arrays, cells, engine
+from parki import arrays, engine
 from parki.arrays import Array
-from parki.cells import CellGrid, CellList
-from parki.engine import RangePolicy
-from parki.ewald import multipliers, params
+from parki.engine import spaces
+from parki.engine.runtime import devices
+from parki.ewald import params, stages, variants
+from parki.ewald.components import RESULT
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params, WallTime
-from parki.ewald.stages import RESULT, STRENGTHS, FarField, NearField, workunits
 from parki.ewald.verify import verify
+from parki.perfmodels.machine import H200
 
 log = logging.getLogger("parki.ewald")
 
@@ -28,15 +29,19 @@ class Plan:
     Attributes
     ----------
     parameters : parki.ewald.params.Parameters
+    variants : parki.ewald.variants.Variants
+    space : parki.engine.spaces.Space
     walltime : WallTime
-        Times of the last call; its making is in `time_cell_list`.
+        Times of the last call; its making is in `time_cell_list`.  A GPU works on while the next launches are made:
+        there the phases are timed, by waiting for each, only if `return_walltime` or `verbose` asks for it.
     """
 
     def __init__(self, kernel: str, trg: Array, src: Array, options: EwaldOptions) -> None:
         if kernel not in RESULT:
             raise ValueError(f"kernel is {kernel!r}; expected one of {', '.join(map(repr, RESULT))}.")
         self.kernel, self.options = kernel, options
-        self.space = options.execution_space
+        self.space = arrays.space_of(options.execution_space, options.threads, trg=trg, src=src)
+        self.on_gpu = arrays.on_gpu(trg=trg, src=src) is not None
         same = trg is src
         trg = arrays.points("trg", trg, options.box, options.layout)
         src = trg if same else arrays.points("src", src, options.box, options.layout)
@@ -48,32 +53,27 @@ class Plan:
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.parameters = p = params.choose(
             kernel, options.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name, options.split,
-            options.rc, options.cell_size,
+            options.rc, options.cell_size, H200 if self.space.kind == "device" else None,
         )  # fmt: skip
-        self.walltime = WallTime(self.n_sources, self.n_targets, int(np.prod(p.grid)))
+        self.variants = variants.choose(self.space, self.dtype.name, options)
+        self.xp = spaces.array_module(self.space)
+        timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
+        self.walltime = WallTime(self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=_wait if timed else None)
         log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", kernel, Params(p))
         if self.n_targets and self.n_sources:
             self._prepare(trg, src, same)
 
     def _prepare(self, trg: Array, src: Array, same: bool) -> None:
-        p, space = self.parameters, self.space
-        pack = engine.kernel("cells", "gather_sources", real=p.dtype, NB=STRENGTHS[self.kernel])
-        add = engine.kernel("cells", "scatter_sum", real=p.dtype)
-        engine.compile_all([*workunits(p), pack, add, *cells.workunits(self.dtype)])
-        verify(p, space)
+        p, v, space = self.parameters, self.variants, self.space
+        units = stages.workunits(p, space, v)
+        engine.compile_all(units, space, stages.threads(p, space, v))
+        if space.kind != "sim":  # which checks every access itself
+            verify(p, space, v, units)
         with self.walltime.phase("cell_list"):
-            grid = CellGrid.for_points(p.box, self.n_sources, p.rc)
-            sources = CellList(_wrapped(src, p.box), grid, space)
-            targets = sources if same else CellList(_wrapped(trg, p.box), grid, space)
-        self.strengths = np.empty((STRENGTHS[self.kernel], self.n_sources), p.dtype)
-        packed = np.empty((self.n_sources, 3 + STRENGTHS[self.kernel]), p.dtype)
-        self.pack = engine.prepare(
-            RangePolicy(space, self.n_sources), pack, x=sources.points, strength=self.strengths,
-            order=sources.order, out=packed,
-        )  # fmt: skip
-        self.near = NearField(p, targets, grid, sources.begin, packed, space)
-        self.far = FarField(p, targets, grid, sources.begin, packed, space)
-        self.order, self.add, self.background = targets.order, add, multipliers.background(p)
+            src = _wrapped(self.xp.asarray(src), p.box)
+            trg = src if same else _wrapped(self.xp.asarray(trg), p.box)
+            targets, sources = stages.sort(p, trg, src, space, v)
+        self.stages = stages.Stages(p, v, targets, sources, trg, src)
 
     def __call__(self, dens: Array, normals: Array | None = None) -> Array:
         """The sum at all targets.
@@ -88,47 +88,42 @@ class Plan:
         Returns
         -------
         array
-            ``(Nt,)`` or ``(3, Nt)``, in the points' dtype.
+            ``(Nt,)`` or ``(3, Nt)``, in the points' dtype: a CuPy array for points on a GPU, else a NumPy array.
         """
         strengths = self._strengths(dens, normals)
-        out = np.zeros((RESULT[self.kernel], self.n_targets), self.dtype)
+        out = self.xp.zeros((RESULT[self.kernel], self.n_targets), self.dtype)
         self.walltime.reset(keep_cell_list=True)
         with self.walltime.phase("ewald"):
             if self.n_targets and self.n_sources:
                 self._sum(strengths, out)
-        result = out[0] if len(out) == 1 else out
-        return arrays.in_layout(result, self.options.layout)
+        result = arrays.in_layout(out[0] if len(out) == 1 else out, self.options.layout)
+        return result if self.on_gpu else arrays.to_host(result)
 
     def _sum(self, strengths: list[Array], out: Array) -> None:
-        times = self.walltime
+        times, at = self.walltime, self.stages
         with times.phase("p2p", "sort"):
-            np.concatenate(strengths, out=self.strengths)
-            self.pack.run()
+            at.pack(strengths)
         with times.phase("p2p", "kernel"):
-            self.near.run()
+            at.near.run()
         with times.phase("p2g", "kernel"):
-            self.far.spread.run()
+            at.far.spread.run()
         with times.phase("fft"):
-            spectrum = self.far.forward()
+            spectrum = at.far.forward()
         with times.phase("cnv"):
-            self.far.multiply(spectrum)
+            at.far.multiply(spectrum)
         with times.phase("ifft"):
-            self.far.backward(spectrum)
+            at.far.backward(spectrum)
         with times.phase("g2p", "kernel"):
-            self.far.gather.run()
+            at.far.gather.run()
         with times.phase("g2p", "sort"):
-            self._unsort(out)
-
-    def _unsort(self, out: Array) -> None:
-        """Near plus far field in the caller's order, and the constant that makes their mean zero."""
-        net = self.strengths[: len(out)].sum(axis=1, dtype=np.float64)
-        constant = (self.background * net).astype(self.dtype)
-        policy = RangePolicy(self.space, self.n_targets)
-        fields = {"a": self.near.result, "b": self.far.gather.result, "constant": constant}
-        engine.parallel_for(policy, self.add, order=self.order, out=out, components=len(out), **fields)
+            at.unsort(out)
 
     def _strengths(self, dens: Array, normals: Array | None) -> list[Array]:
         layout, n = self.options.layout, self.n_sources
+        there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
+        if (arrays.on_gpu(**there) is not None) is not self.on_gpu:
+            kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
+            raise ValueError(f"dens is not {kind[0]}, where the points of this plan are. Pass {kind[1]}(dens).")
         components = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}[self.kernel]
         checked = {"dens": arrays.density("dens", dens, components, n, layout)}
         if self.kernel == "stokes_comb":
@@ -138,11 +133,18 @@ class Plan:
         elif normals is not None:
             raise ValueError(f"normals was given, but {self.kernel} takes none.")
         arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
-        return [np.atleast_2d(a) for a in checked.values()]
+        return [self.xp.asarray(a if a.ndim == 2 else a[None]) for a in checked.values()]
 
 
 def _wrapped(x: Array, box: tuple[float, float, float]) -> Array:
     """The points with those on an upper face moved to the lower one, of which they are images."""
-    sides = np.asarray(box, x.dtype)[:, None]
+    xp = arrays.module_of(x)
+    sides = xp.asarray(box, x.dtype)[:, None]
     on_face = x >= sides
-    return np.where(on_face, x - sides, x) if on_face.any() else x
+    # Whether there are any costs a GPU more than not to ask.
+    return xp.where(on_face, x - sides, x) if xp is not np or on_face.any() else x
+
+
+def _wait() -> None:
+    """Wait for what has been launched on a GPU."""
+    devices.cupy().cuda.get_current_stream().synchronize()

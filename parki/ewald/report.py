@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,9 +36,15 @@ class WallTime:
         Making cell lists.
     N_in, N_out, N_grid, N_fft : int
         Sources, targets, grid points, and values that one forward transform of all components takes in.
+
+    With `wait`, which returns when everything launched before is done, a phase lasts until its launches are done;
+    without, until they are made.
     """
 
-    def __init__(self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0) -> None:
+    def __init__(
+        self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0, wait: Callable[[], None] | None = None
+    ) -> None:
+        self._wait = wait
         self.N_in, self.N_out, self.N_grid, self.N_fft = N_in, N_out, N_grid, N_fft
         self.reset()
 
@@ -61,10 +67,14 @@ class WallTime:
         times = getattr(self, attribute)  # before the clock starts: a wrong name fails without running the body
         if part is not None and (not isinstance(times, dict) or part not in times):
             raise KeyError(f"phase {name!r} has no part {part!r}")
+        if self._wait is not None:
+            self._wait()
         began = time.perf_counter()
         try:
             yield
         finally:
+            if self._wait is not None:
+                self._wait()
             spent = time.perf_counter() - began
             if isinstance(times, dict):
                 times["tot"] += spent

@@ -81,7 +81,8 @@ class Maker:
         batch = np.array([[0, 1], [1, 9], [9, 21]], np.int32)
         yield "batch_bounds", {}, 3, {"x": x, "batch": batch, "bound": self.zeros(3, 6)}
         args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}
-        yield "scatter_sum", {}, n, {**args, "components": 2, "constant": self.normal(2)}
+        for slots in ({}, {"FAR_SORTED": False}):
+            yield "scatter_sum", slots, n, {**args, "components": 2, "constant": self.normal(2)}
 
     # Pair sums -------------------------------------------------------------------------------------------------------
     def direct(self):
@@ -105,7 +106,10 @@ class Maker:
             args |= {"cell_begin": begin, "coef": coef, "images": 2, "rc": 0.45, "tiny": 0.0}
             args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
             args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)}
-            yield "p2p_gm_1d", {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4}, 2, args
+            slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4}
+            for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
+                small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
+                yield f"p2p_{loop}", slots | small, 2, args
 
     # Grids -----------------------------------------------------------------------------------------------------------
     def window(self, taps, degree=3):
@@ -121,13 +125,32 @@ class Maker:
             args |= {"first": 1, "n1": 1, "n2": 1} | {f"s{d}": float(m) for d, m in enumerate(points)}
             yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "COMB": comb, "BATCH": 2}, 2, args
 
+    def scattered(self):
+        """The other loops of P2G."""
+        for taps, nc, comb in ((4, 1, False), (5, 3, False), (7, 4, True)):
+            cells, points = (2, 1, 3), (3, 2, 4)
+            src, begin = self.binned(5, cells, 12 if comb else 3 + nc)
+            slots = {"P": taps, "DEGREE": 3, "NC": nc, "COMB": comb}
+            e = [m + taps for m in points]
+            args = {"src": src, "grid": self.normal(nc, *e), "window": self.window(taps), "slope": self.window(taps)}
+            args |= {f"s{d}": float(m) for d, m in enumerate(points)}
+            yield "p2g_atomic", slots, len(src), args
+            batch = np.array([[0, 2], [2, len(src)]], np.int32)
+            bound = np.array([[*src[a:b, :3].min(axis=0), *src[a:b, :3].max(axis=0)] for a, b in batch], self.dtype)
+            yield "p2g_hybrid", slots | {"CAP": 2, "ZT": 4}, 2, {**args, "batch": batch, "bound": bound}
+            args = args | {f"n{d}": m for d, m in enumerate(cells)} | {f"h{d}": 1.0 / m for d, m in enumerate(cells)}
+            args |= {"cell_begin": begin, "e1": e[1], "e2": e[2]}
+            yield "p2g_grid", slots, e[0] * e[1], args
+
     def g2p(self):
         for taps, nc in zip(TAPS, (1, 3, 1, 1), strict=True):
             nt, points = 3 if taps > 9 else 7, (6, 7, 8)
-            args = {"xt": self.uniform(3, nt), "grid": self.normal(nc, *(m + taps for m in points)), "nt": nt}
+            args = {"xt": self.uniform(3, nt), "grid": self.normal(nc, *(m + taps for m in points))}
             args |= {"u": self.zeros(nc, nt), "window": self.window(taps)}
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
-            yield "g2p_target", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2}, (nt + 1) // 2, args
+            slots = {"P": taps, "DEGREE": 3, "NC": nc}
+            yield "g2p_target", slots | {"BATCH": 2}, (nt + 1) // 2, {**args, "nt": nt}
+            yield "g2p_base", slots, nt, args
 
     def halo(self):
         for taps, m in ((5, (3, 4, 6)), (4, (5, 4, 11))):
@@ -149,14 +172,15 @@ class Maker:
             yield f"convolve_{name}", {"DEGREE": degree, **slots}, m0 * m1, args
 
 
-FILES = ("cells", "direct", "p2p", "p2g", "g2p", "halo", "convolve")
+GROUPS = ("cells", "direct", "p2p", "p2g", "scattered", "g2p", "halo", "convolve")
 
 
 def cases(real):
     """All launches for this dtype, by name."""
     maker, made = Maker(real), {}
-    for file in FILES:
-        for n, (workunit, slots, league, args) in enumerate(getattr(maker, file)()):
+    for group in GROUPS:
+        for n, (workunit, slots, league, args) in enumerate(getattr(maker, group)()):
+            file = workunit if group == "scattered" else group
             made[f"{workunit}-{n}"] = Case(file, workunit, slots, league, args)
     return made
 

@@ -201,7 +201,17 @@ def test_layouts(kernels, layout, written):
 def test_counts(n):
     refused("expected an integer", RangePolicy, "Serial", n)
     refused("expected an integer", TeamPolicy, "Serial", n)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 2**31, 1.0, True, "3"])
+def test_team_sizes(n):
     refused("expected an integer", TeamPolicy, "Serial", 1, n)
+    refused("expected an integer", TeamPolicy, "Serial", 1, 1, n)
+
+
+@pytest.mark.parametrize("lanes", [3, 12, 64])
+def test_vector_lengths(lanes):
+    refused("expected 1, 2, 4, 8, 16 or 32", TeamPolicy, "Serial", 1, 1, lanes)
 
 
 def test_policies_do_not_fit(kernels):

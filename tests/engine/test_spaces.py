@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import textwrap
 
+import numpy as np
 import pytest
 
 from parki.engine import spaces
 from parki.engine.errors import SpaceUnavailable
-from parki.engine.runtime import build, compiler
+from parki.engine.runtime import build, compiler, devices
 
 
 @pytest.fixture(autouse=True)
@@ -52,17 +54,86 @@ def test_threads_must_be_a_count(threads):
         spaces.Space("OpenMP", threads)
 
 
-@pytest.mark.parametrize("name", ["Cuda", "hip", "GpuSim", "GPU"])
-def test_device_spaces_say_what_they_are_in_this_version(name):
-    with pytest.raises(SpaceUnavailable, match="host spaces only in this version") as caught:
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """CuPy for CUDA on a machine without a driver."""
+    reasons = {"Cuda": "No driver: install one.", "HIP": "CuPy is built for CUDA: change it."}
+    monkeypatch.setattr(devices, "missing", reasons.get)
+    monkeypatch.setattr(devices, "platform", lambda: "Cuda")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """One device of each kind; CuPy for ROCm."""
+    monkeypatch.setattr(devices, "missing", lambda kind: None)
+    monkeypatch.setattr(devices, "platform", lambda: "HIP")
+    monkeypatch.setattr(devices, "cupy", lambda: textwrap)
+    device = devices.Device(0, "AMD", "gfx1100", 2**34, "HIP 7.0", 65536, 32, 96)
+    monkeypatch.setattr(devices, "current", lambda: device)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("Cuda", "No driver: install one."), ("hip", "CuPy is built for CUDA: change it.")]
+)
+def test_a_device_space_that_is_not_here_says_why(no_gpu, name, reason):
+    with pytest.raises(SpaceUnavailable, match=rf"'{name}': {reason} Or use 'OpenMP' or 'Serial'") as caught:
         spaces.get(name)
-    assert name in str(caught.value)
-    assert str(caught.value).count("only") == 1
+    assert isinstance(caught.value, ValueError)
+
+
+def test_gpu_stands_for_what_cupy_is_built_for(no_gpu):
+    with pytest.raises(SpaceUnavailable, match=r"'GPU': No driver: install one\. Or use") as caught:
+        spaces.get("GPU")
+    assert "HIP" not in str(caught.value)
+
+
+def test_gpu_without_cupy_names_both_remedies(monkeypatch):
+    monkeypatch.setattr(devices, "missing", lambda kind: f"CuPy is not installed: get {kind}.")
+    monkeypatch.setattr(devices, "platform", lambda: None)
+    text = r"'gpu': Cuda: CuPy is not installed: get Cuda\. HIP: CuPy is not installed: get HIP\. Or use"
+    with pytest.raises(SpaceUnavailable, match=text):
+        spaces.get("gpu")
+
+
+def test_a_device_space_that_is_here(gpu):
+    assert spaces.get("GPU") == spaces.get("hip") == spaces.Space("HIP")
+    assert spaces.get("HIP").warp == 32  # the device's
+    assert spaces.available()["Cuda"] is None
+    assert spaces.array_module(spaces.get("GPU")) is textwrap
+
+
+def test_kinds_and_warps(no_gpu, monkeypatch):
+    monkeypatch.setattr(devices, "current", lambda: None)
+    found = {name: (spaces.Space(name).kind, spaces.Space(name).warp) for name in spaces.NAMES}
+    assert found == {
+        "Serial": ("host", 1),
+        "OpenMP": ("host", 1),
+        "Cuda": ("device", 32),
+        "HIP": ("device", 64),
+        "GpuSim": ("sim", 32),
+        "GpuSim64": ("sim", 64),
+    }
+
+
+def test_simulated_gpus_are_where_a_compiler_is(monkeypatch):
+    assert spaces.get("gpusim64") == spaces.Space("GpuSim64")
+    assert spaces.array_module(spaces.get("GpuSim")) is np
+    assert spaces.array_module(spaces.get()) is np
+    monkeypatch.setenv("PARKI_CXX", "no-such-compiler")
+    with pytest.raises(SpaceUnavailable, match="no-such-compiler"):
+        spaces.get("GpuSim")
 
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("OpenPM", "OpenMP"), ("omp", "OpenMP"), ("cdua", "Cuda"), ("serail", "Serial"), ("gpus", "GPU")],
+    [
+        ("OpenPM", "OpenMP"),
+        ("omp", "OpenMP"),
+        ("cdua", "Cuda"),
+        ("serail", "Serial"),
+        ("gpus", "GPU"),
+        ("gpusim32", "GpuSim"),
+    ],
 )
 def test_a_misspelt_name_gets_a_proposal(name, meant):
     with pytest.raises(SpaceUnavailable, match=f"Did you mean '{meant}'") as caught:
@@ -72,7 +143,9 @@ def test_a_misspelt_name_gets_a_proposal(name, meant):
 
 
 def test_a_name_like_no_other_gets_the_list_only():
-    with pytest.raises(SpaceUnavailable, match=r"expected one of Serial, OpenMP, Cuda, HIP, GpuSim, CPU, GPU\.$"):
+    with pytest.raises(
+        SpaceUnavailable, match=r"expected one of Serial, OpenMP, Cuda, HIP, GpuSim, GpuSim64, CPU, GPU\.$"
+    ):
         spaces.get("xyzzy")
 
 
@@ -81,11 +154,12 @@ def test_other_things_are_no_names():
         spaces.get(1)
 
 
-def test_the_table_has_every_space():
+def test_the_table_has_every_space(no_gpu):
     table = spaces.available()
     assert tuple(table) == spaces.NAMES
-    assert table["Serial"] is None
-    assert all("host spaces only" in table[name] for name in ("Cuda", "HIP", "GpuSim"))
+    assert [table[name] for name in ("Serial", "GpuSim", "GpuSim64")] == [None] * 3
+    assert table["Cuda"] == "No driver: install one."
+    assert table["HIP"] == "CuPy is built for CUDA: change it."
 
 
 def test_without_openmp_kernels_run_as_serial(no_openmp):

@@ -274,6 +274,29 @@ def test_calls_in_inner_bodies(body):
     assert "    u_1 -= t_1" in out
 
 
+VIEWS = [
+    "@pk.function", "def horner(c: pk.View1D[real], at: int, t: real) -> real:", "    v: real = c[at]",
+    "    for k in range(1, 3):", "        v = v * t + c[at + k]", "    return v",
+    "@pk.function", "def put(t: pk.ScratchView1D[real], c: pk.View1D[real], n: int) -> Tuple[int, real]:",
+    "    t[n] = c[n]", "    pk.atomic_add(c, [n + 1], t[n])", "    return c.extent(0), t[n]",
+]  # fmt: skip
+
+
+def test_views_are_passed_by_name(body):
+    lines = [
+        "s: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 4)",
+        "def point(j: int):", "    v: real = horner(x, 3 * j, 0.5)", "    m, w = put(s, x, j)", "    x[j] = v + w",
+        "pk.parallel_for(pk.TeamThreadRange(team, n), point)",
+    ]  # fmt: skip
+    out = body(lines, *VIEWS, args="team: pk.TeamMember, x: pk.View1D[real], n: int")
+    assert out[2:-1] == [
+        "    at_1: int = 3 * j", "    v_1: pk.double = x[at_1]", "    for k_1 in range(1, 3):",
+        "        v_1 = v_1 * 0.5 + x[at_1 + k_1]", "    v: pk.double = v_1", "    s[j] = x[j]",
+        "    pk.atomic_add(x, [j + 1], s[j])", "    m: int = x.extent(0)", "    w: pk.double = s[j]",
+        "    x[j] = v + w",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("function", "call", "code", "line"),
     [
@@ -287,7 +310,13 @@ def test_calls_in_inner_bodies(body):
         ([*POLAR[:2], "    if x > y:", "        return x, y", "    return y, x"], "a, b = polar(x[i], 1.0)", "K020", 3),
         ([*POLAR[:2], "    x = 1.0", "    return y, x"], "a, b = polar(x[i], 1.0)", "K011", 2),
         ([*POLAR[:2], "    return y, n"], "a, b = polar(x[i], 1.0)", "K003", 2),
-        (["@pk.function", "def f(v: pk.View1D[real]) -> None:", "    v[0] = 1.0"], "f(x)", "K020", 1),
+        (VIEWS, "x[i] = 2.0 * horner(x, i, 0.5)", "K001", 14),
+        (VIEWS, "v: real = horner(x[i], i, 0.5)", "K004", 14),
+        (["T = (1.0, 2.0)", *VIEWS], "v: real = horner(T, 0, 0.5)", "K004", 15),
+        ([*VIEWS[:2], "    c = c", "    return t"], "v: real = horner(x, i, 0.5)", "K011", 2),
+        (["@pk.function", "def f(v: pk.View1D) -> None:", "    v[0] = 1.0"], "f(x)", "K020", 1),
+        (["@pk.function", "def f(v: pk.View5D[real]) -> real:", "    return 1.0"], "y: real = f(x)", "K020", 1),
+        (["@pk.function", "def f(t: pk.TeamMember) -> None:", "    t.team_barrier()"], "f(x)", "K020", 1),
         (["@pk.function", "def f(a: real, u: List[real]):", "    u[0] = a"], "f(1.0, u)", "K002", 1),
         (["@pk.function", "def f(u: List[real], a: real = 1.0) -> None:", "    u[0] = a"], "f(u)", "K008", 1),
         (["@pk.function", "def f(u: List[real]) -> None:", "    f(u)"], "f(u)", "K020", 2),

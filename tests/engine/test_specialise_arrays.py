@@ -38,6 +38,19 @@ def test_bounds_of_unrolled_loops(body, bounds, turns):
     assert out[3:-1] == [f"a_{k} = x[i]" for k in turns]
 
 
+def test_sums_around_an_unrolled_loop_keep_their_names(body):
+    lines = [
+        ARRAY, "v: real = 0.0", "for j in range(n):", "    w: real = 1.0", "    for k in range(2):",
+        "        w += a[k]", "        t: real = x[k] * w", "        v += t", "        a[k] = t",
+        "x[i] = v + a[0] + a[1]",
+    ]  # fmt: skip
+    assert body(lines)[2:] == [
+        "v: pk.double = 0.0", "for j in range(n):", "    w: pk.double = 1.0",
+        "    w += a_0", "    t_1: pk.double = x[0] * w", "    v += t_1", "    a_0 = t_1",
+        "    w += a_1", "    t_2: pk.double = x[1] * w", "    v += t_2", "    a_1 = t_2", "x[i] = v + a_0 + a_1",
+    ]  # fmt: skip
+
+
 def test_other_loops_stay_with_their_bounds_folded(body):
     lines = [ARRAY, "for d in range(1, DEGREE + 1):", "    a[0] = a[0] * x[d] + 1.0", SUM]
     assert body(lines, "DEGREE = 15", DEGREE=7)[3:5] == ["for d in range(1, 8):", "    a_0 = a_0 * x[d] + 1.0"]

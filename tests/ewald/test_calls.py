@@ -90,16 +90,14 @@ def test_what_is_returned(kernel):
 
 def test_options_by_object_and_by_name(kernel):
     given = arguments(kernel)
-    options = EwaldOptions(box=list(OPTIONS["box"]), periodicity=3, tolerance=0.5, p2p_method="SM-1D")
+    options = EwaldOptions(box=list(OPTIONS["box"]), periodicity=3, tolerance=0.5, p2p_method="GM-1D")
     u = getattr(parki.ewald, kernel)(*given, options, tolerance=1e-3)
     np.testing.assert_array_equal(u, total(kernel, given))
 
 
-def test_variants_of_the_published_code_do_not_change_the_result(kernel):
+def test_the_transform_of_the_published_code_does_not_change_the_result(kernel):
     given = arguments(kernel)
-    u = total(kernel, given)
-    for choice in ({"p2p_method": "SM-2D"}, {"p2g_method": "SOURCE"}, {"g2p_method": "BASE"}, {"fft_type": "C2C"}):
-        np.testing.assert_array_equal(total(kernel, given, **choice), u)
+    np.testing.assert_array_equal(total(kernel, given, fft_type="C2C"), total(kernel, given))
 
 
 def test_the_result_depends_on_neither_threads_nor_space(kernel):

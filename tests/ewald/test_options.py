@@ -1,12 +1,15 @@
 """EwaldOptions: the published fields, the checks, the merging with keywords."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 
 from parki.engine import spaces
-from parki.ewald.options import EwaldOptions
+from parki.ewald import variants
+from parki.ewald.options import EwaldOptions, named
 
 PUBLISHED = {
     "p2p_method": "GM-1D",
@@ -32,6 +35,109 @@ def test_fields_and_defaults_are_the_published_ones():
     assert {field.name: field.default for field in positional[4:]} == PUBLISHED
 
 
+METHODS = {"p2p_method": "GM-1D", "p2g_method": "HYBRID", "g2p_method": "TARGET"}
+THREADS = {"p2p_threads_x": 128, "p2p_threads_y": 1, "p2g_threads": 128, "g2p_threads": 128}
+
+
+def chosen(space, options):
+    return variants.choose(spaces.get(space), "float64", options)
+
+
+def copies(options):
+    """An options object after everything that may happen to it on its way."""
+    yield options
+    yield copy.copy(options)
+    yield copy.deepcopy(options)
+    yield pickle.loads(pickle.dumps(options))
+    yield dataclasses.replace(options, tolerance=1e-3)
+    yield EwaldOptions(**dataclasses.asdict(options))
+    yield EwaldOptions.resolve(options)
+    yield EwaldOptions.resolve(EwaldOptions.resolve(options), tolerance=1e-3)
+
+
+def test_defaults_that_nobody_named_stay_so():
+    for options in copies(EwaldOptions(box=[1, 1, 1])):
+        assert {name: getattr(options, name) for name in METHODS | THREADS} == METHODS | THREADS
+        assert not any(named(getattr(options, name)) for name in METHODS | THREADS)
+        assert chosen("OpenMP", options) == variants.choose(spaces.get("OpenMP"), "float64")
+        assert chosen("GpuSim", options) == variants.choose(spaces.get("GpuSim"), "float64")
+    assert "p2p_method='GM-1D'" in repr(EwaldOptions(box=[1, 1, 1]))
+    assert "p2p_threads_x=128," in repr(EwaldOptions(box=[1, 1, 1]))
+
+
+def test_defaults_that_are_named_are_honoured():
+    for options in copies(EwaldOptions(box=[1, 1, 1], **METHODS, **THREADS)):
+        assert all(named(getattr(options, name)) for name in METHODS | THREADS)
+        assert chosen("OpenMP", options).p2g == "HYBRID"
+        assert (chosen("GpuSim", options).targets, chosen("GpuSim", options).lanes) == (128, 1)
+    options = EwaldOptions(box=[1, 1, 1])
+    options.p2g_method = "hybrid"
+    assert chosen("OpenMP", EwaldOptions.resolve(options)).p2g == "HYBRID"
+
+
+def test_auto_is_a_name_for_nothing():
+    options = EwaldOptions(box=[1, 1, 1], p2p_method="auto", p2g_method="Auto", g2p_method="AUTO")
+    for space in ("OpenMP", "GpuSim"):
+        assert chosen(space, options) == variants.choose(spaces.get(space), "float64")
+
+
+def test_what_is_chosen():
+    host, gpu = (variants.choose(spaces.get(space), "float64") for space in ("OpenMP", "GpuSim"))
+    assert (host.p2p, host.p2g, host.g2p) == ("GM-1D", "BLOCK", "TARGET")
+    assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "HYBRID", "TARGET")
+    assert host.targets >= 4
+    assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 128, 128)
+    assert variants.rows(gpu.g2p_threads) == (16, 8)
+    assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 64
+
+
+@pytest.mark.parametrize(
+    ("asked", "targets", "lanes"),
+    [
+        ({"p2p_threads_x": 64}, 64, 1),
+        ({"p2p_threads_x": 64, "p2p_threads_y": 4}, 64, 1),  # one thread a target in GM-1D
+        ({"p2p_method": "GM-2D", "p2p_threads_x": 16, "p2p_threads_y": 32}, 16, 32),
+        ({"p2p_method": "GM-2D", "p2p_threads_x": 128, "p2p_threads_y": 1}, 128, 1),
+        ({"p2p_method": "SM-2D", "p2p_threads_x": 1024}, 1024, 1),
+        ({"p2p_method": "SM-2D", "p2p_threads_x": 512}, 512, 2),
+        ({"p2p_method": "SM-1D", "p2p_threads_x": 1024}, 1024, 1),
+    ],
+)
+def test_blocks_of_the_near_field(asked, targets, lanes):
+    found = chosen("GpuSim", EwaldOptions(box=[1, 1, 1], **asked))
+    assert (found.targets, found.lanes) == (targets, lanes)
+    assert (
+        chosen("OpenMP", EwaldOptions(box=[1, 1, 1], **asked)).targets
+        == variants.choose(spaces.get("OpenMP"), "float64").targets
+    )
+
+
+@pytest.mark.parametrize(("threads", "shape"), [(128, (16, 8)), (64, (8, 8)), (100, (12, 8)), (6, (1, 4)), (1, (1, 1))])
+def test_rows_of_lanes(threads, shape):
+    assert variants.rows(threads) == shape
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"p2p_threads_x": 1025}, "p2p_threads_x is 1025; expected a product of at most 1024"),
+        (
+            {"p2p_method": "GM-2D", "p2p_threads_x": 64, "p2p_threads_y": 32},
+            "is 64 and p2p_threads_y is 32; expected",
+        ),
+        ({"p2p_method": "GM-2D", "p2p_threads_y": 3}, "p2p_threads_y is 3; expected a power of two up to 32"),
+        ({"p2p_method": "GM-2D", "p2p_threads_y": 64}, "p2p_threads_y is 64; expected a power of two up to 32"),
+        ({"p2g_threads": 2048}, "p2g_threads is 2048; expected at most 1024"),
+        ({"g2p_threads": 2048}, "g2p_threads is 2048; expected at most 1024"),
+    ],
+)
+def test_blocks_that_no_gpu_has(asked, message):
+    options = EwaldOptions(box=[1, 1, 1], **asked)
+    with pytest.raises(ValueError, match=message):
+        chosen("GpuSim", options)
+    assert chosen("OpenMP", options).g2p == "TARGET"
+
+
 def test_published_call_by_position_and_by_name():
     by_position = EwaldOptions([1.0, 2.0, 3.0], 3, 1e-4, "CPU", "SM-2D")
     by_name = EwaldOptions(
@@ -43,13 +149,13 @@ def test_published_call_by_position_and_by_name():
 def test_options_are_mutable_and_copied_on_entry():
     options = EwaldOptions(box=[1, 1, 2])
     options.tolerance = 1e-3
-    copy = EwaldOptions.resolve(options)
-    assert copy is not options
-    assert copy.tolerance == 1e-3
+    taken = EwaldOptions.resolve(options)
+    assert taken is not options
+    assert taken.tolerance == 1e-3
     options.box[0] = 5.0
     options.tolerance = 1e-9
-    assert copy.box == (1.0, 1.0, 2.0)
-    assert copy.tolerance == 1e-3
+    assert taken.box == (1.0, 1.0, 2.0)
+    assert taken.tolerance == 1e-3
 
 
 def test_a_field_changed_to_a_wrong_value_is_found_on_entry():

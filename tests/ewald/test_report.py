@@ -32,6 +32,15 @@ def test_phases_accumulate_in_their_part_and_in_the_total():
     assert times.time_p2g["tot"] == 0.0
 
 
+def test_what_a_phase_launched_is_waited_for():
+    done = []
+    times = WallTime(wait=lambda: (time.sleep(0.002), done.append(times.time_fft["tot"])))
+    with times.phase("fft"):
+        assert len(done) == 1  # what came before is not counted
+    assert len(done) == 2
+    assert 0.002 <= times.time_fft["tot"] < 1.0
+
+
 def test_whole_and_cell_lists_are_numbers():
     times = WallTime()
     with times.phase("ewald"), times.phase("cell_list"):

@@ -3,7 +3,7 @@ import pytest
 
 from parki import engine
 from parki.engine import spaces
-from parki.ewald import params, stages, verify
+from parki.ewald import EwaldOptions, params, stages, variants, verify
 
 
 @pytest.fixture
@@ -13,7 +13,8 @@ def chosen():
 
 @pytest.fixture
 def unmarked(chosen):
-    marks = [engine.object_path(w).parent / verify.MARK for w in stages.workunits(chosen)]
+    units = stages.workunits(chosen, spaces.get(), variants.choose(spaces.get(), chosen.dtype))
+    marks = [engine.object_path(w).parent / verify.MARK for w in units]
     for mark in marks:
         mark.unlink(missing_ok=True)
     return marks
@@ -45,3 +46,18 @@ def test_a_wrong_kernel_is_named(chosen, unmarked, monkeypatch, part, name):
     with pytest.raises(verify.VerificationError, match=f"{part} of stokes_comb"):
         verify.verify(chosen, spaces.get())
     assert not any(mark.exists() for mark in unmarked)
+
+
+@pytest.mark.parametrize("choice", [{"p2p_method": "SM-2D"}, {"p2g_method": "BASE"}, {"g2p_method": "BASE"}], ids=str)
+def test_other_spaces_and_variants_are_checked_once(choice, monkeypatch):
+    p, space = params.choose("laplace", (1.0, 1.0, 1.0), 500, 500, 1e-3), spaces.get("GpuSim")
+    v = variants.choose(space, p.dtype, EwaldOptions(box=[1, 1, 1], **choice))
+    monkeypatch.setattr(verify, "_sound", set())
+    with monkeypatch.context() as wrong:
+        right = verify.plain_far
+        wrong.setattr(verify, "plain_far", lambda p: 1.1 * right(p))
+        with pytest.raises(verify.VerificationError, match=r"far field of laplace .* on GpuSim"):
+            verify.verify(p, space, v)
+    verify.verify(p, space, v)
+    monkeypatch.setattr(verify, "compiled", lambda *_: pytest.fail("checked a second time"))
+    verify.verify(p, space, v)

@@ -22,22 +22,28 @@ CELLS = (3, 4, 5)
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 P, DEGREE, TERMS = 6, 4, 4
 WINDOW = {"P": P, "DEGREE": DEGREE}
+P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
+P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
+G2P = ("g2p_target", "g2p_base")
+NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 DTYPES = ("float64", "float32")
 SLOTS = {
     "cell_index": [{}],
     "gather_points": [{}],
     "gather_sources": [{"NB": 3}],
     "batch_bounds": [{}],
-    "scatter_sum": [{}],
+    "scatter_sum": [{"FAR_SORTED": True}, {"FAR_SORTED": False}],
     "convolve_laplace": [{"DEGREE": DEGREE}],
     "convolve_stokes": [{"DEGREE": DEGREE, "COMB": False}, {"DEGREE": DEGREE, "COMB": True}],
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
-    "p2p_gm_1d": [{"pair": f"pair/{name}", "SCREENED": True, "TERMS": TERMS} for name in PAIRS],
-    "p2g_block": [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}],
+    **{unit: [NEAR | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
+    **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
+    "g2p_base": [WINDOW | {"NC": 3}],
     "halo_fold": [{}],
     "halo_wrap": [{}],
 }
+SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
 PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
 
 
@@ -93,7 +99,8 @@ def cloud(rng, n, real):
 
 def test_every_workunit_is_here(where):
     assert set(where) == {*SLOTS, *PLAIN}
-    assert all(f"def test_{name}(" in Path(__file__).read_text("utf-8") for name in where)
+    text = Path(__file__).read_text("utf-8")
+    assert all(f"def test_{name}(" in text for name in where if name not in (*P2P, *P2G, *G2P))
 
 
 def test_cell_index(space, real, unit, rng):
@@ -164,13 +171,14 @@ def test_batch_bounds(space, real, unit, rng):
     np.testing.assert_array_equal(bound, [np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
 
 
-def test_scatter_sum(space, real, unit, rng):
+@pytest.mark.parametrize("far_sorted", [True, False])
+def test_scatter_sum(far_sorted, space, real, unit, rng):
     a, b = rng.random((2, 3, 50)).astype(real)
     order, out = rng.permutation(50).astype(np.int32), np.empty((3, 50), real)
     given = {"a": a, "b": b, "order": order, "out": out, "components": 3}
     given["constant"] = constant = np.array([0.25, 0.5, -1.0], real)
-    engine.parallel_for(RangePolicy(space, 50), unit("scatter_sum"), **given)
-    close(out[:, order], a + b + constant[:, None])
+    engine.parallel_for(RangePolicy(space, 50), unit("scatter_sum", int(not far_sorted)), **given)
+    close(out[:, order], a + (b if far_sorted else b[:, order]) + constant[:, None])
 
 
 def modes(rng, components, real):
@@ -209,24 +217,43 @@ def test_direct_sum(pair, space, real, unit, rng):
     close(u, formulas.pair_sum(pair, xt, src, np.zeros((nf, 1)), np.inf), 10)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_p2p_gm_1d(pair, space, real, unit, rng):
+def bounds(x, batch):
+    """Lowest and highest coordinates of each batch."""
+    parts = [x[:, b:e] for b, e in batch]
+    return np.array([np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
+
+
+def near_setting(pair, rng, real):
+    """The arguments of a near field: few batches, one longer than scratch, and a cutoff longer than one side."""
     ns, nu, nf = PAIRS[pair]
-    rc = 0.9  # longer than one side: several images
     x, begin = cloud(rng, 40, real)
     src = np.concatenate([x, rng.standard_normal((ns, 40))]).T.astype(real)
     xt = np.concatenate([cloud(rng, 30, real)[0], x[:, 3:6]], axis=1)
     batch = np.array([[0, 8], [8, 9], [9, 17], [17, 30], [30, 33]], np.int32)
-    parts = [xt[:, b:e] for b, e in batch]
     given = {
-        "xt": xt, "src": np.ascontiguousarray(src), "u": np.empty((nu, 33), real), "batch": batch, "cell_begin": begin,
-        "bound": np.array([np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts]),
-        "coef": rng.standard_normal(nf * TERMS).astype(real), "images": 3, "rc": rc, "tiny": 0.0,
+        "xt": xt, "src": np.ascontiguousarray(src), "u": np.full((nu, 33), np.nan, real), "batch": batch,
+        "cell_begin": begin, "bound": bounds(xt, batch), "coef": rng.standard_normal(nf * TERMS).astype(real),
+        "images": 3, "rc": 0.9, "tiny": 0.0,
     }  # fmt: skip
     for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True)):
         given |= {f"n{d}": n, f"l{d}": side, f"h{d}": side / n}
-    engine.parallel_for(TeamPolicy(space, 5), unit("p2p_gm_1d", list(PAIRS).index(pair)), **given)
-    close(given["u"], formulas.pair_sum(pair, xt, src, given["coef"].reshape(nf, TERMS), rc, BOX), 30)
+    return given
+
+
+def near_field(name, pair, given, space, unit):
+    u = given["u"].copy()
+    policy = TeamPolicy(space, 5, *P2P[name])
+    engine.parallel_for(policy, unit(name, list(PAIRS).index(pair)), **given | {"u": u})
+    return u
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", P2P)
+def test_p2p(name, pair, space, real, unit, rng):
+    given = near_setting(pair, rng, real)
+    far = given["coef"].reshape(-1, TERMS)
+    exact = formulas.pair_sum(pair, given["xt"], given["src"], far, given["rc"], BOX)
+    close(near_field(name, pair, given, space, unit), exact, 30)
 
 
 def grid_setting(rng, real):
@@ -237,26 +264,87 @@ def grid_setting(rng, real):
     return polynomials, scale, tuple(m + P for m in points)
 
 
-@pytest.mark.parametrize("components", [3, 4])
-def test_p2g_block(components, space, real, unit, rng):
+def spread_setting(components, rng, real):
+    """40 sources by cell, what all P2G loops are given besides, and the shape of the grid."""
     (window, slope), scale, shape = grid_setting(rng, real)
     x, begin = cloud(rng, 40, real)
     src = np.ascontiguousarray(np.concatenate([x, rng.standard_normal((9 if components == 4 else 3, 40))]).T, real)
-    grid = np.zeros((components, *shape), real)
-    block = np.array([[0, 2, 0, 4, 0, 5], [2, 3, 0, 3, 0, 5], [2, 3, 3, 4, 0, 5]], np.int32)
-    for first in range(3):
-        given = {"src": src, "grid": grid, "block": block, "cell_begin": begin, "window": window, "slope": slope}
-        given |= {"first": first, "n1": CELLS[1], "n2": CELLS[2]} | scale
-        engine.parallel_for(TeamPolicy(space, 1), unit("p2g_block", components - 3), **given)
-    close(grid, formulas.spread(src, window, slope, list(scale.values()), components, shape), 10)
+    return src, begin, {"window": window, "slope": slope} | scale, (components, *shape)
 
 
-def test_g2p_target(space, real, unit, rng):
+def spread(name, setting, space, unit):
+    """The grid after one P2G loop; GRID stores to it, the others add."""
+    src, begin, given, shape = setting
+    which = unit(name, shape[0] - 3)
+    grid = np.full(shape, np.nan if name == "p2g_grid" else 0, src.dtype)
+    given = {"src": src, "grid": grid} | given
+    cells = {f"n{d}": n for d, n in enumerate(CELLS)}
+    if name == "p2g_block":
+        del cells["n0"]
+        block = np.array([[0, 2, 0, 4, 0, 5], [2, 3, 0, 3, 0, 5], [2, 3, 3, 4, 0, 5]], np.int32)
+        for first in range(3):
+            given |= {"block": block, "cell_begin": begin, "first": first} | cells
+            engine.parallel_for(TeamPolicy(space, 1, 4, 8), which, **given)
+    elif name == "p2g_atomic":
+        engine.parallel_for(RangePolicy(space, len(src)), which, **given)
+    elif name == "p2g_grid":
+        widths = {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
+        given |= {"cell_begin": begin, "e1": shape[2], "e2": shape[3]} | cells | widths
+        engine.parallel_for(TeamPolicy(space, shape[1] * shape[2], 32), which, **given)
+    else:
+        batch = np.array([[0, 8], [8, 9], [9, 27], [27, 40]], np.int32)
+        bound = bounds(src.T[:3], batch).astype(src.dtype)
+        engine.parallel_for(TeamPolicy(space, 4, 32), which, batch=batch, bound=bound, **given)
+    return grid
+
+
+@pytest.mark.parametrize("components", [3, 4])
+@pytest.mark.parametrize("name", P2G)
+def test_p2g(name, components, space, real, unit, rng):
+    src, _, given, shape = setting = spread_setting(components, rng, real)
+    scale = [given[f"s{d}"] for d in range(3)]
+    exact = formulas.spread(src, given["window"], given["slope"], scale, components, shape[1:])
+    close(spread(name, setting, space, unit), exact, 10)
+
+
+def gather_setting(rng, real):
+    """Targets, grid and window of an interpolation."""
     (window, _), scale, shape = grid_setting(rng, real)
-    xt, grid, u = cloud(rng, 37, real)[0], rng.standard_normal((3, *shape)).astype(real), np.empty((3, 37), real)
-    given = {"xt": xt, "grid": grid, "u": u, "window": window, "nt": 37} | scale
-    engine.parallel_for(TeamPolicy(space, 3), unit("g2p_target"), **given)
-    close(u, formulas.interpolated(xt, grid, window, list(scale.values())), 10)
+    xt, grid = cloud(rng, 37, real)[0], rng.standard_normal((3, *shape)).astype(real)
+    return {"xt": xt, "grid": grid, "window": window} | scale
+
+
+def interpolate(name, given, space, unit):
+    given = given | {"u": np.empty((3, 37), given["xt"].dtype)}
+    if name == "g2p_base":
+        engine.parallel_for(RangePolicy(space, 37), unit(name), **given)
+    else:
+        engine.parallel_for(TeamPolicy(space, 3, 4, 8), unit(name), nt=37, **given)
+    return given["u"]
+
+
+@pytest.mark.parametrize("name", G2P)
+def test_g2p(name, space, real, unit, rng):
+    given = gather_setting(rng, real)
+    scale = [given[f"s{d}"] for d in range(3)]
+    exact = formulas.interpolated(given["xt"], given["grid"], given["window"], scale)
+    close(interpolate(name, given, space, unit), exact, 10)
+
+
+def test_all_variants_agree(space, real, unit, rng):
+    """Each loop against the first of its kind: they differ by the order of the sums alone."""
+    for pair in PAIRS:
+        given = near_setting(pair, rng, real)
+        first, *others = (near_field(name, pair, given, space, unit) for name in P2P)
+        for u in others:
+            close(u, first, 10)
+    for components in (3, 4):
+        setting = spread_setting(components, rng, real)
+        first, *others = (spread(name, setting, space, unit) for name in P2G)
+        for grid in others:
+            close(grid, first, 3)
+    given = gather_setting(rng, real)
+    close(interpolate(G2P[1], given, space, unit), interpolate(G2P[0], given, space, unit), 3)
 
 
 def test_halo_fold(space, real, unit, rng):

@@ -3,7 +3,9 @@
 import ctypes
 import math
 from dataclasses import dataclass
+from itertools import count
 
+from parki.engine import ir
 from parki.engine.errors import Loc
 
 CTYPES = {
@@ -14,8 +16,15 @@ CTYPES = {
     "float": "float",
     "uint8": "uint8_t",
 }
-
-
+DTYPE = {"double": "float64", "float": "float32", "int32": "int32", "int64": "int64", "uint8": "uint8"}
+# members of an argument structure
+FIELD = {
+    "ptr": ctypes.c_void_p,
+    "int64": ctypes.c_int64,
+    "int32": ctypes.c_int32,
+    "double": ctypes.c_double,
+    "float": ctypes.c_float,
+}
 LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 
 
@@ -69,3 +78,27 @@ def strides(view: str, rank: int, layout: str) -> list[str]:
     """The stride of each index as C++ text; ``1`` for the unit one."""
     unit = unit_dimension(layout, rank)
     return ["1" if d == unit else stride(view, d) for d in range(rank)]
+
+
+class Emitter:
+    """Lines of C++ as they are made."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.numbers = count(1)
+        self.at: tuple[str, int] | None = None
+
+    def out(self, text: str) -> None:
+        """One line of C++."""
+        self.lines.append(text)
+
+    def name(self, stem: str) -> str:
+        """A fresh generated name."""
+        return f"pk_{stem}{next(self.numbers)}"
+
+    def place(self, s: ir.Stmt) -> None:
+        """A #line directive, so that compiler and debugger speak of the kernel file."""
+        if s.loc.line and self.at != (s.loc.file, s.loc.line):
+            self.at = (s.loc.file, s.loc.line)
+            file = s.loc.file.replace("\\", "\\\\").replace('"', '\\"')
+            self.out(f'#line {s.loc.line} "{file}"')

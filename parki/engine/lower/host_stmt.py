@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 
 from parki.engine import ir
-from parki.engine.lower.common import CTYPES, extent, literal
+from parki.engine.lower.common import CTYPES, Emitter, extent, literal
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
@@ -18,29 +17,12 @@ LANE_TYPES = (
 )
 
 
-class HostStmt(HostExpr):
+class HostStmt(HostExpr, Emitter):
     """Emits statements as lines of C++."""
 
     def __init__(self, checked: bool) -> None:
-        super().__init__(checked)
-        self.lines: list[str] = []
-        self.numbers = count(1)
-        self.at: tuple[str, int] | None = None
-
-    def out(self, text: str) -> None:
-        """One line of C++."""
-        self.lines.append(text)
-
-    def name(self, stem: str) -> str:
-        """A fresh generated name."""
-        return f"pk_{stem}{next(self.numbers)}"
-
-    def place(self, s: ir.Stmt) -> None:
-        """A #line directive, so that compiler and debugger speak of the kernel file."""
-        if s.loc.line and self.at != (s.loc.file, s.loc.line):
-            self.at = (s.loc.file, s.loc.line)
-            file = s.loc.file.replace("\\", "\\\\").replace('"', '\\"')
-            self.out(f'#line {s.loc.line} "{file}"')
+        HostExpr.__init__(self, checked)
+        Emitter.__init__(self)
 
     def block(self, body: tuple[ir.Stmt, ...], ctx: Context) -> None:
         """Statements in order; what follows an exit under a mask runs only if a lane is left."""
@@ -202,7 +184,7 @@ class HostStmt(HostExpr):
         if trip > UNROLL or trip * len(nodes) > 40 * UNROLL:
             return False
         for n in nodes:
-            if isinstance(n, ir.Load | ir.Store):
+            if isinstance(n, ir.Load | ir.Store | ir.Atomic):
                 # what is not known yet is a table of the body's own
                 for e, stride in zip(n.indices, self.views.strides.get(n.view, ["1"]), strict=True):
                     if stride != "1" and any(isinstance(x, ir.Name) and x.name == s.name for x in walk([e])):

@@ -1,8 +1,9 @@
 """The folder of compiled objects: find, publish, repair, list, prune, clear.
 
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
-``log.txt`` and ``meta.json``.  It appears by one rename of a finished folder, so it is whole or absent, whoever races
-or dies.  The lock only saves work: without it several processes would compile the same object.
+``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  It
+appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  The lock only saves work:
+without it several processes would compile the same object.
 """
 
 import contextlib
@@ -103,40 +104,43 @@ def _home(root: Path, key: str) -> Path:
     return root / FORMAT / key[:2] / key
 
 
-def find(key: str) -> Path | None:
-    """Path of the sound object with this key, else None.  Its size and hash are checked once per process."""
+def find(key: str, name: str = OBJECT) -> Path | None:
+    """Path of the sound object with this key, else None.  Its size and hash are checked once per process.
+
+    Here and below `name` is what the object's file is called.
+    """
     home = _home(configured(), key)
-    if not _sound(home):
+    if not _sound(home / name):
         # Asked for only now, so that a prepared read-only cache that has the object is used without a warning.
         home = _home(folder(), key)
-        if not _sound(home):
+        if not _sound(home / name):
             return None
-    return home / OBJECT
+    return home / name
 
 
-def _sound(home: Path) -> bool:
+def _sound(path: Path) -> bool:
     try:
-        found = (path := home / OBJECT).stat()
+        found = path.stat()
         stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
         if _checked.get(path) == stamp:
             return True
-        meta = json.loads((home / META).read_text("utf-8"))
+        meta = json.loads(path.with_name(META).read_text("utf-8"))
         sound = meta["size"] == found.st_size and meta["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError):
         return False
     if sound:
         _checked[path] = stamp
         with contextlib.suppress(OSError):
-            os.utime(home / META)  # the time of last use, by which `prune` goes
+            os.utime(path.with_name(META))  # the time of last use, by which `prune` goes
     return sound
 
 
-def discard_damaged(key: str) -> None:
+def discard_damaged(key: str, name: str = OBJECT) -> None:
     """Remove the entry with this key where it is damaged, and say so in the log.  Call it inside `building`."""
     for root in _roots():
         home = _home(root, key)
-        if home.exists() and not _sound(home):
-            log.warning("%s does not match its meta.json (damaged file): it is removed and built again", home / OBJECT)
+        if home.exists() and not _sound(home / name):
+            log.warning("%s does not match its meta.json (damaged file): it is removed and built again", home / name)
             _remove(home)
 
 
@@ -149,7 +153,7 @@ def _remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def building(key: str, stop: threading.Event) -> Iterator[None]:
+def building(key: str, stop: threading.Event, name: str = OBJECT) -> Iterator[None]:
     """Hold the right to build `key`, so that racing processes compile once.
 
     The body must look again with `find`: waiting ends early when another process has published the object, and with
@@ -166,7 +170,7 @@ def building(key: str, stop: threading.Event) -> Iterator[None]:
             lock.acquire(blocking=False)
             break
         except filelock.Timeout:
-            if time.monotonic() - began > STALE_LOCK or find(key):
+            if time.monotonic() - began > STALE_LOCK or find(key, name):
                 break
         except OSError as error:
             log.info("no lock for %s (%s): compiling without one", marker, error)
@@ -209,9 +213,9 @@ def _sweep(shard: Path) -> None:
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def publish(key: str, work: Path, meta: dict[str, Any]) -> Path:
+def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> Path:
     """Move the finished folder `work` to its place and return the object's path; a faster process's object wins."""
-    data = (work / OBJECT).read_bytes()
+    data = (work / name).read_bytes()
     meta = meta | {"key": key, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (work / META).write_text(json.dumps(meta, indent=1), "utf-8")
     home = _home(folder(), key)
@@ -220,12 +224,12 @@ def publish(key: str, work: Path, meta: dict[str, Any]) -> Path:
             os.rename(work, home)
             break
         except OSError:
-            if _sound(home):
+            if _sound(home / name):
                 break
             if last or not home.exists():
                 raise
             _remove(home)
-    return home / OBJECT
+    return home / name
 
 
 def keep_failure(key: str, work: Path) -> Path:

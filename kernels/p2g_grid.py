@@ -1,0 +1,79 @@
+"""Particle-to-grid: one grid point a thread, which looks for the sources that reach it; nothing is atomic."""
+
+from typing import List, Tuple
+
+import pykokkos as pk
+
+from parki.kernels.strengths import COMB, NC, NM, along_z, moments
+from parki.kernels.window import P, anchor, slope_tap, tap
+
+real = pk.double
+SLACK = 0.01  # grid points by which rounding may move a source
+
+
+@pk.function
+def within_reach(g: int, s: real, h: real, n: int) -> Tuple[int, int]:
+    """The cells of width h, begin and end, that hold the points with grid point g among their taps."""
+    last: real = real(g - P // 2) + 0.5 * real(P)
+    begin: int = int(pk.fmax(0.0, pk.floor((last - real(P) - SLACK) / (s * h))))
+    end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
+    if end > n:
+        end = n
+    return begin, end
+
+
+@pk.workunit
+def p2g_grid(
+    team: pk.TeamMember, src: pk.View2D[real], grid: pk.View4D[real], cell_begin: pk.View1D[pk.int32],
+    window: pk.View2D[real], slope: pk.View2D[real], n0: int, n1: int, n2: int, h0: real, h1: real, h2: real, s0: real,
+    s1: real, s2: real, e1: int, e2: int,
+):  # fmt: skip
+    """Set grid to all sources, which are sorted by n cells of width h; one team a row (x, y) of its e0 times e1.
+
+    A row has e2 grid points; window, slope and s as in window.py.
+    """
+    r: int = team.league_rank()
+    x: int = r // e1
+    y: int = r % e1
+    a_begin, a_end = within_reach(x, s0, h0, n0)
+    b_begin, b_end = within_reach(y, s1, h1, n1)
+
+    def point(z: int):
+        d_begin, d_end = within_reach(z, s2, h2, n2)
+        acc: List[real] = [0.0] * NC
+        for a in range(a_begin, a_end):
+            for b in range(b_begin, b_end):
+                row: int = (a * n1 + b) * n2
+                e_begin: int = cell_begin[row + d_begin]
+                e_end: int = cell_begin[row + d_end]
+                for e in range(e_begin, e_end):
+                    ix, tx = anchor(src[e][0], s0)
+                    iy, ty = anchor(src[e][1], s1)
+                    iz, tz = anchor(src[e][2], s2)
+                    i: int = x - ix
+                    j: int = y - iy
+                    k: int = z - iz
+                    if i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P:
+                        wx: real = tap(window, i, tx)
+                        wy: real = tap(window, j, ty)
+                        wz: real = tap(window, k, tz)
+                        gx: real = 0.0
+                        gy: real = 0.0
+                        gz: real = 0.0
+                        if COMB:
+                            gx = slope_tap(slope, i, tx, s0)
+                            gy = slope_tap(slope, j, ty, s1)
+                            gz = slope_tap(slope, k, tz, s2)
+                        m: List[real] = [0.0] * NM
+                        moments(src, e, m)
+                        value: List[real] = [0.0] * NC
+                        tilt: List[real] = [0.0] * NC
+                        along_z(m, wx, gx, wy, gy, value, tilt)
+                        for c in range(NC):
+                            acc[c] += value[c] * wz
+                            if COMB and c < 3:
+                                acc[c] += tilt[c] * gz
+        for c in range(NC):
+            grid[c][x][y][z] = acc[c]
+
+    pk.parallel_for(pk.TeamThreadRange(team, e2), point)

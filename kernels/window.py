@@ -1,0 +1,49 @@
+"""The window function of spreading and interpolation: where a point's taps begin on the grid, and their values.
+
+The grid has P more points than the box in each direction, so no tap wraps (`halo.py`): P // 2 below the box, the rest
+above.  window[d][k] and slope[d][k] = polynomial of tap k and of its derivative by the grid point's position, highest
+degree first, in the offset from mid-cell; s = grid points per length.
+"""
+
+from typing import Tuple
+
+import pykokkos as pk
+
+real = pk.double
+P = 8  # taps per direction
+DEGREE = 6  # of the polynomials
+
+
+@pk.function
+def first_tap(x: real, s: real) -> int:
+    """A point's first tap, as a grid point counted from the margin's begin."""
+    return int(pk.ceil(x * s - 0.5 * real(P))) + P // 2
+
+
+@pk.function
+def offset(x: real, s: real) -> real:
+    """A point's offset from mid-cell, in grid points."""
+    g: real = x * s - 0.5 * real(P)
+    return pk.ceil(g) - g - 0.5
+
+
+@pk.function
+def anchor(x: real, s: real) -> Tuple[int, real]:
+    """A point's first tap and its offset."""
+    return first_tap(x, s), offset(x, s)
+
+
+@pk.function
+def tap(window: pk.View2D[real], k: int, t: real) -> real:
+    """The value of tap k at offset t."""
+    w: real = window[0][k]
+    for d in range(1, DEGREE + 1):
+        w = w * t + window[d][k]
+    return w
+
+
+@pk.function
+def slope_tap(slope: pk.View2D[real], k: int, t: real, s: real) -> real:
+    """The slope of tap k at offset t, per length."""
+    w: real = tap(slope, k, t)
+    return s * w

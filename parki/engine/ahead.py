@@ -1,0 +1,52 @@
+"""Compiling ahead: all that a driver is about to launch, in parallel."""
+
+from collections.abc import Iterable, Mapping
+
+from parki.engine import spaces
+from parki.engine.runtime import build
+from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit, checking, load
+
+
+def compile_all(
+    workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None
+) -> None:
+    """Compile what is not yet loaded, in parallel, for C-ordered views.
+
+    Parameters
+    ----------
+    workunits : iterable of Workunit
+        A launch with other layouts compiles its own.
+    space : str or Space, optional
+        Where they will run; None is the best host space.  For another engine than parki's nothing is compiled ahead.
+    threads : dict, optional
+        Threads of a block on a device, of those workunits that are launched with others than the default.
+
+    Raises
+    ------
+    BuildError
+        There is no compiler, or it failed.
+    """
+    space = spaces.get(space)
+    match space.kind if space.engine == "parki" else "":
+        case "host":
+            _host(workunits)
+        case "sim":
+            from parki.engine.runtime import sim_call
+
+            sim_call.load_all(workunits)
+        case "device":
+            from parki.engine.runtime import device_call
+
+            device_call.load_all(workunits, threads or {})
+
+
+def _host(workunits: Iterable[Workunit]) -> None:
+    fresh = {}
+    for w in workunits:
+        key = w.key(w.default_layouts(), checking())
+        if key not in w.objects:
+            fresh[w, key] = w.unit(w.default_layouts(), checking())
+    paths = build.build_many(unit for unit, _ in fresh.values())
+    for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
+        w.objects[key] = load(path, lowered)

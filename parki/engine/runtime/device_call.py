@@ -1,0 +1,96 @@
+"""Calls of GPU code on a device, through CuPy: modules are loaded once, launches go on CuPy's current stream."""
+
+import ctypes
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parki.engine.errors import LaunchError
+from parki.engine.lower import gpu
+from parki.engine.runtime import devices, rtc
+from parki.engine.runtime.devices import Device
+from parki.engine.runtime.gpu_call import RANGE_BLOCK, TEAM, GpuCall
+from parki.engine.workunit import Workunit
+
+FREE = 48 << 10  # bytes of scratch that a block has without asking
+STATIC = 1 << 10  # bytes that sums over a team may take besides
+WARP = 32  # block sizes in a module's name are whole warps, so that few are compiled
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel on a device: its handle, and the module that must live as long."""
+
+    function: int
+    module: Any
+
+
+def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> rtc.GpuUnit:
+    """What to compile for a device, for blocks of up to so many threads."""
+    return rtc.GpuUnit(
+        name=f"{workunit.l0.name}_{workunit.l0.hash}",
+        label=workunit.label,
+        source=workunit.gpu(layouts).source,
+        headers=gpu.HEADERS,
+        backend="hip" if device.arch.startswith("gfx") else "cuda",
+        arch=device.arch,
+        block=-(-block // WARP) * WARP,
+        wide=wide,
+        l0=workunit.l0.text,
+    )
+
+
+def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> Loaded:
+    """A workunit on a device, compiled and loaded on first use."""
+    wanted = unit(workunit, layouts, device, block, wide)
+    key = (device.index, tuple(layouts.values()), wanted.block, wide)
+    if key not in workunit.objects:
+        module = devices.cupy().cuda.Module()
+        module.load(rtc.build_many([wanted])[0].read_bytes())
+        workunit.objects[key] = Loaded(module.get_function(gpu.entry(workunit.ir)).ptr, module)
+    return workunit.objects[key]
+
+
+def load_all(workunits: Iterable[Workunit], threads: Mapping[Workunit, int]) -> None:
+    """Compile in parallel for the current device and C-ordered views; blocks are the default's, or have `threads`."""
+    device, blocks = devices.current(), {"range": RANGE_BLOCK, "team": TEAM}
+    rtc.build_many([unit(w, w.default_layouts(), device, threads.get(w, blocks[w.ir.policy])) for w in workunits])
+
+
+class DeviceCall(GpuCall):
+    """One launch on the device that is current when it is prepared, bound to CuPy arrays."""
+
+    def __init__(self, policy: Any, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> None:
+        self.xp, self.device = devices.cupy(), devices.current()
+        self.driver = self.xp.cuda.driver
+        self.limit = self.device.shared_bytes_optin - STATIC
+        super().__init__(policy, workunit, layouts, arrays)
+        # the driver wants the addresses of all parameters; there is one, the structure
+        self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(self.struct))
+
+    def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Loaded:
+        """The kernel on this device."""
+        return load(workunit, layouts, self.device, self.threads, self.wide)
+
+    def address(self, a: Any) -> int:
+        """Of the first element, in the device's memory."""
+        if a.device.id != self.device.index:
+            raise LaunchError(
+                f"{self.kernel.name}: an array is on device {a.device.id}, the launch on device {self.device.index}"
+            )
+        return a.data.ptr
+
+    def numbers(self, scalars: dict[str, float | int]) -> None:
+        """Set the numbers, and ask for scratch above what a block has anyway."""
+        super().numbers(scalars)
+        if self.shared > FREE and self.policy.space.name == "Cuda":
+            attribute = self.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.driver.funcSetAttribute(self.object.function, attribute, self.limit)
+
+    def launch(self) -> None:
+        """Enqueue all blocks on CuPy's current stream."""
+        lanes, threads = self.block
+        self.driver.launchKernel(
+            self.object.function, self.grid, 1, 1, lanes, threads, 1, self.shared,
+            self.xp.cuda.get_current_stream().ptr, ctypes.addressof(self._parameters), 0,
+        )  # fmt: skip

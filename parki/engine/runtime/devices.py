@@ -1,0 +1,278 @@
+"""GPUs that kernels can run on, and what is missing where there are none.
+
+All is asked of CuPy, which is imported with the first question, or not at all where it is not installed.
+"""
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+CUDA, HIP = "Cuda", "HIP"
+PLATFORMS = {CUDA: "CUDA", HIP: "ROCm"}
+_INSTALL = {
+    CUDA: 'pip install "parki[cuda13]" (NVIDIA driver 580 or newer) or "parki[cuda12]" (525 or newer)',
+    HIP: 'pip install "parki[rocm]" (with ROCm 7 on the system)',
+}
+_NO_DRIVER, _NO_DEVICE, _NOT_INITIALISED = 35, 100, 3  # of cudaError_t; HIP numbers these alike
+_NVIDIA = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU that kernels can run on.
+
+    `index` is CuPy's number of it, `arch` what kernels are compiled for (``sm_90``, ``gfx942``), `capability` the
+    compute capability (``9.0``; empty for HIP), `driver` a text for people, `shared_bytes_optin` the most shared memory
+    that a block may ask for, `warp` the number of threads that run in step.
+    """
+
+    index: int
+    name: str
+    arch: str
+    memory_bytes: int
+    driver: str
+    shared_bytes_optin: int
+    warp: int
+    multiprocessors: int
+    capability: str = ""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What CuPy says: the devices, or why there are none."""
+
+    devices: tuple[Device, ...] = ()
+    reason: str = ""
+
+
+def find(kind: str) -> tuple[Device, ...]:
+    """Return the devices of this kind, ``"Cuda"`` or ``"HIP"``, that kernels can run on; without any, ``()``."""
+    return _answer().devices if missing(kind) is None else ()
+
+
+def missing(kind: str) -> str | None:
+    """Return None where kernels run on devices of this kind, else one sentence on what is missing and how to get it."""
+    return _uninstalled(kind) or _foreign(kind) or _answer().reason or None
+
+
+def missing_compiler(kind: str) -> str | None:
+    """Return None where GPU texts of this kind can be compiled, with or without a GPU, else one sentence as above."""
+    return _uninstalled(kind) or _foreign(kind) or _compiler(cupy()) or None
+
+
+def platform() -> str | None:
+    """Return the kind of devices that CuPy is built for, ``"Cuda"`` or ``"HIP"``; None without a CuPy that works."""
+    module = _import(os.getpid())[0] if installed() else None
+    return _kind(module) if module else None
+
+
+def cupy() -> ModuleType:
+    """Return CuPy.
+
+    Raises
+    ------
+    ImportError
+        If it is not there or cannot be imported.
+    """
+    module, reason = _import(os.getpid()) if installed() else (None, "CuPy is not installed")
+    if module is None:
+        raise ImportError(reason, name="cupy")
+    return module
+
+
+def installed() -> bool:
+    """Tell whether there is a CuPy to be imported; this imports nothing."""
+    if "cupy" in sys.modules:
+        return sys.modules["cupy"] is not None
+    return importlib.util.find_spec("cupy") is not None
+
+
+def current() -> Device | None:
+    """Return the device that CuPy works on in this thread, None where kernels cannot run on it."""
+    known = _answer().devices if installed() else ()
+    chosen = cupy().cuda.runtime.getDevice() if known else -1
+    return next((device for device in known if device.index == chosen), None)
+
+
+def free_bytes(device: Device) -> int:
+    """Return how many bytes of the device's memory are free now; this starts work on the device if nothing had yet."""
+    module = cupy()
+    with module.cuda.Device(device.index):
+        return int(module.cuda.runtime.memGetInfo()[0])
+
+
+def distribution(kind: str) -> str:
+    """Return the name and version of the installed CuPy for devices of this kind, for people."""
+    names = ("cupy-cuda13x", "cupy-cuda12x") if kind == CUDA else ("cupy-rocm-7-0",)
+    for name in (*names, "cupy"):
+        try:
+            return f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    module = sys.modules.get("cupy")
+    return f"cupy {getattr(module, '__version__', '')}".rstrip()
+
+
+def _uninstalled(kind: str) -> str:
+    """Return why there is no CuPy to ask, or nothing."""
+    if not installed():
+        return f"CuPy is not installed: {_INSTALL[kind]}."
+    module, reason = _import(os.getpid())
+    return "" if module else f"{reason}: {_INSTALL[kind]}."
+
+
+def _foreign(kind: str) -> str:
+    """Return that CuPy is built for the other kind of devices, or nothing."""
+    found = platform()
+    if found in (None, kind):
+        return ""
+    name = distribution(found)
+    return f"{name} is built for {PLATFORMS[found]}: pip uninstall {name.partition(' ')[0]}, then {_INSTALL[kind]}."
+
+
+def _answer() -> _Answer:
+    return _ask(os.getpid())
+
+
+@functools.lru_cache(maxsize=1)
+def _import(process: int) -> tuple[ModuleType | None, str]:
+    """Return CuPy and what it says if it cannot be imported; `process` is for the cache, since a fork asks again."""
+    try:
+        module = importlib.import_module("cupy")
+        module.cuda.runtime.is_hip  # noqa: B018 — an unfinished import shows here
+    except Exception as error:  # CuPy's own text is a page in a frame, with the cause at its end
+        text = str(error).rpartition("Original error:")[2].strip(" \n=")
+        return None, f"CuPy cannot be imported ({text.partition(chr(10))[0] or type(error).__name__})"
+    return module, ""
+
+
+@functools.lru_cache(maxsize=1)
+def _ask(process: int) -> _Answer:
+    module, reason = _import(process)
+    if module is None:
+        return _Answer((), reason)
+    kind = _kind(module)
+    try:
+        count = module.cuda.runtime.getDeviceCount()
+    except Exception as error:  # CUDARuntimeError, or whatever a broken installation makes of it
+        return _Answer((), _no_device(module, kind, error))
+    reason = _compiler(module) if count else _no_device(module, kind)
+    if reason:
+        return _Answer((), reason)
+    devices, refused = [], []
+    for index in range(count):
+        try:
+            found = _describe(module, kind, index)
+        except Exception as error:
+            found = f"device {index} does not answer ({error})"
+        (refused if isinstance(found, str) else devices).append(found)
+    return _Answer(tuple(devices), "" if devices else f"{'; '.join(refused)}.")
+
+
+def _kind(module: ModuleType) -> str:
+    return HIP if module.cuda.runtime.is_hip else CUDA
+
+
+def _no_device(module: ModuleType, kind: str, error: Exception | None = None) -> str:
+    """Return the sentence for a CuPy that finds no device, or whose first question raises `error`."""
+    status = getattr(error, "status", _NO_DEVICE if error is None else None)
+    name = PLATFORMS[kind]
+    if status == _NOT_INITIALISED:
+        return f"The {name} driver does not start ({error}): a forked process cannot use the GPU of its parent."
+    if status == _NO_DRIVER:
+        known, needed = _versions(module)
+        if kind == CUDA and known:
+            other = ', or pip install "parki[cuda12]"' if known // 1000 == 12 else ""
+            return (
+                f"{distribution(kind)} needs a driver for CUDA {needed // 1000}, the one here serves CUDA "
+                f"{_cuda(known)}: update it (580 or newer for CUDA 13){other}."
+            )
+        driver = "an NVIDIA driver (580 or newer for CUDA 13)" if kind == CUDA else "AMD's driver (amdgpu)"
+        return f"{distribution(kind)} finds no {name} driver: install {driver}."
+    if status == _NO_DEVICE:
+        names = ("CUDA_VISIBLE_DEVICES",) if kind == CUDA else ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+        hidden = [f"{variable}={os.environ[variable]!r} may hide it" for variable in names if variable in os.environ]
+        look = "nvidia-smi shows what there is" if kind == CUDA else "rocminfo shows what there is"
+        return f"{distribution(kind)} finds no {name} device: {hidden[0] if hidden else look}."
+    return f"{distribution(kind)} cannot ask for {name} devices: {str(error).rstrip('.')}."
+
+
+def _versions(module: ModuleType) -> tuple[int, int]:
+    """Return the CUDA versions that the driver serves and CuPy needs, as 1000 × major + 10 × minor; 0 if unknown."""
+    try:
+        return module.cuda.runtime.driverGetVersion(), module.cuda.runtime.runtimeGetVersion()
+    except Exception:
+        return 0, 0
+
+
+def _compiler(module: ModuleType) -> str:
+    """Return why the run-time compiler cannot be used, or nothing."""
+    name, remedy = ("NVRTC", _INSTALL[CUDA]) if _kind(module) == CUDA else ("hipRTC", "install ROCm 7 with hipRTC")
+    try:
+        module.cuda.nvrtc.getVersion()
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        return f"{name}, which compiles kernels, cannot be loaded ({first}): {remedy}."
+    return ""
+
+
+def _describe(module: ModuleType, kind: str, index: int) -> Device | str:
+    """Return the device with this index, or why kernels cannot run on it."""
+    facts: dict[str, Any] = module.cuda.runtime.getDeviceProperties(index)
+    name = _text(facts["name"]) or f"device {index}"
+    if kind == HIP:
+        arch, capability = _text(facts["gcnArchName"]).partition(":")[0], ""  # without the features, e.g. ":xnack-"
+    else:
+        capability = f"{facts['major']}.{facts['minor']}"
+        arch = _compiled_for(module, int(facts["major"]), int(facts["minor"]))
+        if not arch:
+            version = ".".join(map(str, module.cuda.nvrtc.getVersion()))
+            return f"NVRTC {version} does not compile for {name} (compute capability {capability}): {_INSTALL[CUDA]}"
+    return Device(
+        index,
+        name,
+        arch,
+        int(facts["totalGlobalMem"]),
+        _driver(module, kind),
+        int(facts.get("sharedMemPerBlockOptin") or facts["sharedMemPerBlock"]),  # HIP has one limit for both
+        int(facts["warpSize"]),
+        int(facts["multiProcessorCount"]),
+        capability,
+    )
+
+
+def _compiled_for(module: ModuleType, major: int, minor: int) -> str:
+    """Return the newest architecture that NVRTC knows and this device runs: same major, no greater minor number."""
+    try:
+        known = module.cuda.nvrtc.getSupportedArchs()
+    except Exception:
+        return f"sm_{major}{minor}"
+    fits = [arch for arch in known if arch // 10 == major and arch % 10 <= minor]
+    return f"sm_{max(fits)}" if fits else ""
+
+
+def _driver(module: ModuleType, kind: str) -> str:
+    version = module.cuda.runtime.driverGetVersion()
+    if kind == HIP:
+        return f"HIP {version // 10_000_000}.{version // 100_000 % 100}"
+    try:
+        found = re.search(r"\b\d{3,}\.\d+(?:\.\d+)?\b", _NVIDIA.read_text("utf-8"))
+    except OSError:
+        found = None
+    return f"{found[0]}, CUDA {_cuda(version)}" if found else f"CUDA {_cuda(version)}"
+
+
+def _cuda(version: int) -> str:
+    return f"{version // 1000}.{version // 10 % 100}"
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,147 @@
+"""Calls of GPU code, on a device or simulated: block shapes, the argument structure, reductions over the league."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from parki.engine import ir
+from parki.engine.errors import LaunchError
+from parki.engine.lower import gpu
+from parki.engine.lower.common import DTYPE, FIELD, extent, stride
+from parki.engine.policy import MAX_TEAM, RangePolicy, TeamPolicy
+from parki.engine.runtime.scratch import requested
+from parki.engine.walk import has_vector_range
+from parki.engine.workunit import Workunit
+
+RANGE_BLOCK = 128  # iterations of a range policy that share a block
+TEAM, LANES = 128, 8  # threads of a block by default, and lanes of a row where there are vector ranges
+NARROW = 2**31  # elements a view may span while 32-bit offsets reach them all
+
+
+def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.Kernel) -> tuple[int, int]:
+    """Lanes and threads of a block."""
+    if policy.kind == "range":
+        return 1, RANGE_BLOCK
+    lanes = policy.vector_length or (LANES if has_vector_range(kernel.body) else 1)
+    threads = policy.team_size or max(1, TEAM // lanes)
+    return lanes, min(threads, MAX_TEAM // lanes)
+
+
+def span(a: Any) -> int:
+    """Elements from the first to the last of an array, both counted; 0 for an empty one."""
+    if a.size == 0:
+        return 0
+    return 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True))
+
+
+class GpuCall:
+    """One launch of the GPU text, bound to its arrays.
+
+    What differs between a device and the simulator: `xp`, the module of the arrays; `address` of one; the `limit` of
+    team scratch in bytes; `compiled`, which makes the object; `launch`, which runs it.
+    """
+
+    xp: Any
+    limit: int
+
+    def __init__(
+        self, policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]
+    ) -> None:
+        self.policy, self.kernel = policy, workunit.ir
+        self.block = block_shape(policy, self.kernel)
+        self.threads = self.block[0] * self.block[1]
+        self.wide = any(span(a) >= NARROW for a in arrays.values())
+        self.lowered = workunit.gpu(layouts)
+        fields = [(name, FIELD[kind]) for kind, name in self.lowered.fields]
+        self.struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})()
+        self.object = self.compiled(workunit, layouts)
+        self.grid = policy.league if policy.kind == "team" else -(-policy.league // self.threads)
+        self.shared = 0
+        self.struct.pk_league = policy.league
+        self._sums = None
+        if self.kernel.acc:
+            self.partial = self.xp.zeros(max(1, self.grid), DTYPE[self.kernel.acc_type])
+            self.struct.pk_partial = self.address(self.partial)
+
+    def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
+        """The object that `launch` runs."""
+        raise NotImplementedError
+
+    def address(self, a: Any) -> int:
+        """Where the elements of an array begin."""
+        raise NotImplementedError
+
+    def launch(self) -> None:
+        """Run all blocks."""
+        raise NotImplementedError
+
+    def bind(self, name: str, a: Any) -> None:
+        """Point an argument at an array."""
+        if span(a) >= NARROW and not self.wide:
+            raise LaunchError(f"{self.kernel.name}: '{name}' spans 2**31 elements or more, prepared for fewer")
+        s = self.struct
+        setattr(s, name, self.address(a))
+        setattr(s, gpu.span(name), span(a))
+        for d in range(a.ndim):
+            if hasattr(s, stride(name, d)):
+                setattr(s, stride(name, d), a.strides[d] // a.itemsize)
+            if hasattr(s, extent(name, d)):
+                setattr(s, extent(name, d), a.shape[d])
+
+    def numbers(self, scalars: dict[str, float | int]) -> None:
+        """Set the numbers, and the scratch that they ask for.
+
+        Raises
+        ------
+        LaunchError
+            That is more than the device has.
+        """
+        asked = requested(self.kernel, scalars)
+        if asked > self.limit:
+            where = f"{self.policy.space.name} has at most {self.limit} for a team"
+            raise LaunchError(f"{self.kernel.name} asks for {asked} bytes of scratch, {where}")
+        self.shared = asked
+        for name, value in scalars.items():
+            setattr(self.struct, name, value)
+
+    def run(self) -> None:
+        """Launch; a device goes on by itself."""
+        if not self.kernel.last:
+            self.launch()
+            return
+        self.struct.pk_phase = gpu.COUNT
+        self.launch()
+        self._sums = self.xp.cumsum(self.partial, dtype=self.partial.dtype)
+        self.partial[...] = self._sums - self.partial
+        self.struct.pk_phase = gpu.FINISH
+        self.launch()
+
+    def total(self) -> float | int:
+        """The sum of a reduction or scan that has run; waits for it."""
+        total = self._sums[-1] if self.kernel.last else self.partial.sum(dtype=self.partial.dtype)
+        return total.item()
+
+
+class _Place:
+    """A device array's place in memory, for NumPy to compare; nothing reads it."""
+
+    def __init__(self, a: Any) -> None:
+        self.__array_interface__ = {
+            "data": (int(a.data.ptr), True),
+            "shape": a.shape,
+            "strides": a.strides,
+            "typestr": a.dtype.str,
+            "version": 3,
+        }
+
+
+def shared_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays have an element in common; True where that is hard to say."""
+    if a.size == 0 or b.size == 0:
+        return False
+    a, b = (x if isinstance(x, np.ndarray) else np.asarray(_Place(x)) for x in (a, b))
+    try:
+        return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
+    except np.exceptions.TooHardError:
+        return True

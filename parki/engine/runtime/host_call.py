@@ -1,0 +1,94 @@
+"""Calls of compiled host code: the argument structure, threads, scratch and faults of one prepared launch."""
+
+import ctypes
+import warnings
+
+import numpy as np
+
+from parki.engine import ir, spaces
+from parki.engine.errors import CheckedFault, LaunchError
+from parki.engine.lower.common import DTYPE, extent, stride
+from parki.engine.lower.host import CHUNK
+from parki.engine.policy import RangePolicy, TeamPolicy
+from parki.engine.runtime.scratch import requested
+from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit, checking
+
+ALIGN = 64
+_warned_fork = False
+
+
+class HostCall:
+    """One launch on the host, bound to its arrays."""
+
+    def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str]) -> None:
+        self.kernel: ir.Kernel = workunit.ir
+        self.policy = policy
+        checked = checking()
+        self._object = workunit.compiled(layouts, checked)
+        self._struct = s = self._object.struct()
+        self._address, self._run = ctypes.addressof(s), self._object.run
+        self._fault = np.zeros(4, np.int64)
+        self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[self.kernel.acc_type or "double"])
+        self._may_fault = checked or bool(self.kernel.scratch_size)
+        self.threads = _threads(policy.space)
+        s.pk_partial, s.pk_fault_at = self._partial.ctypes.data, self._fault.ctypes.data
+        s.pk_league, s.pk_threads = policy.league, self.threads
+
+    def bind(self, name: str, a: np.ndarray) -> None:
+        """Point an argument at an array."""
+        s = self._struct
+        setattr(s, name, a.ctypes.data)
+        for d in range(a.ndim):
+            if hasattr(s, stride(name, d)):
+                setattr(s, stride(name, d), a.strides[d] // a.itemsize)
+            if hasattr(s, extent(name, d)):
+                setattr(s, extent(name, d), a.shape[d])
+
+    def numbers(self, scalars: dict[str, float | int]) -> None:
+        """Set the numbers, and reserve the scratch that they ask for, for every thread."""
+        asked = requested(self.kernel, scalars)
+        if asked:
+            each = (asked + ALIGN * len(self.kernel.scratch_size) + 4095) // 4096 * 4096
+            self._arena = np.empty(each * self.threads + ALIGN, np.uint8)
+            start = self._arena.ctypes.data
+            self._struct.pk_scratch = start + -start % ALIGN
+            self._struct.pk_scratch_bytes = each
+        self._struct.pk_scratch_asked = asked
+        for name, value in scalars.items():
+            setattr(self._struct, name, value)
+
+    def run(self) -> None:
+        """Launch, and wait."""
+        if spaces.forked():
+            self._struct.pk_threads = _threads(self.policy.space)
+        self._run(self._address)
+        if self._may_fault and self._fault[0]:
+            self._raise()
+
+    def total(self) -> float | int:
+        """The sum of a reduction or scan that has run."""
+        total = self._partial[0] if self.kernel.last else self._partial.sum(dtype=self._partial.dtype)
+        return total.item()
+
+    def _raise(self) -> None:
+        site, dim, index, extent = (int(v) for v in self._fault)
+        self._fault[:] = 0
+        name = self.kernel.name
+        if site < 0:
+            asked = self._struct.pk_scratch_asked
+            raise LaunchError(f"{name} declares {index} bytes of scratch, its decorator asks for {asked}")
+        view, loc = self._object.lowered.sites[site - 1]
+        raise CheckedFault(f"{loc}: index {dim} of '{view}' is {index}, outside 0 … {extent - 1} (in {name})")
+
+
+def _threads(space: Space) -> int:
+    global _warned_fork
+    if space.name == "Serial":
+        return 1
+    if spaces.forked():
+        if not _warned_fork:
+            _warned_fork = True
+            warnings.warn("OpenMP does not survive a fork: kernels run on one thread here. Use 'spawn'.", stacklevel=3)
+        return 1
+    return space.threads or spaces.threads()

@@ -1,0 +1,88 @@
+"""One text → one GPU object by NVRTC or hipRTC; in this process, or by running this file as a process of its own.
+
+NVRTC compiles one text after the other within a process, whatever the number of threads; processes do it at once.
+This file imports nothing of parki, so that such a process costs little more than the import of CuPy.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import asdict, dataclass
+
+_turn = threading.Lock()  # held by the thread that compiles in this process
+
+
+@dataclass(frozen=True)
+class Text:
+    """What to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC."""
+
+    name: str
+    source: str
+    headers: dict[str, str]
+    options: tuple[str, ...]
+    hip: bool
+
+
+@dataclass(frozen=True)
+class Made:
+    """The object, empty if the text was refused, and the compiler's log."""
+
+    code: bytes
+    log: str
+
+
+def compile_text(text: Text) -> Made:
+    """Compile `text` here or, while another thread compiles here, in a new process."""
+    if _turn.acquire(blocking=not sys.executable):  # a program that embeds Python has no interpreter to run
+        try:
+            return _compile(text)
+        finally:
+            _turn.release()
+    return _elsewhere(text)
+
+
+def _compile(text: Text) -> Made:
+    from cupy.cuda import nvrtc
+
+    names = [name.encode() for name in text.headers]
+    program = nvrtc.createProgram(text.source, text.name, [part.encode() for part in text.headers.values()], names)
+    try:
+        try:
+            nvrtc.compileProgram(program, list(text.options))
+        except nvrtc.NVRTCError as error:
+            return Made(b"", nvrtc.getProgramLog(program) or f"error: {error}")
+        # CuPy's name for hipRTC's code object is PTX too.
+        code = nvrtc.getPTX(program) if text.hip else nvrtc.getCUBIN(program)
+        return Made(code + b"\0", nvrtc.getProgramLog(program))  # CuPy cuts the last byte, as if it ended a string
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _elsewhere(text: Text) -> Made:
+    # CuPy is found as here; -P: the folder of this file is no place to import from.
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-P", __file__],
+        input=json.dumps(asdict(text)).encode(),
+        capture_output=True,
+        env=paths,
+        check=False,
+    )
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return Made(b"", f"error: the compiling process ended with status {done.returncode}: {last or 'no message'}")
+    answer = json.loads(done.stdout)
+    return Made(base64.b64decode(answer["code"]), answer["log"])
+
+
+def _serve() -> None:
+    asked = json.loads(sys.stdin.buffer.read())
+    made = _compile(Text(**asked | {"options": tuple(asked["options"])}))
+    sys.stdout.write(json.dumps({"code": base64.b64encode(made.code).decode(), "log": made.log}))
+
+
+if __name__ == "__main__":
+    _serve()

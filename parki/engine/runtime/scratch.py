@@ -1,0 +1,23 @@
+"""How much scratch a launch asks for."""
+
+from types import SimpleNamespace
+
+from parki.engine import ir
+from parki.engine.errors import LaunchError
+
+
+def requested(kernel: ir.Kernel, scalars: dict[str, float | int]) -> int:
+    """Bytes of team scratch, as the decorator and the integer arguments say; each piece starts on eight bytes.
+
+    Raises
+    ------
+    LaunchError
+        A size is negative or too large.
+    """
+    p, asked = SimpleNamespace(**scalars), 0
+    for kind, text in kernel.scratch_size:
+        n = eval(text, {"__builtins__": {}}, {"p": p})  # integer arithmetic only: the parser saw to it
+        if not 0 <= n < 2**31:
+            raise LaunchError(f"{kernel.name}: a scratch size is {n} ({text}), expected 0 … 2**31 - 1")
+        asked += (n * (4 if kind == "int" else 8) + 7) // 8 * 8
+    return asked

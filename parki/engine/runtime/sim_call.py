@@ -1,0 +1,86 @@
+"""Calls of the GPU text compiled for the host: every block's threads as fibres, every access checked."""
+
+import ctypes
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parki.engine.runtime import build, gpusim
+from parki.engine.runtime.compiler import target
+from parki.engine.runtime.gpu_call import GpuCall
+from parki.engine.workunit import Workunit
+
+SHARED = 64 << 10  # bytes of scratch for a team: as much as AMD devices have, the least of those supported
+FLAGS = ("-O1", "-fno-strict-aliasing", "-DPK_SIM", "-DPK_BLOCK=1024")
+
+
+def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> build.Unit:
+    """What to compile for the simulator."""
+    return build.Unit(
+        name=f"{workunit.l0.name}_{workunit.l0.hash}",
+        label=f"{workunit.label} for GpuSim",
+        source=workunit.gpu(layouts).source,
+        headers=gpusim.HEADERS,
+        target=target(),
+        flags=(*FLAGS, f"-DPK_WIDE={int(wide)}"),
+        l0=workunit.l0.text,
+    )
+
+
+def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any:
+    """The entry point of a workunit, compiled on first use."""
+    name = key(layouts, wide)
+    if name not in workunit.objects:
+        workunit.objects[name] = _entry(build.build(unit(workunit, layouts, wide)))
+    return workunit.objects[name]
+
+
+def load_all(workunits: Iterable[Workunit]) -> None:
+    """Compile what is not yet loaded, in parallel, for C-ordered views."""
+    fresh = [w for w in workunits if key(w.default_layouts()) not in w.objects]
+    for w, path in zip(fresh, build.build_many(unit(w, w.default_layouts()) for w in fresh), strict=True):
+        w.objects[key(w.default_layouts())] = _entry(path)
+
+
+def key(layouts: dict[str, str], wide: bool = False) -> tuple:
+    """What a simulated object is for."""
+    return ("sim", tuple(layouts.values()), wide, target())
+
+
+def _entry(path: Path) -> Any:
+    run = ctypes.CDLL(str(path)).pk_run
+    run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
+    return run
+
+
+class SimCall(GpuCall):
+    """One simulated launch, bound to NumPy arrays."""
+
+    xp, limit = np, SHARED
+
+    def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
+        """The entry point."""
+        return load(workunit, layouts, self.wide)
+
+    def address(self, a: np.ndarray) -> int:
+        """Of the first element."""
+        return a.ctypes.data
+
+    def launch(self) -> None:
+        """Run all blocks, one after another.
+
+        Raises
+        ------
+        GpuFault
+            The kernel broke a rule: out of bounds, a race, a divergent barrier; it names the places.
+        """
+        seed, order = gpusim.order_from_environment()
+        record = gpusim.SimLaunch(
+            grid=self.grid, block_x=self.block[0], block_y=self.block[1], warp=self.policy.space.warp,
+            shared_bytes=self.shared, seed=seed, order=order,
+        )  # fmt: skip
+        self.object(ctypes.addressof(record), ctypes.addressof(self.struct))
+        if record.fault[0]:
+            raise gpusim.GpuFault(gpusim.explain(record.fault, self.lowered.sites, self.kernel.name))

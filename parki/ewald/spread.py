@@ -1,0 +1,110 @@
+"""Spreading of an Ewald sum (P2G) as prepared launches: by blocks of one colour, or in one launch with atomics."""
+
+import itertools
+import math
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from parki import engine
+from parki.arrays import Array, module_of
+from parki.cells import CellGrid, CellList
+from parki.engine import Prepared, RangePolicy, TeamPolicy
+from parki.ewald import window
+from parki.ewald.params import Parameters
+from parki.ewald.variants import Variants, rows, team
+
+BLOCK = (16, 16, 64)  # grid points per side of a spreading block, at least; long runs along z reuse cached rows
+RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their windows fit 48 KB of scratch
+FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
+
+
+def spread_kernel(p: Parameters, components: int, v: Variants) -> engine.Workunit:
+    """P2G of so many components; four of the combined kernel carry the window's slopes too."""
+    slots = {"NC": components, "COMB": p.kernel == "stokes_comb", **window_slots(p)}
+    slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
+    return engine.kernel(FILES[v.p2g], "p2g_block" if v.p2g == "BLOCK" else FILES[v.p2g], **slots)
+
+
+def window_slots(p: Parameters) -> dict[str, object]:
+    """Slots of every kernel with a window."""
+    return {"real": p.dtype, "P": p.P, "DEGREE": p.window_degree}
+
+
+class Spread:
+    """Strengths of the sources onto a grid with margins, which are then folded into the box.
+
+    `src` holds the sources as rows (x, y, z, strengths): in the order of their list, for BASE in any order.
+    """
+
+    def __init__(self, p: Parameters, components: int, sources: CellList, src: Array, v: Variants) -> None:
+        space, xp = sources.space, module_of(src)
+        self.grid = _margined(p, components, xp)
+        values, slopes = window.fit(p.P, p.beta, p.window_degree, p.dtype)
+        shared = {"src": src, "grid": self.grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
+        shared |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
+        self.launches = _launches(p, spread_kernel(p, components, v), sources, v, shared)
+        m0, m1, m2 = p.grid
+        margins = {"low": p.P // 2, "high": p.P - p.P // 2, "m0": m0, "m1": m1, "m2": m2}
+        fold = engine.kernel("halo", "halo_fold", real=p.dtype)
+        self.fold = engine.prepare(TeamPolicy(space, components * m0 * m1), fold, grid=self.grid, **margins)
+        self.box = self.grid[(slice(None), *(slice(p.P // 2, p.P // 2 + m) for m in p.grid))]
+
+    def run(self) -> None:
+        """Spread; the result is `box`, the grid without its margins."""
+        self.grid[...] = 0
+        for launch in self.launches:
+            launch.run()
+        self.fold.run()
+
+
+def _launches(
+    p: Parameters, kernel: engine.Workunit, sources: CellList, v: Variants, shared: dict[str, Any]
+) -> list[Prepared]:
+    """The launches that put all sources onto a grid of zeros."""
+    space, cells, threads = sources.space, sources.grid, v.p2g_threads
+    if v.p2g in ("BASE", "SOURCE"):
+        return [engine.prepare(RangePolicy(space, sources.n), kernel, **shared)]
+    if v.p2g == "HYBRID":
+        batch, bound = sources.batches(RUN)
+        return [engine.prepare(team(space, len(batch), threads), kernel, batch=batch, bound=bound, **shared)]
+    shared |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
+    if v.p2g == "GRID":
+        e0, e1, e2 = shared["grid"].shape[1:]
+        shared |= {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
+        return [engine.prepare(team(space, e0 * e1, threads), kernel, **shared)]
+    blocks, starts = _blocks(p, cells)
+    shared |= {"block": module_of(sources.points).asarray(blocks)}
+    return [
+        engine.prepare(team(space, end - first, *rows(threads)), kernel, first=first, **shared)
+        for first, end in itertools.pairwise(starts)
+        if end > first
+    ]
+
+
+def _margined(p: Parameters, components: int, xp: ModuleType) -> Array:
+    """The grid with its margins; rows are padded away from multiples of 256 bytes, which would crowd cache sets."""
+    shape = [m + p.P for m in p.grid]
+    row = shape[2]
+    while row * np.dtype(p.dtype).itemsize % 256 == 0:
+        row += 4
+    return xp.zeros((components, shape[0], shape[1], row), p.dtype)[..., : shape[2]]
+
+
+def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:
+    """Boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and where colours start.
+
+    Two blocks of one colour are a whole block apart in some direction, or are the same.
+    """
+    edges = []
+    for n, width, h, least in zip(cells.shape, cells.widths, p.h, BLOCK, strict=True):
+        per_block = math.ceil(max(least, p.P + 1) * h / width)
+        count = max(1, n // per_block)
+        edges.append([n * i // count for i in range(count + 1)])
+    boxes: dict[tuple[int, ...], list[list[int]]] = {colour: [] for colour in itertools.product((0, 1), repeat=3)}
+    for index in itertools.product(*(range(len(e) - 1) for e in edges)):
+        box = [x for e, i in zip(edges, index, strict=True) for x in (e[i], e[i + 1])]
+        boxes[tuple(i % 2 for i in index)].append(box)
+    starts = np.cumsum([0, *(len(b) for b in boxes.values())])
+    return np.array([b for group in boxes.values() for b in group], np.int32), [int(s) for s in starts]

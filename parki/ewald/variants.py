@@ -1,0 +1,104 @@
+"""Which variant of each kernel a sum launches, and in which shape: what the options name, else what suits the space."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parki.engine import TeamPolicy
+from parki.engine.policy import MAX_TEAM
+from parki.engine.runtime.compiler import target
+from parki.engine.spaces import Space
+from parki.ewald.options import EwaldOptions, named
+
+MOST_LANES = 32
+LANES = 8  # threads that share the taps of a window: most windows are 6 to 12 points wide
+
+# What is taken where nothing is named.  On a host a batch of targets is one vector, and threads mean nothing.
+DEFAULTS = {
+    "host": {"p2p": "GM-1D", "p2g": "BLOCK", "g2p": "TARGET"},
+    "device": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
+    "sim": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
+}
+# On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
+# interpolate.  In wider warps a batch has as many more targets.
+P2P_SHAPES = {"GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
+P2G_THREADS = 128
+G2P_THREADS = 128
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The variants of one sum.
+
+    Attributes
+    ----------
+    p2p, p2g, g2p : str
+        By their names in `EwaldOptions`.
+    targets, lanes : int
+        Targets of a near-field batch, and lanes that share each of them in the 2D variants.
+    p2g_threads, g2p_threads : int
+        Threads of a team that spreads, and of one that interpolates.
+    """
+
+    p2p: str
+    p2g: str
+    g2p: str
+    targets: int
+    lanes: int
+    p2g_threads: int = P2G_THREADS
+    g2p_threads: int = G2P_THREADS
+
+
+def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Variants:
+    """Return what the options name, and the defaults of the space for the rest.
+
+    Raises
+    ------
+    ValueError
+        For numbers of threads that a block on a GPU cannot have.
+    """
+    found = dict(DEFAULTS[space.kind])
+    sizes = {}
+    if options is not None:
+        found |= {kernel: v for kernel in found if named(v := getattr(options, f"{kernel}_method"))}
+        counts = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
+        sizes = {name: int(n) for name in counts if named(n := getattr(options, name))}
+    if space.kind == "host":
+        vector = max(4, target().vector_bytes // np.dtype(dtype).itemsize)
+        return Variants(**found, targets=vector, lanes=vector)
+    targets, lanes = _block(found["p2p"], sizes, max(1, space.warp // 32))
+    for name in ("p2g_threads", "g2p_threads"):
+        if sizes.get(name, 1) > MAX_TEAM:
+            raise ValueError(f"{name} is {sizes[name]}; expected at most {MAX_TEAM}, the threads of a block.")
+    rest = {name: sizes[name] for name in ("p2g_threads", "g2p_threads") if name in sizes}
+    return Variants(**found, targets=targets, lanes=lanes, **rest)
+
+
+def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
+    """Targets and lanes of a near-field team, in warps of `wide` times 32 threads."""
+    targets, lanes = P2P_SHAPES[p2p]
+    targets = sizes.get("p2p_threads_x", wide * targets)
+    if p2p.endswith("2D"):
+        asked = sizes.get("p2p_threads_y")
+        if asked is not None and asked not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(f"p2p_threads_y is {asked}; expected a power of two up to {MOST_LANES}, lanes of a warp.")
+        while asked is None and lanes > 1 and targets * lanes > MAX_TEAM:
+            lanes //= 2
+        lanes = asked or lanes
+    if targets * lanes > MAX_TEAM:
+        found = f"p2p_threads_x is {targets}" + (f" and p2p_threads_y is {lanes}" if lanes > 1 else "")
+        raise ValueError(f"{found}; expected a product of at most {MAX_TEAM}, the threads of a block.")
+    return targets, lanes
+
+
+def rows(threads: int) -> tuple[int, int]:
+    """Rows of lanes that so many threads make, and lanes of a row; what is over is left out."""
+    lanes = LANES
+    while lanes > threads:
+        lanes //= 2
+    return threads // lanes, lanes
+
+
+def team(space: Space, league: int, size: int, lanes: int = 1) -> TeamPolicy:
+    """A league of teams; on hosts a team is one thread."""
+    return TeamPolicy(space, league) if space.kind == "host" else TeamPolicy(space, league, size, lanes)

@@ -1,0 +1,204 @@
+"""A module in CuPy's place whose arrays lie on the host, but refuse to be taken for NumPy's, as CuPy's do.
+
+Nothing converts implicitly, NumPy's functions refuse the arrays, and every copy between host and device and every wait
+for the device is counted, so that a test on a machine without a GPU shows what a device would have to do.
+"""
+
+import sys
+import types
+from collections import Counter
+
+import numpy as np
+
+from parki.engine.runtime import device_call, devices, sim_call
+from parki.engine.runtime.sim_call import SimCall
+
+counts = Counter()  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
+
+
+def _own(value):
+    """The NumPy array or scalar inside an argument."""
+    if isinstance(value, ndarray):
+        return value.inner
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+    if isinstance(value, tuple | list):
+        return type(value)(_own(v) for v in value)
+    return value
+
+
+def _wrapped(value):
+    return ndarray(value) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _scalar(kind):
+    def method(self):
+        counts["scalar"] += 1
+        return kind(self.inner)
+
+    return method
+
+
+def _operator(name):
+    return lambda self, *others: _wrapped(getattr(self.inner, name)(*map(_own, others)))
+
+
+class ndarray:
+    """Wraps a NumPy array."""
+
+    __array_ufunc__ = None  # NumPy's operators leave the operation to this class, its functions refuse it
+    __hash__ = None
+
+    def __init__(self, inner):
+        self.inner = np.asarray(inner)
+
+    def __array__(self, *arguments, **keywords):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`.")
+
+    def __array_function__(self, *arguments):
+        return NotImplemented
+
+    dtype = property(lambda self: self.inner.dtype)
+    shape = property(lambda self: self.inner.shape)
+    strides = property(lambda self: self.inner.strides)
+    ndim = property(lambda self: self.inner.ndim)
+    size = property(lambda self: self.inner.size)
+    itemsize = property(lambda self: self.inner.itemsize)
+    flags = property(lambda self: types.SimpleNamespace(c_contiguous=self.inner.flags.c_contiguous))
+    T = property(lambda self: ndarray(self.inner.T))
+    device = property(lambda self: Device())
+    data = property(lambda self: types.SimpleNamespace(ptr=self.inner.ctypes.data))
+    __cuda_array_interface__ = property(lambda self: {"shape": self.shape, "version": 3})
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __getitem__(self, index):
+        return ndarray(self.inner[_own(index)])
+
+    def __setitem__(self, index, value):
+        self.inner[_own(index)] = _own(value)
+
+    def get(self):
+        counts["to host"] += 1
+        return self.inner.copy()
+
+    item = _scalar(lambda inner: inner.item())
+    __bool__, __int__, __float__ = _scalar(bool), _scalar(int), _scalar(float)
+    __index__ = None
+
+    def astype(self, dtype, copy=True):
+        return self if not copy and self.dtype == dtype else ndarray(self.inner.astype(dtype))
+
+    def copy(self):
+        return ndarray(self.inner.copy())
+
+    def view(self, dtype):
+        return ndarray(self.inner.view(dtype))
+
+    def reshape(self, *shape):
+        return ndarray(self.inner.reshape(*shape))
+
+
+for _name in ("sum", "min", "max", "all", "any"):
+    setattr(ndarray, _name, lambda self, _name=_name, **given: ndarray(getattr(self.inner, _name)(**given)))
+for _name in "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow neg eq ne lt le gt ge and or invert".split():
+    setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+class Device:
+    """The only one."""
+
+    id = 0
+
+    def __eq__(self, other):
+        return isinstance(other, Device)
+
+    __hash__ = None
+
+
+class Stream:
+    ptr = 0
+
+    def synchronize(self):
+        counts["wait"] += 1
+
+
+def asarray(x, dtype=None):
+    if isinstance(x, ndarray):
+        return x if dtype is None else x.astype(dtype, copy=False)
+    counts["to device"] += 1
+    return ndarray(np.array(x, dtype))  # a copy, as there
+
+
+def ascontiguousarray(x):
+    return x if x.inner.flags.c_contiguous else ndarray(np.ascontiguousarray(x.inner))
+
+
+def asnumpy(x):
+    return x.get()
+
+
+def from_dlpack(x):
+    if x.__dlpack_device__()[0] != 2:
+        raise TypeError("CuPy only accepts arrays on a GPU")
+    return ndarray(x.inner)
+
+
+def concatenate(arrays, axis=0, out=None):
+    found = np.concatenate([_own(a) for a in arrays], axis=axis, out=None if out is None else out.inner)
+    return ndarray(found) if out is None else out
+
+
+def _function(name):
+    return lambda *given, **named: _wrapped(getattr(np, name)(*map(_own, given), **named))
+
+
+def argsort(a, axis=-1, kind=None):
+    if kind not in (None, "stable"):
+        raise ValueError("sort kind must be stable")
+    return ndarray(np.argsort(a.inner, axis=axis, kind="stable"))
+
+
+def modules():
+    """The modules to put into `sys.modules`."""
+    cupy, fft = types.ModuleType("cupy"), types.ModuleType("cupyx.scipy.fft")
+    for made in (ndarray, asarray, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
+        setattr(cupy, made.__name__, made)
+    for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum".split():
+        setattr(cupy, name, _function(name))
+    cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=Stream)
+    fft.rfftn = lambda x, axes: ndarray(np.fft.rfftn(x.inner, axes=axes).astype(np.result_type(x.dtype, np.complex64)))
+    fft.irfftn = lambda x, s, axes, overwrite_x: ndarray(
+        np.fft.irfftn(x.inner, s=s, axes=axes).astype(x.inner.real.dtype)
+    )
+    found = {"cupy": cupy, "cupyx.scipy.fft": fft}
+    return found | {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
+
+
+class StandInCall(SimCall):
+    """A launch on the stand-in's arrays, in the simulator."""
+
+    limit = 48 << 10  # what every device has
+
+    def __init__(self, *arguments):
+        self.xp = devices.cupy()
+        super().__init__(*arguments)
+
+    def address(self, a):
+        return a.inner.ctypes.data
+
+
+def install(monkeypatch):
+    """Put the stand-in in CuPy's place, with one device; return it."""
+    for name, module in (made := modules()).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(devices, "cupy", lambda: made["cupy"])
+    monkeypatch.setattr(devices, "platform", lambda: "Cuda")
+    monkeypatch.setattr(devices, "missing", lambda kind: None if kind == "Cuda" else "It is not here.")
+    monkeypatch.setattr(device_call, "DeviceCall", StandInCall)
+    monkeypatch.setattr(device_call, "load_all", lambda units, threads: sim_call.load_all(units))
+    return made["cupy"]
+
+
+ndarray.__module__ = "cupy"

@@ -1,0 +1,55 @@
+"""Cell lists: the same on a host and as on GPUs; batches of neighbours."""
+
+import numpy as np
+import pytest
+
+from parki.cells import CellGrid, CellList
+from parki.engine import spaces
+
+BOX = (1.0, 1.3, 0.8)
+
+
+@pytest.fixture(params=["uniform", "one cluster", "one point"])
+def points(request, rng):
+    n = 1 if request.param == "one point" else 700
+    x = np.array(BOX)[:, None] * rng.random((3, n))
+    return 0.2 * x if request.param == "one cluster" else x
+
+
+@pytest.fixture(params=["OpenMP", "GpuSim"])
+def cells(request, points):
+    return CellList(points, CellGrid.for_points(BOX, points.shape[1], 0.3), spaces.get(request.param))
+
+
+def index(cells):
+    """The cell of every point of a list, in its order, by NumPy."""
+    shape = np.array(cells.grid.shape)[:, None]
+    place = (cells.points / np.array(cells.grid.widths)[:, None]).astype(int)
+    return np.ravel_multi_index(tuple(np.minimum(place, shape - 1)), cells.grid.shape)
+
+
+def test_points_are_sorted_stably(cells, points):
+    np.testing.assert_array_equal(cells.points, points[:, cells.order])
+    cell = index(cells)
+    np.testing.assert_array_equal(np.bincount(cell, minlength=cells.grid.count), np.diff(cells.begin))
+    assert (np.diff(cell) >= 0).all()
+    assert (np.diff(cells.order)[np.diff(cell) == 0] > 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 8, 32, 1000])
+def test_batches(cells, size):
+    batch, bound = cells.batches(size)
+    assert (batch.dtype, bound.dtype) == (np.int32, np.float64)
+    np.testing.assert_array_equal(batch[1:, 0], batch[:-1, 1])  # every point once, in their order
+    assert (batch[0, 0], batch[-1, 1]) == (0, cells.n)
+    length = batch[:, 1] - batch[:, 0]
+    assert (length >= 1).all()
+    assert (length <= size).all()
+    column = index(cells) // cells.grid.shape[2]
+    np.testing.assert_array_equal(column[batch[:, 0]], column[batch[:, 1] - 1])
+    # A column's batches are full but for the last one.
+    last = np.append(column[batch[1:, 0]] != column[batch[:-1, 0]], True)
+    assert (length[~last] == size).all()
+    for (begin, end), box in zip(batch, bound, strict=True):
+        part = cells.points[:, begin:end]
+        np.testing.assert_array_equal(box, [*part.min(axis=1), *part.max(axis=1)])

@@ -1,0 +1,318 @@
+"""Sums on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import parki
+from parki import arrays
+from parki.cells import CellGrid, CellList
+from parki.engine import SpaceUnavailable, spaces
+from parki.ewald import EwaldOptions
+from parki.ewald.check import sampled_error
+
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+standin = _load("cupy_standin")
+
+COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
+BOX = (1.0, 1.3, 0.8)
+OPTIONS = {"box": BOX, "tolerance": 1e-4}
+ROUNDING = {"float64": 1e-12, "float32": 2e-5}
+
+
+@pytest.fixture(autouse=True)
+def same_parameters(monkeypatch):
+    """Results are compared to rounding, so a GPU must not choose parameters of its own."""
+    monkeypatch.setitem(parki.ewald.Plan.__init__.__globals__, "H200", None)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The stand-in, with its counts at zero."""
+    standin.counts.clear()
+    return SimpleNamespace(cupy=standin.install(monkeypatch), counts=standin.counts)
+
+
+@pytest.fixture(params=["stand-in", "GPU"])
+def cupy(request, monkeypatch):
+    """The stand-in, or CuPy where it has a device."""
+    if request.param == "stand-in":
+        return standin.install(monkeypatch)
+    try:
+        return spaces.array_module(spaces.get("GPU"))
+    except SpaceUnavailable as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture(params=COMPONENTS)
+def kernel(request):
+    return request.param
+
+
+def arguments(kernel, rng, nt=70, ns=90, dtype="float64"):
+    """Targets, sources, strengths; some targets are sources, one lies in the box's upper corner."""
+    sides = np.array(BOX)[:, None]
+    src = sides * rng.random((3, ns))
+    trg = np.concatenate([src[:, : nt // 2], sides * rng.random((3, nt - nt // 2))], axis=1)
+    given = [trg, src, rng.standard_normal((COMPONENTS[kernel], ns) if COMPONENTS[kernel] > 1 else ns)]
+    given += [rng.standard_normal((3, ns))] if kernel == "stokes_comb" else []
+    given = [a.astype(dtype) for a in given]
+    given[1][:, -1] = np.array(BOX, dtype)
+    return given
+
+
+def total(kernel, given, **options):
+    return getattr(parki.ewald, kernel)(*given, **(OPTIONS | options))
+
+
+def close(u, exact):
+    assert u.dtype == exact.dtype
+    assert np.linalg.norm(u - exact) <= ROUNDING[exact.dtype.name] * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_arrays_on_a_gpu_stay_there(kernel, dtype, cupy, rng):
+    given = arguments(kernel, rng, dtype=dtype)
+    u = total(kernel, [cupy.asarray(a) for a in given])
+    assert isinstance(u, cupy.ndarray)
+    close(u.get(), total(kernel, given))
+
+
+def test_arrays_of_the_host_are_copied_there_and_back(kernel, cupy, rng):
+    given = arguments(kernel, rng)
+    u = total(kernel, given, execution_space="GPU")
+    assert type(u) is np.ndarray
+    close(u, total(kernel, given))
+
+
+def test_layout_and_order(cupy, rng):
+    given = arguments("stokes_comb", rng)
+    u = total("stokes_comb", given)
+    turned = total("stokes_comb", [cupy.asarray(np.ascontiguousarray(a.T)) for a in given], layout="nd")
+    assert turned.flags.c_contiguous
+    close(turned.get().T, u)
+    close(total("stokes_comb", [cupy.asarray(np.ascontiguousarray(a.T)).T for a in given]).get(), u)
+
+
+def test_a_plan_of_points_on_a_gpu(cupy, rng):
+    trg, src, dens = arguments("stokes_sl", rng)
+    plan = parki.ewald.plan("stokes_sl", cupy.asarray(trg), cupy.asarray(src), **OPTIONS)
+    assert plan.space.kind == "device"
+    first = plan(cupy.asarray(dens))
+    second = plan(cupy.asarray(2.0 * dens))
+    close(first.get(), total("stokes_sl", (trg, src, dens)))
+    close(second.get(), 2.0 * first.get())
+    with pytest.raises(ValueError, match=r"dens is not on the GPU, where .* Pass cupy\.asarray\(dens\)"):
+        plan(dens)
+    ours = parki.ewald.plan("stokes_sl", trg, src, **OPTIONS)
+    with pytest.raises(ValueError, match=r"dens is not on the host, where .* Pass cupy\.asnumpy\(dens\)"):
+        ours(cupy.asarray(dens))
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        *({"p2p_method": name} for name in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")),
+        *({"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
+        *({"g2p_method": name} for name in ("BASE", "TARGET")),
+        {"p2p_threads_x": 128, "p2g_threads": 64, "g2p_threads": 32},
+    ],
+    ids=str,
+)
+def test_variants(choice, cupy, rng):
+    given = arguments("stokes_sl", rng)
+    close(total("stokes_sl", [cupy.asarray(a) for a in given], **choice).get(), total("stokes_sl", given))
+
+
+def test_a_sum_copies_nothing_to_the_host_and_waits_only_to_check(counted):
+    given = arguments("stokes_comb", np.random.default_rng(5))
+    plan = parki.ewald.plan("stokes_comb", *map(counted.cupy.asarray, given[:2]), **OPTIONS)
+    strengths = [counted.cupy.asarray(a) for a in given[2:]]
+    counted.counts.clear()
+    u = plan(*strengths)
+    assert counted.counts == {"scalar": 2}  # are all entries of dens and of normals finite?
+    assert isinstance(u, counted.cupy.ndarray)
+
+
+def test_a_plan_copies_nothing_to_the_host(counted):
+    trg, src = map(counted.cupy.asarray, arguments("laplace", np.random.default_rng(5))[:2])
+    parki.ewald.plan("laplace", trg, src, **OPTIONS)  # verified
+    counted.counts.clear()
+    parki.ewald.plan("laplace", trg, src, **OPTIONS)
+    # Are the targets in the box, are the sources, how many batches of targets, how many runs of sources?
+    assert counted.counts["scalar"] == 4
+    assert counted.counts["to host"] == counted.counts["wait"] == 0
+    assert counted.counts["to device"] < 25  # tables
+
+
+@pytest.mark.parametrize("asked", [{"return_walltime": True}, {"verbose": True}])
+def test_times_wait_for_the_device_where_asked_for(asked, counted):
+    given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]
+    plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS, **asked)
+    counted.counts.clear()
+    plan(given[2])
+    assert counted.counts["wait"] == 18  # before and after each of eight phases and of the whole
+    phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
+    assert all(getattr(plan.walltime, f"time_{name}")["tot"] > 0 for name in phases)
+    assert sum(getattr(plan.walltime, f"time_{name}")["tot"] for name in phases) <= plan.walltime.time_ewald
+
+
+def test_nothing_to_sum(cupy, kernel, rng):
+    trg, src, *strengths = (cupy.asarray(a) for a in arguments(kernel, rng))
+    shape = () if kernel == "laplace" else (3,)
+    nothing = total(kernel, (trg, src[:, :0], *(s[..., :0] for s in strengths)))
+    assert isinstance(nothing, cupy.ndarray)
+    np.testing.assert_array_equal(nothing.get(), np.zeros((*shape, trg.shape[1])))
+    assert total(kernel, (trg[:, :0], src, *strengths)).shape == (*shape, 0)
+
+
+def test_direct_sums(cupy, rng):
+    for kernel, normals in (("laplace", 0), ("stokes_dl", 1)):
+        x, y = rng.standard_normal((3, 70)), rng.standard_normal((3, 150))
+        strengths = [rng.standard_normal(150 if kernel == "laplace" else (3, 150)), *[rng.random((3, 150))] * normals]
+        exact = parki.direct.direct_sum(kernel, x, y, *strengths)
+        u = parki.direct.direct_sum(kernel, *(cupy.asarray(a) for a in (x, y, *strengths)))
+        assert isinstance(u, cupy.ndarray)
+        close(u.get(), exact)
+        copied = parki.direct.direct_sum(kernel, x, y, *strengths, execution_space="GPU")
+        assert type(copied) is np.ndarray
+        close(copied, exact)
+
+
+def test_the_sampled_error(cupy, rng):
+    trg, src, dens = arguments("stokes_sl", rng)
+    there = [cupy.asarray(a) for a in (trg, src, dens)]
+    options = EwaldOptions(**(OPTIONS | {"box": list(BOX)}))
+    u = total("stokes_sl", there)
+    assert 0 < sampled_error("stokes_sl", *there, None, u, options) <= OPTIONS["tolerance"]
+    assert sampled_error("stokes_sl", *there, None, 1.1 * u, options) == pytest.approx(0.1, rel=1e-2)
+
+
+def test_cell_lists_are_those_of_the_host(cupy, rng):
+    x = np.array(BOX)[:, None] * rng.random((3, 500))
+    x[:, 100:300] *= 0.1  # most columns are empty
+    grid = CellGrid.for_points(BOX, 500, 0.2)
+    ours, theirs = CellList(x, grid, spaces.get()), CellList(cupy.asarray(x), grid, spaces.get("GPU"))
+    for name in ("order", "begin", "points"):
+        np.testing.assert_array_equal(getattr(theirs, name).get(), getattr(ours, name))
+    for size in (1, 7, 32):
+        for there, here in zip(theirs.batches(size), ours.batches(size), strict=True):
+            np.testing.assert_array_equal(there.get(), here)
+
+
+def test_mixed_arrays_are_named(cupy, rng):
+    trg, src, dens, normals = arguments("stokes_comb", rng)
+    there = cupy.asarray(src)
+    with pytest.raises(ValueError, match=r"src is on the GPU \(CuPy\) and trg is on the host; expected all arrays in"):
+        total("stokes_comb", (trg, there, dens, normals))
+    with pytest.raises(ValueError, match=r"trg is on the GPU \(CuPy\) and normals is on the host.*asarray\(normals\)"):
+        total("stokes_comb", [*(cupy.asarray(a) for a in (trg, src, dens)), normals])
+    with pytest.raises(ValueError, match=r"targets is on the GPU \(CuPy\) and dens is on the host"):
+        parki.direct.direct_sum("laplace", there, there, dens[0])
+
+
+@pytest.mark.parametrize("space", ["OpenMP", "Serial", "GpuSim"])
+def test_spaces_of_the_host_do_not_take_arrays_on_a_gpu(space, cupy, rng):
+    given = [cupy.asarray(a) for a in arguments("laplace", rng)]
+    message = rf"trg is on the GPU \(CuPy\) and execution_space is '{space}'.*cupy\.asnumpy\(trg\), or leave execution_"
+    with pytest.raises(ValueError, match=message):
+        total("laplace", given, execution_space=space)
+    with pytest.raises(ValueError, match=message):
+        parki.ewald.Plan("laplace", given[0], given[1], EwaldOptions.resolve(execution_space=space, **OPTIONS))
+
+
+def test_threads_are_of_the_host(cupy, rng):
+    given = [cupy.asarray(a) for a in arguments("laplace", rng)]
+    with pytest.raises(ValueError, match=r"threads is 2 with execution_space '(Cuda|HIP)', which has its own"):
+        total("laplace", given, threads=2)
+
+
+def test_checks_of_arrays_on_a_gpu(cupy):
+    x = np.full((3, 9), 0.5)
+    good = cupy.asarray(x)
+    assert arrays.points("trg", good, BOX) is good
+    assert arrays.points("trg", cupy.asarray(np.zeros((3, 0))), BOX).shape == (3, 0)
+    edge = cupy.asarray(np.array(BOX, np.float32)[:, None])
+    assert arrays.points("trg", edge, BOX) is edge
+    for change, message in (
+        (lambda x: x.astype(int), r"trg has dtype int64; expected float32 or float64\. Pass trg\.astype\(float\)"),
+        (lambda x: x.T, r'trg has shape \(9, 3\); expected \(3, N\)\. Pass trg\.T, or layout="nd"'),
+        (lambda x: np.where(np.arange(9) == 4, np.nan, x), r"trg has 3 of 27 values .*trg\[0, 4\] = nan"),
+        (lambda x: np.where(np.arange(9) > 6, 2.0, x), r"2 of 9 points of trg lie outside .*index 7, x = 2\)"),
+        (lambda x: -x, r"9 of 9 points of trg lie outside .*index 0, x = -0\.5\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            arrays.points("trg", cupy.asarray(change(x)), BOX)
+    with pytest.raises(ValueError, match=r"dens has 1 of 9 values that are NaN or infinite .*dens\[8\] = inf"):
+        arrays.density("dens", cupy.asarray(np.where(np.arange(9) == 8, np.inf, x[0])), 1, 9)
+    with pytest.raises(ValueError, match=r"dens has shape \(9,\); expected \(7,\)"):
+        arrays.density("dens", cupy.asarray(x[0]), 1, 7)
+
+
+class OfAnotherLibrary:
+    """An array on a GPU that only speaks DLPack."""
+
+    def __init__(self, inner, array=None):
+        self.inner, self.array = inner, array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return (2, 0) if self.array is None else self.array.__dlpack_device__()
+
+
+def test_arrays_by_dlpack(cupy, rng):
+    given = arguments("stokes_sl", rng)
+    real = cupy.ndarray is not standin.ndarray
+    wrapped = [OfAnotherLibrary(a, cupy.asarray(a) if real else None) for a in given]
+    u = total("stokes_sl", wrapped)
+    assert isinstance(u, cupy.ndarray)
+    close(u.get(), total("stokes_sl", given))
+
+
+def test_input_is_not_written_to(cupy, rng):
+    given = arguments("stokes_comb", rng)
+    there = [cupy.asarray(a) for a in given]
+    for choice in ({}, {"p2g_method": "BASE", "g2p_method": "BASE"}):
+        total("stokes_comb", there, **choice)
+        for a, kept in zip(there, given, strict=True):
+            np.testing.assert_array_equal(a.get(), kept)
+
+
+def test_the_stand_in_refuses_what_cupy_refuses(counted):
+    a, x = counted.cupy.asarray(np.ones(3)), np.ones(3)
+    for wrong in (
+        lambda: np.asarray(a),
+        lambda: np.add(a, x),
+        lambda: a + x,
+        lambda: x * a,
+        lambda: np.concatenate([a]),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    counted.counts.clear()
+    assert float((a + 1).sum()) == 6.0
+    assert counted.counts == {"scalar": 1}
+
+
+def test_a_gpu_has_parameters_of_its_own(counted, monkeypatch):
+    """Near pairs cost it less beside grid points than they cost a host."""
+    monkeypatch.undo()
+    cupy = standin.install(monkeypatch)
+    x, nobody = 0.8 * np.random.default_rng(5).random((3, 20_000)), np.zeros((3, 0))
+    both = ((x, nobody), (cupy.asarray(x), cupy.asarray(nobody)))
+    host, gpu = (parki.ewald.plan("laplace", *given, **OPTIONS).parameters for given in both)
+    assert host != gpu
+    host, gpu = (parki.ewald.plan("laplace", *given, rc=0.2, **OPTIONS).parameters for given in both)
+    assert host.rc == gpu.rc == 0.2

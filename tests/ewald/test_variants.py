@@ -1,0 +1,101 @@
+"""Every variant of every kernel meets the tolerance, on a host and with the text for GPUs in the simulator."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parki
+from parki.engine import spaces
+
+_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
+reference = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(reference)
+
+BOX = (1.0, 1.3, 0.8)
+TOLERANCE = {"float64": 1e-7, "float32": 1e-4}
+VARIANTS = [
+    *(("p2p_method", name) for name in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")),
+    *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
+    *(("g2p_method", name) for name in ("BASE", "TARGET")),
+]
+BLOCKS = [
+    {"p2p_threads_x": 128, "p2p_threads_y": 1, "p2g_threads": 128, "g2p_threads": 128},  # the published ones
+    {"p2p_method": "GM-2D", "p2p_threads_x": 16, "p2p_threads_y": 32, "p2g_threads": 32, "g2p_threads": 8},
+    {"p2p_method": "SM-2D", "p2p_threads_x": 5, "p2p_threads_y": 2, "p2g_threads": 48, "g2p_threads": 3},
+    {"p2p_method": "SM-1D", "p2p_threads_x": 1, "p2g_threads": 1, "g2p_threads": 1},
+]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """A sum of each kind by kernel and dtype, and its exact result, made once."""
+    made = {}
+
+    def get(kernel, dtype):
+        if (kernel, dtype) not in made:
+            rng = np.random.default_rng(12)
+            sides = np.array(BOX)[:, None]
+            src = sides * rng.random((3, 150))
+            trg = np.concatenate([src[:, :60], sides * rng.random((3, 60))], axis=1)
+            given = [trg, src, rng.standard_normal({"laplace": (150,), "stokes_comb": (6, 150)}[kernel])]
+            given += [rng.standard_normal((3, 150))] if kernel == "stokes_comb" else []
+            given = [a.astype(dtype) for a in given]
+            given[:2] = [np.minimum(x, np.array(BOX, dtype)[:, None]) for x in given[:2]]
+            made[kernel, dtype] = given, reference.potential(kernel, *given, box=BOX)
+        return made[kernel, dtype]
+
+    return get
+
+
+def ratio(given, exact, kernel, **options):
+    """Error over tolerance."""
+    dtype = given[0].dtype
+    u = getattr(parki.ewald, kernel)(*given, box=BOX, tolerance=TOLERANCE[dtype.name], **options)
+    assert u.dtype == dtype
+    return reference.relative_rms(u, exact) / TOLERANCE[dtype.name]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("option", "variant"), VARIANTS, ids=[" ".join(row) for row in VARIANTS])
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_comb"])
+def test_in_the_simulator(kernel, option, variant, dtype, problem):
+    assert ratio(*problem(kernel, dtype), kernel, execution_space="GpuSim", **{option: variant}) <= 1
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("option", "variant"), VARIANTS, ids=[" ".join(row) for row in VARIANTS])
+def test_on_a_host(option, variant, dtype, problem):
+    # The combined kernel takes its compiler longest; the simulator runs it above.
+    assert ratio(*problem("laplace", dtype), "laplace", execution_space="OpenMP", **{option: variant}) <= 1
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+def test_block_sizes(blocks, problem):
+    given, exact = problem("stokes_comb", "float64")
+    assert ratio(given, exact, "stokes_comb", execution_space="GpuSim", **blocks) <= 1
+
+
+def test_wide_warps(problem):
+    given, exact = problem("stokes_comb", "float64")
+    for choice in ({}, {"p2p_method": "SM-2D", "p2g_method": "BLOCK"}):
+        assert ratio(given, exact, "stokes_comb", execution_space="GpuSim64", **choice) <= 1
+
+
+def test_names_in_any_case(problem):
+    given, _ = problem("laplace", "float64")
+    options = {"box": BOX, "tolerance": 1e-5, "execution_space": "gpusim"}
+    plan = parki.ewald.plan("laplace", *given[:2], p2p_method="sm-2d", p2g_method="grid", g2p_method="Base", **options)
+    assert (plan.variants.p2p, plan.variants.p2g, plan.variants.g2p) == ("SM-2D", "GRID", "BASE")
+
+
+@pytest.mark.parametrize("name", ["Cuda", "HIP"])
+def test_on_the_gpu_that_is_here(name, problem):
+    why = spaces.available()[name]
+    if why is not None:
+        pytest.skip(why)
+    for kernel in ("laplace", "stokes_comb"):
+        for dtype in TOLERANCE:
+            for option, variant in VARIANTS:
+                assert ratio(*problem(kernel, dtype), kernel, execution_space=name, **{option: variant}) <= 1

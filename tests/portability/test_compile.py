@@ -1,0 +1,105 @@
+"""Every kernel of a sum compiles for GPUs, without one; what is launched by default spills nothing."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from parki.engine.lower import gpu
+from parki.engine.runtime import device_call, devices, rtc
+from parki.engine.spaces import Space
+from parki.ewald import params, stages, variants
+from parki.ewald.options import EwaldOptions
+
+ARCHES = ("sm_80", "sm_90", "sm_100")
+BOX = (1.0, 1.0, 1.0)
+N = 1_000_000
+KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+SETTINGS = [("float64", 1e-9), ("float32", 1e-4)]
+SLOW = pytest.param("float64", 1e-4, marks=pytest.mark.slow)
+CUDA = Space("Cuda")
+OTHERS = [{"p2p_method": m} for m in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")]
+OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
+
+_spec = importlib.util.spec_from_file_location("gpu_texts", Path(__file__).parent.parent / "engine" / "gpu_texts.py")
+texts = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(texts)
+
+
+@pytest.fixture(params=ARCHES)
+def device(request):
+    """A GPU of this architecture, as far as compiling knows it."""
+    why = devices.missing_compiler("Cuda")
+    if why is not None:
+        pytest.skip(why)
+    return devices.Device(0, "", request.param, 0, "", 227 << 10, 32, 132)
+
+
+def workunits(kernel, dtype, tolerance, **named):
+    """What a sum launches on a GPU, with the threads of its blocks."""
+    p = params.choose(kernel, BOX, N, N, tolerance, dtype)
+    v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX, **named))
+    shape = variants.P2P_SHAPES[v.p2p]
+    for unit in stages.workunits(p, CUDA, v):
+        near = unit.ir.name.startswith("p2p")
+        yield unit, shape[0] * shape[1] if near else 128
+
+
+def compiled(units, device):
+    """Each workunit with what it uses."""
+    units = list(dict.fromkeys(units))
+    paths = rtc.build_many(device_call.unit(w, w.default_layouts(), device, block) for w, block in units)
+    return [(w, rtc.usage(path)) for (w, _), path in zip(units, paths, strict=True)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [*SETTINGS, SLOW])
+def test_defaults_do_not_spill(device, dtype, tolerance, record_property):
+    units = [pair for kernel in KERNELS for pair in workunits(kernel, dtype, tolerance)]
+    found = compiled(units, device)
+    for w, used in found:
+        record_property("usage", (device.arch, dtype, w.ir.name, used.registers, used.shared))
+    assert len({w.ir.name for w, _ in found}) >= 9
+    assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads} == {}
+    assert all(0 < used.registers <= 255 for _, used in found)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
+def test_all_variants_compile(device, dtype, tolerance):
+    units = [pair for named in OTHERS for pair in workunits("stokes_comb", dtype, tolerance, **named)]
+    names = {w.ir.name for w, _ in compiled(units, device)}
+    assert {"p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d", "p2g_atomic", "p2g_grid", "p2g_hybrid"} <= names
+    assert {"p2g_block", "g2p_target", "g2p_base", "convolve_stokes", "halo_fold", "halo_wrap"} <= names
+
+
+def test_wide_indices_compile(device):
+    units = [w for w, _ in workunits("stokes_comb", "float64", 1e-9)]
+    wide = [device_call.unit(w, w.default_layouts(), device, 128, wide=True) for w in units]
+    assert all(path.stat().st_size > 0 for path in rtc.build_many(wide))
+    assert "pk_index" in wide[0].source
+
+
+def test_the_text_names_no_device():
+    """One text for all: what differs is in the header."""
+    for unit, _ in workunits("stokes_comb", "float64", 1e-9):
+        text = unit.gpu(unit.default_layouts()).source
+        assert re.search(r"\b__\w", text) is None
+        assert text.count("#include") == 1
+        assert gpu.HEADERS[0] in text
+
+
+@pytest.fixture(scope="module")
+def hip():
+    """A clang that compiles HIP, with ROCm's headers."""
+    command = texts.hip_command()
+    if isinstance(command, str):
+        pytest.skip(command)
+    return command
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
+def test_all_kernels_compile_for_hip(hip, dtype, tolerance):
+    units = {w: block for named in OTHERS for w, block in workunits("stokes_comb", dtype, tolerance, **named)}
+    for w, block in units.items():
+        done = texts.compile_hip([*hip, f"-DPK_BLOCK={block}"], w.gpu(w.default_layouts()).source, "gfx90a")
+        assert done.returncode == 0, f"{w}: {done.stderr}"
