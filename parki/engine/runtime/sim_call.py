@@ -33,7 +33,7 @@ def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any
     """The entry point of a workunit, compiled on first use."""
     name = key(layouts, wide)
     if name not in workunit.objects:
-        workunit.objects[name] = _entry(build.build(unit(workunit, layouts, wide)))
+        workunit.objects[name] = entry(build.build(unit(workunit, layouts, wide)))
     return workunit.objects[name]
 
 
@@ -41,7 +41,7 @@ def load_all(workunits: Iterable[Workunit]) -> None:
     """Compile what is not yet loaded, in parallel, for C-ordered views."""
     fresh = [w for w in workunits if key(w.default_layouts()) not in w.objects]
     for w, path in zip(fresh, build.build_many(unit(w, w.default_layouts()) for w in fresh), strict=True):
-        w.objects[key(w.default_layouts())] = _entry(path)
+        w.objects[key(w.default_layouts())] = entry(path)
 
 
 def key(layouts: dict[str, str], wide: bool = False) -> tuple:
@@ -49,7 +49,8 @@ def key(layouts: dict[str, str], wide: bool = False) -> tuple:
     return ("sim", tuple(layouts.values()), wide, target())
 
 
-def _entry(path: Path) -> Any:
+def entry(path: Path) -> Any:
+    """The function that runs the launches of a simulated object."""
     run = ctypes.CDLL(str(path)).pk_run
     run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
     return run

@@ -1,0 +1,115 @@
+"""Without a barrier that it has, a kernel is refused; were it not, the simulator would find the race."""
+
+import importlib.util
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.engine import KernelError, TeamPolicy
+from parki.engine.check import check
+from parki.engine.parse import parse
+from parki.engine.runtime import build, gpusim, sim_call
+from parki.engine.specialise import L0
+from parki.engine.workunit import Workunit
+
+BARRIER = re.compile(r"PK_BARRIER\(\d+\);")
+SEEDS = range(4)
+
+
+def sibling(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+cases = sibling("kernel_cases")
+
+
+def one_a_workunit():
+    """The case of each team workunit that has the most to do."""
+    chosen = {}
+    for case, real in cases.ALL.values():
+        if real == "double" and (case.workunit not in chosen or len(case.slots) > len(chosen[case.workunit].slots)):
+            chosen[case.workunit] = case
+    return chosen
+
+
+NAMES = [n for n, c in one_a_workunit().items() if c.unit("double").ir.policy == "team"]
+
+
+def mutants(case):
+    """The workunit, and for each of its barriers its object without it."""
+    unit = case.unit("double")
+    layouts = unit.default_layouts()
+    source = unit.gpu(layouts).source
+    made = sim_call.unit(unit, layouts)
+    found = [m.span() for m in BARRIER.finditer(source)]
+    paths = build.build_many(replace(made, source=source[:a] + source[b:]) for a, b in found)
+    return unit, layouts, [(source[a:b], path) for (a, b), path in zip(found, paths, strict=True)]
+
+
+def run(case, unit, seed, monkeypatch):
+    monkeypatch.setenv("PARKI_SIM_SEED", str(seed))
+    args = case.fresh()
+    engine.prepare(TeamPolicy("GpuSim", case.league, 48), unit, **args).run()
+    return [args[p.name] for p in unit.ir.params if p.written]
+
+
+def noticed(case, unit, monkeypatch, expected):
+    for seed in SEEDS:
+        try:
+            found = run(case, unit, seed, monkeypatch)
+        except gpusim.GpuFault as fault:
+            return str(fault)
+        if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in zip(found, expected, strict=True)):
+            return "another result"
+    return None
+
+
+def survivors(name, monkeypatch):
+    case = one_a_workunit()[name]
+    unit, layouts, made = mutants(case)
+    expected = run(case, unit, 0, monkeypatch) if made else []
+    wrong = []
+    for text, path in made:
+        fresh = Workunit(L0(**{k: getattr(unit.l0, k) for k in unit.l0.__dataclass_fields__}))
+        fresh.objects[sim_call.key(layouts)] = sim_call.entry(path)
+        if noticed(case, fresh, monkeypatch, expected) is None:
+            site = int(text[len("PK_BARRIER(") : -2])
+            wrong.append(str(unit.gpu(layouts).sites[site - 1][1]))
+    return made, wrong
+
+
+def unguarded(unit):
+    """The lines of the barriers of an L0 text that can go without a word from the checker."""
+    lines = unit.l0.text.splitlines(keepends=True)
+    found = []
+    for n, line in enumerate(lines):
+        if line.strip() == "team.team_barrier()":
+            left = "".join([*lines[:n], line.replace("team.team_barrier()", "pass"), *lines[n + 1 :]])
+            try:
+                check(parse(left, unit.l0.linemap, unit.l0.filename))
+            except KernelError as error:
+                if "K016" not in str(error):
+                    raise
+            else:
+                found.append(f"{unit.l0.name}: line {n + 1}")
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_checker_asks_for_every_barrier(name):
+    """Whatever the indices: it does not look at them."""
+    assert unguarded(one_a_workunit()[name].unit("double")) == []
+
+
+@pytest.mark.parametrize("name", ["p2p_sm_1d", "p2g_hybrid"])
+def test_the_simulator_finds_every_barrier(name, monkeypatch):
+    made, wrong = survivors(name, monkeypatch)
+    assert len(made) >= 2
+    assert wrong == []
