@@ -32,13 +32,13 @@ def compile_all(
         case "host":
             _host(workunits)
         case "sim":
-            from parki.engine.runtime import sim_call
+            from parki.engine.calls import sim
 
-            sim_call.load_all(workunits)
+            sim.load_all(workunits)
         case "device":
-            from parki.engine.runtime import device_call
+            from parki.engine.calls import device
 
-            device_call.load_all(workunits, threads or {})
+            device.load_all(workunits, threads or {})
 
 
 def _host(workunits: Iterable[Workunit]) -> None:

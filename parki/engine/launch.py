@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from parki.engine import ir, spaces
+from parki.engine.calls.gpu import shared_memory
+from parki.engine.calls.host import HostCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower.common import DTYPE
 from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.runtime.gpu_call import shared_memory
-from parki.engine.runtime.host_call import HostCall
 from parki.engine.workunit import Workunit
 
 
@@ -23,7 +23,7 @@ class Prepared:
         if k.policy != policy.kind:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         _names(k, args)
-        self._arrays = {p.name: _view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
+        self._arrays = {p.name: self._view(p, args[p.name]) for p in k.params if p.rank}
         self._layouts = {name: _layout(a) for name, a in self._arrays.items()}
         _overlap(k, self._arrays)
         self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
@@ -31,6 +31,13 @@ class Prepared:
         for name, a in self._arrays.items():
             self._call.bind(name, a)
         self._call.numbers(self._scalars)
+
+    def _view(self, p: ir.Param, a: Any) -> Any:
+        k, whole = self.workunit.ir, _view(self.workunit.ir, p, a, self._xp)
+        # PyKokkos would read an array with gaps as if there were none
+        if self.policy.space.engine == "pykokkos" and not (whole.flags.c_contiguous or whole.flags.f_contiguous):
+            raise LaunchError(f"{k.name}: '{p.name}' has gaps, PyKokkos takes C- or F-ordered arrays only")
+        return whole
 
     def set(self, **args: object) -> None:
         """Replace arguments; an array must have the type, rank and layout of the one it replaces.
@@ -49,7 +56,7 @@ class Prepared:
             if not p.rank:
                 scalars[name] = _scalar(k, p, value)
                 continue
-            arrays[name] = _view(k, p, value, self._xp)
+            arrays[name] = self._view(p, value)
             if _layout(arrays[name]) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
         _overlap(k, arrays)
@@ -75,15 +82,19 @@ class Prepared:
 
 def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> Any:
     """What launches in this kind of space; the code of the others is not even imported."""
+    if policy.space.engine == "pykokkos":
+        from parki.engine import upstream
+
+        return upstream.Call(policy, workunit)
     match policy.space.kind:
         case "host":
             return HostCall(policy, workunit, layouts)
         case "sim":
-            from parki.engine.runtime.sim_call import SimCall
+            from parki.engine.calls.sim import SimCall
 
             return SimCall(policy, workunit, layouts, arrays)
         case _:
-            from parki.engine.runtime.device_call import DeviceCall
+            from parki.engine.calls.device import DeviceCall
 
             return DeviceCall(policy, workunit, layouts, arrays)
 
@@ -109,10 +120,6 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
     BuildError
         There is no compiler, or it failed.
     """
-    if policy.space.engine == "pykokkos":
-        from parki.engine import upstream
-
-        return upstream.prepare(policy, workunit, args)
     return Prepared(policy, workunit, args)
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parki.engine import ir, launch, spaces
+from parki.engine import ir, spaces
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import cache
@@ -205,8 +205,6 @@ class Call:
         self._pk = _required()
         space = policy.space
         self.device = space.kind == "device"
-        if space.kind == "sim":
-            raise LaunchError(f"PyKokkos has no execution space {space.name!r}: use {' or '.join(spaces.HOST)}")
         self.threads = 1 if space.name == "Serial" else spaces.threads()
         if space.name == "OpenMP" and space.threads not in (None, self.threads):
             reason = f"PyKokkos takes the number of threads from OMP_NUM_THREADS, here {self.threads}"
@@ -279,53 +277,3 @@ class Call:
     def total(self) -> float | int:
         """The result of a reduction or scan that has run."""
         return (float if self.kernel.acc_type in ir.REALS else int)(self._total)
-
-
-class Launch(launch.Prepared):
-    """A launch through PyKokkos: `run` repeats it, `set` changes single arguments."""
-
-    def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, Any]) -> None:
-        self.workunit, self.policy, k = workunit, policy, workunit.ir
-        if k.policy != policy.kind:
-            raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
-        launch._names(k, args)
-        self._call = Call(policy, workunit)
-        self._xp = spaces.array_module(policy.space)
-        self._arrays: dict[str, Any] = {}
-        self._scalars: dict[str, float | int] = {}
-        self._layouts = {p.name: launch._layout(launch._view(k, p, args[p.name], self._xp)) for p in k.params if p.rank}
-        self.set(**args)
-
-    def set(self, **args: Any) -> None:
-        """Replace arguments; an array must have the type, rank and layout of the one it replaces, and no gaps.
-
-        Raises
-        ------
-        LaunchError
-            Then nothing has been replaced.
-        """
-        for name, a in args.items():
-            if isinstance(a, self._xp.ndarray) and not (a.flags.c_contiguous or a.flags.f_contiguous):
-                reason = "has gaps, PyKokkos takes C- or F-ordered arrays only"  # it would read them as if they were
-                raise LaunchError(f"{self.workunit.ir.name}: '{name}' {reason}")
-        super().set(**args)
-
-
-def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, Any]) -> Launch:
-    """Check the arguments and return a launch through PyKokkos; nothing is compiled before its first `run`.
-
-    Parameters
-    ----------
-    policy : RangePolicy or TeamPolicy
-        On hosts a team is one thread, as in parki's own engine.
-    workunit : Workunit
-        What `parki.engine.kernel` returned.
-    args : dict
-        One entry per parameter of the workunit: C- or F-ordered arrays, used in place, and numbers.
-
-    Raises
-    ------
-    LaunchError
-        PyKokkos is not available (see `available`), or an argument does not fit.
-    """
-    return Launch(policy, workunit, args)

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, CellList
-from parki.engine import Prepared, RangePolicy, TeamPolicy
+from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
+from parki.engine.spaces import Space
 from parki.ewald import window
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants, rows, team
@@ -40,7 +40,7 @@ class Spread:
 
     def __init__(self, p: Parameters, components: int, sources: CellList, src: Array, v: Variants) -> None:
         space, xp = sources.space, module_of(src)
-        self.grid = _margined(p, components, xp)
+        self.grid = _margined(p, components, space)
         values, slopes = window.fit(p.P, p.beta, p.window_degree, p.dtype)
         shared = {"src": src, "grid": self.grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
         shared |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
@@ -83,13 +83,13 @@ def _launches(
     ]
 
 
-def _margined(p: Parameters, components: int, xp: ModuleType) -> Array:
-    """The grid with its margins; rows are padded away from multiples of 256 bytes, which would crowd cache sets."""
+def _margined(p: Parameters, components: int, space: Space) -> Array:
+    """The grid with its margins; a host's rows are padded away from multiples of 256 bytes, which crowd cache sets."""
     shape = [m + p.P for m in p.grid]
-    row = shape[2]
-    while row * np.dtype(p.dtype).itemsize % 256 == 0:
+    row, pads = shape[2], space.kind == "host" and space.engine == "parki"  # PyKokkos takes no arrays with gaps
+    while pads and row * np.dtype(p.dtype).itemsize % 256 == 0:
         row += 4
-    return xp.zeros((components, shape[0], shape[1], row), p.dtype)[..., : shape[2]]
+    return spaces.array_module(space).zeros((components, shape[0], shape[1], row), p.dtype)[..., : shape[2]]
 
 
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:

@@ -9,7 +9,8 @@ import types
 import numpy as np
 
 from parki.engine import spaces
-from parki.engine.runtime import build, devices, gpusim, rtc, sim_call
+from parki.engine.calls import sim
+from parki.engine.runtime import build, devices, gpusim, rtc
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 
@@ -109,7 +110,7 @@ def install(monkeypatch, folder):
         paths = []
         for unit in wanted:
             units.append(unit)
-            flags = (*sim_call.FLAGS[:3], f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
+            flags = (*sim.FLAGS[:3], f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
             made = build.Unit(unit.name, unit.label, unit.source, gpusim.HEADERS, target(), flags)
             path = folder / f"{len(units)}.cubin"
             path.write_text(f"{build.build(made)}\nparki_{unit.name.rpartition('_')[0]}")

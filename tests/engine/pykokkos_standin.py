@@ -2,10 +2,13 @@
 
 import ast
 import enum
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
+
+from parki import engine
 
 SUM = """
 import pykokkos as pk
@@ -128,3 +131,9 @@ def modules(pk):
         "pykokkos.core.parsers": SimpleNamespace(Parser=Parser),
         "pykokkos.core.translators": SimpleNamespace(StaticTranslator=Translator, PyKokkosMembers=Members),
     }
+
+
+def prepare(policy, unit, args):
+    """A launch through PyKokkos."""
+    policy.space = replace(policy.space, engine="pykokkos")
+    return engine.prepare(policy, unit, **args)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from parki.engine import RangePolicy, TeamPolicy, interp, prepare
-from parki.engine.runtime import build, gpusim, sim_call
+from parki.engine.calls import sim
+from parki.engine.runtime import build, gpusim
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.engine.specialise import L0
@@ -37,13 +38,13 @@ def compile_batch(programs, flags) -> list[Workunit]:
         head, begin, text = source.partition("struct pk_args {")
         parts.append(f"#define pk_run pk_run_{n}\nnamespace program_{n} {{\n{begin}{text}}}\n#undef pk_run\n")
     made = build.Unit(
-        "batch", "batch", "".join([head, *parts]), gpusim.HEADERS, target(), (*sim_call.FLAGS, "-DPK_WIDE=0", *flags)
+        "batch", "batch", "".join([head, *parts]), gpusim.HEADERS, target(), (*sim.FLAGS, "-DPK_WIDE=0", *flags)
     )
     library = ctypes.CDLL(str(build.build(made)))
     for n, (unit, shape) in enumerate(zip(units, shapes, strict=True)):
         run = library[f"pk_run_{n}"]
         run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
-        unit.objects[sim_call.key(shape)] = run
+        unit.objects[sim.key(shape)] = run
     return units
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from parki import engine
 from parki.engine import KernelError, TeamPolicy
+from parki.engine.calls import sim
 from parki.engine.check import check
 from parki.engine.parse import parse
-from parki.engine.runtime import build, gpusim, sim_call
+from parki.engine.runtime import build, gpusim
 from parki.engine.specialise import L0
 from parki.engine.workunit import Workunit
 
@@ -47,7 +48,7 @@ def mutants(case):
     unit = case.unit("double")
     layouts = unit.default_layouts()
     source = unit.gpu(layouts).source
-    made = sim_call.unit(unit, layouts)
+    made = sim.unit(unit, layouts)
     found = [m.span() for m in BARRIER.finditer(source)]
     paths = build.build_many(replace(made, source=source[:a] + source[b:]) for a, b in found)
     return unit, layouts, [(source[a:b], path) for (a, b), path in zip(found, paths, strict=True)]
@@ -78,7 +79,7 @@ def survivors(name, monkeypatch):
     wrong = []
     for text, path in made:
         fresh = Workunit(L0(**{k: getattr(unit.l0, k) for k in unit.l0.__dataclass_fields__}))
-        fresh.objects[sim_call.key(layouts)] = sim_call.entry(path)
+        fresh.objects[sim.key(layouts)] = sim.entry(path)
         if noticed(case, fresh, monkeypatch, expected) is None:
             site = int(text[len("PK_BARRIER(") : -2])
             wrong.append(str(unit.gpu(layouts).sites[site - 1][1]))

@@ -25,6 +25,7 @@ def sibling(name):
 
 
 cases, standin = sibling("kernel_cases"), sibling("pykokkos_standin")
+prepare = standin.prepare
 DEFAULTS = {f"{file}.{name}": (file, name) for file, name in sorted(cases.workunits_of(KERNELS))}
 
 
@@ -57,7 +58,7 @@ def test_it_computes_what_parki_computes(workunit, installed):
     case = next(case for case, real in cases.ALL.values() if case.workunit == workunit and real == "double")
     unit, found, expected = case.unit("double"), case.fresh(), case.fresh()
     policy = (TeamPolicy if unit.ir.policy == "team" else RangePolicy)("OpenMP", case.league)
-    prepared = upstream.prepare(policy, unit, found)
+    prepared = prepare(policy, unit, found)
     prepared.run()
     engine.prepare(policy, unit, **expected).run()
     for p in unit.ir.params:
@@ -71,7 +72,7 @@ def test_what_it_takes_differently_comes_out_alike(installed, tmp_path):
     file.write_text(standin.SUM)
 
     def run(name, **args):
-        return upstream.prepare(RangePolicy("Serial", 3), engine.kernel(file, name), args).run()
+        return prepare(RangePolicy("Serial", 3), engine.kernel(file, name), args).run()
 
     x, y, n = np.array([1.0, 16.0, 81.0]), np.zeros(3), np.zeros(3, np.int32)
     run("roots", x=x, y=y)

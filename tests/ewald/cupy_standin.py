@@ -10,8 +10,9 @@ from collections import Counter
 
 import numpy as np
 
-from parki.engine.runtime import device_call, devices, sim_call
-from parki.engine.runtime.sim_call import SimCall
+from parki.engine.calls import device, sim
+from parki.engine.calls.sim import SimCall
+from parki.engine.runtime import devices
 
 counts = Counter()  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
 
@@ -196,8 +197,8 @@ def install(monkeypatch):
     monkeypatch.setattr(devices, "cupy", lambda: made["cupy"])
     monkeypatch.setattr(devices, "platform", lambda: "Cuda")
     monkeypatch.setattr(devices, "missing", lambda kind: None if kind == "Cuda" else "It is not here.")
-    monkeypatch.setattr(device_call, "DeviceCall", StandInCall)
-    monkeypatch.setattr(device_call, "load_all", lambda units, threads: sim_call.load_all(units))
+    monkeypatch.setattr(device, "DeviceCall", StandInCall)
+    monkeypatch.setattr(device, "load_all", lambda units, threads: sim.load_all(units))
     return made["cupy"]
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
-from parki.engine.runtime import device_call, devices, rtc
+from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
 from parki.ewald import params, stages, variants
 from parki.ewald.options import EwaldOptions
@@ -49,7 +50,7 @@ def workunits(kernel, dtype, tolerance, **named):
 def compiled(units, device):
     """Each workunit with what it uses."""
     units = list(dict.fromkeys(units))
-    paths = rtc.build_many(device_call.unit(w, w.default_layouts(), device, block) for w, block in units)
+    paths = rtc.build_many(calls.unit(w, w.default_layouts(), device, block) for w, block in units)
     return [(w, rtc.usage(path)) for (w, _), path in zip(units, paths, strict=True)]
 
 
@@ -74,7 +75,7 @@ def test_all_variants_compile(device, dtype, tolerance):
 
 def test_wide_indices_compile(device):
     units = [w for w, _ in workunits("stokes_comb", "float64", 1e-9)]
-    wide = [device_call.unit(w, w.default_layouts(), device, 128, wide=True) for w in units]
+    wide = [calls.unit(w, w.default_layouts(), device, 128, wide=True) for w in units]
     assert all(path.stat().st_size > 0 for path in rtc.build_many(wide))
     assert "pk_index" in wide[0].source
 

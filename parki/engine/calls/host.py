@@ -6,11 +6,11 @@ import warnings
 import numpy as np
 
 from parki.engine import ir, spaces
+from parki.engine.calls.scratch import requested
 from parki.engine.errors import CheckedFault, LaunchError
 from parki.engine.lower.common import DTYPE, extent, stride
 from parki.engine.lower.host import CHUNK
 from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.runtime.scratch import requested
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit, checking
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from parki.engine.calls.gpu import RANGE_BLOCK, TEAM, GpuCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
 from parki.engine.runtime.devices import Device
-from parki.engine.runtime.gpu_call import RANGE_BLOCK, TEAM, GpuCall
 from parki.engine.workunit import Workunit
 
 FREE = 48 << 10  # bytes of scratch that a block has without asking

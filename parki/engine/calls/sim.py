@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from parki.engine.calls.gpu import GpuCall
 from parki.engine.runtime import build, gpusim
 from parki.engine.runtime.compiler import target
-from parki.engine.runtime.gpu_call import GpuCall
 from parki.engine.workunit import Workunit
 
 SHARED = 64 << 10  # bytes of scratch for a team: as much as AMD devices have, the least of those supported

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from parki.engine import ir
+from parki.engine.calls.scratch import requested
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
 from parki.engine.lower.common import DTYPE, FIELD, extent, stride
 from parki.engine.policy import MAX_TEAM, RangePolicy, TeamPolicy
-from parki.engine.runtime.scratch import requested
 from parki.engine.walk import has_vector_range
 from parki.engine.workunit import Workunit
 

@@ -1,0 +1,1 @@
+"""Calls of compiled workunits: one launch bound to its arguments, on a host, in the simulator or on a device."""
