@@ -10,12 +10,18 @@ MAX_TEAM = 1024  # threads of a team, lanes counted
 
 
 class RangePolicy:
-    """Iterations ``0 … n - 1`` in a space: ``RangePolicy("OpenMP", 1000)``; None is the best host space."""
+    """Iterations ``0 … n - 1`` in a space: ``RangePolicy("OpenMP", 1000)``; None is the best host space.
+
+    On a device `threads` of them share a block, 128 by default; a host divides them as it likes.
+    """
 
     kind = "range"
 
-    def __init__(self, space: str | Space | None, n: int) -> None:
+    def __init__(self, space: str | Space | None, n: int, threads: int | None = None) -> None:
         self.space, self.league = spaces.get(space), _count("n", n)
+        self.threads = None if threads is None else _count("threads", threads, 1)
+        if (threads or 1) > MAX_TEAM:
+            raise LaunchError(f"threads is {threads}, expected at most {MAX_TEAM}")
 
 
 class TeamPolicy:

@@ -65,7 +65,7 @@ def _launches(
     """The launches that put all sources onto a grid of zeros."""
     space, cells, threads = sources.space, sources.grid, v.p2g_threads
     if v.p2g in ("BASE", "SOURCE"):
-        return [engine.prepare(RangePolicy(space, sources.n), kernel, **shared)]
+        return [engine.prepare(RangePolicy(space, sources.n, threads), kernel, **shared)]
     if v.p2g == "HYBRID":
         batch, bound = sources.batches(RUN)
         return [engine.prepare(team(space, len(batch), threads), kernel, batch=batch, bound=bound, **shared)]

@@ -49,6 +49,9 @@ def test_an_iteration_a_thread(device, kernels):
     made.run()
     np.testing.assert_array_equal(y, 2.0 * x)
     assert len(units) == 1
+    engine.parallel_for(RangePolicy("Cuda", 300, 256), kernels("scale"), x=dx, y=dy, a=1.5, n=4, flag=True)
+    assert driver.launches[-1]["block"] == (1, 256)
+    assert driver.launches[-1]["grid"] == 2
 
 
 def test_teams_are_blocks(device, kernels):

@@ -201,6 +201,8 @@ def test_layouts(kernels, layout, written):
 def test_counts(n):
     refused("expected an integer", RangePolicy, "Serial", n)
     refused("expected an integer", TeamPolicy, "Serial", n)
+    if n is not None:
+        refused("expected an integer", RangePolicy, "Serial", 1, n)
 
 
 @pytest.mark.parametrize("n", [-1, 0, 2**31, 1.0, True, "3"])
@@ -215,6 +217,7 @@ def test_vector_lengths(lanes):
 
 
 def test_policies_do_not_fit(kernels):
+    refused("threads is 1025, expected at most 1024", RangePolicy, "Serial", 1, 1025)
     refused("team_size \\* vector_length is 2048, expected at most 1024", TeamPolicy, "Serial", 1, 64, 32)
     refused("nothing needs a team policy, found a range policy", engine.prepare, RangePolicy("Serial", 1),
             kernels("nothing"), n=1)  # fmt: skip

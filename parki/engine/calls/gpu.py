@@ -22,7 +22,7 @@ NARROW = 2**31  # elements a view may span while 32-bit offsets reach them all
 def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.Kernel) -> tuple[int, int]:
     """Lanes and threads of a block."""
     if policy.kind == "range":
-        return 1, RANGE_BLOCK
+        return 1, policy.threads or RANGE_BLOCK
     lanes = policy.vector_length or (LANES if has_vector_range(kernel.body) else 1)
     threads = policy.team_size or max(1, TEAM // lanes)
     return lanes, min(threads, MAX_TEAM // lanes)
