@@ -1,23 +1,26 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.direct``, ``parki.utils`` and ``parki.engine`` are imported on first use, so ``import parki``
-costs nothing.
+``parki.ewald``, ``parki.direct``, ``parki.utils``, ``parki.engine`` and ``parki.CellList`` are imported on first use,
+so ``import parki`` costs nothing.
 """
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 __version__ = "0.1.0"
 
 SUBMODULES = ("direct", "engine", "ewald", "utils")
-__all__ = ["__version__", "direct", "engine", "ewald", "utils"]
+CLASSES = {"CellList": "parki.celllist"}
+__all__ = ["CellList", "__version__", "direct", "engine", "ewald", "utils"]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"parki.{name}")
-    raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join(SUBMODULES)}")
+    if name in CLASSES:
+        return getattr(importlib.import_module(CLASSES[name]), name)
+    raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join((*SUBMODULES, *CLASSES))}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES})
+    return sorted({*globals(), *SUBMODULES, *CLASSES})

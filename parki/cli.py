@@ -12,7 +12,7 @@ import parki
 from parki.engine.errors import BuildError
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-BENCHMARKS = ("p2p", "p2g", "g2p", "ewald", "variants")
+BENCHMARKS = ("p2p", "p2g", "g2p", "fft", "ewald", "variants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,17 +39,20 @@ def demo(asked: argparse.Namespace) -> int:
     """Sum the flow of random particles; print times and error, draw a picture."""
     from parki import demo as module
     from parki.ewald.options import EwaldOptions
+    from parki.progress import Progress
 
     options = EwaldOptions.resolve(
         box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
     )
-    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print)
+    progress = Progress(sys.stderr, plain=asked.verbose)
+    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
     return 0 if ratio <= 1 else 1
 
 
 def run(asked: argparse.Namespace) -> int:
     """Sum over the particles of a file."""
     from parki import files
+    from parki.progress import Progress
 
     wanted = {
         "tolerance": asked.tolerance,
@@ -58,7 +61,8 @@ def run(asked: argparse.Namespace) -> int:
         "execution_space": asked.space,
         "threads": asked.threads,
     }
-    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted)
+    progress = Progress(sys.stderr, plain=asked.verbose)
+    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted, asked.box, progress)
     print(lines[0])
     if asked.verbose:
         print(*lines[1:], sep="\n", file=sys.stderr)
@@ -116,10 +120,13 @@ def _parser() -> argparse.ArgumentParser:
     it.add_argument("--seed", type=int, default=0, help="of the random numbers (%(default)d)")
     it.add_argument("--no-picture", action="store_true", help="draw none")
     it.add_argument("-o", "--output", type=Path, default=Path("parki-demo.png"), help="the picture (%(default)s)")
-    it = command("run", "Sum over the particles of an .npz file with src, dens, box [, normals] [, trg].", 1e-6)
-    it.add_argument("input", type=Path, metavar="IN.npz")
+    it = command("run", "Sum over the particles of a file with src, dens, box [, normals] [, trg].", 1e-6)
+    it.add_argument("input", type=Path, metavar="IN", help=".npz, .npy, .csv, .h5 or .hdf5; FILE.h5:/GROUP for a group")
     it.add_argument("--kernel", choices=KERNELS, required=True)
-    it.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.npz", help="gets the array potential")
+    it.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="gets the potential: one of these or .vtu"
+    )
+    it.add_argument("--box", type=float, nargs=3, metavar=("LX", "LY", "LZ"), help="side lengths, if IN has no box")
     it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
     it.add_argument("--split", choices=("prolate", "gaussian"), default="prolate")
     it.add_argument(

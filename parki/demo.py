@@ -14,6 +14,7 @@ from parki.ewald import api
 from parki.ewald.check import sampled_error
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params
+from parki.progress import Progress
 
 KERNEL = "stokes_comb"
 FORCES = 150  # point forces in the picture: few enough to see each
@@ -27,20 +28,33 @@ def particles(n: int, seed: int) -> tuple[Array, Array, Array]:
     return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
 
 
-def run(options: EwaldOptions, n: int, seed: int, picture: Path | None, say: Callable[[str], None]) -> float:
+def run(
+    options: EwaldOptions,
+    n: int,
+    seed: int,
+    picture: Path | None,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
+) -> float:
     """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
+    progress = progress or Progress(None)
     x, dens, normals = particles(n, seed)
     say(f"parki {parki.__version__}: {KERNEL}, {n} random particles in a periodic box, tolerance {options.tolerance:g}")
     say(f"backend     {doctor.backend(options.execution_space)}")
-    began = time.perf_counter()
-    plan = api.plan(KERNEL, x, x, options, return_walltime=True)  # on a GPU, phases are timed only if asked for
-    planned = time.perf_counter()
-    u = plan(dens, normals)
-    summed = time.perf_counter()
+    with progress:
+        progress("preparing")
+        began = time.perf_counter()
+        plan = api.plan(KERNEL, x, x, options, return_walltime=True)  # on a GPU, phases are timed only if asked for
+        plan.walltime.watch = progress
+        planned = time.perf_counter()
+        u = plan(dens, normals)
+        summed = time.perf_counter()
     say(f"parameters  {Params(plan.parameters)}")
     say(f"times       plan {planned - began:.2f} s (compiles what is not in the cache), sum {summed - planned:.2f} s\n")
     say(plan.walltime.table() + "\n")
-    error = sampled_error(KERNEL, x, x, dens, normals, u, options, rc=plan.parameters.rc)
+    with progress:
+        progress("second sum")
+        error = sampled_error(KERNEL, x, x, dens, normals, u, options, rc=plan.parameters.rc)
     say(f"error       {error:.1e} relative RMS at {min(n, 100)} targets, against a second sum with the other split")
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
         say('picture     none: matplotlib is not installed → pip install "parki[plot]"')

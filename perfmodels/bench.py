@@ -1,6 +1,8 @@
 """`parki bench`: kernels and whole sums, measured beside what they are to beat, in one run."""
 
 import argparse
+import functools
+import itertools
 import json
 import math
 import platform
@@ -11,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 import parki
-from parki import engine
+from parki import engine, fft
 from parki.arrays import Array
 from parki.cells import CellGrid, CellList
 from parki.engine import TeamPolicy, spaces
@@ -32,7 +34,7 @@ Row = dict[str, object]
 def main(asked: argparse.Namespace) -> int:
     """Run one benchmark, print its table, and append it to a JSON file if asked to."""
     space = replace(spaces.get(asked.space), threads=asked.threads) if asked.threads else spaces.get(asked.space)
-    rows = {"p2p": p2p, "p2g": p2g, "g2p": g2p, "ewald": ewald, "variants": compare_variants}[asked.name](asked, space)
+    rows = BENCHMARKS[asked.name](asked, space)
     print(table(rows))  # noqa: T201
     if asked.json:
         record = {"benchmark": asked.name, "machine": machine(), "parki": parki.__version__, "rows": rows}
@@ -175,6 +177,33 @@ def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> float
     return best(lambda: plan.execute(data), asked.repeat)
 
 
+def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Transforms of `stokes_comb`, four there and three back, by every library that is installed, against the first.
+
+    The grids lie within margins, as in a sum.  The libraries take turns, so that all share the machine's moods.
+    """
+    names = fft.available() if space.kind == "host" else [fft.choose(None, True)]
+    counts = [asked.threads] if asked.threads else sorted({1, spaces.threads()}) if space.kind == "host" else [1]
+    rows: list[Row] = []
+    for m, dtype, threads in itertools.product((98, 128, 224), ("float64", "float32"), counts):
+        grid = spaces.array_module(space).asarray(np.random.default_rng(1).random((4, m + 8, m + 8, m + 8), dtype))
+        box = grid[:, 4:-4, 4:-4, 4:-4]
+        runs = [functools.partial(there_and_back, fft.Transform(box, name, threads=threads)) for name in names]
+        turns = [[best(run, 1, space) for run in runs] for _ in range(asked.repeat)]
+        first = None
+        for name, seconds in zip(names, map(min, zip(*turns, strict=True)), strict=True):
+            what = f"{m}³ {dtype}, {threads} thread{'s' * (threads > 1)}: {name}"
+            rows.append(row(what, seconds, 7 * m**3 / 1e6, "M points", first))
+            first = first or rows[-1]
+    return rows
+
+
+def there_and_back(transform: fft.Transform) -> None:
+    """Transform all grids, and three spectra back."""
+    for spectrum in transform.forward()[:3]:
+        transform.inverse(spectrum)
+
+
 def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
     """Whole calls of the three kernels, with everything that a first call does but compiling."""
     x, dens, normals = on(space, cloud(asked.n))
@@ -241,3 +270,6 @@ def sorted_sources(kernel, x, strengths, p, space, grid=None) -> tuple[CellList,
     components = STRENGTHS[kernel] if isinstance(kernel, str) else kernel
     packed = np.ascontiguousarray(np.concatenate([x, strengths[:components]])[:, cells.order].T)
     return cells, packed
+
+
+BENCHMARKS = {"p2p": p2p, "p2g": p2g, "g2p": g2p, "fft": transforms, "ewald": ewald, "variants": compare_variants}

@@ -92,6 +92,16 @@ def test_doctor_without_a_compiler(capsys, monkeypatch):
     text = capsys.readouterr().out
     assert "compiler    missing" in text
     assert "no-such-compiler" in text
+    assert "pip install 'parki[compiler]'" in text
+
+
+def test_doctor_names_zig(capsys, monkeypatch, tmp_path):
+    (tmp_path / "zig").write_text('#!/bin/sh\n[ "$1" = c++ ] && echo "clang version 99.0 (a tree)" || echo 0.99.0\n')
+    (tmp_path / "zig").chmod(0o755)
+    monkeypatch.setenv("PARKI_CXX", str(tmp_path / "zig"))
+    monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "cache"))
+    cli.main(["doctor"])
+    assert f"  compiler    Zig 0.99.0, clang version 99.0   ({tmp_path}/zig)\n" in capsys.readouterr().out
 
 
 def test_cache(capsys, monkeypatch, tmp_path):
@@ -188,7 +198,9 @@ def broken(tmp_path, cloud):
     (tmp_path / "empty.npz").touch()
     yield tmp_path / "empty.npz", "is not an .npz file"
     np.save(tmp_path / "one.npy", arrays["src"])
-    yield tmp_path / "one.npy", "is not an .npz file"
+    yield tmp_path / "one.npy", "one.npy has no box"
+    (tmp_path / "unnamed.npz").write_bytes((tmp_path / "one.npy").read_bytes())
+    yield tmp_path / "unnamed.npz", "is not an .npz file"
     np.savez(tmp_path / "objects.npz", **arrays | {"dens": np.array([{}], dtype=object)})
     yield tmp_path / "objects.npz", "is not an .npz file"
     np.savez(tmp_path / "flat.npz", **arrays | {"src": arrays["src"].T})

@@ -7,7 +7,7 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = ("parki.arrays", "parki.cells", "parki.direct", "parki.fft", "parki.utils")
-COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files")
+COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
 LONGEST = 400  # lines
 
 # The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
@@ -19,6 +19,7 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select", "parki.perfmodels.machine"),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }
@@ -73,6 +74,7 @@ def test_imports_point_one_way(root):
         ("parki.ewald.plan", "parki.perfmodels.bench", False),
         ("parki.ewald.plan", "parki.cli", False),
         ("parki.arrays", "parki.ewald", False),
+        ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.params", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),
         ("parki", "parki.ewald", False),

@@ -9,6 +9,7 @@ from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space, threads
 from parki.ewald import multipliers, window
 from parki.ewald.components import RESULT, SPREAD
+from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
 from parki.ewald.spread import Spread, window_slots
 from parki.ewald.variants import Variants, rows, team
@@ -48,7 +49,7 @@ class Gather:
         given |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
         kernel = gather_kernel(p, components, v, space)
         if v.g2p == "BASE":
-            self.launch = engine.prepare(RangePolicy(space, n), kernel, **given)
+            self.launch = engine.prepare(RangePolicy(space, n, v.g2p_threads), kernel, **given)
         else:
             teams = team(space, math.ceil(n / _batch(v, space)), *rows(v.g2p_threads))
             self.launch = engine.prepare(teams, kernel, nt=n, **given)
@@ -83,10 +84,16 @@ class FarField:
         self.factors = {name: xp.asarray(table) for name, table in tables.items()}
         self.factors |= {"kmax2": p.kmax**2, "m1": p.grid[1], "modes": len(k2)}
         self.convolve = convolve_kernel(p)
+        self.transform = fft.Transform(self.spread.box, threads=self.threads)
+
+    def use(self, options: EwaldOptions) -> None:
+        """Transform as the options say, and not by the default for these arrays."""
+        kind = "C2C" if options.fft_type == "C2C" else "R2C"
+        self.transform = fft.Transform(self.spread.box, options.transform(), kind, self.threads)
 
     def forward(self) -> Array:
         """FFT of the spread strengths."""
-        return fft.forward(self.spread.box, self.threads)
+        return self.transform.forward()
 
     def multiply(self, spectrum: Array) -> None:
         """CNV: the Fourier multiplier, in place."""
@@ -96,4 +103,4 @@ class FarField:
     def backward(self, spectrum: Array) -> None:
         """Inverse FFT, one component after another into the grid with margins, whose strengths are spent."""
         for c in range(RESULT[self.p.kernel]):
-            self.gather.fill(c, fft.inverse(spectrum[c], self.p.grid, self.threads))
+            self.gather.fill(c, self.transform.inverse(spectrum[c]))

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from parki import fft
 from parki.arrays import LAYOUTS, space_of
 from parki.engine import spaces
 
@@ -63,10 +64,12 @@ class EwaldOptions:
         for the space; a default that is named is honoured.
     p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
         Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
-        and that interpolate (the last two in the variants with teams).  They are chosen where they are left alone, and
+        and that interpolate.  They are chosen where they are left alone, and
         mean nothing on a host.
-    fft_type, torch_fft : optional
-        Accepted for the published scripts; the transform is a real one of the array library.
+    fft_type : {"R2C", "C2C"}, optional
+        Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
+    torch_fft : bool
+        Transform by PyTorch, another name for ``fft="torch"``.
     cell_size : float, optional
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
@@ -79,6 +82,9 @@ class EwaldOptions:
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}
         Arrays are ``(3, N)``, or ``(N, 3)``.
+    fft : {"scipy", "ducc0", "pyfftw", "torch", "cupy"}, optional
+        Library of the transforms: on a host ``"scipy"`` unless another is named, on a GPU ``"cupy"`` or ``"torch"``.
+        Only what is named is imported.
     engine : {"parki", "pykokkos"}, optional
         What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
     verbose : bool
@@ -114,6 +120,7 @@ class EwaldOptions:
     layout: str = dataclasses.field(default="dn", kw_only=True)
     verbose: bool = dataclasses.field(default=False, kw_only=True)
     engine: str | None = dataclasses.field(default=None, kw_only=True)
+    fft: str | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
@@ -131,7 +138,7 @@ class EwaldOptions:
             For an `options` of another class, a box that is no list, tuple or array, or an unknown keyword.
         ValueError
             As the class, for a missing box, for a periodicity that this version does not compute, and as
-            `parki.arrays.space_of`.
+            `parki.arrays.space_of` and `parki.fft.choose`.
         """
         if options is not None and not isinstance(options, cls):
             raise TypeError(
@@ -155,7 +162,12 @@ class EwaldOptions:
         merged.box = tuple(float(side) for side in merged.box)
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
+        fft.choose(merged.transform(), merged.execution_space.kind == "device")
         return merged
+
+    def transform(self) -> str | None:
+        """The library of the transforms that is named, a key of `parki.fft.BACKENDS`."""
+        return "torch" if self.torch_fft else self.fft
 
     def check(self) -> None:
         """Raise where a value is not allowed; spell choices as listed.  Fields may change, so it runs on entry too."""
@@ -166,12 +178,15 @@ class EwaldOptions:
             raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
         for name, choices in CHOICES.items():
             setattr(self, name, _choice(name, getattr(self, name), choices))
-        if self.engine is not None:
-            self.engine = _choice("engine", self.engine, spaces.ENGINES)
+        for name, choices in (("engine", spaces.ENGINES), ("fft", tuple(fft.BACKENDS))):
+            if getattr(self, name) is not None:
+                setattr(self, name, _choice(name, getattr(self, name), choices))
         for name in FLAGS:
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
                 raise ValueError(f"{name} is {value!r}; expected True or False.")
+        if self.torch_fft and self.fft not in (None, "torch"):
+            raise ValueError(f"fft is {self.fft!r} and torch_fft is True; expected at most one of them.")
         for name in (*COUNTS, *(() if self.threads is None else ("threads",))):
             value = getattr(self, name)
             if not (isinstance(value, numbers.Integral) and _number(value) > 0):

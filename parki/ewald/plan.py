@@ -9,7 +9,7 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.runtime import devices
-from parki.ewald import params, stages, variants
+from parki.ewald import params, stages, variants, work
 from parki.ewald.components import RESULT
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params, WallTime
@@ -74,6 +74,9 @@ class Plan:
             trg = src if same else _wrapped(self.xp.asarray(trg), p.box)
             targets, sources = stages.sort(p, trg, src, space, v)
         self.stages = stages.Stages(p, v, targets, sources, trg, src)
+        self.stages.far.use(self.options)
+        if self.options.return_walltime:
+            self.walltime.take(work.count(p, v, targets, sources, self.options.fft_type != "C2C"))
 
     def __call__(self, dens: Array, normals: Array | None = None) -> Array:
         """The sum at all targets.

@@ -11,6 +11,7 @@ from parki.arrays import Array
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
+    from parki.ewald.work import Work
 
 # phase, its title, the count that its rate is per second of, the unit of that count
 PHASES = (
@@ -36,17 +37,34 @@ class WallTime:
         Making cell lists.
     N_in, N_out, N_grid, N_fft : int
         Sources, targets, grid points, and values that one forward transform of all components takes in.
+    flop_p2p, flop_p2g, flop_fft, flop_cnv, flop_ifft, flop_g2p : int
+        Arithmetic operations of one sum in each phase, as `parki.ewald.work` counts them; zero where it has not.
+    mop_p2p, mop_p2g, mop_fft, mop_cnv, mop_ifft, mop_g2p : int
+        Bytes that it reads and writes.
+    N_pairs : int
+        Pairs of a target and a source that the near field looks at.
 
     With `wait`, which returns when everything launched before is done, a phase lasts until its launches are done;
-    without, until they are made.
+    without, until they are made.  If `watch` is set, it is called with the name of each phase as that begins.
     """
 
     def __init__(
         self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0, wait: Callable[[], None] | None = None
     ) -> None:
         self._wait = wait
-        self.N_in, self.N_out, self.N_grid, self.N_fft = N_in, N_out, N_grid, N_fft
+        self.watch: Callable[[str], None] | None = None
+        self.N_in, self.N_out, self.N_grid, self.N_fft, self.N_pairs = N_in, N_out, N_grid, N_fft, 0
+        for name, *_ in PHASES:
+            setattr(self, f"flop_{name}", 0)
+            setattr(self, f"mop_{name}", 0)
         self.reset()
+
+    def take(self, work: "Work") -> None:
+        """Set the counts of operations and bytes."""
+        self.N_fft, self.N_pairs = work.values, work.pairs
+        for name, *_ in PHASES:
+            setattr(self, f"flop_{name}", work.flop[name])
+            setattr(self, f"mop_{name}", work.mop[name])
 
     def reset(self, keep_cell_list: bool = False) -> None:
         """Set all times to zero, but for that of the cell lists where a plan keeps them."""
@@ -67,6 +85,8 @@ class WallTime:
         times = getattr(self, attribute)  # before the clock starts: a wrong name fails without running the body
         if part is not None and (not isinstance(times, dict) or part not in times):
             raise KeyError(f"phase {name!r} has no part {part!r}")
+        if self.watch is not None:
+            self.watch(name)
         if self._wait is not None:
             self._wait()
         began = time.perf_counter()

@@ -66,6 +66,7 @@ def test_the_key_follows_everything_that_changes_the_object(tmp_path, monkeypatc
         build.key(replace(unit, target=replace(native, openmp=not native.openmp))),
         build.key(unit, replace(compiler.find_compiler(), version="g++ 99")),
         build.key(unit, replace(compiler.find_compiler(), path="/elsewhere/g++")),
+        build.key(unit, replace(compiler.find_compiler(), words=compiler.ZIG)),
     ]
     header.write_text("#define ONE 2\n")
     keys.append(build.key(unit))

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import platform
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +22,13 @@ def test_a_missing_compiler_is_said_with_the_remedies(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("PARKI_CXX", raising=False)
     monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     with pytest.raises(
         BuildError, match=r"no C\+\+ compiler found \(looked for g\+\+, clang\+\+\)\. apt install g\+\+"
-    ):
+    ) as caught:
         compiler.find_compiler()
+    assert "conda install cxx-compiler" in str(caught.value)
+    assert "pip install 'parki[compiler]'" in str(caught.value)
 
 
 def test_which_compiler_is_taken(tmp_path, monkeypatch):
@@ -121,3 +125,159 @@ exec REAL "$@"
         told[name] = compiler.target().resolved
     assert told["a"].startswith("skylake-")
     assert told["a"] == told["b"] != told["c"]
+
+
+ZIG = """#!/bin/sh
+# Zig that is g++ underneath
+case "$1" in
+  version) echo 0.99.0; exit 0 ;;
+  c++) shift ;;
+  *) echo "error: unknown command: $1" >&2; exit 1 ;;
+esac
+[ -d "$ZIG_GLOBAL_CACHE_DIR" ] && echo "$ZIG_GLOBAL_CACHE_DIR" >> HERE/caches
+case "$*" in
+  *--version*) echo "clang version 99.0 (somewhere)"; exit 0 ;;
+  *-###*) echo ' "zig" "-cc1" "-triple" "x86_64-unknown-linux'${KERNEL:-6.1}'-gnu2.36"' \\
+    '"-target-cpu" "'${CPU:-one}'"' >&2; exit 0 ;;
+esac
+for word; do
+  shift
+  case "$word" in
+    -march=x86_64_v3) word=-march=x86-64-v3 ;;
+    -march=x86-64-v3) echo "error: unknown CPU: 'x86'" >&2; exit 1 ;;
+    -mprefer-vector-width=512) word=-DWIDE ;;
+    -l*) [ "$word" = "$OMP" ] || { echo "error: unable to find $word" >&2; exit 1; }
+      word=-DOMP ;;
+    -Wl,-z,defs) [ -z "$OLD" ] || { echo "error: undefined symbol: __kmpc_new" >&2; exit 1; }
+      word=-DDEFS ;;
+  esac
+  set -- "$@" "$word"
+done
+PATH='PATH_OF_REAL' exec REAL "$@"
+"""
+
+
+def stand_in(folder, name="zig"):
+    folder.mkdir(parents=True)
+    text = ZIG.replace("HERE", str(folder)).replace("PATH_OF_REAL", os.environ["PATH"])
+    tools.script(folder / name, text.replace("REAL", compiler.find_compiler().path))
+    return folder / name
+
+
+@pytest.fixture
+def only_zig(tmp_path, monkeypatch):
+    """Path of the program in a package ``ziglang``, where there is no other compiler."""
+    program = stand_in(tmp_path / "site" / "ziglang")
+    (program.parent / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "ziglang", raising=False)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    alone(monkeypatch, tmp_path)
+    return program
+
+
+def alone(monkeypatch, path):
+    monkeypatch.setenv("PATH", str(path))
+    for name in ("PARKI_CXX", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_package_ziglang_is_the_last_choice(only_zig, tmp_path, monkeypatch):
+    found = compiler.find_compiler()
+    assert found == compiler.Compiler(str(only_zig), "Zig 0.99.0, clang version 99.0", "clang++", compiler.ZIG)
+    assert found.command[:2] == (str(only_zig), "c++")
+    for name in ("ziglang", "zig", "zig c++"):
+        monkeypatch.setenv("PARKI_CXX", name)
+        assert compiler.find_compiler() == found
+    monkeypatch.delenv("PARKI_CXX")
+    other = stand_in(tmp_path / "bin")
+    tools.script(other.with_name("clang++"), "#!/bin/sh\necho clang version 14\n")
+    monkeypatch.setenv("PATH", str(other.parent))
+    assert compiler.find_compiler() == compiler.Compiler(str(other.with_name("clang++")), "clang version 14", "clang++")
+    monkeypatch.setenv("PARKI_CXX", "ziglang")
+    assert compiler.find_compiler() == found
+    monkeypatch.setenv("PARKI_CXX", "zig")
+    assert compiler.find_compiler() == replace(found, path=str(other))
+
+
+def test_an_absent_package_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("zig", "ziglang"):
+        monkeypatch.setenv("PARKI_CXX", name)
+        with pytest.raises(BuildError, match=rf"PARKI_CXX='{name}' is not a .* pip install 'parki\[compiler\]'"):
+            compiler.find_compiler()
+
+
+def test_zig_builds_without_its_libraries_and_keeps_nothing(only_zig, monkeypatch, tmp_path):
+    monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path))
+    unit = make(3)
+    assert not unit.target.openmp  # it comes without the runtime
+    assert unit.space == "Serial"
+    path = build.build(unit)
+    assert value_of(path) == 3
+    log = path.with_name("log.txt").read_text()
+    assert log.startswith(f"{only_zig} c++ -nostdlib -fno-sanitize=undefined -O3 ")
+    assert "-fopenmp" not in log
+    caches = only_zig.with_name("caches").read_text().split()
+    assert len(caches) >= 3
+    assert not any(os.path.exists(cache) for cache in caches)  # so it is not the user's either
+    with pytest.raises(BuildError, match=r"clang\+\+ refused the generated code of k4 .*error"):
+        build.build(make(4, source="wrong"))
+
+
+@pytest.mark.parametrize("library", ["-lomp", "-l:libomp.so.5"])
+def test_zig_takes_an_openmp_runtime_that_is_here(only_zig, monkeypatch, library):
+    monkeypatch.setenv("OMP", library)
+    told = compiler.target()
+    assert told.openmp
+    assert library in told.flags
+    assert "-Wl,-z,defs" not in told.flags  # generated code may call the C library of this process
+
+
+def test_an_openmp_runtime_too_old_for_zig_is_not_taken(only_zig, monkeypatch):
+    monkeypatch.setenv("OMP", "-lomp")
+    monkeypatch.setenv("OLD", "1")
+    told = compiler.target()
+    assert not told.openmp
+    assert "-lomp" not in told.flags
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86-64 architectures")
+def test_architectures_are_spelt_for_zig(only_zig, monkeypatch):
+    assert compiler.target("x86-64-v3").flags == ("-march=x86_64_v3", "-DPK_BYTES=32")
+    monkeypatch.setenv("PARKI_ARCH", "abacus")
+    with pytest.raises(BuildError, match=r"PARKI_ARCH='abacus': .*zig cannot compile for it: .*error"):
+        compiler.target()
+
+
+def test_an_update_of_the_kernel_compiles_nothing_again(tmp_path, monkeypatch):
+    told = []
+    for number, (kernel, cpu) in enumerate([("6.1", "one"), ("6.18.44", "one"), ("6.1", "two")]):
+        monkeypatch.delenv("PARKI_CXX", raising=False)
+        program = stand_in(tmp_path / str(number))
+        monkeypatch.setenv("PARKI_CXX", str(program))
+        monkeypatch.setenv("KERNEL", kernel)
+        monkeypatch.setenv("CPU", cpu)
+        told.append(compiler.target().resolved)
+    assert told[0].startswith("one-")
+    assert told[0] == told[1] != told[2]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="the package ziglang is not installed")
+def test_the_real_zig_builds(tmp_path, monkeypatch):
+    alone(monkeypatch, tmp_path)
+    found = compiler.find_compiler()
+    assert found.version.startswith("Zig ")
+    assert "clang version" in found.version
+    text = """
+typedef double pk_v __attribute__((vector_size(PK_BYTES)));
+extern "C" int pk_value() {
+  pk_v v = {};
+  int big = 1 << 30;
+  for (int l = 0; l < (int)(PK_BYTES / sizeof(double)); l++) v[l] = l;
+  v = v * v;
+  return (int)v[1] + (big << 2);  // undefined, and no trap
+}
+"""
+    assert value_of(build.build(make(1, source=text))) == 1
+    assert value_of(build.build(make(1, source=text, flags=("-O0",)))) == 1

@@ -3,6 +3,8 @@
 import copy
 import dataclasses
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -188,6 +190,15 @@ def test_boxes(box):
 def test_choices_are_spelt_as_listed():
     resolved = EwaldOptions.resolve(box=[1, 1, 1], p2p_method="sm-1d", split="Gaussian", fft_type="auto")
     assert (resolved.p2p_method, resolved.split, resolved.fft_type) == ("SM-1D", "gaussian", "AUTO")
+    assert EwaldOptions.resolve(box=[1, 1, 1], fft="SciPy").fft == "scipy"
+
+
+def test_the_library_of_the_transforms(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    options = EwaldOptions.resolve(box=[1, 1, 1])
+    assert (options.fft, options.transform()) == (None, None)
+    assert EwaldOptions.resolve(options, fft="scipy").transform() == "scipy"
+    assert EwaldOptions.resolve(options, torch_fft=True).transform() == "torch"
 
 
 def test_execution_space_becomes_a_space_with_threads():
@@ -237,6 +248,10 @@ WRONG = [
     ({"g2p_method": "SOURCE"}, "g2p_method is 'SOURCE'; expected one of 'AUTO', 'BASE', 'TARGET'"),
     ({"fft_type": "C2R"}, "fft_type is 'C2R'"),
     ({"torch_fft": "no"}, "torch_fft is 'no'; expected True or False"),
+    ({"fft": "duck0"}, "fft is 'duck0'; expected one of 'scipy', 'ducc0', .*Did you mean 'ducc0'"),
+    ({"fft": 1}, "fft is 1; expected one of 'scipy', 'ducc0', 'pyfftw', 'cupy', 'torch'"),
+    ({"fft": "cupy"}, "fft is 'cupy', which takes no arrays on the host; expected 'scipy' or"),
+    ({"fft": "scipy", "torch_fft": True}, "fft is 'scipy' and torch_fft is True; expected at most one"),
     ({"p2p_threads_x": 0}, "p2p_threads_x is 0; expected a positive integer"),
     ({"p2p_threads_y": 1.5}, "p2p_threads_y is 1.5"),
     ({"p2g_threads": "128"}, "p2g_threads is '128'"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from parki.ewald.report import PHASES, Params, WallTime
+from parki.ewald.work import Work
 
 
 def test_published_attributes():
@@ -100,3 +101,16 @@ def test_params_by_published_names():
 
 def test_params_of_the_gaussian_split_have_xi():
     assert Params(parameters(xi=15.0, split="gaussian")).xi == 15.0
+
+
+def test_counts_are_zero_until_they_are_taken():
+    times = WallTime(N_in=5)
+    names = [f"{kind}_{row[0]}" for kind in ("flop", "mop") for row in PHASES]
+    assert [getattr(times, name) for name in names] == [0] * 12
+    phases = [row[0] for row in PHASES]
+    flop, mop = dict(zip(phases, range(1, 7), strict=True)), dict(zip(phases, range(7, 13), strict=True))
+    times.take(Work(flop, mop, pairs=20, values=30))
+    assert [getattr(times, name) for name in names] == list(range(1, 13))
+    assert (times.N_in, times.N_pairs, times.N_fft) == (5, 20, 30)
+    times.reset()
+    assert times.flop_p2p == 1  # what a sum is does not change with its times

@@ -131,7 +131,7 @@ PK_INLINE V pk_load(const T* p, M m) {
         return pk_convert<V>((R)__builtin_ia32_loaddqusi512_mask((const int*)p, (__attribute__((vector_size(64))) int)z,
                                                                  pk_bits(m)));
       if constexpr (sizeof(T) == 4 && L == 8)
-        return pk_convert<V>((R)__builtin_ia32_loaddqusi256_mask((const int*)p, (__attribute__((vector_size(32))) int)z,
+        return pk_convert<V>((R)__builtin_ia32_loaddqusi256_mask((const pk_si256*)p, (__attribute__((vector_size(32))) int)z,
                                                                  pk_bits(m)));
     }
 #endif
@@ -166,7 +166,7 @@ PK_INLINE void pk_store(T* p, V v, M m) {
       __builtin_ia32_storedqusi512_mask((int*)p, (__attribute__((vector_size(64))) int)r, pk_bits(m));
       return;
     } else if constexpr (sizeof(M) == 64 && sizeof(T) == 4 && L == 8) {
-      __builtin_ia32_storedqusi256_mask((int*)p, (__attribute__((vector_size(32))) int)r, pk_bits(m));
+      __builtin_ia32_storedqusi256_mask((pk_si256*)p, (__attribute__((vector_size(32))) int)r, pk_bits(m));
       return;
     }
 #endif

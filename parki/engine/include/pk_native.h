@@ -11,6 +11,11 @@ typedef pk_vec<float, 2> pk_f2;
 typedef pk_vec<float, 4> pk_f4;
 typedef pk_vec<float, 8> pk_f8;
 typedef pk_vec<float, 16> pk_f16;
+#ifdef __clang__  // what the masked builtins of 256 bits point to: vectors here, elements for g++
+typedef __attribute__((vector_size(32))) int pk_si256;
+#else
+typedef int pk_si256;
+#endif
 
 // The bits of v as unsigned or signed integers of its lane size.
 template <class V>

@@ -1,6 +1,5 @@
 """From generated C++ to a shared object: key, flags, compilation, several at a time."""
 
-import os
 import shlex
 import subprocess
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from pathlib import Path
 import parki.engine.include
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, jobs
-from parki.engine.runtime.compiler import Compiler, Target, cpus, find_compiler
+from parki.engine.runtime.compiler import Compiler, Target, cpus, find_compiler, settings
 
 INCLUDE = Path(parki.engine.include.__file__).parent
 BASE_FLAGS = (
@@ -61,7 +60,7 @@ def key(unit: Unit, compiler: Compiler | None = None) -> str:
     """
     compiler = compiler or find_compiler()
     texts = [part for name in unit.headers for part in (name, jobs.header(name, INCLUDE))]
-    about = (unit.source, compiler.path, compiler.version, unit.target.resolved, *flags(unit))
+    about = (unit.source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
     return jobs.digest((jobs.ENGINE, *about, "", *texts))
 
 
@@ -97,7 +96,7 @@ def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
 def _compile(unit: Unit, compiler: Compiler, work: Path) -> jobs.Outcome:
     # Names relative to the working folder: nothing of its passing name gets into the object or the log.
     options = flags(unit)
-    command = [compiler.path, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
+    command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
     done = _run(command, work)
     log = f"{shlex.join(command)}\n{compiler.version}\n\n{done.stdout}"
     if done.returncode or not (work / cache.OBJECT).exists():
@@ -107,19 +106,19 @@ def _compile(unit: Unit, compiler: Compiler, work: Path) -> jobs.Outcome:
 
 
 def _run(command: list[str], work: Path) -> subprocess.CompletedProcess[str]:
-    english = os.environ | {"LC_ALL": "C"}  # for `_reason`
     try:
-        return subprocess.run(
-            command,
-            cwd=work,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env=english,
-            check=False,
-        )
+        with settings(command) as env:
+            return subprocess.run(
+                command,
+                cwd=work,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env=env,
+                check=False,
+            )
     except OSError as error:
         raise BuildError(f"the compiler {command[0]} cannot be run: {error}") from error
 

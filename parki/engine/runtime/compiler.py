@@ -3,8 +3,10 @@
 What a compiler answers to a probe costs tens of milliseconds, so answers are kept in the process and in the cache.
 """
 
+import contextlib
 import functools
 import hashlib
+import importlib.util
 import itertools
 import json
 import logging
@@ -16,6 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,20 +26,44 @@ from parki.engine.errors import BuildError
 from parki.engine.runtime import cache
 
 WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
-REMEDY = "apt install g++ / brew install llvm / conda install cxx-compiler, or set PARKI_CXX to one"
+REMEDY = (
+    "apt install g++ / brew install llvm / conda install cxx-compiler / pip install 'parki[compiler]', "
+    "or set PARKI_CXX to one"
+)
+# Zig is many programs in one; its clang++ traps undefined behaviour by default.  Generated code needs no libraries, and
+# without them Zig does not first compile its own (a minute for libc++).
+ZIG = ("c++", "-nostdlib", "-fno-sanitize=undefined")
 _PROBES = "1"  # part of the name of stored answers; to be raised when the questions change
 _LAUNCHERS = {"ccache", "sccache", "distcc"}
+_RUNTIMES = ("-lomp", "-l:libomp.so.5")  # with or without the files for developers
+_OPENMP = """
+extern "C" int pk_probe() {
+  int n = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : n)
+  for (int i = 0; i < 9; i++) n += i;
+  return n;
+}
+"""
 
 log = logging.getLogger("parki.engine")
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``."""
+    """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``.
+
+    `words` follow the path on every command line: none but for Zig, which is a clang++.
+    """
 
     path: str
     version: str
     kind: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How every command line begins."""
+        return (self.path, *self.words)
 
 
 @dataclass(frozen=True)
@@ -64,6 +91,7 @@ class _Answer:
     widest: int
     x86: bool
     openmp: bool
+    runtime: str = ""  # option that links the OpenMP runtime, where -fopenmp does not
 
 
 def cpus() -> int:
@@ -72,12 +100,15 @@ def cpus() -> int:
 
 
 def find_compiler() -> Compiler:
-    """Return the compiler: ``PARKI_CXX``, else ``CXX``, else ``g++`` or ``clang++`` on the path.
+    """Return the compiler: ``PARKI_CXX``, else ``CXX``, else ``g++`` or ``clang++`` on the path, else ``ziglang``.
+
+    ``ziglang`` is the Python package of that name; ``PARKI_CXX=ziglang`` asks for it, ``PARKI_CXX=zig`` for the ``zig``
+    on the path, else for the package.
 
     Raises
     ------
     BuildError
-        If there is none, or if ``PARKI_CXX`` names something that is not g++ or clang++.
+        If there is none, or if ``PARKI_CXX`` names something that is not g++, clang++ or Zig.
     """
     return _find(os.environ.get("PARKI_CXX", ""), os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
@@ -85,42 +116,67 @@ def find_compiler() -> Compiler:
 @functools.lru_cache(maxsize=16)
 def _find(asked: str, cxx: str, path: str) -> Compiler:
     if asked:
-        found = _look(asked, path)
+        names = ("zig", "ziglang") if asked in ("zig", "zig c++") else (asked,)
+        found = next(filter(None, (_look(name, path) for name in names)), None)
         if found is None:
             raise BuildError(f"PARKI_CXX={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
         return found
     # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take from it what serves, else look further.
     words = [word for word in cxx.split() if not word.startswith("-") and Path(word).name not in _LAUNCHERS]
-    for name in [cxx, *words[:1], "g++", "clang++"]:
+    for name in [cxx, *words[:1], "g++", "clang++", "ziglang"]:
         if name and (found := _look(name, path)):
             return found
     raise BuildError(f"no C++ compiler found (looked for {'CXX, ' if cxx else ''}g++, clang++). {REMEDY}.")
 
 
 def _look(name: str, path: str) -> Compiler | None:
-    where = shutil.which(os.path.expanduser(name), path=path)
+    where = _packaged_zig() if name == "ziglang" else shutil.which(os.path.expanduser(name), path=path)
     if where is None:
         return None
     where = os.path.abspath(where)
+    words = ZIG if Path(where).stem == "zig" else ()
     try:
-        text = _ask([where, "--version"]).stdout
+        text = _ask([where, *words, "--version"]).stdout
+        first = text.partition("\n")[0].strip()
+        if words and first:  # the same clang comes with several versions of Zig
+            first = f"Zig {_ask([where, 'version']).stdout.strip()}, {first.partition(' (')[0]}"
     except OSError:
         return None
-    first = text.partition("\n")[0].strip()
     if "clang" in first.lower():  # Apple's g++ is clang too
-        return Compiler(where, first, "clang++")
+        return Compiler(where, first, "clang++", words)
     if "Free Software Foundation" in text:
         return Compiler(where, first, "g++")
     log.info("%s is neither g++ nor clang++ (%s): not used", where, first)
     return None
 
 
-def _ask(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a compiler for its answer; messages in English."""
-    settings = os.environ | {"LC_ALL": "C"}
-    return subprocess.run(
-        command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, env=settings, check=False
-    )
+def _packaged_zig() -> str | None:
+    """Return the path of the program in the Python package ``ziglang``, None where that is not installed."""
+    found = importlib.util.find_spec("ziglang")
+    folders = found.submodule_search_locations if found else None
+    return shutil.which("zig", path=os.pathsep.join(folders or ()))
+
+
+@contextlib.contextmanager
+def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the environment that a compiler's command runs in: messages in English, for Zig also a passing folder.
+
+    Zig would keep a second copy of all objects in the home folder, and fails where there is none.
+    """
+    english = os.environ | {"LC_ALL": "C"}
+    if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
+        yield english
+        return
+    with tempfile.TemporaryDirectory(prefix="parki-zig-", ignore_cleanup_errors=True) as kept:
+        yield english | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
+
+
+def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler for its answer."""
+    with settings(command) as env:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, env=env, check=False
+        )
 
 
 def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
@@ -153,7 +209,8 @@ def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tup
     width = answer.widest if asked is None else int(asked)
     # g++ and clang++ prefer 256-bit code on many AVX-512 CPUs even for 64-byte vector types.
     wide = ("-mprefer-vector-width=512",) if width == 64 and answer.x86 else ()
-    flags = (*((answer.flag,) if answer.flag else ()), *wide, f"-DPK_BYTES={width}")
+    given = (word for word in (answer.flag, answer.runtime) if word)
+    flags = (*given, *wide, f"-DPK_BYTES={width}")
     return Target(arch, flags, width, answer.resolved, answer.openmp)
 
 
@@ -161,7 +218,7 @@ def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tup
 def _probe(compiler: Compiler, arch: str, source: str) -> _Answer:
     # The modification time catches a compiler replaced under the same version line.
     changed = os.stat(compiler.path).st_mtime_ns
-    asked = (_PROBES, compiler.path, str(changed), compiler.version, _processor(), arch)
+    asked = (_PROBES, *compiler.command, str(changed), compiler.version, _processor(), arch)
     name = hashlib.blake2b("\0".join(asked).encode(), digest_size=16).hexdigest()
     facts = _recall(name)
     if facts is not None:
@@ -174,10 +231,10 @@ def _probe(compiler: Compiler, arch: str, source: str) -> _Answer:
 
 def _question(compiler: Compiler, arch: str, source: str) -> _Answer:
     # "native" may be refused (clang on ARM wants -mcpu, some know neither); a name that was asked for may not.
-    choices = ("-march=native", "-mcpu=native", "") if arch == "native" else (f"-march={arch}",)
+    choices = ("-march=native", "-mcpu=native", "") if arch == "native" else (f"-march={_spelt(arch, compiler)}",)
     for flag in choices:
         given = [flag] if flag else []
-        macros = _ask([compiler.path, *given, "-dM", "-E", "-x", "c++", os.devnull])
+        macros = _ask([*compiler.command, *given, "-dM", "-E", "-x", "c++", os.devnull])
         if macros.returncode == 0:
             break
     else:
@@ -191,32 +248,46 @@ def _question(compiler: Compiler, arch: str, source: str) -> _Answer:
         widest = 32
     cpu, details = _resolve(compiler, given)
     digest = hashlib.blake2b((macros.stdout + details).encode(), digest_size=8).hexdigest()
-    return _Answer(flag, f"{cpu or arch}-{digest}", widest, "__x86_64__" in known, _links_openmp(compiler))
+    openmp, runtime = _openmp(compiler)
+    return _Answer(flag, f"{cpu or arch}-{digest}", widest, "__x86_64__" in known, openmp, runtime)
+
+
+def _spelt(arch: str, compiler: Compiler) -> str:
+    """Return an architecture's name as the compiler spells it: x86-64-v3 is x86_64_v3 to Zig."""
+    return arch.replace("-", "_") if compiler.words else arch
 
 
 def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
     """Return the CPU name and the features that the compiler takes `given` for."""
     if compiler.kind == "g++":
-        text = _ask([compiler.path, *given, "-Q", "--help=target"]).stdout
+        text = _ask([*compiler.command, *given, "-Q", "--help=target"]).stdout
         cpu = re.search(r"^\s*-march=\s+(\S+)", text, re.MULTILINE)
         return cpu[1] if cpu else "", text
-    text = _ask([compiler.path, *given, "-###", "-E", "-x", "c++", os.devnull]).stderr
+    text = _ask([*compiler.command, *given, "-###", "-E", "-x", "c++", os.devnull]).stderr
     words = next((shlex.split(line) for line in text.splitlines() if '"-cc1"' in line), [])
+    words = [re.sub(r"(?<=-linux)[\d.]+", "", word) for word in words]  # Zig's -triple follows the kernel's updates
     told = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # and no paths of this call
     pairs = [(key, value) for key, value in itertools.pairwise(words) if key in told]
     return dict(pairs).get("-target-cpu", ""), repr(pairs)
 
 
-def _links_openmp(compiler: Compiler) -> bool:
-    """Tell whether an OpenMP program compiles and links: clang++ often comes without its runtime library."""
-    text = 'extern "C" int pk_probe() {\n  int n = 0;\n#pragma omp parallel\n  n = 1;\n  return n;\n}\n'
+def _openmp(compiler: Compiler) -> tuple[bool, str]:
+    """Tell whether OpenMP programs compile and link, and with what option besides ``-fopenmp``.
+
+    clang++ often comes without its runtime library, Zig always.  Zig links objects with functions that nobody has, and
+    a library for an older clang lacks some: there every function has to be found.
+    """
+    options = ("-fopenmp", "-fPIC", "-shared")
     with tempfile.TemporaryDirectory(prefix="parki-") as work:
         unit = Path(work) / "probe.cpp"
-        unit.write_text(text, "utf-8")
-        done = _ask([compiler.path, "-fopenmp", "-fPIC", "-shared", str(unit), "-o", f"{work}/probe.so"])
-    if done.returncode:
-        log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, done.stderr.strip())
-    return done.returncode == 0
+        unit.write_text(_OPENMP, "utf-8")
+        for runtime in _RUNTIMES if compiler.words else ("",):
+            given = (runtime, "-Wl,-z,defs") if runtime else ()
+            done = _ask([*compiler.command, *options, *given, str(unit), "-o", f"{work}/probe.so"])
+            if done.returncode == 0:
+                return True, runtime
+    log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, done.stderr.strip())
+    return False, ""
 
 
 @functools.cache

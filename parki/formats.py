@@ -1,0 +1,304 @@
+"""Files of particles and of potentials: .npz, .npy, .csv, HDF5 and, written only, .vtu for ParaView.
+
+A file of particles is named arrays, as the calls of `parki.ewald` take them (.npz, HDF5), or a table with one row for
+each particle (.npy, .csv), whose columns `columns` lists.
+"""
+
+import array
+import csv
+import importlib
+import operator
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parki.arrays import Array
+
+READ = (".npz", ".npy", ".csv", ".h5", ".hdf5")
+WRITTEN = (*READ, ".vtu")
+HDF5 = (".h5", ".hdf5")
+TABLES = (".npy", ".csv")
+LIBRARIES = dict.fromkeys(HDF5, "h5py") | {".vtu": "pyevtk"}
+DENSITIES = {
+    "laplace": ("q",),
+    "stokes_sl": ("fx", "fy", "fz"),
+    "stokes_comb": ("fx", "fy", "fz", "qx", "qy", "qz"),
+}
+DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # which read back to the same number
+
+
+class Place(NamedTuple):
+    """A file, its suffix in small letters, and for HDF5 the group in it: ``file.h5:/group``."""
+
+    file: Path
+    suffix: str
+    group: str = "/"
+
+
+def place(path: Path) -> Place:
+    """Take the name of a group off the name of an HDF5 file."""
+    if split := re.fullmatch(r"(.+\.(?:h5|hdf5)):(.*)", str(path), re.IGNORECASE | re.DOTALL):
+        return Place(Path(split[1]), Path(split[1]).suffix.lower(), f"/{split[2].strip('/')}")
+    return Place(path, path.suffix.lower())
+
+
+def strengths(kernel: str) -> tuple[str, ...]:
+    """Return the names of the arrays that a kernel takes for each source besides its position."""
+    return ("dens", "normals") if kernel == "stokes_comb" else ("dens",)
+
+
+def columns(kernel: str) -> dict[str, tuple[str, ...]]:
+    """Return the columns of a table of particles by array, in their order."""
+    found = {"src": ("x", "y", "z"), "dens": DENSITIES[kernel]}
+    return found | ({"normals": ("nx", "ny", "nz")} if kernel == "stokes_comb" else {})
+
+
+def load(path: Path, kernel: str, box: Sequence[float] | None = None) -> dict[str, Any]:
+    """Read ``src``, ``dens``, ``box``, for ``stokes_comb`` also ``normals``, and ``trg`` where it is there.
+
+    Parameters
+    ----------
+    path : Path
+        The suffix says what it is; a name with another suffix than `READ` is taken for an .npz file.
+    kernel : {"laplace", "stokes_sl", "stokes_comb"}
+    box : sequence of three floats, optional
+        Used in place of a box in the file, which has none then.
+
+    Raises
+    ------
+    ValueError
+        Naming the file: if it is not what its suffix says, lacks arrays or columns, needs a library that is missing,
+        or if the box is given twice or nowhere.
+    OSError
+        If the file cannot be read.
+    """
+    where = place(path)
+    if where.suffix in TABLES:
+        if box is None:
+            raise ValueError(f"{path} has no box: a table holds particles only; expected --box LX LY LZ beside it.")
+        return (_npy if where.suffix == ".npy" else _csv)(path, kernel) | {"box": tuple(box)}
+    needed = ("src", *strengths(kernel), *(("box",) if box is None else ()))
+    wanted = ("src", *strengths(kernel), "box", "trg")
+    found, arrays = _hdf5(path, where, wanted) if where.suffix in HDF5 else _npz(path, wanted)
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise ValueError(
+            f"{path} has no array {' and no '.join(repr(name) for name in missing)}; expected "
+            f"{', '.join(needed)} [, trg], found {', '.join(found) or 'none'}."
+            f"{' The box may be given as --box LX LY LZ.' if 'box' in missing else ''}"
+        )
+    if box is not None and "box" in found:
+        raise ValueError(f"{path} has a box, {arrays['box'].tolist()}; expected no --box beside it.")
+    return arrays if box is None else arrays | {"box": tuple(box)}
+
+
+def check_output(path: Path) -> None:
+    """Raise, before anything is computed, where `save` could not write: ValueError, naming the file and what it lacks.
+
+    A name without a suffix is that of an .npz file.
+    """
+    where = place(path)
+    if where.suffix not in ("", *WRITTEN):
+        raise ValueError(f"{path} has the suffix {where.suffix!r}; expected one of {', '.join(WRITTEN)}.")
+    if not where.file.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: there is no folder {where.file.parent}.")
+    if where.suffix in LIBRARIES:
+        _library(path, where.suffix)
+    if where.group != "/" and where.file.exists():
+        h5py = _open_check(path, where)
+        with h5py.File(where.file, "r") as file:
+            parts = where.group.strip("/").split("/")
+            for at in ("/".join(parts[: n + 1]) for n in range(len(parts))):
+                if at in file and not isinstance(file[at], h5py.Group):
+                    raise ValueError(f"{path}: /{at} is an array; expected the name of a group, or one that is free.")
+
+
+def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> None:
+    """Write a potential to exactly this path, in the form that its suffix names.
+
+    Parameters
+    ----------
+    path : Path
+        .npz and names without a suffix: ``potential`` and each of the facts.  .npy: the potential.  HDF5: the dataset
+        ``potential``, the facts as attributes beside it; a file is written anew, but in a named group only the
+        potential is replaced.  .csv: a header, then ``x,y,z,potential`` or ``x,y,z,ux,uy,uz`` of each target.  .vtu:
+        targets with ``potential`` as point data.
+    potential : array (N,) or (3, N)
+    trg : array (3, N)
+    facts : mapping
+        Texts, numbers and tuples or arrays of numbers.
+
+    Raises
+    ------
+    ValueError
+        For a .vtu file of no targets.
+    """
+    where = place(path)
+    if where.suffix in HDF5:
+        _save_hdf5(path, where, potential, facts)
+    elif where.suffix == ".csv":
+        _save_csv(path, potential, trg)
+    elif where.suffix == ".vtu":
+        _save_vtu(path, potential, trg)
+    else:
+        with path.open("wb") as file:  # an open file, because NumPy appends its suffix to a name without it
+            if where.suffix == ".npy":
+                np.save(file, potential)
+            else:
+                np.savez(file, potential=potential, **{name: np.asarray(value) for name, value in facts.items()})
+
+
+def _npz(path: Path, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+    try:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it holds a single array without a name")
+        with file:
+            found = list(file.files)
+            return found, {name: file[name] for name in wanted if name in found}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        hint = "" if path.suffix.lower() == ".npz" else f" Other files are told by their suffixes: {', '.join(READ)}."
+        raise ValueError(
+            f"{path} is not an .npz file of plain arrays ({error}). Write one with numpy.savez.{hint}"
+        ) from error
+
+
+def _hdf5(path: Path, where: Place, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+    h5py = _open_check(path, where)
+    with h5py.File(where.file, "r") as file:
+        group = file.get(where.group)
+        if not isinstance(group, h5py.Group):
+            groups = [name for name, item in file.items() if isinstance(item, h5py.Group)]
+            raise ValueError(f"{where.file} has no group {where.group}; found {', '.join(groups) or 'none'}.")
+        found = [name for name, item in group.items() if isinstance(item, h5py.Dataset)]
+        try:
+            return found, {name: np.asarray(group[name][()]) for name in wanted if name in found}
+        except OSError as error:
+            raise ValueError(f"{path} is damaged ({error}).") from error
+
+
+def _npy(path: Path, kernel: str) -> dict[str, Array]:
+    names = [name for some in columns(kernel).values() for name in some]
+    try:
+        table = np.load(path, allow_pickle=False)
+        if not isinstance(table, np.ndarray):
+            table.close()
+            raise ValueError("it holds several arrays")
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is not an .npy file of plain numbers ({error}). Write one with numpy.save."
+        ) from error
+    if table.dtype.names is not None and table.ndim == 1:
+        _check_names(path, names, table.dtype.names)
+        return _arrays(kernel, {name: table[name] for name in names})
+    if table.dtype.names is None and table.shape[1:] == (len(names),):
+        return _arrays(kernel, dict(zip(names, table.T, strict=True)))
+    raise ValueError(
+        f"{path} holds an array {table.shape} of {'fields' if table.dtype.names else table.dtype}; expected a table "
+        f"(N, {len(names)}) with the columns {', '.join(names)}, or (N,) with fields of these names."
+    )
+
+
+def _csv(path: Path, kernel: str) -> dict[str, Array]:
+    names = [name for some in columns(kernel).values() for name in some]
+    values = array.array("d")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file)
+            header = [text.strip().lstrip("#").strip().lower() for text in next(rows, [])]
+            _check_names(path, names, header)
+            at = [header.index(name) for name in names]
+            pick = operator.itemgetter(*at)
+            for row in rows:
+                if not row or row[0].lstrip().startswith("#"):
+                    continue
+                if len(row) != len(header):
+                    raise ValueError(
+                        f"{path}, line {rows.line_num}, has {len(row)} columns; expected {len(header)}, as its header."
+                    )
+                try:
+                    values.extend(map(float, pick(row)))
+                except ValueError:
+                    name, text = next((n, row[k]) for n, k in zip(names, at, strict=True) if not _is_number(row[k]))
+                    raise ValueError(
+                        f"{path}, line {rows.line_num}, column {name}: found {text!r}; expected a number."
+                    ) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is not a .csv file ({error}).") from error
+    return _arrays(kernel, dict(zip(names, np.array(values).reshape(-1, len(names)).T, strict=True)))
+
+
+def _check_names(path: Path, names: Sequence[str], found: Sequence[str]) -> None:
+    """Raise unless each of `names` is among the columns that were found, and only once."""
+    if missing := [name for name in names if name not in found]:
+        raise ValueError(
+            f"{path} has no column {' and no '.join(map(repr, missing))}; expected {', '.join(names)}, "
+            f"found {', '.join(found) or 'none'}."
+        )
+    if twice := [name for name in names if list(found).count(name) > 1]:
+        raise ValueError(f"{path} has several columns {twice[0]!r}; expected one.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the columns of a table as arrays ``(N,)`` for one component, else ``(components, N)``."""
+    return {
+        name: table[some[0]] if len(some) == 1 else np.stack([table[column] for column in some])
+        for name, some in columns(kernel).items()
+    }
+
+
+def _save_hdf5(path: Path, where: Place, potential: Array, facts: Mapping[str, Any]) -> None:
+    with _library(path, where.suffix).File(where.file, "w" if where.group == "/" else "a") as file:
+        group = file.require_group(where.group)
+        if "potential" in group:
+            del group["potential"]
+        group["potential"] = potential
+        group.attrs.update(facts)
+
+
+def _save_csv(path: Path, potential: Array, trg: Array) -> None:
+    names = ("x", "y", "z", *(("potential",) if potential.ndim == 1 else ("ux", "uy", "uz")))
+    table = np.vstack([trg, potential]).T
+    np.savetxt(path, table, DIGITS[table.dtype.name], ",", header=",".join(names), comments="", encoding="utf-8")
+
+
+def _save_vtu(path: Path, potential: Array, trg: Array) -> None:
+    if not trg.size:
+        raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
+    x, y, z = np.ascontiguousarray(trg)
+    data = potential if potential.ndim == 1 else tuple(np.ascontiguousarray(potential))
+    # pyevtk appends the suffix itself, in small letters.
+    written = _library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, {"potential": data})
+    if Path(written).name != path.name:
+        Path(written).replace(path)
+
+
+def _library(path: Path, suffix: str) -> ModuleType:
+    """Import what a suffix needs, or say how to get it."""
+    name = LIBRARIES[suffix]
+    try:
+        return importlib.import_module("pyevtk.hl" if name == "pyevtk" else name)
+    except ImportError:
+        raise ValueError(f'{path} needs {name}, which is not installed: pip install "parki[io]"') from None
+
+
+def _open_check(path: Path, where: Place) -> ModuleType:
+    """Return h5py if the file is there, can be read and is an HDF5 file."""
+    h5py = _library(path, where.suffix)
+    where.file.open("rb").close()  # whose error is plainer than that of HDF5
+    if not h5py.is_hdf5(where.file):
+        raise ValueError(f"{where.file} is not an HDF5 file.")
+    return h5py
