@@ -19,11 +19,19 @@ from parki.perfmodels.machine import Costs
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 #: The estimates that a kernel must satisfy.
 _LAYERS = {"laplace": ("laplace",), "stokes_sl": ("stokes_sl",), "stokes_comb": ("stokes_sl", "stokes_dl")}
-#: Shares of the tolerance.
-NEAR_SHARE, FAR_SHARE, TABLE_SHARE = 0.18, 0.18, 0.08
+#: Shares of the tolerance: near field, window, tables.
+SHARES = (0.18, 0.18, 0.08)
+#: The same for the sources of a perfect crystal: whole shells err alike, and what repeats in the strengths keeps the
+#: aliases from averaging.  By symmetry the double layer of a crystal may even vanish at its own points.
+CRYSTAL_SHARES = {
+    "laplace": (0.016, 0.035, 0.015),
+    "stokes_sl": (0.016, 0.035, 0.015),
+    "stokes_comb": (0.012, 0.002, 0.002),
+}
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
+_BINS = 4096  # of an axis, for the structure factor
 _LEAST_NODES, _MOST_NODES = 4, 20
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
@@ -108,6 +116,7 @@ def choose(
     rc: float | None = None,
     cell_size: float | None = None,
     costs: Costs | None = None,
+    regular: float = 0.0,
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
@@ -127,6 +136,8 @@ def choose(
         Instead of `rc`: the expected number of sources in a cube of side rc (at most the shortest side).
     costs
         Calibrated costs for choosing rc and the window.
+    regular
+        How much the sources resemble a crystal, from 0 to 1 (`regularity`): it takes smaller shares of the tolerance.
 
     Raises
     ------
@@ -139,7 +150,9 @@ def choose(
     if cell_size is not None:
         rc = (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3)
     rc = None if rc is None else min(float(rc), *box)
-    return _choose(kernel, box, n_targets, n_sources, float(tolerance), dtype, split, rc, costs or Costs())
+    # Rounded up, to share parameters; even a shaken lattice is closer to a perfect one than to random points.
+    crystal = float(np.ceil(16 * regular**0.7)) / 16
+    return _choose(kernel, box, n_targets, n_sources, float(tolerance), dtype, split, rc, costs or Costs(), crystal)
 
 
 @lru_cache(maxsize=256)
@@ -153,6 +166,7 @@ def _choose(
     split: str,
     rc: float | None,
     costs: Costs,
+    regular: float,
 ) -> Parameters:
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, and cost little: aim lower.
@@ -162,15 +176,19 @@ def _choose(
         goal *= 0.7  # its own truncation in Fourier space
     if not same:
         goal *= 0.7  # targets away from nearly neutral clusters see little
+    near, far, table = (
+        goal * share ** (1.0 - regular) * crystal**regular
+        for share, crystal in zip(SHARES, CRYSTAL_SHARES[kernel], strict=True)
+    )
     length = float(np.prod(box)) ** (1 / 3)
     size = _Size(kernel, length, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
-    c, xi = _bandwidth(size, split, tries, NEAR_SHARE * goal)
+    c, xi = _bandwidth(size, split, tries, near)
     middle = len(tries) // 3
     for _ in range(3):
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
-        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], FAR_SHARE * goal)
+        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
         choice = select.balance(kernel, n_targets, n_sources, box, tries, c / tries, P, sigma, itemsize, costs)
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
@@ -180,7 +198,7 @@ def _choose(
     if not fixed:
         # Rounding the grid up left room: take the shortest rc that it allows.
         kmax = np.pi / max(side / m for m, side in zip(grid, box, strict=True)) / float(sigma[choice.window])
-        again, xi_again = _bandwidth(size, split, np.array([c / kmax]), NEAR_SHARE * goal)
+        again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
         if again[0] > c:
             c, xi = float(again[0]), float(xi_again[0])
         rc = min(c / kmax, rc)
@@ -188,16 +206,51 @@ def _choose(
     while True:
         h = tuple(side / m for side, m in zip(box, grid, strict=True))
         beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in h))
-        if error <= 1.15 * FAR_SHARE * goal or width >= _MOST_NODES:
+        if error <= 1.15 * far or width >= _MOST_NODES:
             break
         width += 1
         grid = tuple(int(m) for m in select.grids(np.array(max(h)), box, np.array(width)))
-    levels = {layer: TABLE_SHARE * goal / float(size.near(layer, rc)) for layer in _LAYERS[kernel]}
+    levels = {layer: table / float(size.near(layer, rc)) for layer in _LAYERS[kernel]}
     degree = max(radial.degree(layer, split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
         kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree
     )
+
+
+def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
+    """Measure by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis how much points resemble a crystal.
+
+    A crystal has its first peak at some m as large as the number of planes of a cube of so many points, far above noise
+    and all lower m.
+
+    Parameters
+    ----------
+    points : array (3, n)
+        About a thousand of the points, drawn at random, or all if there are fewer.
+    box
+        Sides.
+    number
+        How many points there are.
+
+    Returns
+    -------
+    float
+        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes, 0 without a peak.  One
+        axis suffices, but fewer than 8 points need all.
+    """
+    n = points.shape[1]
+    if n < 2:
+        return 0.0
+    found, least = [], max(2, int(0.95 * number ** (1 / 3)))
+    for x, side in zip(points, box, strict=True):
+        bins = np.rint(np.asarray(x, np.float64) * (_BINS / side)).astype(np.int64) % _BINS
+        peaks = np.abs(np.fft.rfft(np.bincount(bins, minlength=_BINS))[1 : _BINS // 4]) ** 2 / n
+        lower = np.maximum.accumulate(peaks)[:-1]
+        good = peaks[1:] >= np.maximum(4.0 * lower, min(6.0, 0.9 * n))
+        first = np.flatnonzero(good[least - 2 :])
+        found.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
+    return float(min(found) if n < 8 else max(found))
 
 
 def _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:

@@ -54,6 +54,7 @@ class Plan:
         self.parameters = p = params.choose(
             kernel, options.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name, options.split,
             options.rc, options.cell_size, H200 if self.space.kind == "device" else None,
+            params.regularity(_sample(src), options.box, self.n_sources),
         )  # fmt: skip
         self.variants = variants.choose(self.space, self.dtype.name, options)
         self.xp = spaces.array_module(self.space)
@@ -146,6 +147,14 @@ def _wrapped(x: Array, box: tuple[float, float, float]) -> Array:
     on_face = x >= sides
     # Whether there are any costs a GPU more than not to ask.
     return xp.where(on_face, x - sides, x) if xp is not np or on_face.any() else x
+
+
+def _sample(x: Array, most: int = 1024) -> np.ndarray:
+    """Some of the points, always the same ones, on the host: that is all of them that leaves a GPU."""
+    n = x.shape[1]
+    if n > most:
+        x = x[:, arrays.module_of(x).asarray(np.random.default_rng(0).integers(n, size=most))]
+    return arrays.to_host(x)
 
 
 def _wait() -> None:

@@ -1,6 +1,7 @@
 """Sums on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ from parki.cells import CellGrid, CellList
 from parki.engine import SpaceUnavailable, spaces
 from parki.ewald import EwaldOptions
 from parki.ewald.check import sampled_error
+
+plan_module = sys.modules[parki.ewald.Plan.__module__]
 
 
 def _load(name):
@@ -33,7 +36,7 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 @pytest.fixture(autouse=True)
 def same_parameters(monkeypatch):
     """Results are compared to rounding, so a GPU must not choose parameters of its own."""
-    monkeypatch.setitem(parki.ewald.Plan.__init__.__globals__, "H200", None)
+    monkeypatch.setattr(plan_module, "H200", None)
 
 
 @pytest.fixture
@@ -144,15 +147,18 @@ def test_a_sum_copies_nothing_to_the_host_and_waits_only_to_check(counted):
     assert isinstance(u, counted.cupy.ndarray)
 
 
-def test_a_plan_copies_nothing_to_the_host(counted):
+def test_a_plan_copies_a_sample_of_the_sources_to_the_host(counted):
+    """And nothing else: it is looked at for order, before the parameters are chosen."""
     trg, src = map(counted.cupy.asarray, arguments("laplace", np.random.default_rng(5))[:2])
     parki.ewald.plan("laplace", trg, src, **OPTIONS)  # verified
     counted.counts.clear()
     parki.ewald.plan("laplace", trg, src, **OPTIONS)
     # Are the targets in the box, are the sources, how many batches of targets, how many runs of sources?
     assert counted.counts["scalar"] == 4
-    assert counted.counts["to host"] == counted.counts["wait"] == 0
+    assert (counted.counts["to host"], counted.counts["wait"]) == (1, 0)
     assert counted.counts["to device"] < 25  # tables
+    many = counted.cupy.asarray(0.8 * np.random.default_rng(6).random((3, 5000)))
+    assert plan_module._sample(many).shape == (3, 1024)
 
 
 @pytest.mark.parametrize("asked", [{"return_walltime": True}, {"verbose": True}])
