@@ -1,6 +1,7 @@
 """Calls of GPU code, on a device or simulated: block shapes, the argument structure, reductions over the league."""
 
 import ctypes
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def span(a: Any) -> int:
     return 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True))
 
 
-class GpuCall:
+class GpuCall(ABC):
     """One launch of the GPU text, bound to its arrays.
 
     What differs between a device and the simulator: `xp`, the module of the arrays; `address` of one; the `limit` of
@@ -64,17 +65,17 @@ class GpuCall:
             self.partial = self.xp.zeros(max(1, self.grid), DTYPE[self.kernel.acc_type])
             self.struct.pk_partial = self.address(self.partial)
 
+    @abstractmethod
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
         """The object that `launch` runs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def address(self, a: Any) -> int:
         """Where the elements of an array begin."""
-        raise NotImplementedError
 
+    @abstractmethod
     def launch(self) -> None:
         """Run all blocks."""
-        raise NotImplementedError
 
     def bind(self, name: str, a: Any) -> None:
         """Point an argument at an array."""
