@@ -64,8 +64,7 @@ class EwaldOptions:
         for the space; a default that is named is honoured.
     p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
         Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
-        and that interpolate.  They are chosen where they are left alone, and
-        mean nothing on a host.
+        and that interpolate.  They are chosen where they are left alone, and mean nothing on a host.
     fft_type : {"R2C", "C2C"}, optional
         Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
     torch_fft : bool

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from parki.engine import ir
+from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
-from parki.engine.lower.common import DTYPE, FIELD, extent, stride
+from parki.engine.lower.common import DTYPE, FIELD
 from parki.engine.policy import MAX_TEAM, RangePolicy, TeamPolicy
 from parki.engine.walk import has_vector_range
 from parki.engine.workunit import Workunit
@@ -84,11 +85,7 @@ class GpuCall(ABC):
         s = self.struct
         setattr(s, name, self.address(a))
         setattr(s, gpu.span(name), span(a))
-        for d in range(a.ndim):
-            if hasattr(s, stride(name, d)):
-                setattr(s, stride(name, d), a.strides[d] // a.itemsize)
-            if hasattr(s, extent(name, d)):
-                setattr(s, extent(name, d), a.shape[d])
+        set_shape(s, name, a)
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
         """Set the numbers, and the scratch that they ask for.

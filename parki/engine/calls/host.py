@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 
 from parki.engine import ir, spaces
+from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import CheckedFault, LaunchError
-from parki.engine.lower.common import DTYPE, extent, stride
+from parki.engine.lower.common import DTYPE
 from parki.engine.lower.host import CHUNK
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
@@ -37,13 +38,8 @@ class HostCall:
 
     def bind(self, name: str, a: np.ndarray) -> None:
         """Point an argument at an array."""
-        s = self._struct
-        setattr(s, name, a.ctypes.data)
-        for d in range(a.ndim):
-            if hasattr(s, stride(name, d)):
-                setattr(s, stride(name, d), a.strides[d] // a.itemsize)
-            if hasattr(s, extent(name, d)):
-                setattr(s, extent(name, d), a.shape[d])
+        setattr(self._struct, name, a.ctypes.data)
+        set_shape(self._struct, name, a)
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
         """Set the numbers, and reserve the scratch that they ask for, for every thread."""
