@@ -1,7 +1,7 @@
-"""Margins of a periodic grid: `low` points below the box and `high` above it, in each direction.
+"""Margins of a grid along its periodic directions: `low` points below the box and `high` above it, m of the box.
 
 Folding adds the margins to the points they are images of (after P2G); wrapping fills them (before G2P).  A margin may
-be as wide as the box, never wider.
+be as wide as the box, never wider.  A free direction has none: low = high = 0, and m is all of it.
 """
 
 import pykokkos as pk
@@ -10,22 +10,25 @@ real = pk.double
 
 
 @pk.workunit
-def halo_fold(team: pk.TeamMember, grid: pk.View4D[real], low: int, high: int, m0: int, m1: int, m2: int):
+def halo_fold(
+    team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, low2: int, high0: int, high1: int, high2: int,
+    m0: int, m1: int, m2: int,
+):  # fmt: skip
     """Fold all margins into the points of the box: one team a row (c, x, y) of the box."""
     r: int = team.league_rank()
     c: int = r // (m0 * m1)
-    x: int = low + r // m1 % m0
-    y: int = low + r % m1
+    x: int = low0 + r // m1 % m0
+    y: int = low1 + r % m1
     # the rows that are images of this one lie m0 below or above it, where the margins reach that far
     x_image: int = -1
     if x >= m0:
         x_image = x - m0
-    if x < low + high:
+    if x < low0 + high0:
         x_image = x + m0
     y_image: int = -1
     if y >= m1:
         y_image = y - m1
-    if y < low + high:
+    if y < low1 + high1:
         y_image = y + m1
 
     def whole(k: int):
@@ -38,42 +41,56 @@ def halo_fold(team: pk.TeamMember, grid: pk.View4D[real], low: int, high: int, m
             v += grid[c][x_image][y_image][k]
         grid[c][x][y][k] = v
 
-    pk.parallel_for(pk.TeamThreadRange(team, low + m2 + high), whole)
+    pk.parallel_for(pk.TeamThreadRange(team, low2 + m2 + high2), whole)
     team.team_barrier()
 
     def below(k: int):
         grid[c][x][y][m2 + k] += grid[c][x][y][k]
 
-    pk.parallel_for(pk.TeamThreadRange(team, low), below)
+    pk.parallel_for(pk.TeamThreadRange(team, low2), below)
     team.team_barrier()
 
     def above(k: int):
-        grid[c][x][y][low + k] += grid[c][x][y][low + m2 + k]
+        grid[c][x][y][low2 + k] += grid[c][x][y][low2 + m2 + k]
 
-    pk.parallel_for(pk.TeamThreadRange(team, high), above)
+    pk.parallel_for(pk.TeamThreadRange(team, high2), above)
 
 
 @pk.workunit
-def halo_wrap(team: pk.TeamMember, box: pk.View3D[real], grid: pk.View4D[real], c: int, low: int, m0: int, m1: int,
-              e1: int, e2: int, m2: int):  # fmt: skip
-    """grid[c] = the periodic field `box` with margins: one team a row (x, y) of the grid."""
+def halo_ends(
+    team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, low2: int, high2: int, m0: int, m1: int, m2: int,
+):  # fmt: skip
+    """Fill both ends of the rows of the box: one team a row (c, x, y) of the box."""
     r: int = team.league_rank()
-    x: int = r // e1
-    y: int = r % e1
-    bx: int = (x + m0 - low) % m0
-    by: int = (y + m1 - low) % m1
+    c: int = r // (m0 * m1)
+    x: int = low0 + r // m1 % m0
+    y: int = low1 + r % m1
 
     def below(k: int):
-        grid[c][x][y][k] = box[bx][by][m2 - low + k]
-
-    def inside(k: int):
-        grid[c][x][y][low + k] = box[bx][by][k]
+        grid[c][x][y][k] = grid[c][x][y][m2 + k]
 
     def above(k: int):
-        grid[c][x][y][low + m2 + k] = box[bx][by][k]
+        grid[c][x][y][low2 + m2 + k] = grid[c][x][y][low2 + k]
 
-    pk.parallel_for(pk.TeamThreadRange(team, low), below)
+    pk.parallel_for(pk.TeamThreadRange(team, low2), below)
     team.team_barrier()
-    pk.parallel_for(pk.TeamThreadRange(team, m2), inside)
-    team.team_barrier()
-    pk.parallel_for(pk.TeamThreadRange(team, e2 - low - m2), above)
+    pk.parallel_for(pk.TeamThreadRange(team, high2), above)
+
+
+@pk.workunit
+def halo_rows(
+    team: pk.TeamMember, grid: pk.View4D[real], low0: int, low1: int, e0: int, e1: int, e2: int, m0: int, m1: int,
+):  # fmt: skip
+    """Fill the rows outside the box from those of the box, whole: one team a row (c, x, y) of the grid."""
+    r: int = team.league_rank()
+    c: int = r // (e0 * e1)
+    x: int = r // e1 % e0
+    y: int = r % e1
+    bx: int = low0 + (x + m0 - low0) % m0
+    by: int = low1 + (y + m1 - low1) % m1
+
+    def copy(k: int):
+        grid[c][x][y][k] = grid[c][bx][by][k]
+
+    if bx != x or by != y:
+        pk.parallel_for(pk.TeamThreadRange(team, e2), copy)

@@ -1,6 +1,12 @@
 """The arithmetic that all loops of the near field share: which cells a batch of targets reaches, and one source.
 
 Cells and images of the box are counted without wrapping, so any cutoff is right in any box.
+
+The box is a brick of sides l0, l1, l2.  With SKEW it repeats by the lattice vectors (l0, t01, t02), (0, l1, t12) and
+(0, 0, l2), in layers that are shifted against each other: bricks fill space then, too, and the cells are the brick's.
+An image i in x moves y and z besides, by i t01 and i t02, and an image j in y moves z by j t12.
+
+Right-hand sides share what depends on the distance alone: the far parts and 1/r.
 """
 
 from typing import List, Tuple
@@ -12,15 +18,19 @@ from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
 TERMS = 16  # coefficients, an even number, of each polynomial in t = 2 r2 / rc2 - 1 that holds a far part
-WIDTH = 3 + NS  # numbers of a source: x, y, z, strengths
-SUMS = NU  # numbers of a target
+RHS = 1  # right-hand sides
+SKEW = False  # the box repeats in skew layers
+WIDTH = 3 + RHS * NS  # numbers of a source: x, y, z, strengths of the first right-hand side, of the second, …
+SUMS = RHS * NU  # numbers of a target, in the same order
 
 
 @pk.function
-def slabs(bound: pk.View2D[real], b: int, d: int, rc: real, h: real) -> Tuple[real, real, int, int]:
-    """Batch b along axis d: its lowest and highest coordinate, the first slab of cells within rc, and their end."""
-    lo: real = bound[b][d]
-    hi: real = bound[b][3 + d]
+def slabs(
+    bound: pk.View2D[real], b: int, d: int, moved: real, rc: real, h: real
+) -> Tuple[real, real, int, int]:  # fmt: skip
+    """Batch b along axis d, seen from an image that moved: lowest and highest coordinate, first slab within rc, end."""
+    lo: real = bound[b][d] - moved
+    hi: real = bound[b][3 + d] - moved
     return lo, hi, int(pk.floor((lo - rc) / h)), int(pk.floor((hi + rc) / h)) + 1
 
 
@@ -32,10 +42,19 @@ def beyond(left: real, a: int, h: real, lo: real, hi: real) -> real:
 
 
 @pk.function
-def in_box(a: int, n: int, side: real, images: int) -> Tuple[int, real]:
-    """Slab a as one of the box's n, and how far its image of the box is moved."""
+def in_box(a: int, n: int, images: int) -> Tuple[int, real]:
+    """Slab a as one of the box's n, and the image of the box that it is in."""
     image: int = (a + images * n) // n - images
-    return a - image * n, real(image) * side
+    return a - image * n, real(image)
+
+
+@pk.function
+def layer(i: real, j: real, tilt_i: real, tilt_j: real) -> real:
+    """How far the images i and j of two axes move a third."""
+    move: real = 0.0
+    if SKEW:
+        move = i * tilt_i + j * tilt_j
+    return move
 
 
 @pk.function
@@ -71,6 +90,19 @@ def far_parts(tau: real, coef: pk.View1D[real], far: List[real]) -> None:
 
 
 @pk.function
+def add_pair(
+    r: int, dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], acc: List[real]
+) -> None:
+    """Add what strengths s give to the sums of right-hand side r."""
+    u: List[real] = [0.0] * NU
+    for k in range(NU):
+        u[k] = acc[r * NU + k]
+    pair(dx, dy, dz, r2, w, far, s, u)
+    for k in range(NU):
+        acc[r * NU + k] = u[k]
+
+
+@pk.function
 def add_source(
     x: real, y: real, z: real, src: pk.View2D[real], e: int, coef: pk.View1D[real], rc2: real, scale: real, tiny: real,
     acc: List[real],
@@ -84,10 +116,11 @@ def add_source(
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)
-        s: List[real] = [0.0] * NS
-        for k in range(NS):
-            s[k] = src[e][3 + k]
-        pair(dx, dy, dz, r2, w, far, s, acc)
+        for r in range(RHS):
+            s: List[real] = [0.0] * NS
+            for k in range(NS):
+                s[k] = src[e][3 + r * NS + k]
+            add_pair(r, dx, dy, dz, r2, w, far, s, acc)
 
 
 @pk.function
@@ -105,7 +138,8 @@ def add_staged(
         w: real = rinv_or_zero(r2, tiny)
         far: List[real] = [0.0] * NF
         far_parts(r2 * scale - 1.0, coef, far)
-        s: List[real] = [0.0] * NS
-        for k in range(NS):
-            s[k] = tile[at + 3 + k]
-        pair(dx, dy, dz, r2, w, far, s, acc)
+        for r in range(RHS):
+            s: List[real] = [0.0] * NS
+            for k in range(NS):
+                s[k] = tile[at + 3 + r * NS + k]
+            add_pair(r, dx, dy, dz, r2, w, far, s, acc)

@@ -10,11 +10,11 @@ grid point, so blocks of one colour run at once, and nothing is atomic.
 
 import pykokkos as pk
 
+from parki.kernels.strengths import ALONG_Q, COMB, NC, NS, RHS, SINGLE, Q
+
 real = pk.double
 P = 8  # taps per direction
 DEGREE = 6  # of the window's polynomials in the offset
-NC = 1  # components: q, or f; 4 for the combined kernel
-COMB = False  # spread f, q, n as four components, with the window's slope (Stokes single and double layer)
 BATCH = 8  # sources whose windows are kept
 
 
@@ -27,7 +27,7 @@ def p2g_block(
     """grid[c] += strengths times windows, for the cells of block[first + rank].
 
     block[b] = (x begin, x end, y begin, y end, z begin, z end), in cells;
-    src[e] = (x, y, z, strengths), sorted by cell; s = grid points per length; window[d][k] and slope[d][k] = polynomial
+    src[e] as in strengths.py, sorted by cell; s = grid points per length; window[d][k] and slope[d][k] = polynomial
     of tap k and of its derivative by the grid point's position, highest degree first, in the offset from mid-cell.
     """
     b: int = first + team.league_rank()
@@ -87,7 +87,13 @@ def p2g_block(
 
                 pk.parallel_for(pk.TeamThreadRange(team, m), windows)
                 team.team_barrier()
-                for c in range(NC):
+                for c in range(RHS * NC):
+                    k: int = c % NC
+                    f: int = 3 + c // NC * NS
+                    q: int = f + Q
+                    n: int = q + 3
+                    along_q: int = f + ALONG_Q
+                    along_n: int = along_q + 3
                     for t in range(m):
                         e: int = batch + t
                         at: int = t * (6 * P)
@@ -99,16 +105,20 @@ def p2g_block(
                         along_y: real = 0.0
                         along_z: real = 0.0
                         if COMB:
-                            # components F = f W + q (n.grad) W + n (q.grad) W, and tau = (q.n) W
-                            if c < 3:
-                                size = src[e][3 + c]
-                                along_x = src[e][6 + c] * src[e][9] + src[e][9 + c] * src[e][6]
-                                along_y = src[e][6 + c] * src[e][10] + src[e][9 + c] * src[e][7]
-                                along_z = src[e][6 + c] * src[e][11] + src[e][9 + c] * src[e][8]
+                            if k < 3:
+                                if SINGLE:
+                                    size = src[e][f + k]
+                                along_x = src[e][q + k] * src[e][along_n] + src[e][n + k] * src[e][along_q]
+                                along_y = src[e][q + k] * src[e][along_n + 1] + src[e][n + k] * src[e][along_q + 1]
+                                along_z = src[e][q + k] * src[e][along_n + 2] + src[e][n + k] * src[e][along_q + 2]
                             else:
-                                size = src[e][6] * src[e][9] + src[e][7] * src[e][10] + src[e][8] * src[e][11]
+                                size = (
+                                    src[e][q] * src[e][n]
+                                    + src[e][q + 1] * src[e][n + 1]
+                                    + src[e][q + 2] * src[e][n + 2]
+                                )
                         else:
-                            size = src[e][3 + c]
+                            size = src[e][f + k]
 
                         def plane(i: int):
                             x0: real = win[at + i]
@@ -119,19 +129,19 @@ def p2g_block(
                             if COMB:
                                 x_slope = along_x * win[at + 3 * P + i]
 
-                            def column(k: int):
-                                wz: real = win[at + 2 * P + k]
+                            def column(z: int):
+                                wz: real = win[at + 2 * P + z]
                                 if COMB:
-                                    value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + k]
+                                    value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + z]
                                     tilt: real = y_slope * wz
                                     for j in range(P):
-                                        grid[c][ix + i][iy + j][iz + k] += (
+                                        grid[c][ix + i][iy + j][iz + z] += (
                                             value * win[at + P + j] + tilt * win[at + 4 * P + j]
                                         )
                                 else:
                                     value: real = size_x * wz
                                     for j in range(P):
-                                        grid[c][ix + i][iy + j][iz + k] += value * win[at + P + j]
+                                        grid[c][ix + i][iy + j][iz + z] += value * win[at + P + j]
 
                             pk.parallel_for(pk.ThreadVectorRange(team, P), column)
 

@@ -7,7 +7,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.strengths import COMB, NC, NM, along_z, moments
+from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
 from parki.kernels.window import P, anchor, slope_tap, tap
 
 real = pk.double
@@ -28,8 +28,9 @@ def p2g_atomic(
         wz[k] = tap(window, k, tz)
         if COMB:
             gz[k] = slope_tap(slope, k, tz, s2)
-    m: List[real] = [0.0] * NM
-    moments(src, e, m)
+    m: List[real] = [0.0] * (RHS * NM)
+    for n in range(RHS):
+        moments(src, e, n, n * NM, m)
     gx: real = 0.0
     gy: real = 0.0
     value: List[real] = [0.0] * NC
@@ -43,10 +44,11 @@ def p2g_atomic(
         if COMB:
             gx = slope_tap(slope, i, tx, s0)
             gy = slope_tap(slope, j, ty, s1)
-        along_z(m, wx, gx, wy, gy, value, tilt)
-        for c in range(NC):
-            for k in range(P):
-                if COMB and c < 3:
-                    pk.atomic_add(grid, [c, ix + i, iy + j, iz + k], value[c] * wz[k] + tilt[c] * gz[k])
-                else:
-                    pk.atomic_add(grid, [c, ix + i, iy + j, iz + k], value[c] * wz[k])
+        for n in range(RHS):
+            along_z(m, n * NM, wx, gx, wy, gy, value, tilt)
+            for c in range(NC):
+                for k in range(P):
+                    if COMB and c < 3:
+                        pk.atomic_add(grid, [n * NC + c, ix + i, iy + j, iz + k], value[c] * wz[k] + tilt[c] * gz[k])
+                    else:
+                        pk.atomic_add(grid, [n * NC + c, ix + i, iy + j, iz + k], value[c] * wz[k])

@@ -4,7 +4,7 @@ from typing import List, Tuple
 
 import pykokkos as pk
 
-from parki.kernels.strengths import COMB, NC, NM, along_z, moments
+from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
 from parki.kernels.window import P, anchor, slope_tap, tap
 
 real = pk.double
@@ -40,7 +40,7 @@ def p2g_grid(
 
     def point(z: int):
         d_begin, d_end = within_reach(z, s2, h2, n2)
-        acc: List[real] = [0.0] * NC
+        acc: List[real] = [0.0] * (RHS * NC)
         for a in range(a_begin, a_end):
             for b in range(b_begin, b_end):
                 row: int = (a * n1 + b) * n2
@@ -65,15 +65,16 @@ def p2g_grid(
                             gy = slope_tap(slope, j, ty, s1)
                             gz = slope_tap(slope, k, tz, s2)
                         m: List[real] = [0.0] * NM
-                        moments(src, e, m)
                         value: List[real] = [0.0] * NC
                         tilt: List[real] = [0.0] * NC
-                        along_z(m, wx, gx, wy, gy, value, tilt)
-                        for c in range(NC):
-                            acc[c] += value[c] * wz
-                            if COMB and c < 3:
-                                acc[c] += tilt[c] * gz
-        for c in range(NC):
+                        for n in range(RHS):
+                            moments(src, e, n, 0, m)
+                            along_z(m, 0, wx, gx, wy, gy, value, tilt)
+                            for c in range(NC):
+                                acc[n * NC + c] += value[c] * wz
+                                if COMB and c < 3:
+                                    acc[n * NC + c] += tilt[c] * gz
+        for c in range(RHS * NC):
             grid[c][x][y][z] = acc[c]
 
     pk.parallel_for(pk.TeamThreadRange(team, e2), point)

@@ -1,8 +1,9 @@
 """Particle-to-grid: runs of neighbouring sources in team scratch, grid points in threads, one atomic addition for each.
 
-A team takes a run's windows to scratch.  Its threads then own ZT grid points along z each, of the box of grid points
-that the run reaches, and go over the sources with one sum a grid point and component in registers.  A source's window
-along z has ZT - 1 zeros on either side, so that ZT grid points that meet it anywhere read it without a test.
+A team takes a run's windows to scratch, and the moments of one right-hand side after another.  Its threads then own ZT
+grid points along z each, of the box of grid points that the run reaches, and go over the sources with one sum a grid
+point and component in registers.  A source's window along z has ZT - 1 zeros on either side, so that ZT grid points
+that meet it anywhere read it without a test.
 
 Scratch of a source: NM moments, 2 P + ZP window values, and as many slopes if COMB, 3 anchors; CAP = 32 sources of
 COMB with P = 16 and ZT = 8 in double precision take 34 KB.
@@ -12,7 +13,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.strengths import COMB, NC, NM, along_z, moments
+from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
 from parki.kernels.window import P, first_tap, offset, slope_tap, tap
 
 real = pk.double
@@ -50,17 +51,13 @@ def p2g_hybrid(
         if m > CAP:
             m = CAP
 
-        def stage(t: int):
+        def anchors(t: int):
             e: int = e_begin + t
             first[3 * t] = first_tap(src[e][0], s0) - x_first
             first[3 * t + 1] = first_tap(src[e][1], s1) - y_first
             first[3 * t + 2] = first_tap(src[e][2], s2) - z_first
-            v: List[real] = [0.0] * NM
-            moments(src, e, v)
-            for c in range(NM):
-                moment[t * NM + c] = v[c]
 
-        pk.parallel_for(pk.TeamThreadRange(team, m), stage)
+        pk.parallel_for(pk.TeamThreadRange(team, m), anchors)
 
         def taps(q: int):
             t: int = q // ZP
@@ -90,43 +87,54 @@ def p2g_hybrid(
                 win[at + SLOPES + 2 * P + k] = gz
 
         pk.parallel_for(pk.TeamThreadRange(team, m * ZP), taps)
-        team.team_barrier()
+        for r in range(RHS):
 
-        # y fastest: neighbouring threads read the same windows along z
-        def item(q: int):
-            z: int = q // (nx * ny) * ZT
-            x: int = q % (nx * ny) // ny
-            y: int = q % ny
-            acc: List[real] = [0.0] * (NC * ZT)
-            for t in range(m):
-                i: int = x - first[3 * t]
-                j: int = y - first[3 * t + 1]
-                k: int = z - first[3 * t + 2] + (ZT - 1)
-                if i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1:
-                    at: int = t * WIN
-                    v: List[real] = [0.0] * NM
-                    for c in range(NM):
-                        v[c] = moment[t * NM + c]
-                    gx: real = 0.0
-                    gy: real = 0.0
-                    if COMB:
-                        gx = win[at + SLOPES + i]
-                        gy = win[at + SLOPES + P + j]
-                    value: List[real] = [0.0] * NC
-                    tilt: List[real] = [0.0] * NC
-                    along_z(v, win[at + i], gx, win[at + P + j], gy, value, tilt)
-                    for n in range(ZT):
-                        wz: real = win[at + 2 * P + k + n]
-                        for c in range(NC):
-                            acc[c * ZT + n] += value[c] * wz
+            def strengths(t: int):
+                v: List[real] = [0.0] * NM
+                moments(src, e_begin + t, r, 0, v)
+                for c in range(NM):
+                    moment[t * NM + c] = v[c]
+
+            pk.parallel_for(pk.TeamThreadRange(team, m), strengths)
+            team.team_barrier()
+
+            # y fastest: neighbouring threads read the same windows along z
+            def item(q: int):
+                z: int = q // (nx * ny) * ZT
+                x: int = q % (nx * ny) // ny
+                y: int = q % ny
+                acc: List[real] = [0.0] * (NC * ZT)
+                for t in range(m):
+                    i: int = x - first[3 * t]
+                    j: int = y - first[3 * t + 1]
+                    k: int = z - first[3 * t + 2] + (ZT - 1)
+                    if i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1:
+                        at: int = t * WIN
+                        v: List[real] = [0.0] * NM
+                        for c in range(NM):
+                            v[c] = moment[t * NM + c]
+                        gx: real = 0.0
+                        gy: real = 0.0
                         if COMB:
-                            gz: real = win[at + SLOPES + 2 * P + k + n]
-                            for c in range(3):
-                                acc[c * ZT + n] += tilt[c] * gz
-            for c in range(NC):
-                for n in range(ZT):
-                    if z + n < nz and acc[c * ZT + n] != 0.0:
-                        pk.atomic_add(grid, [c, x_first + x, y_first + y, z_first + z + n], acc[c * ZT + n])
+                            gx = win[at + SLOPES + i]
+                            gy = win[at + SLOPES + P + j]
+                        value: List[real] = [0.0] * NC
+                        tilt: List[real] = [0.0] * NC
+                        along_z(v, 0, win[at + i], gx, win[at + P + j], gy, value, tilt)
+                        for n in range(ZT):
+                            wz: real = win[at + 2 * P + k + n]
+                            for c in range(NC):
+                                acc[c * ZT + n] += value[c] * wz
+                            if COMB:
+                                gz: real = win[at + SLOPES + 2 * P + k + n]
+                                for c in range(3):
+                                    acc[c * ZT + n] += tilt[c] * gz
+                for c in range(NC):
+                    for n in range(ZT):
+                        if z + n < nz and acc[c * ZT + n] != 0.0:
+                            pk.atomic_add(
+                                grid, [r * NC + c, x_first + x, y_first + y, z_first + z + n], acc[c * ZT + n]
+                            )
 
-        pk.parallel_for(pk.TeamThreadRange(team, items), item)
-        team.team_barrier()
+            pk.parallel_for(pk.TeamThreadRange(team, items), item)
+            team.team_barrier()

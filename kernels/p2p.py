@@ -6,15 +6,16 @@ culls columns and trims the runs.  1D: a thread is a target.  2D: it is one of L
 GM: sources are read where they are.  SM: they are staged through team scratch.
 
 Arguments: batch[b] = first target and end; bound[b] = lowest x, y, z, highest x, y, z; src[e] = (x, y, z, strengths);
-coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l;
-`images` is at least the number of box sides that rc reaches over, plus one.
+coef = the polynomials of the far parts one after another, highest degree first; n cells of width h in a box of sides l,
+which repeats by (l0, t01, t02), (0, l1, t12), (0, 0, l2) if near.SKEW, else t is not read; `images` is above the number
+of box sides by which rc and the tilts t reach beyond the box.  u[r NU + k] belongs to right-hand side r.
 """
 
 from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, beyond, in_box, reach, run, slabs
+from parki.kernels.near import SUMS, WIDTH, add_source, add_staged, beyond, in_box, layer, reach, run, slabs
 
 real = pk.double
 TARGETS = 32  # of a batch that scratch has room for; the rest follow after them
@@ -26,7 +27,8 @@ TILE = 64  # sources in scratch
 def p2p_gm_1d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
     bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
-    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+    n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
+    rc: real, tiny: real,
 ):  # fmt: skip
     """u[:, i] = near field at target i."""
     b: int = team.league_rank()
@@ -34,8 +36,7 @@ def p2p_gm_1d(
     nt: int = batch[b][1] - t_begin
     rc2: real = rc * rc
     scale: real = 2.0 / rc2
-    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
-    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
     z_lo: real = bound[b][2]
     z_hi: real = bound[b][5]
 
@@ -46,19 +47,24 @@ def p2p_gm_1d(
         z: real = xt[2][i]
         acc: List[real] = [0.0] * SUMS
         for a in range(a_begin, a_end):
-            a_box, a_shift = in_box(a, n0, l0, images)
+            a_box, i_box = in_box(a, n0, images)
+            a_shift: real = i_box * l0
             a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+            y_move: real = layer(i_box, 0.0, t01, 0.0)
+            y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
                 if left > 0.0:
-                    c_box, c_shift = in_box(c, n1, l1, images)
+                    c_box, j_box = in_box(c, n1, images)
+                    c_shift: real = j_box * l1 + y_move
+                    z_move: real = layer(i_box, j_box, t02, t12)
                     row: int = (a_box * n1 + c_box) * n2
-                    d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                    d_first, d_last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
                     p_begin: int = d_first // n2
                     p_end: int = d_last // n2 + 1
                     for p in range(p_begin, p_end):
                         e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
-                        p_shift: real = real(p - images) * l2
+                        p_shift: real = real(p - images) * l2 + z_move
                         for e in range(e_begin, e_end):
                             add_source(x - a_shift, y - c_shift, z - p_shift, src, e, coef, rc2, scale, tiny, acc)
         for k in range(SUMS):
@@ -71,7 +77,8 @@ def p2p_gm_1d(
 def p2p_gm_2d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
     bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
-    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+    n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
+    rc: real, tiny: real,
 ):  # fmt: skip
     """As p2p_gm_1d: each lane takes every LANES-th source of a run; a target's lanes are summed at the end."""
     b: int = team.league_rank()
@@ -79,8 +86,7 @@ def p2p_gm_2d(
     t_end: int = batch[b][1]
     rc2: real = rc * rc
     scale: real = 2.0 / rc2
-    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
-    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
     z_lo: real = bound[b][2]
     z_hi: real = bound[b][5]
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TARGETS * SUMS * LANES)
@@ -97,19 +103,24 @@ def p2p_gm_2d(
             def stream(lane: int):
                 acc: List[real] = [0.0] * SUMS
                 for a in range(a_begin, a_end):
-                    a_box, a_shift = in_box(a, n0, l0, images)
+                    a_box, i_box = in_box(a, n0, images)
+                    a_shift: real = i_box * l0
                     a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+                    y_move: real = layer(i_box, 0.0, t01, 0.0)
+                    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
                     for c in range(c_begin, c_end):
                         left: real = beyond(a_left, c, h1, y_lo, y_hi)
                         if left > 0.0:
-                            c_box, c_shift = in_box(c, n1, l1, images)
+                            c_box, j_box = in_box(c, n1, images)
+                            c_shift: real = j_box * l1 + y_move
+                            z_move: real = layer(i_box, j_box, t02, t12)
                             row: int = (a_box * n1 + c_box) * n2
-                            d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                            d_first, d_last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
                             p_begin: int = d_first // n2
                             p_end: int = d_last // n2 + 1
                             for p in range(p_begin, p_end):
                                 e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
-                                p_shift: real = real(p - images) * l2
+                                p_shift: real = real(p - images) * l2 + z_move
                                 for e in range(e_begin + lane, e_end, LANES):
                                     add_source(
                                         x - a_shift, y - c_shift, z - p_shift, src, e, coef, rc2, scale, tiny, acc
@@ -138,7 +149,8 @@ def p2p_gm_2d(
 def p2p_sm_1d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
     bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
-    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+    n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
+    rc: real, tiny: real,
 ):  # fmt: skip
     """As p2p_gm_1d: all targets of a batch go over a tile of sources, and add what it gives to u."""
     b: int = team.league_rank()
@@ -146,8 +158,7 @@ def p2p_sm_1d(
     nt: int = batch[b][1] - t_begin
     rc2: real = rc * rc
     scale: real = 2.0 / rc2
-    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
-    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
     z_lo: real = bound[b][2]
     z_hi: real = bound[b][5]
     tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
@@ -158,19 +169,24 @@ def p2p_sm_1d(
 
     pk.parallel_for(pk.TeamThreadRange(team, nt), clear)
     for a in range(a_begin, a_end):
-        a_box, a_shift = in_box(a, n0, l0, images)
+        a_box, i_box = in_box(a, n0, images)
+        a_shift: real = i_box * l0
         a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+        y_move: real = layer(i_box, 0.0, t01, 0.0)
+        y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
         for c in range(c_begin, c_end):
             left: real = beyond(a_left, c, h1, y_lo, y_hi)
             if left > 0.0:
-                c_box, c_shift = in_box(c, n1, l1, images)
+                c_box, j_box = in_box(c, n1, images)
+                c_shift: real = j_box * l1 + y_move
+                z_move: real = layer(i_box, j_box, t02, t12)
                 row: int = (a_box * n1 + c_box) * n2
-                d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                d_first, d_last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
                 p_begin: int = d_first // n2
                 p_end: int = d_last // n2 + 1
                 for p in range(p_begin, p_end):
                     e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
-                    p_shift: real = real(p - images) * l2
+                    p_shift: real = real(p - images) * l2 + z_move
                     for e in range(e_begin, e_end, TILE):
                         m: int = e_end - e
                         if m > TILE:
@@ -201,7 +217,8 @@ def p2p_sm_1d(
 def p2p_sm_2d(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], batch: pk.View2D[pk.int32],
     bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real], n0: int, n1: int,
-    n2: int, images: int, l0: real, l1: real, l2: real, h0: real, h1: real, h2: real, rc: real, tiny: real,
+    n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real, h1: real, h2: real,
+    rc: real, tiny: real,
 ):  # fmt: skip
     """As p2p_sm_1d: each lane takes every LANES-th source of a tile; a target's lanes are summed at the end."""
     b: int = team.league_rank()
@@ -209,8 +226,7 @@ def p2p_sm_2d(
     t_end: int = batch[b][1]
     rc2: real = rc * rc
     scale: real = 2.0 / rc2
-    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, rc, h0)
-    y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, rc, h1)
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
     z_lo: real = bound[b][2]
     z_hi: real = bound[b][5]
     tile: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), TILE * WIDTH)
@@ -225,19 +241,24 @@ def p2p_sm_2d(
 
         pk.parallel_for(pk.TeamThreadRange(team, nt * (SUMS * LANES)), clear)
         for a in range(a_begin, a_end):
-            a_box, a_shift = in_box(a, n0, l0, images)
+            a_box, i_box = in_box(a, n0, images)
+            a_shift: real = i_box * l0
             a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+            y_move: real = layer(i_box, 0.0, t01, 0.0)
+            y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
                 if left > 0.0:
-                    c_box, c_shift = in_box(c, n1, l1, images)
+                    c_box, j_box = in_box(c, n1, images)
+                    c_shift: real = j_box * l1 + y_move
+                    z_move: real = layer(i_box, j_box, t02, t12)
                     row: int = (a_box * n1 + c_box) * n2
-                    d_first, d_last = reach(left, z_lo, z_hi, h2, n2, images)
+                    d_first, d_last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
                     p_begin: int = d_first // n2
                     p_end: int = d_last // n2 + 1
                     for p in range(p_begin, p_end):
                         e_begin, e_end = run(cell_begin, row, d_first - p * n2, d_last - p * n2, n2)
-                        p_shift: real = real(p - images) * l2
+                        p_shift: real = real(p - images) * l2 + z_move
                         for e in range(e_begin, e_end, TILE):
                             m: int = e_end - e
                             if m > TILE:

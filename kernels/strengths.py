@@ -1,7 +1,11 @@
-"""What a source spreads: its strengths times its window, or (COMB) the Stokes single and double layer together.
+"""What a source spreads: its strengths times its window W, or (COMB) the Stokes double layer, alone or with the single.
 
-COMB has the components F = f W + q (n.grad) W + n (q.grad) W, three, and tau = (q.n) W.  A source is (x, y, z,
-strengths), with the strengths q or f, or (COMB) f, q, n.
+A source is (x, y, z, NS strengths of the first right-hand side, those of the second, …): first what is spread, q or f,
+or (COMB) f, q, n, without f if not SINGLE.  COMB has the components F = f W + q (n.grad) W + n (q.grad) W, three, and
+tau = (q.n) W.  Component c of right-hand side r is component r NC + c of the grid.
+
+With SKEW the axes of the grid are those of a triclinic box: x, y, z are coordinates along its sides, and six numbers
+follow after n: q and n as directions in these coordinates, along which the gradients are taken.
 """
 
 from typing import List
@@ -9,43 +13,71 @@ from typing import List
 import pykokkos as pk
 
 real = pk.double
-NC = 1  # components
+RHS = 1  # right-hand sides
+NC = 1  # components of each
 COMB = False
-NM = NC + 6 * COMB  # moments
+SINGLE = True
+SKEW = False
+NS = (1 - COMB) * NC + COMB * (6 + 3 * SINGLE + 6 * SKEW)  # more if some are not spread
+Q = 3 * SINGLE  # where q begins
+ALONG_Q = Q + 6 * SKEW  # where its direction on the grid begins
+SYMMETRIC = (0, 1, 2, 1, 3, 4, 2, 4, 5)  # where an entry of a symmetric matrix is among its six
+NM = (1 - COMB) * NC + COMB * (7 + 3 * SINGLE + 3 * SKEW)  # moments
 
 
 @pk.function
-def moments(src: pk.View2D[real], e: int, m: List[real]) -> None:
-    """The numbers that source e's components are made of: strengths; or f, q.n and the xx xy xz yy yz zz of qn + nq."""
+def moments(src: pk.View2D[real], e: int, r: int, at: int, m: List[real]) -> None:
+    """From m[at] on: what the components of right-hand side r of source e are made of.
+
+    These are its strengths, or f, q.n and qn + nq: xx xy xz yy yz zz, or nine with SKEW, directions second.
+    """
+    s: int = 3 + r * NS
     if COMB:
+        q: int = s + Q
+        n: int = q + 3
+        along_q: int = s + ALONG_Q
+        along_n: int = along_q + 3
+        for c in range(Q):
+            m[at + c] = src[e][s + c]
+        m[at + Q] = src[e][q] * src[e][n] + src[e][q + 1] * src[e][n + 1] + src[e][q + 2] * src[e][n + 2]
         for c in range(3):
-            m[c] = src[e][3 + c]
-        m[4] = 2.0 * src[e][6] * src[e][9]
-        m[5] = src[e][6] * src[e][10] + src[e][7] * src[e][9]
-        m[6] = src[e][6] * src[e][11] + src[e][8] * src[e][9]
-        m[7] = 2.0 * src[e][7] * src[e][10]
-        m[8] = src[e][7] * src[e][11] + src[e][8] * src[e][10]
-        m[9] = 2.0 * src[e][8] * src[e][11]
-        m[3] = 0.5 * (m[4] + m[7] + m[9])
+            for d in range(3):
+                if SKEW:
+                    m[at + Q + 1 + 3 * c + d] = (
+                        src[e][q + c] * src[e][along_n + d] + src[e][n + c] * src[e][along_q + d]
+                    )
+                elif c <= d:
+                    m[at + Q + 1 + SYMMETRIC[3 * c + d]] = src[e][q + c] * src[e][n + d] + src[e][n + c] * src[e][q + d]
     else:
         for c in range(NC):
-            m[c] = src[e][3 + c]
+            m[at + c] = src[e][s + c]
 
 
 @pk.function
-def along_z(m: List[real], wx: real, gx: real, wy: real, gy: real, value: List[real], tilt: List[real]) -> None:
-    """Component c of a row of grid points is value[c] W(z) + tilt[c] W'(z); g = slope of w.  No tilt but in F."""
+def along_z(
+    m: List[real], at: int, wx: real, gx: real, wy: real, gy: real, value: List[real], tilt: List[real]
+) -> None:
+    """Component c of a row of grid points is value[c] W(z) + tilt[c] W'(z); g = slope of w.  No tilt but in F.
+
+    m[at] is the first of the moments.
+    """
     w: real = wx * wy
     if COMB:
         x: real = gx * wy
         y: real = wx * gy
-        value[0] = m[0] * w + m[4] * x + m[5] * y
-        value[1] = m[1] * w + m[5] * x + m[7] * y
-        value[2] = m[2] * w + m[6] * x + m[8] * y
-        value[3] = m[3] * w
-        tilt[0] = m[6] * w
-        tilt[1] = m[8] * w
-        tilt[2] = m[9] * w
+        for c in range(3):
+            row: List[real] = [0.0] * 3
+            for d in range(3):
+                if SKEW:
+                    row[d] = m[at + Q + 1 + 3 * c + d]
+                else:
+                    row[d] = m[at + Q + 1 + SYMMETRIC[3 * c + d]]
+            if SINGLE:
+                value[c] = m[at + c] * w + row[0] * x + row[1] * y
+            else:
+                value[c] = row[0] * x + row[1] * y
+            tilt[c] = row[2] * w
+        value[3] = m[at + Q] * w
     else:
         for c in range(NC):
-            value[c] = m[c] * w
+            value[c] = m[at + c] * w

@@ -103,7 +103,9 @@ def space_of(asked: str | Space | None, threads: int | None = None, /, **given: 
     return replace(space, threads=threads)
 
 
-def points(name: str, x: Any, box: Sequence[float] | None = None, layout: str = "dn") -> Array:
+def points(
+    name: str, x: Any, box: Sequence[float] | None = None, layout: str = "dn", free: Sequence[int] = (0, 1, 2)
+) -> Array:
     """Points as a C-contiguous ``(3, N)`` array.
 
     Parameters
@@ -113,8 +115,9 @@ def points(name: str, x: Any, box: Sequence[float] | None = None, layout: str = 
     x : array_like
         ``(3, N)``, or ``(N, 3)`` with ``layout="nd"``; float32 or float64, finite.
     box : sequence of three floats, optional
-        If given, every point must lie in ``[0, box]``; the upper faces belong to the box.
+        If given, every point must lie in ``[0, box]`` along the axes `free`; the upper faces belong to the box.
     layout : {"dn", "nd"}
+    free : sequence of int
 
     Raises
     ------
@@ -122,15 +125,16 @@ def points(name: str, x: Any, box: Sequence[float] | None = None, layout: str = 
         For a wrong shape or dtype, values that are not finite, points outside the box.
     """
     checked = _components(name, taken(name, x), 3, None, layout)
-    if box is None or isinstance(checked, np.ndarray):
-        _check_finite(name, checked, layout)
-    if box is not None:
-        _check_inside(name, checked, box, layout)
+    _check_finite(name, checked, layout)
+    if box is not None and len(free):
+        _check_inside(name, checked, box, layout, free)
     return checked
 
 
-def density(name: str, d: Any, components: int, n: int, layout: str = "dn") -> Array:
+def density(name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False) -> Array:
     """Strengths of `n` sources: ``(n,)`` for one component, else ``(components, n)``; also normals (3 components).
+
+    With `many` there may be an axis of right-hand sides in front.
 
     Raises
     ------
@@ -138,6 +142,11 @@ def density(name: str, d: Any, components: int, n: int, layout: str = "dn") -> A
         As `points`, and where the number of columns is not `n`.
     """
     array = taken(name, d)
+    if many and array.ndim == (2 if components == 1 else 3):
+        if array.shape[0] == 0:
+            raise ValueError(f"{name} has shape {array.shape}; expected at least one right-hand side.")
+        xp = module_of(array)
+        return xp.stack([density(f"{name}[{i}]", rhs, components, n, layout) for i, rhs in enumerate(array)])
     if components != 1:
         array = _components(name, array, components, n, layout)
     elif array.shape != (n,):
@@ -162,9 +171,9 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
     return next(iter(found.values()))
 
 
-def in_layout(u: Array, layout: str = "dn") -> Array:
-    """Return a result ``(N,)`` or ``(components, N)`` in the caller's layout, C-contiguous."""
-    return module_of(u).ascontiguousarray(u.T) if layout == "nd" and u.ndim > 1 else u
+def in_layout(u: Array, layout: str = "dn", vectors: bool = True) -> Array:
+    """Return a result ``(…, components, N)``, or ``(…, N)`` if not of `vectors`, in the caller's layout."""
+    return module_of(u).ascontiguousarray(u.swapaxes(-1, -2)) if layout == "nd" and vectors else u
 
 
 def _gpu_kind(x: Any) -> str:
@@ -246,26 +255,21 @@ def _check_finite(name: str, array: Array, layout: str) -> None:
     )
 
 
-def _check_inside(name: str, x: Array, box: Sequence[float], layout: str) -> None:
+def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: Sequence[int]) -> None:
     sides = np.asarray(box, dtype=x.dtype)  # a face in the points' own precision, so that x == side is inside
     if x.shape[1] == 0:
         return
-    if isinstance(x, np.ndarray):
-        if (x.min(axis=1) >= 0).all() and (x.max(axis=1) <= sides).all():
-            return
-    else:
-        if bool(((x >= 0) & (x <= module_of(x).asarray(sides)[:, None])).all()):
-            return
-        x = to_host(x)
-        _check_finite(name, x, layout)  # which are outside too
-    outside = (x < 0) | (x > sides[:, None])
+    xp, axes = module_of(x), list(free)
+    inside = (x[axes].min(axis=1) >= 0) & (x[axes].max(axis=1) <= xp.asarray(sides[axes]))
+    if bool(inside.all()):
+        return
+    x = to_host(x)
+    outside = ((x < 0) | (x > sides[:, None])) & np.isin(np.arange(3), axes)[:, None]
     indices = np.flatnonzero(outside.any(axis=0))
     first = int(indices[0])
     axis = int(np.flatnonzero(outside[:, first])[0])
-    region = " × ".join(f"[0, {side:.6g}]" for side in box)
-    hint = "" if layout == "dn" else ', layout="nd"'
     raise ValueError(
-        f"{len(indices)} of {x.shape[1]} points of {name} lie outside the box {region} "
-        f"(first: index {first}, {'xyz'[axis]} = {x[axis, first]:.9g}). "
-        f"Wrap them with parki.utils.wrap({name}, box{hint})."
+        f"{len(indices)} of {x.shape[1]} points of {name} lie outside the box, which is not periodic along "
+        f"{' and '.join('xyz'[a] for a in axes)} (first: index {first}, {'xyz'[axis]} = {x[axis, first]:.9g}, expected "
+        f"0 to {sides[axis]:.6g}). Move them into it, or take a larger box."
     )

@@ -28,11 +28,23 @@ class CellGrid:
     shape: tuple[int, int, int]
 
     @classmethod
-    def for_points(cls, box: tuple[float, float, float], n: int, rc: float, per_batch: int = PER_BATCH) -> "CellGrid":
-        """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z."""
+    def for_points(
+        cls, box: tuple[float, float, float], n: int, rc: float, per_batch: int = PER_BATCH, periodicity: int = 3
+    ) -> "CellGrid":
+        """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z.
+
+        Behind a free direction, one of those after the first `periodicity`, is a gap of empty cells wider than rc: then
+        it may be taken for a periodic one.
+        """
         width = max((per_batch * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
         columns = (max(1, round(side / width)) for side in box[:2])
-        return cls(box, (*columns, max(1, round(Z_CUTS * box[2] / width))))
+        shape = [*columns, max(1, round(Z_CUTS * box[2] / width))]
+        sides = list(box)
+        for axis in range(periodicity, 3):
+            step = box[axis] / shape[axis]
+            shape[axis] += int(rc / step) + 1
+            sides[axis] = shape[axis] * step
+        return cls(tuple(sides), tuple(shape))
 
     @property
     def widths(self) -> tuple[float, float, float]:

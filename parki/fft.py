@@ -1,7 +1,7 @@
-"""Transforms of real grids over their last three axes, by the library that is asked for.
+"""Complex transforms along one axis, in place, by the library that is asked for.
 
 Without a name it is SciPy for NumPy arrays (from SciPy 1.18 on it carries the transforms of ducc0) and CuPy for CuPy
-arrays.  A library is imported when it is asked for, never before.
+arrays.  A library is imported when it is asked for, never before.  Neither direction divides by the number of points.
 """
 
 import contextlib
@@ -16,142 +16,85 @@ import numpy as np
 
 from parki.arrays import Array, module_of
 
-AXES = (-3, -2, -1)
-KINDS = ("R2C", "C2C")
-Shape = tuple[int, int, int]
-
 
 class Library(Protocol):
-    """The transforms of one library; each takes what is to be transformed and where the result may go.
+    """The transforms of one library."""
 
-    A library that writes `into` arrays fills `out` and returns it; any other gets None and returns a new array.  Input
-    of `forward` is strided and kept, that of `inverse` is overwritten, and `complex` works in place where it can.
-    Inverse transforms divide by the number of points.
-    """
-
-    into: bool
-
-    def forward(self, x: Array, out: Array | None) -> Array:
-        """Half spectra of real grids."""
-        ...
-
-    def inverse(self, x: Array, out: Array | None) -> Array:
-        """The real grid of a half spectrum."""
-        ...
-
-    def complex(self, x: Array, inverse: bool) -> Array:
-        """Full spectra of complex grids, or the reverse."""
+    def run(self, x: Array, axis: int, inverse: bool) -> None:
+        """Transform a complex array, of any strides, along an axis: it is overwritten."""
         ...
 
 
 class Scipy:
-    """`scipy.fft`, which takes no output arrays."""
+    """`scipy.fft`, which overwrites a complex array if it may."""
 
-    into = False
+    def __init__(self, module: ModuleType, threads: int) -> None:
+        self.module, self.threads = module, threads
 
-    def __init__(self, module: ModuleType, shape: Shape, threads: int) -> None:
-        self.module, self.shape, self.own = module, shape, {"workers": threads}
-
-    def forward(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        return self.module.rfftn(x, axes=AXES, **self.own)
-
-    def inverse(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        # In two steps: the first is done in place, where irfftn makes a copy of the spectrum.
-        x = self.module.ifftn(x, axes=AXES[:2], overwrite_x=True, **self.own)
-        return self.module.irfft(x, self.shape[2], overwrite_x=True, **self.own)
-
-    def complex(self, x: Array, inverse: bool) -> Array:  # noqa: D102
-        transform = self.module.ifftn if inverse else self.module.fftn
-        return transform(x, axes=AXES, overwrite_x=True, **self.own)
+    def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
+        if inverse:
+            found = self.module.ifft(x, axis=axis, norm="forward", overwrite_x=True, workers=self.threads)
+        else:
+            found = self.module.fft(x, axis=axis, overwrite_x=True, workers=self.threads)
+        if not np.may_share_memory(found, x):
+            x[...] = found
 
 
-class Cupy(Scipy):
-    """`cupyx.scipy.fft`: no output arrays either, but CuPy's pool hands the same memory out again."""
+class Cupy:
+    """`cupyx.scipy.fft`; CuPy's pool hands the memory of a strided array's copy out again."""
 
-    def __init__(self, module: ModuleType, shape: Shape, threads: int) -> None:
-        super().__init__(module, shape, threads)
-        self.own = {}
+    def __init__(self, module: ModuleType, threads: int) -> None:
+        self.module = module
 
-    def inverse(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        return self.module.irfftn(x, s=self.shape, axes=AXES, overwrite_x=True)
+    def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
+        # A box within margins may lie between the alignments of complex numbers; its reals do not.
+        real = pairs(x)
+        work = x if x.flags.c_contiguous else module_of(x).ascontiguousarray(real).view(x.dtype)
+        if inverse:
+            found = self.module.ifft(work, axis=axis, norm="forward", overwrite_x=True)
+        else:
+            found = self.module.fft(work, axis=axis, overwrite_x=True)
+        real[...] = pairs(found)
 
 
 class Ducc:
     """`ducc0.fft`."""
 
-    into = True
+    def __init__(self, module: ModuleType, threads: int) -> None:
+        self.module, self.threads = module, threads
 
-    def __init__(self, module: ModuleType, shape: Shape, threads: int) -> None:
-        self.module, self.shape, self.threads = module, shape, threads
-
-    def forward(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        return self.module.r2c(x, _axes(x), out=out, nthreads=self.threads)
-
-    def inverse(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        more = {"out": out, "nthreads": self.threads, "allow_overwriting_input": True}  # it would copy the spectrum
-        return self.module.c2r(x, _axes(x), lastsize=self.shape[2], forward=False, inorm=2, **more)
-
-    def complex(self, x: Array, inverse: bool) -> Array:  # noqa: D102
-        more = {"forward": not inverse, "inorm": 2 if inverse else 0, "nthreads": self.threads}
-        return self.module.c2c(x, _axes(x), out=x, **more)
+    def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
+        self.module.c2c(x, (axis,), forward=not inverse, inorm=0, out=x, nthreads=self.threads)
 
 
 class Fftw:
-    """`pyfftw`: one plan for each pair of arrays, kept with them.
+    """`pyfftw`: one plan for each array, kept with it.
 
     FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.
     """
 
-    into = True
-
-    def __init__(self, module: ModuleType, shape: Shape, threads: int) -> None:
+    def __init__(self, module: ModuleType, threads: int) -> None:
         self.module, self.threads = module, threads
-        self.plans: dict[tuple[int, int, bool], Callable[[], Array]] = {}
+        self.plans: dict[tuple, Any] = {}
 
-    def _run(self, x: Array, out: Array, inverse: bool) -> Array:
-        key = (x.ctypes.data, out.ctypes.data, inverse)
+    def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
+        key = (x.ctypes.data, x.shape, x.strides, x.dtype, axis, inverse)
         if key not in self.plans:
             direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
-            flags = ("FFTW_ESTIMATE", "FFTW_DESTROY_INPUT") if inverse else ("FFTW_ESTIMATE",)
-            self.plans[key] = self.module.FFTW(x, out, _axes(x), direction, flags, self.threads)
-        return self.plans[key]()
-
-    def forward(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        return self._run(x, out, False)
-
-    def inverse(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        return self._run(x, out, True)
-
-    def complex(self, x: Array, inverse: bool) -> Array:  # noqa: D102
-        return self._run(x, x, inverse)
+            self.plans[key] = self.module.FFTW(x, x, (axis,), direction, ("FFTW_ESTIMATE",), self.threads)
+        self.plans[key].execute()
 
 
 class Torch:
     """`torch.fft`, on the memory of NumPy and of CuPy arrays."""
 
-    into = True
+    def __init__(self, module: ModuleType, threads: int) -> None:
+        self.torch, self.threads = module, threads
 
-    def __init__(self, module: ModuleType, shape: Shape, threads: int) -> None:
-        self.torch, self.shape, self.threads = module, shape, threads
-
-    def forward(self, x: Array, out: Array | None) -> Array:  # noqa: D102
+    def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
         with self._set(x):
-            self.torch.fft.rfftn(self._tensor(x), dim=AXES, out=self._tensor(out))
-        return out
-
-    def inverse(self, x: Array, out: Array | None) -> Array:  # noqa: D102
-        with self._set(x):
-            self.torch.fft.irfftn(self._tensor(x), s=self.shape, dim=AXES, out=self._tensor(out))
-        return out
-
-    def complex(self, x: Array, inverse: bool) -> Array:  # noqa: D102
-        with self._set(x):
-            t = self._tensor(x)
-            t.copy_((self.torch.fft.ifftn if inverse else self.torch.fft.fftn)(t, dim=AXES))
-        return x
-
-    def _tensor(self, x: Array) -> Any:
-        return self.torch.from_numpy(x) if isinstance(x, np.ndarray) else self.torch.from_dlpack(x)
+            t = self.torch.from_numpy(x) if isinstance(x, np.ndarray) else self.torch.from_dlpack(x)
+            t.copy_(self.torch.fft.ifft(t, dim=axis, norm="forward") if inverse else self.torch.fft.fft(t, dim=axis))
 
     @contextlib.contextmanager
     def _set(self, x: Array) -> Iterator[None]:
@@ -174,7 +117,7 @@ class Backend:
     """What is imported, what it makes transforms with, where its arrays may be, and how to get it."""
 
     module: str
-    make: Callable[[ModuleType, Shape, int], Library]
+    make: Callable[[ModuleType, int], Library]
     arrays: tuple[str, ...]
     remedy: str
 
@@ -221,65 +164,16 @@ def available() -> list[str]:
     return found
 
 
-class Transform:
-    """Forward and inverse transforms of the real grids of one array, with the arrays that they need.
+def library(name: str | None = None, on_gpu: bool = False, threads: int = 1) -> Library:
+    """Return the transforms of a library, a key of `BACKENDS`, or of that for arrays there; a GPU has its own threads.
 
-    From the second call on, ducc0 and pyfftw allocate nothing of a grid's size; SciPy makes each spectrum and each
-    field anew.
-
-    Parameters
-    ----------
-    grid : array (C, M0, M1, M2)
-        float32 or float64; any strides, such as those of a box within margins, which is transformed without a copy
-        (CuPy makes one).
-    name : str, optional
-        A key of `BACKENDS`.
-    kind : {"R2C", "C2C"}
-        Real transforms, or complex ones of the real grids, of whose spectra half is used: the same to rounding, in 2.5
-        times the time and twice the memory.
-    threads : int
-        Of the library; a GPU has its own.
+    Raises
+    ------
+    ValueError
+        As `choose`.
     """
-
-    def __init__(self, grid: Array, name: str | None = None, kind: str = "R2C", threads: int = 1) -> None:
-        if kind not in KINDS:
-            raise ValueError(f"kind is {kind!r}; expected one of {', '.join(map(repr, KINDS))}.")
-        self.grid, self.kind, self.shape, self.xp = grid, kind, tuple(grid.shape[-3:]), module_of(grid)
-        self.name = choose(name, not isinstance(grid, np.ndarray))
-        self.library = BACKENDS[self.name].make(_load(self.name), self.shape, threads)
-        self._kept: dict[str, Array] = {}
-
-    def forward(self) -> Array:
-        """Half spectra ``(C, M0, M1, M2 // 2 + 1)`` of the grids as they are now; the next call overwrites them."""
-        shape = (*self.grid.shape[:-1], self.shape[2] // 2 + 1)
-        complexes = np.result_type(self.grid.dtype, np.complex64)
-        if self.kind == "R2C":
-            return self.library.forward(self.grid, self._keep("half", shape, complexes, self.library.into))
-        half, full = self._keep("half", shape, complexes), self._keep("full", self.grid.shape, complexes)
-        full[...] = self.grid
-        self._kept["full"] = full = self.library.complex(full, False)
-        half[...] = full[..., : shape[-1]]
-        return half
-
-    def inverse(self, spectrum: Array) -> Array:
-        """The real grid ``(M0, M1, M2)`` of one half spectrum, which is overwritten; the next call overwrites it."""
-        if self.kind == "R2C":
-            return self.library.inverse(spectrum, self._keep("real", self.shape, self.grid.dtype, self.library.into))
-        real, work = self._keep("real", self.shape, self.grid.dtype), self._keep("work", self.shape, spectrum.dtype)
-        bins = spectrum.shape[-1]
-        work[..., :bins] = spectrum
-        # The real part of the transform of one half, twice, is the transform of both.
-        work[..., 1 : (self.shape[2] + 1) // 2] *= 2
-        work[..., bins:] = 0
-        self._kept["work"] = work = self.library.complex(work, True)
-        real[...] = pairs(work)[..., ::2]
-        return real
-
-    def _keep(self, use: str, shape: tuple[int, ...], dtype: np.dtype[Any], wanted: bool = True) -> Array | None:
-        """An array for this use, made in the first call; None if it is not wanted."""
-        if wanted and use not in self._kept:
-            self._kept[use] = self.xp.empty(shape, dtype)
-        return self._kept.get(use)
+    name = choose(name, on_gpu)
+    return BACKENDS[name].make(_load(name), threads)
 
 
 def pairs(spectrum: Array) -> Array:
@@ -287,8 +181,9 @@ def pairs(spectrum: Array) -> Array:
     return spectrum.view(np.float32 if spectrum.dtype == np.complex64 else np.float64)
 
 
-def _axes(x: Array) -> tuple[int, int, int]:
-    return (x.ndim - 3, x.ndim - 2, x.ndim - 1)
+def complexes(real: Array) -> Array:
+    """Pairs of reals seen as complex numbers, the last axis half as long."""
+    return real.view(np.complex64 if real.dtype == np.float32 else np.complex128)
 
 
 def _load(name: str) -> ModuleType:

@@ -20,7 +20,7 @@ from parki.engine import TeamPolicy, spaces
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald import api, params, variants
-from parki.ewald.components import STRENGTHS
+from parki.ewald.kernels import KERNELS
 from parki.ewald.far import Gather
 from parki.ewald.near import NearField
 from parki.ewald.options import CHOICES
@@ -267,7 +267,7 @@ def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def sorted_sources(kernel, x, strengths, p, space, grid=None) -> tuple[CellList, np.ndarray]:
     """A cell list, and the sources in its order as a kernel takes them."""
     cells = CellList(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
-    components = STRENGTHS[kernel] if isinstance(kernel, str) else kernel
+    components = KERNELS[kernel].strengths if isinstance(kernel, str) else kernel
     packed = np.ascontiguousarray(np.concatenate([x, strengths[:components]])[:, cells.order].T)
     return cells, packed
 

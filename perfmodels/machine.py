@@ -13,9 +13,7 @@ class Costs:
     Only ratios matter for a selection, so more threads need no other numbers as long as all parts scale alike.
     """
 
-    near_laplace: float = 3.5e-9  # a pair within rc
-    near_stokes_sl: float = 5.0e-9
-    near_stokes_comb: float = 7.0e-9
+    near: float = 3.5e-9  # a pair within rc, of laplace; `Kernel.near` times it of others
     near_overhead: float = 1.3  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
     lanes: int = 8  # targets of one vector, or of one group on a GPU
     fft: float = 12e-9  # a grid point and one real transform of one component, with its share of the scaling
@@ -24,13 +22,13 @@ class Costs:
     wide: float = 1.3  # windows of more than 8 nodes leave one vector and the first cache: rows cost (P/8)^wide more
     single: float = 0.6  # single precision over double, every part
 
-    def near_pair(self, kernel: str, crowd: ArrayLike) -> ArrayLike:
-        """Return the time of one pair within rc, where `crowd` sources lie in a cube of side rc.
+    def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
+        """Return the time of one pair within rc, `relative` to laplace, where `crowd` sources lie in a cube of side rc.
 
         A vector of targets serves all sources within rc of its bounding cube: few sources waste most lanes.
         """
         waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / 224.0)
-        return self.near_overhead * getattr(self, f"near_{kernel}") * waste
+        return self.near_overhead * self.near * relative * waste
 
     def rows(self, P: ArrayLike) -> ArrayLike:
         """Return the P² rows of a window, weighted by their width."""
@@ -40,9 +38,7 @@ class Costs:
 # An NVIDIA H200 in double precision, by arithmetic and not by measurement: issue slots of the near field at half the
 # peak rate, shared-memory traffic of a window row, memory traffic of the transforms.
 H200 = Costs(
-    near_laplace=7e-12,
-    near_stokes_sl=10e-12,
-    near_stokes_comb=16e-12,
+    near=7e-12,
     lanes=32,
     fft=14e-12,
     spread=10e-12,

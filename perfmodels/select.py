@@ -3,19 +3,20 @@
 A small rc makes few pairs and a fine grid (pairs ∝ rc³, grid points ∝ (σc/rc)³), a wide window allows a coarser grid.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.ewald.kernels import Kernel
 from parki.perfmodels.machine import Costs
 
-#: Components spread and gathered.
-COMPONENTS = {"laplace": (1, 1), "stokes_sl": (3, 3), "stokes_comb": (4, 3)}
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
+SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
 @dataclass(frozen=True)
@@ -28,19 +29,64 @@ class Choice:
     seconds: float
 
 
-def grid_bytes(kernel: str, points: NDArray | float, itemsize: int) -> NDArray | float:
-    """Return the bytes of the grids: components in and out, real and as half spectra, and one more for the transform.
+@dataclass(frozen=True)
+class Domain:
+    """Where a sum is taken: the sides of the box, the first `periodicity` of them periodic, and the tolerance.
 
-    With doubles 48 a point for laplace, 112 for stokes_sl, 128 for stokes_comb.
+    `edges` are the lengths of lattice vectors, those of the sides but in a triclinic cell.
     """
-    return 2.0 * itemsize * (sum(COMPONENTS[kernel]) + 1) * points
+
+    box: tuple[float, float, float]
+    periodicity: int = 3
+    tolerance: float = 1e-6
+    edges: tuple[float, float, float] | None = None
+
+    def crowd(self, n: int, rc: NDArray | float) -> NDArray | float:
+        """Of `n` points as many as a cube of side rc holds; where the box is thin there are fewer in reach."""
+        shares = [rc / side if axis < self.periodicity else np.minimum(rc / side, 0.62) for axis, side in enumerate(self.box)]
+        return n * math.prod(shares)
+
+    def work(self, h: NDArray | float, grid: NDArray, P: NDArray | int, rc: NDArray | float) -> tuple[NDArray, NDArray]:
+        """Points of the transforms, in points of a periodic grid whose transforms take as long; and points held.
+
+        Lines along x; planes with |kx| < kmax; in these, lines along z, and along y those within the circle of kmax.
+        """
+        e = grid + P
+        if self.periodicity == 3:
+            points = np.prod(grid, axis=0, dtype=np.float64)
+            return points, np.prod(e, axis=0, dtype=np.float64)
+        diagonal = math.hypot(*self.box[self.periodicity :]) + 2 * rc  # between images of a truncated kernel
+        reach = math.log(1 / self.tolerance) + 3
+        flat = [np.maximum((side + diagonal) / h, m) for side, m in zip(self.box, e, strict=True)]
+        if self.periodicity == 0:
+            along, planes = flat[0], flat[0] / SIGMA
+            across, area = planes * flat[2], planes * flat[1] * flat[2]
+            rows = e[1]
+        else:
+            along, planes = grid[0] * 1.0, grid[0] / (2 * SIGMA)
+            harmonic = np.log(np.maximum(planes, 1.0)) + 0.58
+            a = reach * self.box[0] / (2 * np.pi) / h
+            l1, l2 = self.box[1] / h, self.box[2] / h
+            across = 2 * (planes * l2 + a * harmonic + flat[2])
+            if self.periodicity == 1:
+                area = 2 * (planes * l1 * l2 + (l1 + l2) * a * harmonic + 1.64 * a * a + flat[1] * flat[2])
+                rows = e[1]
+            else:
+                area, rows = across * grid[1], grid[1]
+        lines = along * e[1] * e[2] + rows * across + CIRCLE / SIGMA * area
+        return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
+
+
+def grid_bytes(kernel: Kernel, points: NDArray | float, itemsize: int) -> NDArray | float:
+    """Return the bytes of the grid, which holds its own transforms, and of the table of multipliers."""
+    return itemsize * (kernel.components + 0.25) * points
 
 
 def seconds(
-    kernel: str,
+    kernel: Kernel,
     n_targets: int,
     n_sources: int,
-    volume: float,
+    domain: Domain,
     rc: NDArray | float,
     points: NDArray | float,
     P: NDArray | int,
@@ -52,23 +98,41 @@ def seconds(
     Parameters
     ----------
     kernel
-        ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"``.
-    n_targets, n_sources, volume, rc
-        Numbers of points, volume of the box, cutoff: they give the near pairs.
+        What is summed.
+    n_targets, n_sources, domain, rc
+        Numbers of points, where they are, cutoff: they give the near pairs.
     points, P
-        Grid points and window width.
+        Points of the transforms (`Domain.work`) and window width.
     itemsize
         Bytes of a real number.
     costs
         Calibrated costs.
     """
+    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs).values())
+
+
+def phases(
+    kernel: Kernel,
+    n_targets: int,
+    n_sources: int,
+    domain: Domain,
+    rc: NDArray | float,
+    points: NDArray | float,
+    P: NDArray | int,
+    itemsize: int = 8,
+    costs: Costs | None = None,
+) -> dict[str, NDArray | float]:
+    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
     costs = costs or Costs()
-    inward, outward = COMPONENTS[kernel]
-    crowd = n_sources * rc**3 / volume
-    near = costs.near_pair(kernel, crowd) * (4 * np.pi / 3) * crowd * n_targets
-    grid = costs.fft * (inward + outward) * points
-    window = np.square(P, dtype=np.float64) * (costs.spread * inward * n_sources + costs.gather * outward * n_targets)
-    return (near + grid + window) * (costs.single if itemsize == 4 else 1.0)
+    scale = costs.single if itemsize == 4 else 1.0
+    crowd = domain.crowd(n_sources, rc)
+    rows = np.square(P, dtype=np.float64)
+    return {
+        "near": scale * costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd * n_targets,
+        "transform": scale * costs.fft * (kernel.spread + kernel.result) * points,
+        "spread": scale * rows * costs.spread * kernel.spread * n_sources,
+        "gather": scale * rows * costs.gather * kernel.result * n_targets,
+    }
 
 
 @lru_cache(maxsize=1)
@@ -84,24 +148,28 @@ def even_sizes() -> NDArray[np.int64]:
     return 2 * np.array(sorted(sizes))
 
 
-def grids(spacing: NDArray[np.float64], box: tuple[float, float, float], P: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the good grids (3, …) whose spacing is below `spacing` on every axis and that hold P nodes."""
+def grids(
+    spacing: NDArray[np.float64], box: tuple[float, float, float], P: NDArray[np.int64], periodicity: int = 3
+) -> NDArray[np.int64]:
+    """Return grids (3, …) whose spacing is at most `spacing`: of good sizes that hold P nodes on periodic axes."""
     sizes = even_sizes()
     shape = np.broadcast_shapes(np.shape(spacing), np.shape(P))
-    need = [np.broadcast_to(np.maximum(length / spacing * (1 + 1e-12), P), shape) for length in box]
-    index = np.searchsorted(sizes, need)
-    if np.any(index == len(sizes)):
+    need = [np.broadcast_to(length / spacing * (1 + 1e-12), shape) for length in box]
+    need = [np.maximum(n, P) if axis < periodicity else np.ceil(n) for axis, n in enumerate(need)]
+    if max(np.max(n) for n in need) > sizes[-1]:
         raise ValueError(
             f"box: found {box}, expected sides below {sizes[-1]} spacings of {np.min(spacing):.3g}: larger rc"
         )
-    return sizes[index]
+    return np.array(
+        [sizes[np.searchsorted(sizes, n)] if axis < periodicity else n.astype(np.int64) for axis, n in enumerate(need)]
+    )
 
 
 def balance(
-    kernel: str,
+    kernel: Kernel,
     n_targets: int,
     n_sources: int,
-    box: tuple[float, float, float],
+    domain: Domain,
     rc: NDArray[np.float64],
     kmax: NDArray[np.float64],
     P: NDArray[np.int64],
@@ -113,14 +181,14 @@ def balance(
 
     The fastest within the budget of memory, or the smallest if none is within it.
     """
-    volume = float(np.prod(box))
-    shape = grids(np.pi / np.multiply.outer(kmax, sigma), box, P)
-    points = np.prod(shape, axis=0, dtype=np.float64)
-    time = seconds(kernel, n_targets, n_sources, volume, rc[:, None], points, P, itemsize, costs)
+    spacing = np.pi / np.multiply.outer(kmax, sigma)
+    shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
+    points, held = domain.work(spacing, shape, P, rc[:, None])
+    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs)
     particles = max(n_targets, n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles
-        excess = np.maximum(grid_bytes(kernel, points, itemsize) / room, 1.0)
+        excess = np.maximum(grid_bytes(kernel, held, itemsize) / room, 1.0)
         rank = np.where(excess > 1.0, excess * 1e30, time)
     else:
         rank = time

@@ -19,6 +19,7 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select", "parki.perfmodels.machine"),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    "parki.direct": (*SHARED, "parki.engine", "parki.ewald.kernels"),
     "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),

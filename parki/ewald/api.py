@@ -3,6 +3,7 @@
 from typing import Any
 
 from parki.arrays import Array
+from parki.ewald import kernels
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 from parki.ewald.report import Params
@@ -24,7 +25,8 @@ def plan(kernel: str, trg: Array, src: Array, options: EwaldOptions | None = Non
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
     """
-    return Plan(kernel, trg, src, EwaldOptions.resolve(options, {"trg": trg, "src": src}, **keywords))
+    chosen = kernels.find(kernel, **{name: keywords.pop(name) for name in ("kappa",) if name in keywords})
+    return Plan(chosen, trg, src, EwaldOptions.resolve(options, {"trg": trg, "src": src}, **keywords))
 
 
 def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
@@ -96,7 +98,7 @@ def stokes_comb(
 def _sum(kernel: str, trg: Array, src: Array, strengths: tuple, options: EwaldOptions | None, keywords: dict) -> Any:
     given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
-    made = Plan(kernel, trg, src, resolved)
+    made = Plan(kernels.find(kernel), trg, src, resolved)
     found = [made(*strengths)]
     if resolved.return_walltime:
         found.append(made.walltime)

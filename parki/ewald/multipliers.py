@@ -1,75 +1,170 @@
-"""The Fourier side of a fully periodic sum: wave numbers, deconvolution factors, the profile as a polynomial.
+"""The Fourier side of a sum: which modes there are, in which padding, and their scalar multipliers.
 
-With the spread strengths φ̂ = rfftn(φ), the far field is u = Σ w w w · irfftn(v̂), v̂ = K̂(k) d₀ d₁ d₂ φ̂ and
+With the spread strengths φ̂, the far field is u = Σ w w w · F⁻¹[K̂(k) d₀ d₁ d₂ φ̂], K̂ as in `kernels/multiplier` with
 
-    laplace       K̂ φ̂ = (4π/k²) Φ q̂
-    stokes_sl     K̂ φ̂ = (8π/k²) Φs [f̂ − k (k·f̂)/k²]
-    stokes_comb   K̂ φ̂ = (8π/k²) Φs [F̂ − k (k·F̂)/k² + i k τ̂]
+    g = green(k) · profile(k) · d₀ d₁ d₂,     d = h / (T ŵ²) on an axis of T points
 
-where stokes_comb spreads the four components
+Stokes kernels with a double layer spread the four components
 
     F = Σ_j [f_j W + (q_j (n_j·∇) + n_j (q_j·∇)) W](g − y_j),     τ = Σ_j (q_j·n_j) W(g − y_j),
 
-∇ with respect to g: minus the derivative by the source position that `window.fit` returns.  Modes with k = 0 and with
-k² > kmax² are dropped.  As kmax < π/h on every axis, the bins at the Nyquist wave number are always among them, and
-their factors are 0 too.
+∇ with respect to g, and multiply them by g [F̂ − k (k·F̂)/k² + i k τ̂].  Modes with k² > kmax² are dropped.  As kmax < π/h
+on every axis, those at the Nyquist wave number are always among them.
 
-Sources: Hasimoto 1959 (single layer); the identity T(q, n) = (n·∇)S q + (q·∇)S n + 2(q·n)∇(1/r) (double layer).
+Planes of modes with one kx are transformed in y and z together.  In free directions each class of planes has its own
+period: images of a mode that decays as exp(−κ|z|) times a polynomial must be (ln 1/ε + 3)/κ further away than the box
+is wide, those of a truncated Green's function R + rc.
+
+Sources: Hasimoto 1959 (single layer); the identity T(q, n) = (n·∇)S q + (q·∇)S n + 2(q·n)∇(1/r) (double layer);
+Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
 """
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
-from parki.ewald import profiles, radial, series, window
+from parki.ewald import green, window
+from parki.perfmodels import select
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
 
-Axis = tuple[NDArray, NDArray]
+WASTE = 1.12  # a plane may be so much larger than it needs, to be of one class with others
 
 
-def axes(p: "Parameters") -> tuple[Axis, Axis, Axis]:
-    """Return wave numbers and deconvolution factors h/ŵ² of each axis, in `p.dtype`.
+@dataclass(frozen=True)
+class Planes:
+    """Planes of modes with the same lengths.
 
-    The lengths are M0, M1 and M2//2 + 1: the last axis is the half spectrum of `scipy.fft.rfftn`.
+    Attributes
+    ----------
+    modes
+        Their indices along x, neighbours of each other.
+    rows, length
+        Points along y and along z, padded.
     """
-    found = []
-    for axis, (count, spacing) in enumerate(zip(p.grid, p.h, strict=True)):
-        frequencies = np.fft.rfftfreq if axis == 2 else np.fft.fftfreq
-        index = np.rint(frequencies(count, 1.0 / count))
-        k = index * (2 * np.pi / (count * spacing))
-        factor = spacing / window.transform(p.P, p.beta, k, spacing) ** 2
-        factor[2 * np.abs(index) == count] = 0.0
-        found.append((k.astype(p.dtype), factor.astype(p.dtype)))
-    return tuple(found)
+
+    modes: tuple[int, ...]
+    rows: int
+    length: int
 
 
-def profile(p: "Parameters") -> NDArray:
-    """Return the profile as a polynomial in t = 2k²/kmax² − 1 on [−1, 1], highest power first, in `p.dtype`.
+def period(p: "Parameters") -> int:
+    """Return the points along x: those of the box, or of a free direction with its padding."""
+    return p.grid[0] if p.periodicity else _even(_needed(p, 0, 0.0))
 
-    It is Φ for laplace and Φs for the Stokes kernels, to a hundredth of the tolerance or to rounding.
+
+def planes(p: "Parameters", whole: bool = False) -> list[Planes]:
+    """Return all planes of modes in their classes; `whole` has those of negative kx, too."""
+    points = period(p)
+    step = 2 * math.pi / (points * p.h[0])
+    last = min(int(p.kmax / step), (points - 1) // 2)
+    if p.skew is not None:  # k² is not the sum of squares
+        last = (points - 1) // 2
+    found: list[Planes] = []
+    if p.periodicity in (0, 3):
+        sizes = tuple(p.grid[1:]) if p.periodicity else tuple(_even(_needed(p, axis, 0.0)) for axis in (1, 2))
+        found.append(Planes(tuple(range(last + 1)), *sizes))
+    else:
+        needed = [_sizes(p, step * mode) for mode in range(last + 1)]
+        first = 0
+        while first <= last:
+            end = first + 1
+            # The mode without kx is alone: its multiplier is another.
+            while first and end <= last and math.prod(needed[first]) <= WASTE * math.prod(needed[end]):
+                end += 1
+            found.append(Planes(tuple(range(first, end)), *needed[first]))
+            first = end
+    if whole:
+        mirrored = [Planes(tuple(points - m for m in c.modes if m), c.rows, c.length) for c in found]
+        found += [c for c in mirrored if c.modes]
+    return found
+
+
+def _sizes(p: "Parameters", kx: float) -> tuple[int, int]:
+    """Points along y and z of a plane."""
+    if p.periodicity == 1:
+        return _even(_needed(p, 1, kx)), _even(_needed(p, 2, kx))
+    # In the plane without kx there is a row without ky, and one with the least ky.
+    points = max(_needed(p, 2, 0.0), _needed(p, 2, 2 * math.pi / p.box[1])) if kx == 0 else _needed(p, 2, kx)
+    return p.grid[1], _even(points)
+
+
+def _needed(p: "Parameters", axis: int, kappa: float) -> float:
+    """Points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated Green's function."""
+    side = p.box[axis]
+    if kappa:
+        reach = (math.log(1 / max(p.tolerance, 1e-15)) + 3) / kappa
+    else:
+        reach = green.radius(p) + p.rc
+    return max((side + reach) / p.h[axis], p.grid[axis] + p.P)
+
+
+def _even(points: float) -> int:
+    """The next good number of points."""
+    sizes = select.even_sizes()
+    return int(sizes[np.searchsorted(sizes, math.ceil(points - 1e-9))])
+
+
+def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
+    """Wave numbers of so many points, in the order of transforms."""
+    return np.fft.fftfreq(count, spacing / (2 * np.pi))
+
+
+def table(p: "Parameters", c: Planes) -> tuple[NDArray, list[NDArray]]:
+    """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.dtype`.
+
+    The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.
     """
-    split = profiles.profile(p.split, p.c, p.rc, p.xi)
-    k = split.kmax * np.sqrt(0.5 * (series.points(int(0.4 * p.c) + 24) + 1.0))
-    found = series.coefficients(split.phi(k) if p.kernel == "laplace" else split.phi_stokes(k))
-    needed = series.degree(found, max(0.01 * p.tolerance, float(np.finfo(p.dtype).eps)))
-    return np.ascontiguousarray(series.powers(found[: needed + 1]), dtype=p.dtype)
+    lengths = (period(p), c.rows, c.length)
+    k = [wave_numbers(count, h) for count, h in zip(lengths, p.h, strict=True)]
+    factors = []
+    for axis, (count, h) in enumerate(zip(lengths, p.h, strict=True)):
+        factor = h / (count * window.transform(p.P, p.beta, k[axis], h) ** 2)
+        factor[count // 2] *= count % 2  # no Nyquist mode
+        factors.append(factor)
+    at = np.array(c.modes)
+    kx, dx = k[0][at], factors[0][at]
+    (ky, dy), (kz, dz) = zip(k[1:], factors[1:], strict=True)
+    if p.skew is None:
+        ky, dy, kz, dz = ky[: c.rows // 2 + 1], dy[: c.rows // 2 + 1], kz[: c.length // 2 + 1], dz[: c.length // 2 + 1]
+    found = _scalars(p, c, kx[:, None, None], ky[None, :, None], kz[None, None, :])
+    found *= dx[:, None, None] * dy[None, :, None] * dz[None, None, :]
+    return np.ascontiguousarray(found, p.dtype), [np.ascontiguousarray(a, p.dtype) for a in (kx, k[1], k[2])]
 
 
-def background(p: "Parameters") -> float:
-    """Return the constant that, times the sum of the strengths, is added to every result.
+def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:
+    """Green's function and profile."""
+    if p.skew is not None:
+        s01, s02, s12 = reciprocal(p)
+        kx, ky = kx + s01 * ky + s02 * kz, ky + s12 * kz
+    k2 = kx**2 + ky**2 + kz**2
+    inside = k2 <= p.kmax**2
+    values = k2[inside]
+    phi = np.polyval(green.profile(p), 2 * values / p.kmax**2 - 1)
+    flat = np.broadcast_to([kx == 0, (kx == 0) & (ky == 0)][p.periodicity - 1], k2.shape) if p.periodicity in (1, 2) else None
+    if p.periodicity == 0:
+        base = green.truncated(p, values, green.radius(p), 0.0)
+    elif flat is not None and flat.any():
+        base = np.where(
+            flat[inside],
+            green.truncated(p, values, green.radius(p), c.length * p.h[2]),
+            green.whole(p, values),
+        )
+    else:
+        base = green.whole(p, values)
+    found = np.zeros(k2.shape)
+    found[inside] = p.kernel.scale * base * phi
+    return found
 
-    It makes the mean over the box of near and far field zero (laplace: the uniform neutralising background; Stokes: no
-    mean flow) exactly as the near field is cut at rc: −(1/V) ∫ K_near dV over the ball.  Up to the dropped tail this is
-    2πΦ''(0)/V for laplace (times the net charge) and 0 for the Stokes kernels (times the net force Σ f; the double
-    layer is odd and has none).  With equal strengths the tail is coherent, and this constant removes it.
-    """
-    nodes, weights = roots_legendre(48)
-    r = 0.5 * p.rc * (nodes + 1.0)
-    F, D, E, _ = radial.far_parts(profiles.profile(p.split, p.c, p.rc, p.xi), r)
-    mean = 1 / r - F if p.kernel == "laplace" else 1 / r - D - r**2 * E + (1 / r + r**2 * E) / 3
-    return float(-2 * np.pi * p.rc * np.sum(weights * r**2 * mean) / math.prod(p.box))
+
+def reciprocal(p: "Parameters") -> tuple[float, float, float]:
+    """Return s01, s02, s12 of `kernels/convolve.py` for the lattice (l0, t01, t02), (0, l1, t12), (0, 0, l2)."""
+    if p.skew is None:
+        return 0.0, 0.0, 0.0
+    (l0, l1, _), (t01, t02, t12) = p.box, p.skew
+    s12 = -t12 / l1
+    return -t01 / l0, -(t02 + t01 * s12) / l0, s12

@@ -6,7 +6,6 @@ from parki import engine
 from parki.arrays import Array, module_of
 from parki.cells import CellList
 from parki.ewald import radial
-from parki.ewald.components import PAIRS, RESULT
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants, team
 
@@ -14,27 +13,39 @@ LOOPS = {"GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2
 COINCIDENT = 1e-14  # of the longest side: double precision points closer than this are one point
 
 
-def near_kernel(p: Parameters, v: Variants) -> engine.Workunit:
-    """The near-field workunit of these parameters."""
+def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
+    """The near-field workunit of these parameters, for `rhs` right-hand sides at once; `skew` for a triclinic box."""
     slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
-    pair = {"pair": PAIRS[p.kernel], "SCREENED": True, "TERMS": _terms(p)}
+    pair = {"pair": p.kernel.pair, "SCREENED": True, "TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     return engine.kernel("p2p", LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
 
 class NearField:
-    """result[:, j] = near field at the sorted target j.
+    """result[r C + c, j] = component c of C of right-hand side r at the sorted target j.
 
-    `src` holds the sources as rows (x, y, z, strengths) in the order of their list.
+    `src` holds the sources as rows (x, y, z, strengths of the first right-hand side, of the second, …) in the order of
+    their list, whose grid says by which sides the box repeats; `skew` = (t01, t02, t12) if it does so by the vectors
+    (l0, t01, t02), (0, l1, t12), (0, 0, l2).
     """
 
-    def __init__(self, p: Parameters, targets: CellList, sources: CellList, src: Array, v: Variants) -> None:
-        xp = module_of(src)
+    def __init__(
+        self,
+        p: Parameters,
+        targets: CellList,
+        sources: CellList,
+        src: Array,
+        v: Variants,
+        rhs: int = 1,
+        skew: tuple[float, float, float] | None = None,
+    ) -> None:
+        xp, box = module_of(src), sources.grid.box
         batch, bound = targets.batches(v.targets)
-        self.result = xp.zeros((RESULT[p.kernel], targets.n), p.dtype)
+        self.result = xp.zeros((rhs * p.kernel.result, targets.n), p.dtype)
         tiny = 0.0 if p.dtype == "float32" else (COINCIDENT * max(p.box)) ** 2
+        tilts = skew or (0.0, 0.0, 0.0)
         self.launch = engine.prepare(
             team(targets.space, len(batch), v.targets, v.lanes if v.p2p.endswith("2D") else 1),
-            near_kernel(p, v),
+            near_kernel(p, v, rhs, skew is not None),
             xt=targets.points,
             src=src,
             u=self.result,
@@ -42,17 +53,27 @@ class NearField:
             bound=bound,
             cell_begin=sources.begin,
             coef=xp.asarray(_far_tables(p)),
-            images=max(int(p.rc / side) for side in p.box) + 2,
+            images=_images(p.rc, box, tilts),
             rc=p.rc,
             tiny=tiny,
+            **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
             **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
-            **{f"l{d}": side for d, side in enumerate(p.box)},
+            **{f"l{d}": side for d, side in enumerate(box)},
             **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
         )
 
     def run(self) -> None:
         """Compute the near field."""
         self.launch.run()
+
+
+def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:
+    """More than the images that the cutoff reaches along any axis: those along one move the next."""
+    t01, t02, t12 = map(abs, tilts)
+    i = int(rc / box[0]) + 1
+    j = int((rc + i * t01) / box[1]) + 1
+    k = int((rc + i * t02 + j * t12) / box[2]) + 1
+    return max(i, j, k) + 1
 
 
 def _terms(p: Parameters) -> int:

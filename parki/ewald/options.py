@@ -12,6 +12,7 @@ import numpy as np
 from parki import fft
 from parki.arrays import LAYOUTS, space_of
 from parki.engine import spaces
+from parki.ewald import geometry
 
 CHOICES = {
     "p2p_method": ("AUTO", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
@@ -48,10 +49,12 @@ class EwaldOptions:
 
     Parameters
     ----------
-    box : list, tuple or array of three positive numbers
-        Side lengths; points lie in ``[0, box]``.
-    periodicity : {3}
-        Number of periodic directions.  This version computes fully periodic sums; 0, 1 and 2 are refused on entry.
+    box : list, tuple or array of three positive numbers, or of 3 × 3 numbers
+        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows.  Points are wrapped
+        along periodic directions and lie in ``[0, side]`` along free ones.  Without periodic directions it may be
+        left out: then it is around the points, wherever they are.
+    periodicity : {0, 1, 2, 3} or three booleans
+        Which axes are periodic: the first so many, or those that are True.
     tolerance : float
         Relative RMS error of the result, between 0 and 1.
     execution_space : str or space, optional
@@ -72,7 +75,7 @@ class EwaldOptions:
     cell_size : float, optional
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
-        Cut-off radius of the near field, at most the shortest side; chosen for speed where neither is given.
+        Cut-off radius of the near field, at most the shortest periodic side; chosen for speed where neither is given.
     return_walltime, return_params : bool
         Return a tuple ``(potential[, WallTime][, Params])``.
     split : {"prolate", "gaussian"}
@@ -97,8 +100,8 @@ class EwaldOptions:
         For any other value outside what is listed above.
     """
 
-    box: Sequence[float] | np.ndarray
-    periodicity: int = 3
+    box: Sequence[float] | np.ndarray | None = None
+    periodicity: int | Sequence[bool] = 3
     tolerance: float = 1e-6
     execution_space: Any = None
     p2p_method: str = PublishedText("GM-1D")
@@ -128,16 +131,16 @@ class EwaldOptions:
     def resolve(cls, options: Self | None = None, given: Mapping[str, Any] | None = None, /, **keywords: Any) -> Self:
         """Return a checked copy of `options` with `keywords` in place of its values.
 
-        In the copy `box` is a tuple of floats, `execution_space` a space with the wanted number of threads, which
-        follows the arrays of the call, `given` by name, unless it is named; and `periodicity` is 3.
+        In the copy `box` is None, a tuple of floats, or a 3 × 3 array; `periodicity` is a tuple of three booleans;
+        `execution_space` is a space with the wanted number of threads, which follows the arrays of the call, `given` by
+        name, unless it is named.
 
         Raises
         ------
         TypeError
             For an `options` of another class, a box that is no list, tuple or array, or an unknown keyword.
         ValueError
-            As the class, for a missing box, for a periodicity that this version does not compute, and as
-            `parki.arrays.space_of` and `parki.fft.choose`.
+            As the class, and as `parki.arrays.space_of` and `parki.fft.choose`.
         """
         if options is not None and not isinstance(options, cls):
             raise TypeError(
@@ -150,19 +153,22 @@ class EwaldOptions:
                 near = difflib.get_close_matches(name, names, n=1)
                 advice = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(names)}."
                 raise TypeError(f"unknown option {name!r}. {advice}")
-        if options is None and "box" not in keywords:
-            raise ValueError("box is missing; expected three side lengths. Pass box=(Lx, Ly, Lz).")
         merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
-        if merged.periodicity != 3:
-            raise ValueError(
-                f"periodicity={merged.periodicity} is not available in this version, which computes fully periodic "
-                "sums only; expected periodicity=3."
-            )
-        merged.box = tuple(float(side) for side in merged.box)
+        if merged.box is not None:
+            box = np.array(merged.box, np.float64)
+            merged.box = box if box.ndim == 2 else tuple(box.tolist())
+        merged.periodicity = merged.periodic
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
         fft.choose(merged.transform(), merged.execution_space.kind == "device")
         return merged
+
+    @property
+    def periodic(self) -> tuple[bool, bool, bool]:
+        """Which axes are periodic."""
+        if isinstance(self.periodicity, numbers.Integral):
+            return tuple(axis < self.periodicity for axis in range(3))
+        return tuple(bool(on) for on in self.periodicity)
 
     def transform(self) -> str | None:
         """The library of the transforms that is named, a key of `parki.fft.BACKENDS`."""
@@ -170,9 +176,8 @@ class EwaldOptions:
 
     def check(self) -> None:
         """Raise where a value is not allowed; spell choices as listed.  Fields may change, so it runs on entry too."""
-        sides = _check_box(self.box)
-        if _number(self.periodicity) not in (0, 1, 2, 3):
-            raise ValueError(f"periodicity is {self.periodicity!r}; expected 0, 1, 2 or 3.")
+        _check_periodicity(self.periodicity)
+        sides = _check_box(self.box, self.periodic)
         if not 0 < _number(self.tolerance) < 1:
             raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
         for name, choices in CHOICES.items():
@@ -194,9 +199,10 @@ class EwaldOptions:
             value = getattr(self, name)
             if value is not None and not 0 < _number(value) < math.inf:
                 raise ValueError(f"{name} is {value!r}; expected a positive number, or None to have it chosen.")
-        if self.rc is not None and self.rc > min(sides):
+        shortest = min((side for side, on in zip(sides, self.periodic, strict=True) if on), default=math.inf)
+        if self.rc is not None and self.rc > shortest:
             raise ValueError(
-                f"rc is {self.rc!r}, longer than the shortest side of the box, {min(sides):.6g}; expected "
+                f"rc is {self.rc!r}, longer than the shortest periodic side of the box, {shortest:.6g}; expected "
                 "0 < rc <= that side, or None to have it chosen."
             )
         if self.rc is not None and self.cell_size is not None:
@@ -219,13 +225,42 @@ def _space(asked: Any, threads: int | None, given: Mapping[str, Any]) -> spaces.
     return space_of(asked, None if threads is None else int(threads), **given)
 
 
-def _check_box(box: Any) -> list[float]:
+def _check_periodicity(value: Any) -> None:
+    if isinstance(value, list | tuple | np.ndarray) and len(value) == 3:
+        if all(isinstance(on, bool | np.bool_) for on in value):
+            return
+    elif not isinstance(value, list | tuple | np.ndarray) and _number(value) in (0, 1, 2, 3):
+        return
+    raise ValueError(f"periodicity is {value!r}; expected 0, 1, 2 or 3, or three booleans such as (True, False, True).")
+
+
+def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
+    """Return the side lengths: of a triclinic cell the heights of the brick that tiles space like it."""
+    if box is None:
+        if any(periodic):
+            raise ValueError("box is missing; expected three side lengths. Pass box=(Lx, Ly, Lz).")
+        return [math.inf] * 3
     if not isinstance(box, list | tuple | np.ndarray):
         raise TypeError(f"box is a {type(box).__name__}; expected a list, tuple or array of three side lengths.")
-    sides = [] if isinstance(box, np.ndarray) and box.ndim == 0 else [_number(side) for side in box]
+    rows = [] if isinstance(box, np.ndarray) and box.ndim == 0 else list(box)
+    if len(rows) == 3 and all(isinstance(row, list | tuple | np.ndarray) and len(row) == 3 for row in rows):
+        return _check_cell(box, [[_number(x) for x in row] for row in rows], periodic)
+    sides = [_number(side) for side in rows]
     if len(sides) != 3 or not all(0 < side < math.inf for side in sides):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
     return sides
+
+
+def _check_cell(box: Any, rows: list[list[float]], periodic: tuple[bool, bool, bool]) -> list[float]:
+    cell = np.array(rows)
+    if not np.isfinite(cell).all():
+        raise ValueError(f"box is {box!r}; expected three lattice vectors of finite numbers, one a row.")
+    if not all(periodic):
+        raise ValueError(f"box is a triclinic cell, and periodicity is {sum(periodic)}; expected 3, or three side lengths.")
+    edges = np.linalg.norm(cell, axis=1)
+    if abs(np.linalg.det(cell)) <= 1e-6 * np.prod(edges):
+        raise ValueError(f"box is {box!r}, whose lattice vectors lie in a plane; expected a cell with a volume.")
+    return list(geometry.of_cell(cell).box)
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

@@ -12,13 +12,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import profiles, radial, window
+from parki.ewald import kernels, profiles, radial, window
+from parki.ewald.kernels import Kernel
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
+from parki.perfmodels.select import Domain
 
-KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-#: The estimates that a kernel must satisfy.
-_LAYERS = {"laplace": ("laplace",), "stokes_sl": ("stokes_sl",), "stokes_comb": ("stokes_sl", "stokes_dl")}
 #: Shares of the tolerance: near field, window, tables.
 SHARES = (0.18, 0.18, 0.08)
 #: The same for the sources of a perfect crystal: whole shells err alike, and what repeats in the strengths keeps the
@@ -40,23 +39,27 @@ _SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
 
 @dataclass(frozen=True)
 class Parameters:
-    """Everything that fixes a fully periodic sum, besides the points.
+    """Everything that fixes a sum, besides the points.
 
     Attributes
     ----------
     kernel, box, tolerance, dtype, split
-        The question: ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"``; sides; relative RMS error; ``"float64"`` or
-        ``"float32"``; ``"prolate"`` or ``"gaussian"``.
+        The question: what is summed; sides; relative RMS error; ``"float64"`` or ``"float32"``; ``"prolate"`` or
+        ``"gaussian"``.
     rc, c, kmax, xi
         Cutoff of the near field, c = kmax rc, largest wave number, splitting parameter of the Gaussian (of the prolate:
         of the Gaussian with equal tails, √(c/2)/rc).
     grid, h
-        Grid points and spacings of the axes; kmax < π/h.
+        Grid points over the sides, and spacings; kmax < π/h.  In a free direction the grid has P points more.
     P, beta, window_degree, radial_degree
         Width and shape of the window, degrees of its polynomials and of the near-field tables.
+    periodicity
+        The first so many axes are periodic.
+    skew
+        None, or of a triclinic cell t01, t02, t12: its lattice vectors are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
     """
 
-    kernel: str
+    kernel: Kernel
     box: tuple[float, float, float]
     tolerance: float
     dtype: str
@@ -71,42 +74,30 @@ class Parameters:
     beta: float
     window_degree: int
     radial_degree: int
+    periodicity: int = 3
+    skew: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
 class _Size:
-    """Predicted sizes U, for sums over `n` random sources in a box of mean side l; Q the sum of squared strengths.
+    """What the predicted size of a sum depends on: kernel, mean side of the box, sources, whether targets are these."""
 
-    U is √Q/l for laplace and 1.7 √Q/l for the single layer.  For the double layer it is √(91 Q/(V d)), d = l/n^(1/3),
-    where the closest pairs dominate, and √(91 Q)/l² far from all sources.  As many targets as sources are taken to be
-    the same points (`same`); otherwise U is the geometric mean of the two.
-    """
-
-    kernel: str
+    kernel: Kernel
     length: float
     n: int
     same: bool
 
-    def _crowding(self) -> float:
-        """The double layer's U over its value far from all sources."""
-        return max(self.n, 1) ** (1 / 6 if self.same else 1 / 12)
-
     def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
-        """The unit of `radial.truncation`, over U."""
-        if layer == "stokes_dl":
-            return np.sqrt(self.length / (91.0 * rc)) / self._crowding()
-        return np.sqrt(rc / self.length) / (1.7 if layer == "stokes_sl" else 1.0)
+        """The unit of `radial.truncation`, over the predicted size."""
+        return radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)[0]
 
     def coincident(self, layer: str, rc: NDArray | float) -> NDArray | float:
-        """The unit of the second estimate of `window.alias`, over U."""
-        n = max(self.n, 1)
-        if layer == "stokes_dl":
-            return (self.length / rc) ** 2 / (np.sqrt(91.0 * n) * self._crowding())
-        return self.length / (rc * np.sqrt(n)) / (1.7 if layer == "stokes_sl" else 1.0)
+        """The unit of the second estimate of `window.alias`, over the predicted size."""
+        return radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)[1]
 
 
 def choose(
-    kernel: str,
+    kernel: str | Kernel,
     box: tuple[float, float, float],
     n_targets: int,
     n_sources: int,
@@ -117,6 +108,8 @@ def choose(
     cell_size: float | None = None,
     costs: Costs | None = None,
     regular: float = 0.0,
+    periodicity: int = 3,
+    skew: tuple[float, float, float] | None = None,
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
@@ -131,7 +124,7 @@ def choose(
     dtype, split
         Floating type and profile.
     rc
-        Cutoff of the near field, at most the shortest side.
+        Cutoff of the near field, at most the shortest periodic side.
     cell_size
         Instead of `rc`: the expected number of sources in a cube of side rc (at most the shortest side).
     costs
@@ -139,26 +132,32 @@ def choose(
     regular
         How much the sources resemble a crystal, from 0 to 1 (`regularity`): it takes smaller shares of the tolerance.
 
+    periodicity, skew
+        As in `Parameters`.
+
     Raises
     ------
     ValueError
         For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, both
-        `rc` and `cell_size`, or an `rc` that is not in (0, min(box)].
+        `rc` and `cell_size`, or an `rc` that is not positive or longer than a periodic side.
     """
     box, dtype = tuple(float(side) for side in box), np.dtype(dtype).name
-    _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size)
+    kernel = kernels.find(kernel)
+    _check(box[:periodicity], box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size)
     if cell_size is not None:
         rc = (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3)
-    rc = None if rc is None else min(float(rc), *box)
+    rc = None if rc is None else min(float(rc), most_cutoff(box, periodicity))
+    domain = Domain(box, periodicity, max(float(tolerance), REACH[dtype]), edges(box, skew))
     # Rounded up, to share parameters; even a shaken lattice is closer to a perfect one than to random points.
     crystal = float(np.ceil(16 * regular**0.7)) / 16
-    return _choose(kernel, box, n_targets, n_sources, float(tolerance), dtype, split, rc, costs or Costs(), crystal)
+    costs = costs or Costs()
+    return _choose(kernel, domain, n_targets, n_sources, float(tolerance), dtype, split, rc, costs, crystal, skew)
 
 
 @lru_cache(maxsize=256)
 def _choose(
-    kernel: str,
-    box: tuple[float, float, float],
+    kernel: Kernel,
+    domain: Domain,
     n_targets: int,
     n_sources: int,
     tolerance: float,
@@ -167,7 +166,9 @@ def _choose(
     rc: float | None,
     costs: Costs,
     regular: float,
+    skew: tuple[float, float, float] | None,
 ) -> Parameters:
+    box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, and cost little: aim lower.
     goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** 0.25), REACH[dtype])
@@ -178,44 +179,59 @@ def _choose(
         goal *= 0.7  # targets away from nearly neutral clusters see little
     near, far, table = (
         goal * share ** (1.0 - regular) * crystal**regular
-        for share, crystal in zip(SHARES, CRYSTAL_SHARES[kernel], strict=True)
+        for share, crystal in zip(SHARES, CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"]), strict=True)
     )
     length = float(np.prod(box)) ** (1 / 3)
     size = _Size(kernel, length, n_sources, same)
     fixed = rc is not None
-    tries = np.array([rc]) if fixed else _cutoffs(box, n_sources)
+    tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
     c, xi = _bandwidth(size, split, tries, near)
     middle = len(tries) // 3
     for _ in range(3):
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
-        choice = select.balance(kernel, n_targets, n_sources, box, tries, c / tries, P, sigma, itemsize, costs)
+        choice = select.balance(kernel, n_targets, n_sources, domain, tries, c / tries, P, sigma, itemsize, costs)
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff
     width, grid = int(P[choice.window]), choice.grid
     rc, c, xi = (float(values[choice.cutoff]) for values in (tries, c, xi))
-    if not fixed:
+    spacing = np.pi * rc / (c * float(sigma[choice.window]))
+    if not fixed and periodicity == 3:
         # Rounding the grid up left room: take the shortest rc that it allows.
-        kmax = np.pi / max(side / m for m, side in zip(grid, box, strict=True)) / float(sigma[choice.window])
+        kmax = np.pi / max(side / m for m, side in zip(grid, sides, strict=True)) / float(sigma[choice.window])
         again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
         if again[0] > c:
             c, xi = float(again[0]), float(xi_again[0])
         rc = min(c / kmax, rc)
     kmax = c / rc
     while True:
-        h = tuple(side / m for side, m in zip(box, grid, strict=True))
-        beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in h))
+        steps = [side / m if axis < periodicity else spacing for axis, (side, m) in enumerate(zip(sides, grid, strict=True))]
+        beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in steps))
         if error <= 1.15 * far or width >= _MOST_NODES:
             break
         width += 1
-        grid = tuple(int(m) for m in select.grids(np.array(max(h)), box, np.array(width)))
-    levels = {layer: table / float(size.near(layer, rc)) for layer in _LAYERS[kernel]}
+        grid = tuple(int(m) for m in select.grids(np.array(max(steps)), sides, np.array(width), periodicity))
+    # Along lattice vectors that are not the box's sides, the grid's coordinate is as long as the side.
+    h = tuple(float(step * side / edge) for step, side, edge in zip(steps, box, sides, strict=True))
+    levels = {layer: table / float(size.near(layer, rc)) for layer in kernel.layers}
     degree = max(radial.degree(layer, split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
-        kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree
-    )
+        kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree,
+        periodicity, skew,
+    )  # fmt: skip
+
+
+def edges(box: tuple[float, float, float], skew: tuple[float, float, float] | None) -> tuple[float, float, float]:
+    """Return the lengths of the lattice vectors."""
+    t01, t02, t12 = skew or (0.0, 0.0, 0.0)
+    return float(np.hypot(np.hypot(box[0], t01), t02)), float(np.hypot(box[1], t12)), box[2]
+
+
+def most_cutoff(box: tuple[float, float, float], periodicity: int) -> float:
+    """Return the longest rc worth having: the shortest periodic side, or in free space the diagonal."""
+    return min(box[:periodicity]) if periodicity else float(np.linalg.norm(box))
 
 
 def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
@@ -253,10 +269,8 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     return float(min(found) if n < 8 else max(found))
 
 
-def _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
+def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
     """Refuse what `choose` documents."""
-    if kernel not in KERNELS:
-        raise ValueError(f"kernel: found {kernel!r}, expected one of {KERNELS}")
     if dtype not in REACH:
         raise ValueError(f"dtype: found {dtype!r}, expected one of {tuple(REACH)}")
     if split not in profiles.SPLITS:
@@ -269,16 +283,17 @@ def _check(kernel, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_
         raise ValueError(f"tolerance: found {tolerance}, expected a positive number")
     if rc is not None and cell_size is not None:
         raise ValueError("rc, cell_size: found both, expected at most one")
-    if rc is not None and not 0 < rc <= min(box) * (1 + 1e-12):
-        raise ValueError(f"rc: found {rc}, expected a number in (0, {min(box)}], the shortest side")
+    most = min(periodic, default=np.inf)
+    if rc is not None and not 0 < rc <= most * (1 + 1e-12):
+        raise ValueError(f"rc: found {rc}, expected a number in (0, {most}], the shortest periodic side")
     if cell_size is not None and not cell_size > 0:
         raise ValueError(f"cell_size: found {cell_size}, expected a positive number")
 
 
-def _cutoffs(box: tuple[float, float, float], n_sources: int) -> NDArray[np.float64]:
-    """Cutoffs from 4 sources in rc³ to the shortest side."""
-    most = min(box)
-    least = min(most, (4.0 * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3))
+def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
+    """Cutoffs from 4 sources in rc³ to the longest."""
+    most = most_cutoff(domain.box, domain.periodicity)
+    least = min(most, (4.0 * float(np.prod(domain.box)) / max(n_sources, 1)) ** (1 / 3))
     return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
 
 
@@ -286,7 +301,7 @@ def _bandwidth(
     size: _Size, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return c and ξ rc for every rc, c in steps that let nearby questions share their tables."""
-    found = [radial.bandwidth(layer, split, level / size.near(layer, rc)) for layer in _LAYERS[size.kernel]]
+    found = [radial.bandwidth(layer, split, level / size.near(layer, rc)) for layer in size.kernel.layers]
     c, xi = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
     return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
 
@@ -295,7 +310,7 @@ def _windows(
     size: _Size, split: str, c: float, xi: float, rc: float, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the widths worth trying and the least σ of each."""
-    layers = _LAYERS[size.kernel]
+    layers = size.kernel.layers
     units = tuple((_round_up(size.near(x, rc) / level), _round_up(size.coincident(x, rc) / level)) for x in layers)
     return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units)
 
@@ -312,13 +327,13 @@ def _round_up(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _window_table(
-    kernel: str, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...]
+    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
     P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
     worst = 0.0
-    for layer, (spread, same) in zip(_LAYERS[kernel], units, strict=True):
+    for layer, (spread, same) in zip(kernel.layers, units, strict=True):
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], same * parts[1]))
@@ -337,7 +352,7 @@ def _shape(
     low = _least_mode(size, c, rc)
     beta = P * np.arange(1.7, 3.02, 0.03)
     worst = 0.0
-    for layer in _LAYERS[size.kernel]:
+    for layer in size.kernel.layers:
         parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
         total = np.hypot(size.near(layer, rc) * parts[0], size.coincident(layer, rc) * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))

@@ -3,7 +3,8 @@
 Every Ewald sum multiplies the Fourier transform of its kernel by a profile; what passes is summed on the grid, the
 rest directly.  The Laplace kernel takes Φ, the Stokes kernels Φs(k) = Φ(k) (1 + α k²) with α = −Φ''(0)/2, so that
 Φs''(0) = 0: the stokeslet derives from r, which a mollifier leaves unchanged at a distance only if its second moment
-vanishes.  For a Gaussian this is Hasimoto's split (1959).
+vanishes.  For a Gaussian this is Hasimoto's split (1959).  A mollifier multiplies exp(−κr)/r, which is no harmonic
+function, by its transform at iκ: the Yukawa kernel takes Φ(k)/Φ(iκ).
 
 Sources: Ewald 1921 (Gaussian); Liang, Lu, Barnett, Greengard, Jiang 2025 (prolate); Xiao, Rokhlin, Yarvin 2001 (the
 series of the prolate).
@@ -16,10 +17,12 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
+from scipy.special import roots_legendre
 
 from parki.ewald import series
 
 SPLITS = ("prolate", "gaussian")
+MOST_GROWTH = 700.0  # the largest exponent, short of overflow; a far field divided by so much is zero
 
 
 @lru_cache(maxsize=512)
@@ -43,6 +46,15 @@ def _even_legendre(size: int) -> NDArray[np.float64]:
     """P_2n at the points x >= 0 whose 2x² − 1 are the Chebyshev points; row n, `size` rows and columns."""
     x = np.sqrt(0.5 * (series.points(size) + 1.0))
     return legendre.legvander(x, 2 * size - 1)[:, ::2].T
+
+
+@lru_cache(maxsize=512)
+def _prolate_growth(c: float, x: float) -> float:
+    """∫ ψ₀(t) cosh(xt) dt / ∫ ψ₀(t) dt over [−1, 1]: as ψ₀ is its own transform, ψ₀(ix/c)/ψ₀(0)."""
+    nodes, weights = roots_legendre(int(0.25 * (c + x)) + 24)
+    t = 0.5 * (nodes + 1.0)
+    psi = weights * Prolate(c, 1.0).phi(t)
+    return float(psi @ np.cosh(np.minimum(x * t, MOST_GROWTH)) / psi.sum())
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,10 @@ class Prolate:
         """Return Φs = Φ (1 − Φ''(0) k²/2) at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
 
+    def growth(self, kappa: float) -> float:
+        """Return Φ(iκ)."""
+        return _prolate_growth(self.c, float(kappa) * self.c / self.kmax)
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -91,6 +107,10 @@ class Gaussian:
         """Return Φs = Φ (1 + k²/4ξ²), Hasimoto's factor, at the wave numbers `k`."""
         return self.phi(k) * (1.0 - 0.5 * self.curvature * np.square(k))
 
+    def growth(self, kappa: float) -> float:
+        """Return Φ(iκ) = exp(κ²/4ξ²)."""
+        return float(np.exp(min((0.5 * kappa / self.xi) ** 2, MOST_GROWTH)))
+
 
 def profile(split: str, c: float, rc: float, xi: float) -> Prolate | Gaussian:
     """Return the profile of a split that ends at kmax = c/rc.
@@ -112,3 +132,27 @@ def profile(split: str, c: float, rc: float, xi: float) -> Prolate | Gaussian:
     if split == "gaussian":
         return Gaussian(xi, c / rc)
     raise ValueError(f"split: found {split!r}, expected one of {SPLITS}")
+
+
+def values(name: str, split: Prolate | Gaussian, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+    """Return what multiplies the modes `k` of a kernel.
+
+    Parameters
+    ----------
+    name
+        ``"phi"`` for Φ, ``"stokes"`` for Φs, ``"yukawa"`` for Φ(k)/Φ(iκ).
+    split, k, kappa
+        The profile, wave numbers, and κ, which the first two ignore.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    """
+    if name == "stokes":
+        return split.phi_stokes(k)
+    if name == "yukawa":
+        return split.phi(k) / split.growth(kappa)
+    if name == "phi":
+        return split.phi(k)
+    raise ValueError(f"profile is {name!r}; expected 'phi', 'stokes' or 'yukawa'.")

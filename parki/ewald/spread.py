@@ -20,9 +20,10 @@ RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their wind
 FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
 
 
-def spread_kernel(p: Parameters, components: int, v: Variants) -> engine.Workunit:
-    """P2G of so many components; four of the combined kernel carry the window's slopes too."""
-    slots = {"NC": components, "COMB": p.kernel == "stokes_comb", **window_slots(p)}
+def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
+    """P2G of what the kernel spreads; the Stokes double layer takes the window's slopes too."""
+    slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs, "SKEW": p.skew is not None}
+    slots |= window_slots(p)
     slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
     return engine.kernel(FILES[v.p2g], "p2g_block" if v.p2g == "BLOCK" else FILES[v.p2g], **slots)
 
@@ -33,30 +34,22 @@ def window_slots(p: Parameters) -> dict[str, object]:
 
 
 class Spread:
-    """Strengths of the sources onto a grid with margins, which are then folded into the box.
+    """Strengths of the sources onto a grid with margins.
 
     `src` holds the sources as rows (x, y, z, strengths): in the order of their list, for BASE in any order.
     """
 
-    def __init__(self, p: Parameters, components: int, sources: CellList, src: Array, v: Variants) -> None:
-        space, xp = sources.space, module_of(src)
-        self.grid = _margined(p, components, space)
+    def __init__(self, p: Parameters, grid: Array, sources: CellList, src: Array, v: Variants, rhs: int) -> None:
+        xp = module_of(src)
         values, slopes = window.fit(p.P, p.beta, p.window_degree, p.dtype)
-        shared = {"src": src, "grid": self.grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
+        shared = {"src": src, "grid": grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
         shared |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
-        self.launches = _launches(p, spread_kernel(p, components, v), sources, v, shared)
-        m0, m1, m2 = p.grid
-        margins = {"low": p.P // 2, "high": p.P - p.P // 2, "m0": m0, "m1": m1, "m2": m2}
-        fold = engine.kernel("halo", "halo_fold", real=p.dtype)
-        self.fold = engine.prepare(TeamPolicy(space, components * m0 * m1), fold, grid=self.grid, **margins)
-        self.box = self.grid[(slice(None), *(slice(p.P // 2, p.P // 2 + m) for m in p.grid))]
+        self.launches = _launches(p, spread_kernel(p, v, rhs), sources, v, shared)
 
     def run(self) -> None:
-        """Spread; the result is `box`, the grid without its margins."""
-        self.grid[...] = 0
+        """Add the strengths to the grid."""
         for launch in self.launches:
             launch.run()
-        self.fold.run()
 
 
 def _launches(
@@ -81,15 +74,6 @@ def _launches(
         for first, end in itertools.pairwise(starts)
         if end > first
     ]
-
-
-def _margined(p: Parameters, components: int, space: Space) -> Array:
-    """The grid with its margins; a host's rows are padded away from multiples of 256 bytes, which crowd cache sets."""
-    shape = [m + p.P for m in p.grid]
-    row, pads = shape[2], space.kind == "host" and space.engine == "parki"  # PyKokkos takes no arrays with gaps
-    while pads and row * np.dtype(p.dtype).itemsize % 256 == 0:
-        row += 4
-    return spaces.array_module(space).zeros((components, shape[0], shape[1], row), p.dtype)[..., : shape[2]]
 
 
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:

@@ -12,8 +12,8 @@ from parki import engine
 from parki.arrays import Array, to_host
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.ewald import multipliers, radial, stages, variants
-from parki.ewald.components import STRENGTHS
+from parki.ewald import green, multipliers, params, plain, radial, stages, variants
+from parki.ewald.kernels import Kernel
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants
 from parki.perfmodels import select
@@ -28,7 +28,9 @@ class VerificationError(RuntimeError):
     """Compiled kernels and NumPy disagree: the compiler, its flags or the processor are at fault."""
 
 
-def verify(p: Parameters, space: Space, v: Variants | None = None, units: list[engine.Workunit] | None = None) -> None:
+def verify(
+    p: Parameters, space: Space, v: Variants | None = None, units: list[engine.Workunit] | None = None, rhs: int = 1
+) -> None:
     """Check the workunits of `p` once for each set of compiled objects on a host, on GPUs once in each process.
 
     Parameters
@@ -37,6 +39,8 @@ def verify(p: Parameters, space: Space, v: Variants | None = None, units: list[e
         Parameters of the sum, and where it is computed.
     v, units : optional
         Variants, by default those of the space; what `stages.workunits` returns for them.
+    rhs
+        Right-hand sides at once.
 
     Raises
     ------
@@ -44,17 +48,18 @@ def verify(p: Parameters, space: Space, v: Variants | None = None, units: list[e
         Naming the part that is wrong, by how much, and the objects.
     """
     v = v or variants.choose(space, p.dtype)
-    units = units or stages.workunits(p, space, v)
+    units = units or stages.workunits(p, space, v, rhs)
     marked = space.kind == "host" and space.engine == "parki"
     folders = [engine.object_path(w).parent for w in units] if marked else []
     mine = (space, v, *units)
     if mine in _sound or (folders and all((folder / MARK).exists() for folder in folders)):
         return
     small = scaled(p)
-    near, far = compiled(small, space, v)
+    near, far = compiled(small, space, v, rhs)
+    rounding = 1e4 * float(np.finfo(p.dtype).eps)
     for part, found, exact, bound in (
-        ("near field", near, plain_near(small), 1e4 * float(np.finfo(p.dtype).eps)),
-        ("far field", far, plain_far(small), SLACK * p.tolerance + 1e4 * float(np.finfo(p.dtype).eps)),
+        ("near field", near, plain_near(small, rhs), rounding),
+        ("far field", far, plain_far(small, rhs), SLACK * p.tolerance + rounding),
     ):
         error = float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
         if not error <= bound:
@@ -76,88 +81,97 @@ def verify(p: Parameters, space: Space, v: Variants | None = None, units: list[e
 
 
 def scaled(p: Parameters) -> Parameters:
-    """The same kernels in a unit box with a few hundred modes."""
+    """The same kernels in a unit box with a few hundred modes, periodic in all directions."""
     kmax = p.c / RC
-    spacing = min(p.h) * p.kmax / kmax
-    shape = tuple(int(m) for m in select.grids(np.array(spacing), (1.0,) * 3, np.array(p.P)))
-    small = {"box": (1.0,) * 3, "rc": RC, "kmax": kmax, "xi": p.xi * p.rc / RC, "grid": shape}
-    return replace(p, h=tuple(1.0 / m for m in shape), **small)
+    skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
+    spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
+    sides = params.edges((1.0,) * 3, skew)
+    shape = tuple(int(m) for m in select.grids(np.array(spacing * p.kmax / kmax), sides, np.array(p.P)))
+    small = {"box": (1.0,) * 3, "rc": RC, "kmax": kmax, "xi": p.xi * p.rc / RC, "grid": shape, "skew": skew}
+    return replace(p, h=tuple(1.0 / m for m in shape), periodicity=3, **small)
 
 
-def inputs(p: Parameters) -> tuple[Array, Array]:
-    """Points ``(3, N)`` and strengths ``(components, N)``."""
+def inputs(p: Parameters, rhs: int = 1) -> tuple[Array, Array, Array | None]:
+    """Points ``(3, N)``, densities ``(rhs, components, N)`` and normals."""
     rng = np.random.default_rng(7)
-    return rng.random((3, N)).astype(p.dtype), rng.standard_normal((STRENGTHS[p.kernel], N)).astype(p.dtype)
+    x, dens = rng.random((3, N)).astype(p.dtype), rng.standard_normal((rhs, p.kernel.dens, N)).astype(p.dtype)
+    return x, dens, rng.standard_normal((3, N)).astype(p.dtype) if p.kernel.normals else None
 
 
-def compiled(p: Parameters, space: Space, v: Variants | None = None) -> tuple[Array, Array]:
+def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 1) -> tuple[Array, Array]:
     """Near and far field by the compiled stages, in the points' own order; by default the variants of the space."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
-    x, s = (xp.asarray(a) for a in inputs(p))
-    targets, sources = stages.sort(p, x, x, space, v)
-    made = stages.Stages(p, v, targets, sources, x, x)
-    made.pack([s])
+    x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
+    made = stages.Stages(p, v, stages.sort(p, x, x, space, v), rhs=rhs)
+    made.pack(dens, normals)
     made.near.run()
-    made.far.spread.run()
-    spectrum = made.far.forward()
-    made.far.multiply(spectrum)
-    made.far.backward(spectrum)
+    made.far.scatter()
+    made.far.forward()
+    for block in made.far.parts:
+        block.forward()
+        block.multiply()
+        block.backward()
+    made.far.backward()
     made.far.gather.run()
-    back = np.argsort(to_host(targets.order))
+    back = np.argsort(to_host(made.points.targets.order))
     near, far = (to_host(u).astype(float) for u in (made.near.result, made.far.gather.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 
-def plain_near(p: Parameters) -> Array:
-    """The near field as its formulas stand (`radial`), over all pairs and images."""
-    x, s = (a.astype(float) for a in inputs(p))
-    tables, total = radial.tables(p).astype(float), 0.0
-    for image in np.ndindex(3, 3, 3):
-        r = x[:, :, None] - x[:, None, :] - (np.array(image) - 1.0)[:, None, None]
-        r2 = np.sum(r * r, axis=0)
-        inside = r2 < p.rc**2
-        w = np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1.0)), 0.0) * inside
-        far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) * inside for row in tables]
-        total = total + pairs(p.kernel, r, r2, w, far, s)
-    return total
+def strengths(p: Parameters, rhs: int) -> list[Array]:
+    """All numbers of the sources, ``(numbers, N)``, for each right-hand side."""
+    _, dens, normals = inputs(p, rhs)
+    found = []
+    for one in dens.astype(float):
+        rows = [one] if normals is None else [one, normals.astype(float)]
+        found.append(np.concatenate([*rows, *(np.full((1, N), value) for value in p.kernel.parameters)]))
+    return found
 
 
-def pairs(kernel: str, r: Array, r2: Array, w: Array, far: list[Array], s: Array) -> Array:
-    """Sum over sources of one image; formulas as in `radial`."""
-    if kernel == "laplace":
-        return ((w - far[0]) @ s[0])[None]
-    along = [np.einsum("dij,dj->ij", r, s[c : c + 3]) for c in range(0, len(s), 3)]
-    u = np.einsum("ij,dj->di", w - far[0] - r2 * far[1], s[:3])
-    scale = (w**3 + far[1]) * along[0]
-    if kernel == "stokes_comb":
-        c = -(3 * far[1] + 2 * r2 * far[2])
-        scale = scale + (4 * far[2] - 6 * w**5) * along[1] * along[2] + c * np.sum(s[3:6] * s[6:9], axis=0)
-        u = u + np.einsum("ij,dj->di", c * along[2], s[3:6]) + np.einsum("ij,dj->di", c * along[1], s[6:9])
-    return u + np.einsum("ij,dij->di", scale, r)
+def plain_near(p: Parameters, rhs: int = 1) -> Array:
+    """The near field by its pair function in plain Python, over all pairs and images."""
+    x = inputs(p)[0].astype(float)
+    tables, kernel = radial.tables(p).astype(float), p.kernel
+    t01, t02, t12 = p.skew or (0.0, 0.0, 0.0)
+    cell, most = np.array([[1.0, t01, t02], [0.0, 1.0, t12], [0.0, 0.0, 1.0]]), 1 if p.skew is None else 2
+    images = np.stack(np.meshgrid(*[np.arange(-most, most + 1.0)] * 3, indexing="ij")).reshape(3, -1).T @ cell
+    r = x[:, :, None, None] - x[:, None, :, None] - images.T[:, None, None, :]
+    i, j, m = np.nonzero(np.sum(r * r, axis=0) < p.rc**2)
+    r = r[:, i, j, m]
+    r2 = np.sum(r * r, axis=0)
+    w = np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1.0)), 0.0)
+    far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) for row in tables]
+    total = []
+    for s in strengths(p, rhs):
+        found = plain.pairs(kernel.pair, kernel.strengths, kernel.result, r, far, list(s[:, j]), w)
+        total += [np.bincount(i, row, N) for row in found]
+    return np.array(total)
 
 
-def plain_far(p: Parameters) -> Array:
+def plain_far(p: Parameters, rhs: int = 1) -> Array:
     """The far field as a sum over its modes (`multipliers`)."""
-    x, s = (a.astype(float) for a in inputs(p))
-    most = int(p.kmax / (2 * math.pi))
-    n = np.stack(np.meshgrid(*[np.arange(-most, most + 1)] * 3, indexing="ij")).reshape(3, -1)
-    k = 2 * math.pi * n[:, (n != 0).any(axis=0)]
+    x, kernel = inputs(p)[0].astype(float), p.kernel
+    most = int(p.kmax * max(params.edges(p.box, p.skew)) / (2 * math.pi))
+    k = 2 * math.pi * np.stack(np.meshgrid(*[np.arange(-most, most + 1)] * 3, indexing="ij")).reshape(3, -1)
+    s01, s02, s12 = multipliers.reciprocal(p)
+    k = np.stack([k[0] + s01 * k[1] + s02 * k[2], k[1] + s12 * k[2], k[2]])
     k2 = np.sum(k * k, axis=0)
-    k, k2 = k[:, k2 < p.kmax**2], k2[k2 < p.kmax**2]
-    phi = np.polyval(multipliers.profile(p).astype(float), 2 * k2 / p.kmax**2 - 1)
+    inside = k2 < p.kmax**2
+    k, k2 = k[:, inside], k2[inside]
+    g = kernel.scale * green.whole(p, k2) * np.polyval(green.profile(p), 2 * k2 / p.kmax**2 - 1)
     wave = np.exp(1j * k.T @ x)  # (modes, N)
-    modes = np.conj(wave)
-    if p.kernel == "laplace":
-        return ((4 * math.pi * phi / k2 * (modes @ s[0])) @ wave).real[None]
-    f = modes @ s[:3].T
-    if p.kernel == "stokes_comb":
-        q, normal = s[3:6], s[6:9]
-        kq, kn = k.T @ q, k.T @ normal
-        double = np.einsum("mj,mj,dj->md", modes, kn, q) + np.einsum("mj,mj,dj->md", modes, kq, normal)
-        trace = modes @ np.sum(q * normal, axis=0)
-        f = f + 1j * double
-    along = np.sum(k.T * f, axis=1) / k2
-    v = f - k.T * along[:, None]
-    if p.kernel == "stokes_comb":
-        v = v + 1j * k.T * trace[:, None]
-    return ((8 * math.pi * phi / k2)[:, None] * v).T.dot(wave).real
+    total = []
+    for s in strengths(p, rhs):
+        modes = plain.modes(kernel.multiplier, kernel.result, k, g, _spread(kernel, s, k, np.conj(wave)))
+        total += [(row @ wave).real for row in modes]
+    return np.array(total)
+
+
+def _spread(kernel: Kernel, s: Array, k: Array, waves: Array) -> list[Array]:
+    """The transforms of what sources spread."""
+    if not kernel.slopes:
+        return [waves @ row for row in s[: kernel.spread]]
+    q, n = s[kernel.given - 6 : kernel.given - 3], s[kernel.given - 3 : kernel.given]
+    double = np.einsum("mj,mj,dj->dm", waves, k.T @ n, q) + np.einsum("mj,mj,dj->dm", waves, k.T @ q, n)
+    force = (waves @ s[:3].T).T if kernel.single else 0.0
+    return [*(force + 1j * double), waves @ np.sum(q * n, axis=0)]

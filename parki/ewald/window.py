@@ -87,7 +87,7 @@ def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tupl
 
 
 @lru_cache(maxsize=256)
-def _alias_weights(kernel: str, split: str, c: float, xi: float, low: float) -> NDArray[np.float64]:
+def _alias_weights(layer: str, split: str, c: float, xi: float, low: float) -> NDArray[np.float64]:
     """Weights (4, n) at the wave numbers c·_NODES of one axis, for `alias`; lengths in units of rc.
 
     Rows: squared alias amplitudes, those of the window's derivative, and both amplitudes for coincident points, each
@@ -98,23 +98,27 @@ def _alias_weights(kernel: str, split: str, c: float, xi: float, low: float) -> 
     edges = np.append(np.maximum(_NODES, low), 1.0)
     width = np.diff(edges)[:, None]
     k = edges[:-1, None] + width * _INNER
-    phi = top.phi(c * k) if kernel == "laplace" else top.phi_stokes(c * k)
+    phi = top.phi(c * k) if layer.startswith("laplace") else top.phi_stokes(c * k)
     pieces = ((width * _INNER_WEIGHTS * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
     w0, w1, w2 = (np.cumsum(piece[::-1])[::-1] for piece in pieces)
     none = np.zeros_like(w0)
     # Means over random directions of q and n: 7/9 of the kernel's square, 16/27 of that of q (n·k) + n (q·k) projected
     # across k, and its root 0.77; of the projection itself 2/3.
-    if kernel == "stokes_dl":
+    if layer == "stokes_dl":
         rows = [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
+    elif layer.endswith("_grad"):
+        # Modes times k.  These kernels are odd, and the aliases of spreading and gathering are the same: a source does
+        # not see itself.
+        rows = [48 * (1.0 if layer == "laplace_grad" else 8 / 3) * c * w0, none, none, none]
     else:
-        scale = 1.0 if kernel == "laplace" else 8 / 3
-        power = 1.0 if kernel == "laplace" else 4 / 3
+        scale = 1.0 if layer == "laplace" else 8 / 3
+        power = 1.0 if layer == "laplace" else 4 / 3
         rows = [48 * scale / c * w2, none, power * np.sqrt(24.0) / np.pi * c * w1, none]
     return np.array(rows) * _WEIGHTS
 
 
 def alias(
-    kernel: str, split: str, c: float, xi: float, low: float, P: ArrayLike, beta: ArrayLike, sigma: ArrayLike
+    layer: str, split: str, c: float, xi: float, low: float, P: ArrayLike, beta: ArrayLike, sigma: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate the RMS error of a window with exact transform, on a grid of spacing h = π/(σ kmax).
 
@@ -123,8 +127,9 @@ def alias(
 
     Parameters
     ----------
-    kernel
-        ``"laplace"``, ``"stokes_sl"``, or ``"stokes_dl"`` spread with the derivative of the window.
+    layer
+        ``"laplace"``, ``"stokes_sl"``; ``"stokes_dl"``, spread with the derivative of the window; ``"laplace_grad"`` or
+        ``"stokes_grad"``, whose modes are multiplied by ik (dipoles and the pressure as in `radial.truncation`).
     split, c, xi
         The profile; `xi` in units of 1/rc.
     low
@@ -135,10 +140,10 @@ def alias(
     Returns
     -------
     tuple of array
-        The error from all sources, relative to √(Q rc/V) (double layer: √(Q/(V rc))), and that of a coincident source,
-        relative to √(Q/N)/rc (double layer: √(Q/N)/rc²).
+        The error from all sources, relative to √(Q rc/V) (double layer, gradients: √(Q/(V rc))), and that of a
+        coincident source, relative to √(Q/N)/rc (double layer: √(Q/N)/rc²; gradients: 0).
     """
-    rows = _alias_weights(kernel, split, c, xi, low)
+    rows = _alias_weights(layer, split, c, xi, low)
     half, beta, sigma = (np.asarray(v, np.float64)[..., None] for v in (np.multiply(0.5 * np.pi, P), beta, sigma))
     x = _NODES / sigma
     base = _log_transform(beta, half * x)

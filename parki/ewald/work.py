@@ -30,16 +30,11 @@ import numpy as np
 from parki.arrays import Array, to_host
 from parki.cells import CellList
 from parki.ewald import multipliers
-from parki.ewald.components import RESULT, SPREAD, STRENGTHS
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants
 
 SAMPLE = 2048  # batches
 DISTANCE = 8  # operations of a pair's squared distance
-SCREENED = {"laplace": 3, "stokes_sl": 24, "stokes_comb": 66}  # of a pair within rc, in kernels/pair
-FAR_PARTS = {"laplace": 1, "stokes_sl": 2, "stokes_comb": 3}
-# Of a mode, in kernels/convolve.py, besides two for each degree of the profile.
-MODE = {"laplace": 10, "stokes_sl": 39, "stokes_comb": 41}
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Work:
 def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real: bool = True) -> Work:
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
     looked_at, within = pairs(p, v, targets, sources)
-    spread, result, strengths = SPREAD[p.kernel], RESULT[p.kernel], STRENGTHS[p.kernel]
+    spread, result, strengths = p.kernel.spread, p.kernel.result, p.kernel.strengths
     points = math.prod(p.grid)
     modes = points // p.grid[2] * (p.grid[2] // 2 + 1)
     transform = (2.5 if real else 5.0) * points * math.log2(points)
@@ -78,7 +73,7 @@ def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real
         "p2p": DISTANCE * looked_at + pair_operations(p) * within,
         "p2g": p2g * sources.n,
         "fft": spread * transform,
-        "cnv": modes * (MODE[p.kernel] + 2 * (len(multipliers.profile(p)) - 1)),
+        "cnv": modes * (p.kernel.mode_flops + 2 * (len(multipliers.profile(p)) - 1)),
         "ifft": result * transform,
         "g2p": g2p * targets.n,
     }
@@ -97,13 +92,13 @@ def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real
 def pair_operations(p: Parameters) -> int:
     """Operations of a pair within rc, besides its distance: 1/r, t and t², the tables, the pair itself."""
     terms = 2 * (p.radial_degree // 2 + 1)
-    return 1 + 2 + 1 + FAR_PARTS[p.kernel] * (2 * terms - 2) + SCREENED[p.kernel]
+    return 1 + 2 + 1 + len(p.kernel.far) * (2 * terms - 2) + p.kernel.flops
 
 
 def p2g_operations(p: Parameters, v: Variants) -> int:
     """Operations of a source; a tap of the combined kernel's first three components has the slope's term too."""
-    combined = p.kernel == "stokes_comb"
-    tap = 2 * SPREAD[p.kernel] + 2 * (4 if v.p2g == "BLOCK" else 3) * combined
+    combined = p.kernel.slopes
+    tap = 2 * p.kernel.spread + 2 * (4 if v.p2g == "BLOCK" else 3) * combined
     values = {"GRID": 3 * p.P**3, "BASE": p.P + 2 * p.P**2, "SOURCE": p.P + 2 * p.P**2}.get(v.p2g, 3 * p.P)
     return tap * p.P**3 + (1 + combined) * values * 2 * p.window_degree
 
@@ -111,7 +106,7 @@ def p2g_operations(p: Parameters, v: Variants) -> int:
 def g2p_operations(p: Parameters, v: Variants) -> int:
     """Operations of a target."""
     values = 2 * p.P + p.P**2 if v.g2p == "BASE" else 3 * p.P
-    return 2 * RESULT[p.kernel] * p.P**3 + values * 2 * p.window_degree
+    return 2 * p.kernel.result * p.P**3 + values * 2 * p.window_degree
 
 
 def pairs(p: Parameters, v: Variants, targets: CellList, sources: CellList) -> tuple[int, int]:

@@ -105,7 +105,7 @@ class Maker:
             args = {"xt": xt, "src": src, "u": self.zeros(COMPONENTS[pair], nt), "batch": batch, "bound": bound}
             args |= {"cell_begin": begin, "coef": coef, "images": 2, "rc": 0.45, "tiny": 0.0}
             args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
-            args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)}
+            args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)} | {"t01": 0.3, "t02": -0.4, "t12": 0.2}
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4}
             for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
                 small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}

@@ -14,7 +14,7 @@ def ewald(p, targets, sources, dens, normals=None):
     u = near(p, x, y, s, n) + far(p, x, y, s, n)
     net = s.reshape(-1, s.shape[-1])[: len(u)].sum(axis=1, keepdims=True, dtype=np.float64)
     u += (multipliers.background(p) * net).astype(p.dtype)
-    return u[0] if p.kernel == "laplace" else u
+    return u[0] if p.kernel.name == "laplace" else u
 
 
 def horner(coefficients, t):
@@ -30,7 +30,7 @@ def near(p, x, y, s, n):
     reach = [int(np.ceil(p.rc / length)) for length in p.box]
     shifts = np.array(np.meshgrid(*[np.arange(-m, m + 1) for m in reach], indexing="ij")).reshape(3, -1).T
     tables = radial.tables(p)
-    out = np.zeros((1 if p.kernel == "laplace" else 3, x.shape[1]), p.dtype)
+    out = np.zeros((1 if p.kernel.name == "laplace" else 3, x.shape[1]), p.dtype)
     tree = cKDTree(y.T)
     for shift in shifts * np.array(p.box):
         found = cKDTree(x.T + shift).query_ball_tree(tree, p.rc)
@@ -52,12 +52,12 @@ def pairs(p, tables, r, s, n):
     inside = tau <= np.dtype(p.dtype).type(p.rc**2)
     t = tau * np.dtype(p.dtype).type(2 / p.rc**2) - np.dtype(p.dtype).type(1)
     parts = [horner(row, t) for row in tables]
-    if p.kernel == "laplace":
+    if p.kernel.name == "laplace":
         return (inside * (w - parts[0]) * s)[None]
     D, E = parts[:2]
     f = s[:3]
     u = (w - D - tau * E) * f + (w**3 + E) * np.einsum("di,di->i", r, f) * r
-    if p.kernel == "stokes_comb":
+    if p.kernel.name == "stokes_comb":
         G, q = parts[2], s[3:]
         C = -(3 * E + 2 * tau * G)
         rq, rn, qn = (np.einsum("di,di->i", a, b) for a, b in ((r, q), (r, n), (q, n)))
@@ -87,7 +87,7 @@ def nodes(p, first):
 
 def spread(p, y, s, n, chunk=4000):
     """Grid components (C, M0, M1, M2)."""
-    count = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 4}[p.kernel]
+    count = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 4}[p.kernel.name]
     grid = np.zeros((count, int(np.prod(p.grid))))
     for a in range(0, y.shape[1], chunk):
         b = slice(a, a + chunk)
@@ -95,9 +95,9 @@ def spread(p, y, s, n, chunk=4000):
         flat = nodes(p, first).ravel()
         product = lambda u, v, w: u[:, None, None] * v[None, :, None] * w[None, None]  # noqa: E731
         full = product(w0, w1, w2)
-        if p.kernel == "laplace":
+        if p.kernel.name == "laplace":
             rows = [full * s[b]]
-        elif p.kernel == "stokes_sl":
+        elif p.kernel.name == "stokes_sl":
             rows = [full * f[b] for f in s]
         else:
             q, m = s[3:, b], n[:, b]
@@ -122,11 +122,11 @@ def far(p, x, y, s, n, chunk=4000):
     kk = np.where(keep, kk, 1)
     phi = horner(multipliers.profile(p), 2 * np.minimum(kk / kmax2, 1) - 1)
     factor = keep * phi / kk * d0[:, None, None] * d1[:, None] * d2
-    if p.kernel == "laplace":
+    if p.kernel.name == "laplace":
         v = np.dtype(p.dtype).type(4 * np.pi) * factor * spectrum
     else:
         v = spectrum[:3] - k * np.einsum("dijl,dijl->ijl", k, spectrum[:3]) / kk
-        if p.kernel == "stokes_comb":
+        if p.kernel.name == "stokes_comb":
             v = v + 1j * k * spectrum[3]
         v = np.dtype(p.dtype).type(8 * np.pi) * factor * v
     grid = scipy.fft.irfftn(v.astype(spectrum.dtype), s=p.grid, axes=(1, 2, 3)).reshape(len(v), -1)

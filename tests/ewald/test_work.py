@@ -8,7 +8,7 @@ import pytest
 
 import parki
 from parki.ewald import variants, work
-from parki.ewald.components import RESULT, SPREAD
+from parki.ewald.kernels import KERNELS
 from parki.ewald.variants import Variants
 
 BOX = (1.0, 1.3, 0.8)
@@ -75,7 +75,7 @@ def function(root, file, name):
 def test_operations_of_a_pair_are_those_of_its_text(kernel, root, plans):
     p = plans(kernel).parameters
     terms = p.radial_degree + 1 + (p.radial_degree + 1) % 2
-    names = {"SCREENED": True, "NF": work.FAR_PARTS[kernel], "TERMS": terms, "NS": 0}
+    names = {"SCREENED": True, "NF": work.FAR_PARTS[kernel], "TERMS": terms, "NS": 0, "RHS": 1}
     pair = operations(function(root, f"pair/{FILES[kernel]}.py", "pair"), names)
     assert pair == work.SCREENED[kernel]
     add_source = function(root, "near.py", "add_source")
@@ -134,7 +134,7 @@ def test_variants_differ_in_what_they_compute_again(kernel, plans):
     assert per_target[0] - per_target[1] == (p.P**2 - p.P) * 2 * p.window_degree
     points = math.prod(p.grid)
     row = 3 + {"laplace": 1, "stokes_sl": 3, "stokes_comb": 9}[kernel]
-    assert counted(plan, p2g="GRID").mop["p2g"] == 8 * (600 * p.P**3 * row + SPREAD[kernel] * points)
+    assert counted(plan, p2g="GRID").mop["p2g"] == 8 * (600 * p.P**3 * row + KERNELS[kernel].spread * points)
 
 
 def test_complex_transforms_are_twice_the_work(plans):
@@ -223,4 +223,4 @@ def test_default_variants_of_every_space_are_counted(plans):
         v = variants.choose(parki.utils.get_execution_space(space), "float64")
         found = work.count(plan.parameters, v, plan.stages.targets, sources_of(plan))
         assert min(*found.flop.values(), *found.mop.values(), found.pairs) > 0
-        assert found.flop["g2p"] >= 500 * 2 * RESULT["stokes_sl"] * plan.parameters.P**3
+        assert found.flop["g2p"] >= 500 * 2 * KERNELS["stokes_sl"].result * plan.parameters.P**3

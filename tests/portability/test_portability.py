@@ -233,7 +233,7 @@ def near_setting(pair, rng, real):
     given = {
         "xt": xt, "src": np.ascontiguousarray(src), "u": np.full((nu, 33), np.nan, real), "batch": batch,
         "cell_begin": begin, "bound": bounds(xt, batch), "coef": rng.standard_normal(nf * TERMS).astype(real),
-        "images": 3, "rc": 0.9, "tiny": 0.0,
+        "images": 3, "rc": 0.9, "tiny": 0.0, "t01": 0.0, "t02": 0.0, "t12": 0.0,
     }  # fmt: skip
     for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True)):
         given |= {f"n{d}": n, f"l{d}": side, f"h{d}": side / n}

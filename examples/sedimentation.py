@@ -1,0 +1,122 @@
+"""Heavy spheres sink in a viscous liquid, each carried by the flow of all the others.
+
+Shows    `parki.ewald.stokes_sl` inside a time loop: the points move, so every step has its own sum.
+Run      python examples/sedimentation.py -o sedimentation.png     (--small for a trial)
+Expect   One sphere alone in a periodic box has Hasimoto's exact drag, to ten digits. Thousands of them, started at
+         random, do not fall alike: swarms sink fast and push liquid and their neighbours up elsewhere.
+
+The spheres are point forces with the mobility of a sphere, U = F / 6πμa plus the flow of the others: right to order
+a / distance, so for dilute suspensions. parki sums f/r + r (r·f)/r³; the factor 1 / 8πμ of Stokes flow is ours.
+"""
+
+import argparse
+import importlib.util
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import KDTree
+
+import parki
+
+VISCOSITY = 1.0  # Pa s: silicone oil
+RADIUS = 1e-4  # m: glass beads
+FORCE = 4 / 3 * np.pi * RADIUS**3 * 1500 * 9.81  # N: weight less buoyancy
+STOKES = FORCE / (6 * np.pi * VISCOSITY * RADIUS)  # m/s: speed of one bead in unbounded oil, 33 µm/s
+HASIMOTO = 2.837297479480620  # of a cubic lattice
+MM = 1e3  # millimetres in a metre
+
+
+def stirred(at, spheres, box, tolerance):
+    """Velocities (3, Nt) of the liquid at points (3, Nt); a sphere does not feel itself, but its periodic images."""
+    forces = np.outer([0, 0, -FORCE], np.ones(spheres.shape[1]))
+    return parki.ewald.stokes_sl(at, spheres, forces, box=box, tolerance=tolerance) / (8 * np.pi * VISCOSITY)
+
+
+def velocity(spheres, box, tolerance=1e-3):
+    """Velocities (3, N) of spheres anywhere: each its own fall and the flow of the others."""
+    inside = parki.utils.wrap(spheres, box)
+    return stirred(inside, inside, box, tolerance) - STOKES * np.eye(3)[:, 2:]
+
+
+def seeded(n, box):
+    """About n random points, no two of them closer than three radii."""
+    points = np.random.default_rng(1).random((n, 3)) * box
+    pairs = KDTree(points, boxsize=box).query_pairs(3 * RADIUS, output_type="ndarray")
+    return np.delete(points, np.unique(pairs[:, 1]), axis=0).T.copy()
+
+
+def fall(start, box, steps, step):
+    """Positions (steps + 1, 3, N) in time, not wrapped into the box, by the midpoint rule, and the last velocities."""
+    path = [start]
+    for _ in range(steps):
+        half = path[-1] + step / 2 * velocity(path[-1], box)
+        path.append(path[-1] + step * velocity(half, box))
+    return np.array(path), velocity(path[-1], box)
+
+
+def draw(file, path, last, box, pixels):
+    """Left the flow in a slice with the spheres in it, right the paths in a quarter of the box."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    now = parki.utils.wrap(path[-1], box)
+    x, z = np.linspace(0, box[0], pixels), np.linspace(0, box[2], 2 * pixels)
+    plane = np.stack([a.ravel() for a in np.meshgrid(x, [box[1] / 2], z, indexing="ij")])
+    flow = stirred(plane, now, box, 1e-3)
+
+    figure = Figure(figsize=(8.2, 8.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    below = {"location": "bottom", "shrink": 0.8, "pad": 0.02, "extend": "both"}
+    rise = flow[2].reshape(pixels, -1).T / STOKES
+    image = left.pcolormesh(x * MM, z * MM, rise, cmap="RdBu_r", vmin=-1.5, vmax=1.5, shading="gouraud")
+    figure.colorbar(image, ax=left, label="liquid, upwards (Stokes speeds)", **below)
+    for sphere in now.T[np.abs(now[1] - box[1] / 2) < 2 * RADIUS] * MM:
+        left.add_patch(Circle(sphere[::2], RADIUS * MM, facecolor="#222222", edgecolor="white", linewidth=0.5))
+    left.set(title="The liquid in a slice, and the spheres in it", ylabel="height z (mm)")
+
+    front = now[1] < box[1] / 4
+    trails = (path - path[-1] + now)[:, ::2, front].transpose(2, 0, 1)  # that end inside the box
+    colours = {"cmap": "inferno_r", "clim": (-0.5, 3)}
+    for shift in product((-1, 0, 1), (-1, 0)):  # what leaves through a side comes in through the other
+        lines = LineCollection((trails + np.multiply(shift, box[::2])) * MM, linewidths=0.9, alpha=0.8, **colours)
+        lines.set_array(-last[2, front] / STOKES)
+        right.add_collection(lines)
+    right.scatter(*now[::2, front] * MM, s=9, c=-last[2, front] / STOKES, zorder=3).set(**colours)
+    figure.colorbar(lines, ax=right, label="fall speed (Stokes speeds)", **below)
+    right.set(title="Paths of the spheres in the front quarter")
+    for axes in (left, right):
+        axes.set(xlim=(0, box[0] * MM), ylim=(0, box[2] * MM), aspect="equal", xlabel="x (mm)")
+    figure.suptitle(f"{now.shape[1]} spheres sinking: swarms fall, liquid rises beside them", fontsize=14)
+    figure.savefig(file, dpi=130)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="A sedimenting suspension.")
+    parser.add_argument("--small", action="store_true", help="few spheres, few steps")
+    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
+    asked = parser.parse_args(arguments)
+
+    side = 100 * RADIUS
+    alone = -velocity(np.full((3, 1), side / 2), (side, side, side), 1e-10)[2, 0] / STOKES
+    exact = 1 - HASIMOTO * RADIUS / side
+    print(
+        f"one sphere, a/L = 0.01: {alone:.12f} of the Stokes speed, Hasimoto {exact:.12f}, off by {alone - exact:.1e}"
+    )
+    assert abs(alone - exact) < 1e-10
+
+    box, n, steps = ((side, side, 2 * side), 8000, 60) if not asked.small else ((side / 2, side / 2, side), 150, 5)
+    path, last = fall(seeded(n, box), box, steps, 0.5 * RADIUS / STOKES)
+    n, speed = path.shape[2], -last[2] / STOKES
+    print(f"{n} spheres, {1e2 * n * 4 / 3 * np.pi * RADIUS**3 / np.prod(box):.2f} % by volume, {steps} steps")
+    print(f"mean fall speed {speed.mean():.2f} Stokes speeds, spread {speed.std():.2f}, {np.mean(speed < 0):.0%} rise")
+    if asked.o and importlib.util.find_spec("matplotlib") is None:
+        print('no picture: pip install "parki[plot]"')
+    elif asked.o:
+        draw(asked.o, path, last, box, 40 if asked.small else 250)
+        print(f"picture in {asked.o}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Stokes single layer: w = g (v - n (n.v))."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NIN = 3
+NOUT = 3
+
+
+@pk.function
+def multiply(
+    kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
+) -> None:  # fmt: skip
+    """One mode."""
+    re: real = nx * v[0] + ny * v[2] + nz * v[4]
+    im: real = nx * v[1] + ny * v[3] + nz * v[5]
+    w[0] = g * (v[0] - nx * re)
+    w[1] = g * (v[1] - nx * im)
+    w[2] = g * (v[2] - ny * re)
+    w[3] = g * (v[3] - ny * im)
+    w[4] = g * (v[4] - nz * re)
+    w[5] = g * (v[5] - nz * im)

@@ -1,0 +1,174 @@
+"""The kernels of Ewald sums as data: what each stage must know of one.
+
+A kernel is a pair function (`kernels/pair/`), a function of the modes (`kernels/multiplier/`), the radial functions of
+its far part (`radial.FAR`), a scalar Green's function (`green`), and the estimates of its error (`radial`, `window`).
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel.
+
+    Attributes
+    ----------
+    name
+        By which it is asked for.
+    dens, normals, result
+        Components of the density, whether sources have normals, components of the result.
+    names, parameters
+        Names and values of the numbers that every source carries behind its density and normal, the same for all and
+        positive; `find` sets the values.  The first is κ, for the profiles, far parts and Green's functions with one.
+    pair
+        The pair function: a file of `kernels/`, without suffix, or a path of one's own.
+    far
+        Names of the radial functions that the pair function takes as far parts, keys of `radial.FAR`.
+    multiplier
+        The function of the modes, as `pair`; it takes `spread` components and returns `result`.
+    spread, slopes, single
+        Components that sources are spread to.  With `slopes` these are the four of the Stokes double layer, with
+        `single` that of the single layer within them.
+    odd
+        For each component of the result and each that is spread, the axes in which the kernel between them is odd, such
+        as ``"xy"``; ``"-"`` if it is zero.
+    profile
+        ``"phi"``, ``"stokes"`` or ``"yukawa"``: which normalisation of the split's profile multiplies the modes.
+    green, scale
+        The Green's function, a key of `green.GREEN`, and a factor.
+    mean
+        Whether the result has a mean that periodic sums fix: then the net density, `result` components of it, gives a
+        constant.
+    layers
+        The error estimates that must hold, keys of `radial.truncation` and `window.alias`.
+    near, flops, mode_flops
+        Time of a pair over one of laplace; operations of a screened pair without its tables; of a mode.
+    periodicities
+        In how many directions it may be periodic.
+    """
+
+    name: str
+    dens: int
+    result: int
+    pair: str
+    far: tuple[str, ...]
+    multiplier: str
+    spread: int
+    odd: tuple[str, ...]
+    layers: tuple[str, ...]
+    profile: str = "phi"
+    green: str = "harmonic"
+    scale: float = 1.0
+    normals: bool = False
+    slopes: bool = False
+    single: bool = False
+    mean: bool = False
+    names: tuple[str, ...] = ()
+    parameters: tuple[float, ...] = ()
+    near: float = 1.0
+    flops: int = 3
+    mode_flops: int = 10
+    periodicities: tuple[int, ...] = (0, 1, 2, 3)
+
+    @property
+    def given(self) -> int:
+        """Numbers of a source that a caller gives."""
+        return self.dens + 3 * self.normals
+
+    @property
+    def strengths(self) -> int:
+        """Numbers of a source besides its position."""
+        return self.given + len(self.parameters)
+
+    @property
+    def components(self) -> int:
+        """Components of the grid, which holds what is spread and then the result."""
+        return max(self.spread, self.result)
+
+    @property
+    def kappa(self) -> float:
+        """The first parameter, κ of Yukawa kernels; 0 without parameters."""
+        return self.parameters[0] if self.parameters else 0.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_STOKES = {"profile": "stokes", "green": "biharmonic"}
+_AXES = ("x", "y", "z")
+_SYMMETRIC = ("", "xy", "xz", "xy", "", "yz", "xz", "yz", "")  # parities of the stokeslet
+_FOUR = ("", "xy", "xz", "x", "xy", "", "yz", "y", "xz", "yz", "", "z")  # of the double layer's components
+_GRADIENT = tuple(
+    "".join(sorted(set(_SYMMETRIC[3 * i + s]) ^ {axis})) for i in range(3) for axis in _AXES for s in range(3)
+)
+
+LAPLACE = Kernel(
+    "laplace", 1, 1, "pair/laplace", ("F",), "multiplier/scalar", 1, ("",), ("laplace",), mean=True, flops=3,
+    mode_flops=11,
+)  # fmt: skip
+LAPLACE_GRAD = Kernel(
+    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, _AXES, ("laplace_grad",), near=1.1,
+    flops=11, mode_flops=17,
+)  # fmt: skip
+LAPLACE_DIPOLE = Kernel(
+    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",), near=1.1,
+    flops=11, mode_flops=21,
+)  # fmt: skip
+STOKES_SL = Kernel(
+    "stokes_sl", 3, 3, "pair/stokeslet", ("D", "E"), "multiplier/stokes", 3, _SYMMETRIC, ("stokes_sl",), mean=True,
+    near=1.43, flops=24, mode_flops=37, **_STOKES,
+)  # fmt: skip
+STOKES_DL = Kernel(
+    "stokes_dl", 3, 3, "pair/stresslet", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR, ("stokes_dl",),
+    normals=True, slopes=True, near=1.8, flops=51, mode_flops=49, **_STOKES,
+)  # fmt: skip
+STOKES_COMB = Kernel(
+    "stokes_comb", 6, 3, "pair/stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR,
+    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=2.0, flops=66, mode_flops=49,
+    **_STOKES,
+)  # fmt: skip
+STOKES_PRESSURE = Kernel(
+    "stokes_pressure", 3, 1, "pair/stokes_pressure", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",),
+    scale=2.0, near=1.1, flops=12, mode_flops=21,
+)  # fmt: skip
+STOKES_GRAD = Kernel(
+    "stokes_grad", 3, 9, "pair/stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, _GRADIENT, ("stokes_grad",),
+    near=2.0, flops=70, mode_flops=55, **_STOKES,
+)  # fmt: skip
+YUKAWA = Kernel(
+    "yukawa", 1, 1, "pair/yukawa", ("Y",), "multiplier/scalar", 1, ("",), ("laplace",), profile="yukawa",
+    green="yukawa", mean=True, names=("kappa",), near=1.4, flops=7, mode_flops=11, periodicities=(0, 3),
+)  # fmt: skip
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        LAPLACE, LAPLACE_GRAD, LAPLACE_DIPOLE, STOKES_SL, STOKES_DL, STOKES_COMB, STOKES_PRESSURE, STOKES_GRAD, YUKAWA,
+    )
+}  # fmt: skip
+
+
+def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
+    """Return the kernel of this name, or the one given, with its parameters; those that are None are not given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, and for missing, surplus or not positive parameters.
+    """
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(f"kernel is {kernel!r}; expected one of {', '.join(map(repr, KERNELS))}.")
+        kernel = KERNELS[kernel]
+    given = {name: float(value) for name, value in parameters.items() if value is not None}
+    for name, value in given.items():
+        if name not in kernel.names:
+            raise ValueError(f"{name} was given, but {kernel} takes {' and '.join(kernel.names) or 'no parameters'}.")
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}; expected a positive number.")
+    values = dict(zip(kernel.names, kernel.parameters, strict=False)) | given
+    for name in kernel.names:
+        if name not in values:
+            raise ValueError(f"{name} is missing; {kernel} expects a positive number.")
+    return replace(kernel, parameters=tuple(values[name] for name in kernel.names)) if given else kernel

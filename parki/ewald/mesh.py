@@ -1,0 +1,89 @@
+"""The grid of an Ewald sum in memory: margins, the box that is transformed, lengths along x.
+
+A periodic direction has M points and margins for the windows, whose values are folded into the box and copied out of it
+again.  A free direction has M intervals over the box's side and P points more, none of which wraps: all are transformed.
+"""
+
+import numpy as np
+
+from parki import engine
+from parki.arrays import Array
+from parki.engine import Prepared, TeamPolicy, spaces
+from parki.engine.spaces import Space
+from parki.ewald.params import Parameters
+
+
+class Mesh:
+    """Where things are, per axis.
+
+    Attributes
+    ----------
+    low, high
+        Width of the margins, 0 in a free direction.
+    inside
+        Points of the box, in a free direction of all the grid.
+    extent
+        Points that windows may touch.
+    box
+        Points that are transformed: along x all that its transform is long, along z an even number.
+    """
+
+    def __init__(self, p: Parameters, period: int) -> None:
+        periodic = [axis < p.periodicity for axis in range(3)]
+        self.low = [p.P // 2 * on for on in periodic]
+        self.high = [(p.P - p.P // 2) * on for on in periodic]
+        self.extent = [m + p.P for m in p.grid]
+        self.inside = [m if on else e for m, on, e in zip(p.grid, periodic, self.extent, strict=True)]
+        self.box = [period, self.inside[1], self.inside[2] + self.inside[2] % 2]
+
+    def empty(self, p: Parameters, components: int, space: Space) -> Array:
+        """The whole grid; a host's rows are padded away from multiples of 256 bytes, which crowd cache sets."""
+        shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
+        row, pads = shape[2], space.kind == "host" and space.engine == "parki"  # PyKokkos takes no arrays with gaps
+        while pads and row * np.dtype(p.dtype).itemsize % 256 == 0:
+            row += 4
+        made = spaces.array_module(space).zeros((components, shape[0], shape[1], row), p.dtype)
+        return made[..., : shape[2]]
+
+    def touched(self, grid: Array) -> Array:
+        """What windows may touch."""
+        e0, e1, e2 = self.extent
+        return grid[:, :e0, :e1, :e2]
+
+    def transformed(self, grid: Array) -> Array:
+        """What is transformed."""
+        return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.low, self.box, strict=True)))]
+
+    def fold(self, p: Parameters, grid: Array, space: Space) -> list[Prepared]:
+        """Launches that add the margins to the points that they are images of."""
+        if not p.periodicity:
+            return []
+        kernel = engine.kernel("halo", "halo_fold", real=p.dtype)
+        given = self._given("low", self.low) | self._given("high", self.high) | self._given("m", self.inside)
+        teams = TeamPolicy(space, len(grid) * self.inside[0] * self.inside[1])
+        return [engine.prepare(teams, kernel, grid=grid, **given)]
+
+    def wrap(self, p: Parameters, grid: Array, space: Space) -> list[Prepared]:
+        """Launches that fill the margins with the points that they are images of."""
+        found, (e0, e1, e2), (m0, m1, _) = [], self.extent, self.inside
+        shared = self._given("low", self.low) | self._given("m", self.inside)
+        if self.low[2]:
+            ends = engine.kernel("halo", "halo_ends", real=p.dtype)
+            teams = TeamPolicy(space, len(grid) * m0 * m1)
+            found.append(engine.prepare(teams, ends, grid=grid, high2=self.high[2], **shared))
+        if p.periodicity:
+            del shared["low2"], shared["m2"]
+            rows = engine.kernel("halo", "halo_rows", real=p.dtype)
+            teams = TeamPolicy(space, len(grid) * e0 * e1)
+            found.append(engine.prepare(teams, rows, grid=grid, e0=e0, e1=e1, e2=e2, **shared))
+        return found
+
+    @staticmethod
+    def _given(name: str, values: list[int]) -> dict[str, int]:
+        return {f"{name}{axis}": value for axis, value in enumerate(values)}
+
+
+def workunits(p: Parameters) -> list[engine.Workunit]:
+    """All workunits that a mesh launches."""
+    names = ["halo_fold", "halo_rows"] * (p.periodicity > 0) + ["halo_ends"] * (p.periodicity == 3)
+    return [engine.kernel("halo", name, real=p.dtype) for name in names]

@@ -1,0 +1,77 @@
+"""Functions of kernel files as plain Python, on numbers or NumPy arrays: what compiled kernels are checked against."""
+
+import ast
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from parki.engine.source import locate, package_place, read
+
+_PK = types.SimpleNamespace(
+    function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
+    sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, log=np.log, sin=np.sin, cos=np.cos, tan=np.tan, sinh=np.sinh,
+    cosh=np.cosh, tanh=np.tanh, fabs=np.abs, fmin=np.minimum, fmax=np.maximum, floor=np.floor, ceil=np.ceil,
+    pow=np.power,
+)  # fmt: skip
+
+
+def function(source: str, name: str, **constants: object) -> Callable[..., Any]:
+    """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file."""
+    found = _loaded(source if isinstance(source, str) and not source.endswith(".py") else locate(source))
+    found |= constants
+    return found[name]
+
+
+def _loaded(place: Any) -> dict[str, Any]:
+    """The names of a kernel file and of what it imports."""
+    source = read(package_place(place) if isinstance(place, str) else place)
+    names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
+    for local, found in source.imports.items():
+        names[local] = _loaded(found.module)[found.name]
+    tree = ast.parse(source.text)
+    tree.body = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) or (isinstance(node, ast.FunctionDef) and node.name in source.functions)
+    ]
+    # Types of arguments and of locals are for the compiler.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+            for argument in node.args.args:
+                argument.annotation = None
+    exec(compile(tree, source.display, "exec"), names)
+    return names
+
+
+def pairs(source: str, numbers: int, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
+    """Return what a screened pair function gives for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
+    pair = function(source, "pair", SCREENED=True)
+    return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])
+
+
+def modes(source: str, results: int, k: Any, g: Any, v: list[Any]) -> np.ndarray:
+    """Return what a multiplier gives for modes `k` (3, M) and complex components `v`; shape (results, M), complex."""
+    size = np.sqrt(np.sum(k * k, axis=0))
+    n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
+    split = [part for component in v for part in (component.real, component.imag)]
+    found = _applied(function(source, "multiply"), 2 * results, [*k, *n, g, split])
+    return found[::2] + 1j * found[1::2]
+
+
+def _applied(f: Callable, results: int, arguments: list[Any]) -> np.ndarray:
+    """The function of all columns at once, or one by one if it asks which of two numbers is larger."""
+    width = len(arguments[0])
+    out = [np.zeros(width) for _ in range(results)]
+    try:
+        f(*(list(a) if isinstance(a, list) else a for a in arguments), out)
+    except ValueError:
+        out = [np.zeros(width) for _ in range(results)]
+        for i in range(width):
+            one = [0.0] * results
+            f(*([x[i] for x in a] if isinstance(a, list) else a[i] for a in arguments), one)
+            for c in range(results):
+                out[c][i] = one[c]
+    return np.array([np.broadcast_to(x, width) for x in out])

@@ -1,0 +1,160 @@
+"""Planes of modes: gathered from the grid that is transformed along x, transformed along y and z, multiplied, and back.
+
+They go through one buffer, some at a time: on a host they stay in the cache between the steps.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from parki import engine, fft
+from parki.arrays import Array, module_of
+from parki.engine import Prepared, TeamPolicy
+from parki.engine.spaces import Space
+from parki.ewald import multipliers
+from parki.ewald.mesh import Mesh
+from parki.ewald.multipliers import Planes
+from parki.ewald.params import Parameters
+
+CACHE = 1 << 20  # bytes that a host transforms at once, for each thread
+BATCH = 1 << 28  # the same of a GPU
+PRUNED = 0.9  # columns are left out where at most so many of them remain
+
+
+def workunits(p: Parameters, whole: bool, rhs: int) -> list[engine.Workunit]:
+    """What planes launch: gather, multiply, scatter."""
+    gather = engine.kernel("planes", "planes_gather", real=p.dtype)
+    scatter = engine.kernel("planes", "planes_scatter", real=p.dtype, BOTH=not whole)
+    slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
+    return [gather, engine.kernel("convolve", "convolve", real=p.dtype, **slots), scatter]
+
+
+class Part:
+    """Planes of one class, some at a time."""
+
+    def __init__(
+        self, p: Parameters, c: Planes, mesh: Mesh, grid: Array, buffer: Array, room: int, space: Space,
+        library: fft.Library, whole: bool, rhs: int,
+    ) -> None:  # fmt: skip
+        xp, self.c, self.library = module_of(grid), c, library
+        components, self.kernel = p.kernel.components * rhs, p.kernel
+        self.planes = min(room // (components * c.rows * c.length), len(c.modes))
+        shape = (components, self.planes, c.rows, c.length)
+        self.spectrum = buffer[: math.prod(shape)].reshape(shape)
+        pairs, self.rhs = fft.pairs(self.spectrum), rhs
+        n0, n1, n2 = mesh.box
+        self.rows = n1
+        self.columns = self._columns(p)
+        gather, convolve, scatter = workunits(p, whole, rhs)
+        green, (kx, ky, kz) = multipliers.table(p, c)
+        mode = xp.asarray(np.array(c.modes, np.int32))
+        shared = {"spec": pairs, "first": 0, "count": len(c.modes)}
+        there = {"grid": grid, "mode": mode, "stride": p.kernel.components, "n0": n0, "n1": n1, "n2": n2}
+        there |= {"planes": self.planes}
+        s01, s02, s12 = multipliers.reciprocal(p)
+
+        def made(kernel: engine.Workunit, teams: int, **given: Any) -> Prepared:
+            return engine.prepare(TeamPolicy(space, teams), kernel, **shared, **given)
+
+        spread, result = p.kernel.spread, p.kernel.result
+        self.gather = made(
+            gather, rhs * spread * self.planes * c.rows, components=spread, rows=c.rows, length=c.length, **there
+        )
+        self.convolve = made(
+            convolve, self.planes * c.rows, green=xp.asarray(green), kx=xp.asarray(kx), ky=xp.asarray(ky),
+            kz=xp.asarray(kz), rows=c.rows, length=c.length, s01=s01, s02=s02, s12=s12,
+        )  # fmt: skip
+        self.scatter = made(scatter, rhs * result * self.planes * n1, components=result, **there)
+
+    def _columns(self, p: Parameters) -> list[slice]:
+        """Columns along y, of those with one kz, that are needed: the others are multiplied by zero."""
+        if p.skew is not None:
+            return [slice(None)]
+        least = 2 * math.pi * min(min(m, multipliers.period(p) - m) for m in self.c.modes)
+        left = p.kmax**2 - (least / (multipliers.period(p) * p.h[0])) ** 2
+        end = int(math.sqrt(max(left, 0.0)) * self.c.length * p.h[2] / (2 * math.pi)) + 1
+        if 2 * end - 1 > PRUNED * self.c.length:
+            return [slice(None)]
+        return [slice(0, end), slice(self.c.length - end + 1, None)] if end > 1 else [slice(0, 1)]
+
+    def __iter__(self) -> Iterator["Block"]:
+        return (Block(self, first) for first in range(0, len(self.c.modes), self.planes))
+
+
+class Block:
+    """As many planes of a class as the buffer holds, from one on."""
+
+    def __init__(self, part: Part, first: int) -> None:
+        self.part, self.first = part, first
+        self.spectrum = part.spectrum[:, : min(part.planes, len(part.c.modes) - first)]
+
+    def forward(self) -> None:
+        """Gather the planes; transform their rows, then the columns that are needed."""
+        at = self.part
+        at.gather.set(first=self.first)
+        at.gather.run()
+        for c in self._components(at.kernel.spread):
+            at.library.run(c[..., : at.rows, :], 3, False)
+            for columns in at.columns:
+                at.library.run(c[..., columns], 2, False)
+
+    def multiply(self) -> None:
+        """CNV: the Fourier multiplier."""
+        self.part.convolve.set(first=self.first)
+        self.part.convolve.run()
+
+    def backward(self) -> None:
+        """Transform back, what the grid has room for; scatter."""
+        at = self.part
+        for c in self._components(at.kernel.result):
+            for columns in at.columns:
+                at.library.run(c[..., columns], 2, True)
+            at.library.run(c[..., : at.rows, :], 3, True)
+        at.scatter.set(first=self.first)
+        at.scatter.run()
+
+    def _components(self, used: int) -> list[Array]:
+        """The components of all right-hand sides that hold something."""
+        stride = self.part.kernel.components
+        if used == stride:
+            return [self.spectrum]
+        return [self.spectrum[r * stride : r * stride + used] for r in range(self.part.rhs)]
+
+
+class Parts:
+    """All planes of a grid that is transformed along x.
+
+    Parameters
+    ----------
+    grid : array (C, …)
+        What is transformed: component r * spread + c before, r * result + c after, of right-hand side r.
+    whole
+        Transform planes of negative kx, too.
+    """
+
+    def __init__(
+        self, p: Parameters, mesh: Mesh, grid: Array, space: Space, library: fft.Library, whole: bool, rhs: int,
+        threads: int,
+    ) -> None:  # fmt: skip
+        xp, classes = module_of(grid), multipliers.planes(p, whole)
+        self.p, self.grid, self.last = p, grid, max(m for c in classes for m in c.modes if 2 * m <= mesh.box[0])
+        size = fft.pairs(np.empty(1, np.complex64 if p.dtype == "float32" else np.complex128)).nbytes
+        components = p.kernel.components * rhs
+        largest = max(components * c.rows * c.length for c in classes)
+        batch = BATCH if space.kind == "device" else CACHE * threads
+        room = max(batch // size, largest)
+        all_planes = max(components * c.rows * c.length * len(c.modes) for c in classes)
+        room = min(room, max(all_planes, largest))
+        self.buffer = xp.empty(room, np.complex64 if p.dtype == "float32" else np.complex128)
+        self.parts = [Part(p, c, mesh, grid, self.buffer, room, space, library, whole, rhs) for c in classes]
+        self.result = rhs * p.kernel.result
+        self.n0 = mesh.box[0]
+
+    def __iter__(self) -> Iterator[Block]:
+        return (block for part in self.parts for block in part)
+
+    def finish(self) -> None:
+        """Set the modes that have no plane to zero."""
+        self.grid[: self.result, self.last + 1 : self.n0 - self.last] = 0

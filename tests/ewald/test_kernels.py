@@ -1,0 +1,311 @@
+"""Kernels as data: the pair function, far parts and error estimates of each, against exact sums."""
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.ewald import kernels, profiles, radial
+from parki.ewald.kernels import KERNELS
+
+_spec = importlib.util.spec_from_file_location("sums", Path(__file__).with_name("sums.py"))
+sums = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sums)
+
+KAPPA = 2.0
+LAYERS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_grad")
+ONE_PAIR = '''"""One source for each target."""
+
+from typing import List
+
+import pykokkos as pk
+
+from parki.kernels.pair.laplace import NF, NS, NU, pair
+
+real = pk.double
+
+
+@pk.workunit
+def one_pair(
+    i: int, r: pk.View2D[real], w: pk.View1D[real], parts: pk.View2D[real], s: pk.View2D[real], u: pk.View2D[real]
+):
+    """u[:, i] = the source s[:, i] at -r[:, i] from the target."""
+    x: real = r[0][i]
+    y: real = r[1][i]
+    z: real = r[2][i]
+    far: List[real] = [0.0] * NF
+    strengths: List[real] = [0.0] * NS
+    acc: List[real] = [0.0] * NU
+    for f in range(NF):
+        far[f] = parts[f][i]
+    for k in range(NS):
+        strengths[k] = s[k][i]
+    pair(x, y, z, x * x + y * y + z * z, w[i], far, strengths, acc)
+    for k in range(NU):
+        u[k][i] = acc[k]
+'''
+
+
+def find(name):
+    return kernels.find(name, kappa=KAPPA if name == "yukawa" else None)
+
+
+def strengths(kernel, rng, n):
+    """Density, and normals or None; every vector of length 1."""
+    rows = (
+        rng.standard_normal((kernel.given // 3, 3, n)) if kernel.given > 1 else np.sign(rng.standard_normal((1, 1, n)))
+    )
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).reshape(-1, n)
+    return rows[: kernel.dens], rows[kernel.dens :] if kernel.normals else None
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory):
+    """Workunits that call one pair function."""
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "one_pair.py").write_text(ONE_PAIR, "utf-8")
+
+    def unit(name, **slots):
+        return engine.kernel(folder / f"{name}.py", name, real="double", **slots)
+
+    return unit
+
+
+def screened(units, kernel, split, r, s, n):
+    """The near field (components, N) at the vectors r (3, N), each from its own source."""
+    d = np.linalg.norm(r, axis=0)
+    w = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    parts = np.array([radial.far_part(name, split, d, kernel.kappa) for name in kernel.far])
+    numbers = np.concatenate(
+        [s, *([n] if kernel.normals else []), *(np.full((1, len(d)), v) for v in kernel.parameters)]
+    )
+    u = np.zeros((kernel.result, len(d)))
+    unit = units("one_pair", pair=kernel.pair, SCREENED=True)
+    engine.parallel_for(engine.RangePolicy("Serial", len(d)), unit, r=r, w=w, parts=parts, s=numbers, u=u)
+    return u
+
+
+# The reference
+
+
+def frozen(name):
+    with np.load(Path(__file__).parent.parent / "data" / "ewald_cases.npz") as file:
+        return {key.removeprefix(name): file[key] for key in file.files if key.startswith(name)}
+
+
+@pytest.mark.parametrize("periodicity", range(4))
+@pytest.mark.parametrize("box", ["cube", "brick"])
+def test_sums_are_the_frozen_ones(box, periodicity):
+    case = frozen(f"{box}_plain_")
+    charges, dens = case["charges"], case["dens"]
+    given = {
+        "laplace": charges,
+        "laplace_grad": charges,
+        "stokes_sl": dens[:3],
+        "stokes_dl": dens[3:],
+        "stokes_comb": dens,
+    }
+    for kernel, density in given.items():
+        u = sums.periodic(kernel, case["targets"], case["sources"], density, case["normals"], case["box"], periodicity)
+        exact = case[f"{kernel}_{periodicity}p"]
+        assert np.abs(u - exact).max() <= 1e-12 * np.median(np.abs(exact))
+
+
+@pytest.mark.parametrize("periodicity", range(4))
+def test_sums_that_follow_from_others(rng, periodicity):
+    box, f = (1.3, 0.8, 1.7), rng.standard_normal((3, 20))
+    x, y = rng.random((3, 4)), rng.random((3, 20))
+    x[2] = 1.2 + 0.2 * x[2]  # apart from the sources
+    place = x, y
+    rest = None, box, periodicity
+    slopes = sum(sums.periodic("laplace_grad", *place, f[d], *rest)[d] for d in range(3))
+    assert sums.periodic("laplace_dipole", *place, f, *rest) == pytest.approx(-slopes, abs=1e-11)
+    assert sums.periodic("stokes_pressure", *place, f, *rest) == pytest.approx(-2 * slopes, abs=1e-11)
+    gradient = sums.periodic("stokes_grad", *place, f, *rest).reshape(3, 3, -1)
+    step = 2e-3
+    for j in range(3):
+        moves = np.multiply.outer([1, 2, 3, 4, -1, -2, -3, -4], step * np.eye(3)[j][:, None])
+        weights = np.array([4 / 5, -1 / 5, 4 / 105, -1 / 280])
+        moved = np.array([sums.periodic("stokes_sl", x + m, y, f, *rest) for m in moves])
+        difference = np.tensordot(np.concatenate([weights, -weights]), moved, 1) / step
+        assert gradient[:, j] == pytest.approx(difference, rel=1e-7, abs=1e-7 * np.abs(gradient).max())
+
+
+def test_yukawa_sums_do_not_depend_on_the_split(rng):
+    x, y, q, box = rng.random((3, 5)), rng.random((3, 20)), rng.standard_normal(20), (1.0, 0.8, 1.2)
+    x[:, 0] = y[:, 0]
+    found = [sums.periodic("yukawa", x, y, q, box=box, kappa=6.0, xi=xi) for xi in (5.0, 8.0)]
+    images = [np.array(n) * box for n in np.ndindex(17, 17, 17)]
+    exact = 0.0
+    for image in images:
+        d = np.linalg.norm(x[:, :, None] - y[:, None] + (image - 8 * np.array(box))[:, None, None], axis=0)
+        exact = exact + np.divide(np.exp(-6.0 * d), d, out=np.zeros_like(d), where=d > 1e-14) @ q
+    for u in found:
+        assert u == pytest.approx(exact, abs=1e-11)
+
+
+# Pairs
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_screened_pairs_are_those_of_gaussian_splits(units, rng, name):
+    """In closed form, with the self term."""
+    kernel, xi, n = find(name), 2.3, 40
+    r = rng.standard_normal((3, n))
+    r[:, 0] = 0.0
+    s, normals = strengths(kernel, rng, n)
+    found = screened(units, kernel, profiles.Gaussian(xi, 40.0), r, s, normals)
+    parts = [("stokes_sl", s[:3], None), ("stokes_dl", s[3:], normals)] if kernel.single else [(name, s, normals)]
+    for i in range(n):
+        exact = sum(
+            sums.pairs(part, r[:, i, None, None], a[:, [i]], None if b is None else b[:, [i]], xi, 1e-14, KAPPA)
+            for part, a, b in parts
+        )
+        assert found[:, [i]] == pytest.approx(
+            exact, rel=1e-11, abs=1e-10 * max(1, np.linalg.norm(r[:, i]) ** -2 if i else 1)
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name != "stokes_comb"])
+@pytest.mark.parametrize("c", [14.0, 20.0, 26.0])
+def test_near_fields_beyond_the_cutoff_are_as_predicted(units, rng, name, c):
+    kernel, n = find(name), 6000
+    d = 1 + 5 * (np.arange(n) + 0.5) / n
+    r = rng.standard_normal((3, n))
+    r *= d / np.linalg.norm(r, axis=0)
+    s, normals = strengths(kernel, rng, n)
+    u = screened(units, kernel, profiles.Prolate(c, c), r, s, normals)
+    measured = np.sqrt(4 * np.pi * 5 * np.mean(np.sum(u**2, axis=0) * d**2))
+    (layer,) = kernel.layers
+    unit = kernel.scale if kernel.dens == 1 or layer != "laplace_grad" else kernel.scale / np.sqrt(3)
+    ratio = measured / (unit * radial.truncation(layer, "prolate", c, 0.0))
+    # At the end, rounding is a part of what is measured for Laplace.
+    assert (0.5 if name == "yukawa" else 0.93) < ratio < (1.07 if c < 25 or layer != "laplace" else 1.3)
+
+
+# Far parts
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("c", [3.0, 5.0, 9.0, 15.0, 22.0])
+def test_truncation_is_fitted_to_the_integral(layer, c):
+    exact = np.sqrt(radial.tail_integral(layer, profiles.Prolate(c, c), 1.0))
+    assert radial.truncation(layer, "prolate", c, 0.0) == pytest.approx(exact, rel=5e-3)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_truncation_of_gaussians(layer):
+    for xi in (2.5, 3.5):
+        exact = np.sqrt(radial.tail_integral(layer, profiles.Gaussian(xi, 40.0), 1.0))
+        assert radial.truncation(layer, "gaussian", 0.0, xi) == pytest.approx(exact, rel=0.15)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("split", profiles.SPLITS)
+def test_bandwidth_inverts_truncation(split, layer):
+    level = np.array([1e-2, 1e-5, 1e-9, 1e-13])
+    c, xi = radial.bandwidth(layer, split, level)
+    assert radial.truncation(layer, split, c, xi) == pytest.approx(level, rel=1e-5)
+
+
+def test_yukawa_is_bounded_by_laplace():
+    for c in (4.0, 10.0, 18.0):
+        split = profiles.Prolate(c, c)
+        most = np.sqrt(radial.tail_integral("laplace", split, 1.0))
+        for kappa in (1e-3, 0.3, 2.0, 9.0):
+            assert np.sqrt(radial.tail_integral("laplace", split, 1.0, kappa)) < 1.001 * most
+
+
+def test_the_derivative_of_the_laplace_part():
+    r, split = np.linspace(0.02, 1.0, 40), profiles.Prolate(15.0, 15.0)
+    above, below = (radial.far_part("F", split, np.sqrt(r**2 + step)) for step in (1e-5, -1e-5))
+    assert radial.far_part("H", split, r) == pytest.approx((above - below) / 2e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kappa", [1e-7, 1e-3, 0.5, 30.0, 2000.0])
+def test_the_far_part_of_yukawa(kappa):
+    """It fills in what the near field must not have beyond the cutoff, for any κ; for κ = 0 it is that of Laplace."""
+    r, split = np.linspace(0.0, 3.0, 50), profiles.Prolate(22.0, 22.0)
+    found = radial.far_part("Y", split, r, kappa)
+    assert np.isfinite(found).all()
+    assert found[r > 1] == pytest.approx((np.exp(-kappa * r[r > 1])) / r[r > 1], abs=1e-9)
+    if kappa < 1e-5:
+        assert found == pytest.approx(radial.far_part("F", split, r), abs=2 * kappa)
+
+
+def degrees(kernel, split, c, level):
+    xi = np.sqrt(c / 2)
+    return SimpleNamespace(
+        kernel=kernel, split=split, c=c, xi=xi / 0.4, rc=0.4, dtype="float64",
+        radial_degree=max(radial.degree(layer, split, c, xi, level) for layer in kernel.layers),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("split", profiles.SPLITS)
+def test_tables_are_as_good_as_asked(units, rng, name, split):
+    kernel, level = find(name), 1e-6
+    p = degrees(kernel, split, 16.0, level)
+    tables = radial.tables(p)
+    assert tables.shape == (len(kernel.far), p.radial_degree + 1)
+    n = 4000
+    d = p.rc * (np.arange(n) + 0.5) / n
+    r = rng.standard_normal((3, n))
+    r *= d / np.linalg.norm(r, axis=0)
+    s, normals = strengths(kernel, rng, n)
+    profile = profiles.profile(split, p.c, p.rc, p.xi)
+    exact = np.array([radial.far_part(part, profile, d, kernel.kappa) for part in kernel.far])
+    rest = np.array([np.polyval(row, 2 * (d / p.rc) ** 2 - 1) for row in tables]) - exact
+    # The pair functions are linear in the far parts.
+    u = linear(units, kernel, r, rest, s, normals)
+    error = np.sqrt(4 * np.pi * p.rc * np.mean(np.sum(u**2, axis=0) * d**2))
+    steep = kernel.layers[-1] in ("laplace_grad", "stokes_grad", "stokes_dl")
+    error /= kernel.scale * np.sqrt(1 / p.rc if steep else p.rc)
+    assert (0 if name == "yukawa" else 0.01) * level < error < 1.2 * level
+
+
+def linear(units, kernel, r, parts, s, n):
+    """What `parts` take from the pair function."""
+    count = r.shape[1]
+    numbers = np.concatenate(
+        [s, *([n] if kernel.normals else []), *(np.full((1, count), v) for v in kernel.parameters)]
+    )
+    unit = units("one_pair", pair=kernel.pair, SCREENED=True)
+    u = np.zeros((kernel.result, count))
+    engine.parallel_for(engine.RangePolicy("Serial", count), unit, r=r, w=np.zeros(count), parts=parts, s=numbers, u=u)
+    return u
+
+
+@pytest.mark.parametrize("split", [profiles.Prolate(20.0, 50.0), profiles.Gaussian(8.0, 120.0)])
+def test_means_of_near_fields(split):
+    def mean(name):
+        return radial.near_mean(find(name), split, 0.4 if isinstance(split, profiles.Prolate) else 0.8)
+
+    assert mean("laplace") == pytest.approx(-2 * np.pi * split.curvature, rel=1e-6)
+    assert mean("yukawa") == pytest.approx(4 * np.pi / KAPPA**2 * (1 - 1 / split.growth(KAPPA)), rel=1e-6)
+    assert abs(mean("stokes_sl")) < 1e-6 * mean("laplace")
+    assert mean("stokes_grad") == mean("laplace_dipole") == 0
+
+
+@pytest.mark.parametrize("layer", ["laplace_grad", "stokes_dl", "stokes_grad"])
+def test_predicted_sizes(rng, layer):
+    """The closest of random sources is at 0.554 distances on average, the layer falls as r⁻²."""
+    kernel, n = find(layer), 20_000
+    r = rng.standard_normal((3, n))
+    r /= np.linalg.norm(r, axis=0)
+    s, normals = strengths(kernel, rng, n)
+    u = np.concatenate(
+        [
+            sums.pairs(layer, r[:, [i], None], s[:, [i]], None if normals is None else normals[:, [i]], 0.0, 0.0, None)
+            for i in range(2000)
+        ],
+        axis=1,
+    )
+    expected = 4 * np.pi / 0.554 * np.mean(np.sum(u**2, axis=0))
+    near, coincident = radial.units(layer, 0.25, 2.0, 64, same=True)
+    assert near**-2 == pytest.approx(expected * 0.25 / 0.5, rel=0.06)  # √(Q/(V rc)) over √(S Q/(V d))
+    assert coincident == pytest.approx(near * np.sqrt(2.0**3 / 64) / 0.25**1.5)
+    assert radial.units(layer, 0.25, 2.0, 64, same=False)[0] == pytest.approx(near * 64 ** (1 / 12))
