@@ -65,7 +65,7 @@ def draw(file, found, tolerances, n):
     left.set(ylim=(min(map(min, (errors for errors, _ in found.values()))) / 5, 1))
     left.set(ylabel="measured error (relative RMS)", title="Every error stays below what was asked")
     right.set(ylabel="time (µs for each point)", title="What a digit costs")
-    right.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"], minor=False)
+    right.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20, 50], ["0.2", "0.5", "1", "2", "5", "10", "20", "50"])
     right.minorticks_off()
     for axes in (left, right):
         axes.set(xlabel="asked tolerance", xlim=ends)

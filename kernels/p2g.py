@@ -1,7 +1,8 @@
 """Particle-to-grid: the sources of a block one after another, window taps in the lanes.
 
 Sources go in batches, and a batch through one component after another: P x P rows of one component stay in the
-first-level cache, those of all components do not.
+first-level cache, those of all components do not.  A block is gone through again for every few right-hand sides, as
+the components of all do not stay in the second-level cache either; windows are little of the work.
 
 The grid has P more points than the box in each direction, so no tap wraps (`halo.py` adds the margins to where they
 belong).  A block is a box of cells at least P + 1 grid points wide: blocks that are not neighbours never touch the same
@@ -16,6 +17,7 @@ real = pk.double
 P = 8  # taps per direction
 DEGREE = 6  # of the window's polynomials in the offset
 BATCH = 8  # sources whose windows are kept
+GROUP = NC * max(1, 4 // NC)  # components that go through a block together, those of whole right-hand sides
 
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 6 * P)])
@@ -39,111 +41,115 @@ def p2g_block(
     z_end: int = block[b][5]
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * 6 * P)
     half: real = 0.5 * real(P)
-    for cx in range(x_begin, x_end):
-        for cy in range(y_begin, y_end):
-            row: int = (cx * n1 + cy) * n2
-            e_begin: int = cell_begin[row + z_begin]
-            e_end: int = cell_begin[row + z_end]
-            for batch in range(e_begin, e_end, BATCH):
-                m: int = e_end - batch
-                if m > BATCH:
-                    m = BATCH
+    for c_begin in range(0, RHS * NC, GROUP):
+        c_end: int = c_begin + GROUP
+        if c_end > RHS * NC:
+            c_end = RHS * NC
+        for cx in range(x_begin, x_end):
+            for cy in range(y_begin, y_end):
+                row: int = (cx * n1 + cy) * n2
+                e_begin: int = cell_begin[row + z_begin]
+                e_end: int = cell_begin[row + z_end]
+                for batch in range(e_begin, e_end, BATCH):
+                    m: int = e_end - batch
+                    if m > BATCH:
+                        m = BATCH
 
-                def windows(t: int):
-                    gx: real = src[batch + t][0] * s0 - half
-                    gy: real = src[batch + t][1] * s1 - half
-                    gz: real = src[batch + t][2] * s2 - half
-                    tx: real = pk.ceil(gx) - gx - 0.5
-                    ty: real = pk.ceil(gy) - gy - 0.5
-                    tz: real = pk.ceil(gz) - gz - 0.5
-                    at: int = t * (6 * P)
-
-                    def taps(k: int):
-                        wx: real = window[0][k]
-                        wy: real = wx
-                        wz: real = wx
-                        for d in range(1, DEGREE + 1):
-                            v: real = window[d][k]
-                            wx = wx * tx + v
-                            wy = wy * ty + v
-                            wz = wz * tz + v
-                        win[at + k] = wx
-                        win[at + P + k] = wy
-                        win[at + 2 * P + k] = wz
-                        if COMB:
-                            gwx: real = slope[0][k]
-                            gwy: real = gwx
-                            gwz: real = gwx
-                            for d in range(1, DEGREE + 1):
-                                g: real = slope[d][k]
-                                gwx = gwx * tx + g
-                                gwy = gwy * ty + g
-                                gwz = gwz * tz + g
-                            win[at + 3 * P + k] = gwx * s0
-                            win[at + 4 * P + k] = gwy * s1
-                            win[at + 5 * P + k] = gwz * s2
-
-                    pk.parallel_for(pk.ThreadVectorRange(team, P), taps)
-
-                pk.parallel_for(pk.TeamThreadRange(team, m), windows)
-                team.team_barrier()
-                for c in range(RHS * NC):
-                    k: int = c % NC
-                    f: int = 3 + c // NC * NS
-                    q: int = f + Q
-                    n: int = q + 3
-                    along_q: int = f + ALONG_Q
-                    along_n: int = along_q + 3
-                    for t in range(m):
-                        e: int = batch + t
+                    def windows(t: int):
+                        gx: real = src[batch + t][0] * s0 - half
+                        gy: real = src[batch + t][1] * s1 - half
+                        gz: real = src[batch + t][2] * s2 - half
+                        tx: real = pk.ceil(gx) - gx - 0.5
+                        ty: real = pk.ceil(gy) - gy - 0.5
+                        tz: real = pk.ceil(gz) - gz - 0.5
                         at: int = t * (6 * P)
-                        ix: int = int(pk.ceil(src[e][0] * s0 - half)) + P // 2
-                        iy: int = int(pk.ceil(src[e][1] * s1 - half)) + P // 2
-                        iz: int = int(pk.ceil(src[e][2] * s2 - half)) + P // 2
-                        size: real = 0.0
-                        along_x: real = 0.0
-                        along_y: real = 0.0
-                        along_z: real = 0.0
-                        if COMB:
-                            if k < 3:
-                                if SINGLE:
-                                    size = src[e][f + k]
-                                along_x = src[e][q + k] * src[e][along_n] + src[e][n + k] * src[e][along_q]
-                                along_y = src[e][q + k] * src[e][along_n + 1] + src[e][n + k] * src[e][along_q + 1]
-                                along_z = src[e][q + k] * src[e][along_n + 2] + src[e][n + k] * src[e][along_q + 2]
-                            else:
-                                size = (
-                                    src[e][q] * src[e][n]
-                                    + src[e][q + 1] * src[e][n + 1]
-                                    + src[e][q + 2] * src[e][n + 2]
-                                )
-                        else:
-                            size = src[e][f + k]
 
-                        def plane(i: int):
-                            x0: real = win[at + i]
-                            size_x: real = size * x0
-                            x_slope: real = 0.0
-                            y_slope: real = along_y * x0
-                            z_slope: real = along_z * x0
+                        def taps(k: int):
+                            wx: real = window[0][k]
+                            wy: real = wx
+                            wz: real = wx
+                            for d in range(1, DEGREE + 1):
+                                v: real = window[d][k]
+                                wx = wx * tx + v
+                                wy = wy * ty + v
+                                wz = wz * tz + v
+                            win[at + k] = wx
+                            win[at + P + k] = wy
+                            win[at + 2 * P + k] = wz
                             if COMB:
-                                x_slope = along_x * win[at + 3 * P + i]
+                                gwx: real = slope[0][k]
+                                gwy: real = gwx
+                                gwz: real = gwx
+                                for d in range(1, DEGREE + 1):
+                                    g: real = slope[d][k]
+                                    gwx = gwx * tx + g
+                                    gwy = gwy * ty + g
+                                    gwz = gwz * tz + g
+                                win[at + 3 * P + k] = gwx * s0
+                                win[at + 4 * P + k] = gwy * s1
+                                win[at + 5 * P + k] = gwz * s2
 
-                            def column(z: int):
-                                wz: real = win[at + 2 * P + z]
-                                if COMB:
-                                    value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + z]
-                                    tilt: real = y_slope * wz
-                                    for j in range(P):
-                                        grid[c][ix + i][iy + j][iz + z] += (
-                                            value * win[at + P + j] + tilt * win[at + 4 * P + j]
-                                        )
+                        pk.parallel_for(pk.ThreadVectorRange(team, P), taps)
+
+                    pk.parallel_for(pk.TeamThreadRange(team, m), windows)
+                    team.team_barrier()
+                    for c in range(c_begin, c_end):
+                        k: int = c % NC
+                        f: int = 3 + c // NC * NS
+                        q: int = f + Q
+                        n: int = q + 3
+                        along_q: int = f + ALONG_Q
+                        along_n: int = along_q + 3
+                        for t in range(m):
+                            e: int = batch + t
+                            at: int = t * (6 * P)
+                            ix: int = int(pk.ceil(src[e][0] * s0 - half)) + P // 2
+                            iy: int = int(pk.ceil(src[e][1] * s1 - half)) + P // 2
+                            iz: int = int(pk.ceil(src[e][2] * s2 - half)) + P // 2
+                            size: real = 0.0
+                            along_x: real = 0.0
+                            along_y: real = 0.0
+                            along_z: real = 0.0
+                            if COMB:
+                                if k < 3:
+                                    if SINGLE:
+                                        size = src[e][f + k]
+                                    along_x = src[e][q + k] * src[e][along_n] + src[e][n + k] * src[e][along_q]
+                                    along_y = src[e][q + k] * src[e][along_n + 1] + src[e][n + k] * src[e][along_q + 1]
+                                    along_z = src[e][q + k] * src[e][along_n + 2] + src[e][n + k] * src[e][along_q + 2]
                                 else:
-                                    value: real = size_x * wz
-                                    for j in range(P):
-                                        grid[c][ix + i][iy + j][iz + z] += value * win[at + P + j]
+                                    size = (
+                                        src[e][q] * src[e][n]
+                                        + src[e][q + 1] * src[e][n + 1]
+                                        + src[e][q + 2] * src[e][n + 2]
+                                    )
+                            else:
+                                size = src[e][f + k]
 
-                            pk.parallel_for(pk.ThreadVectorRange(team, P), column)
+                            def plane(i: int):
+                                x0: real = win[at + i]
+                                size_x: real = size * x0
+                                x_slope: real = 0.0
+                                y_slope: real = along_y * x0
+                                z_slope: real = along_z * x0
+                                if COMB:
+                                    x_slope = along_x * win[at + 3 * P + i]
 
-                        pk.parallel_for(pk.TeamThreadRange(team, P), plane)
-                        team.team_barrier()
+                                def column(z: int):
+                                    wz: real = win[at + 2 * P + z]
+                                    if COMB:
+                                        value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + z]
+                                        tilt: real = y_slope * wz
+                                        for j in range(P):
+                                            grid[c][ix + i][iy + j][iz + z] += (
+                                                value * win[at + P + j] + tilt * win[at + 4 * P + j]
+                                            )
+                                    else:
+                                        value: real = size_x * wz
+                                        for j in range(P):
+                                            grid[c][ix + i][iy + j][iz + z] += value * win[at + P + j]
+
+                                pk.parallel_for(pk.ThreadVectorRange(team, P), column)
+
+                            pk.parallel_for(pk.TeamThreadRange(team, P), plane)
+                            team.team_barrier()

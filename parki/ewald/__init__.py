@@ -1,7 +1,34 @@
-"""Spectral Ewald sums in periodic boxes."""
+"""Spectral Ewald sums in boxes that are periodic in none, one, two or all directions."""
 
-from parki.ewald.api import laplace, plan, stokes_comb, stokes_sl
+from parki.ewald.api import (
+    laplace,
+    laplace_dipole,
+    laplace_grad,
+    plan,
+    stokes_comb,
+    stokes_dl,
+    stokes_grad,
+    stokes_pressure,
+    stokes_sl,
+    yukawa,
+)
+from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan, PrecisionWarning
 
-__all__ = ["EwaldOptions", "Plan", "PrecisionWarning", "laplace", "plan", "stokes_comb", "stokes_sl"]
+__all__ = [
+    "EwaldOptions",
+    "Kernel",
+    "Plan",
+    "PrecisionWarning",
+    "laplace",
+    "laplace_dipole",
+    "laplace_grad",
+    "plan",
+    "stokes_comb",
+    "stokes_dl",
+    "stokes_grad",
+    "stokes_pressure",
+    "stokes_sl",
+    "yukawa",
+]

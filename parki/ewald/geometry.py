@@ -109,10 +109,10 @@ def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool]) -
 def of_cell(cell: np.ndarray) -> Geometry:
     """The geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
 
-    They are rotated so that the last lies along z and the second in the plane of y and z; tilts are reduced to at most
-    half a side, which another choice of lattice vectors allows.
+    Short vectors that span the same lattice take their place, rotated so that the last lies along z and the second in
+    the plane of y and z; tilts are at most half a side.
     """
-    a, b, c = np.array(cell, np.float64)
+    a, b, c = _short(np.array(cell, np.float64))
     z = c / np.linalg.norm(c)
     y = b - (b @ z) * z
     y /= np.linalg.norm(y)
@@ -127,6 +127,19 @@ def of_cell(cell: np.ndarray) -> Geometry:
     sides = (float(a[0]), float(b[1]), float(c[2]))
     turned = None if np.allclose(frame, np.eye(3), rtol=0, atol=1e-15) else tuple(map(tuple, frame.tolist()))
     return Geometry(sides, 3, turned, None, skew if any(abs(t) > 1e-14 * max(sides) for t in skew) else None)
+
+
+def _short(vectors: np.ndarray) -> np.ndarray:
+    """Short vectors of the same lattice: multiples of one are taken off another as long as that shortens it."""
+    changed = True
+    while changed:
+        changed = False
+        for i, j in ((i, j) for i in range(3) for j in range(3) if i != j):
+            times = np.round(vectors[i] @ vectors[j] / (vectors[j] @ vectors[j]) * (1 - 1e-12))
+            if times:
+                vectors[i] -= times * vectors[j]
+                changed = True
+    return vectors
 
 
 def around(*clouds: Array) -> Geometry:

@@ -147,7 +147,9 @@ def constants(p: "Parameters") -> Values:
     stokes = p.kernel.green == "biharmonic"
     match p.periodicity:
         case 0 if p.kernel.green == "yukawa":
-            result[:] = math.exp(-p.kernel.kappa * R) / R
+            # The split's profile is not 1 at k = 0, and multiplies the shift too.
+            growth = profiles.profile(p.split, p.c, p.rc, p.xi).growth(p.kernel.kappa)
+            result[:] = math.exp(-p.kernel.kappa * R) / (R * growth)
         case 0:
             result[:] = (2 if stokes else 1) / R
         case 1 if stokes:

@@ -181,7 +181,7 @@ def _choose(
         goal * share ** (1.0 - regular) * crystal**regular
         for share, crystal in zip(SHARES, CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"]), strict=True)
     )
-    length = float(np.prod(box)) ** (1 / 3)
+    length = _mean_side(box, max(n_sources, 1))
     size = _Size(kernel, length, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
@@ -221,6 +221,15 @@ def _choose(
         kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree,
         periodicity, skew,
     )  # fmt: skip
+
+
+def _mean_side(box: tuple[float, float, float], n: int) -> float:
+    """Side of a cube with as much room for `n` points: sides shorter than their distance do not bring them closer."""
+    distance = 0.0
+    for _ in range(30):
+        room = np.prod(np.maximum(box, distance))
+        distance = (room / n) ** (1 / 3)
+    return float(room) ** (1 / 3)
 
 
 def edges(box: tuple[float, float, float], skew: tuple[float, float, float] | None) -> tuple[float, float, float]:

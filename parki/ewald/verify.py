@@ -20,7 +20,8 @@ from parki.perfmodels import select
 
 N, RC = 64, 0.8  # points, and cutoff in a unit box
 MARK = "verified"  # file beside an object that has passed
-SLACK = 10.0  # of the far field's tolerance: parameters are scaled to a box that they were not chosen for
+# Of the far field's tolerance: parameters are scaled to a box that they were not chosen for.  Compilers err by more.
+SLACK, MOST = 100.0, 0.05
 _sound: set[tuple] = set()  # what has passed in this process and leaves no objects to mark
 
 
@@ -59,7 +60,7 @@ def verify(
     rounding = 1e4 * float(np.finfo(p.dtype).eps)
     for part, found, exact, bound in (
         ("near field", near, plain_near(small, rhs), rounding),
-        ("far field", far, plain_far(small, rhs), SLACK * p.tolerance + rounding),
+        ("far field", far, plain_far(small, rhs), min(SLACK * p.tolerance, MOST) + rounding),
     ):
         error = float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
         if not error <= bound:

@@ -95,18 +95,20 @@ class Maker:
 
     def p2p(self):
         n, nt, shape = 14, 11, (2, 2, 3)
-        for pair, width in STRENGTHS.items():
-            src, begin = self.binned(n, shape, 3 + width)
+        many = {"RHS": 3}
+        for pair, changes in (*((pair, {}) for pair in STRENGTHS), ("stokeslet", many), ("laplace", {"SKEW": True})):
+            rhs = changes.get("RHS", 1)
+            src, begin = self.binned(n, shape, 3 + rhs * STRENGTHS[pair])
             xt = self.uniform(3, nt)
             xt[:, 4] = src[5, :3]
             batch = np.array([[0, 3], [3, 11]], np.int32)
             bound = np.array([[*xt[:, a:b].min(axis=1), *xt[:, a:b].max(axis=1)] for a, b in batch], self.dtype)
             coef = 0.1 * self.normal(4 * FAR_PARTS[pair])
-            args = {"xt": xt, "src": src, "u": self.zeros(COMPONENTS[pair], nt), "batch": batch, "bound": bound}
-            args |= {"cell_begin": begin, "coef": coef, "images": 2, "rc": 0.45, "tiny": 0.0}
+            args = {"xt": xt, "src": src, "u": self.zeros(rhs * COMPONENTS[pair], nt), "batch": batch, "bound": bound}
+            args |= {"cell_begin": begin, "coef": coef, "images": 3, "rc": 0.45, "tiny": 0.0}
             args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
             args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)} | {"t01": 0.3, "t02": -0.4, "t12": 0.2}
-            slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4}
+            slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
             for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
                 small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
                 yield f"p2p_{loop}", slots | small, 2, args
@@ -115,24 +117,35 @@ class Maker:
     def window(self, taps, degree=3):
         return 0.5 * self.normal(degree + 1, taps)
 
+    @staticmethod
+    def spread_slots():
+        """Components, slots and strengths of one right-hand side, for P2G."""
+        both, dipoles = {"COMB": True}, {"COMB": True, "SINGLE": False}
+        return (1, {}, 1), (3, {}, 3), (4, both, 9), (1, {}, 1), (1, {"RHS": 5}, 1), (4, dipoles | {"SKEW": True}, 12)
+
     def p2g(self):
-        for taps, nc, comb in zip(TAPS, (1, 3, 4, 1), (False, False, True, False), strict=True):
-            cells, points = (4, 1, 1), (4 * (taps + 1), 6, 6)
-            src, begin = self.binned(3 if taps > 9 else 7, cells, 12 if comb else 3 + nc)
+        for taps, (nc, changes, width) in zip((*TAPS, 5, 4), self.spread_slots(), strict=True):
+            cells, points, rhs = (4, 1, 1), (4 * (taps + 1), 6, 6), changes.get("RHS", 1)
+            src, begin = self.binned(3 if taps > 9 else 7, cells, 3 + rhs * width)
             block = np.array([[9, 9, 9, 9, 9, 9], [0, 1, 0, 1, 0, 1], [2, 3, 0, 1, 0, 1]], np.int32)
-            args = {"src": src, "grid": self.normal(nc, *(m + taps for m in points)), "block": block}
+            args = {"src": src, "grid": self.normal(rhs * nc, *(m + taps for m in points)), "block": block}
             args |= {"cell_begin": begin, "window": self.window(taps), "slope": self.window(taps)}
             args |= {"first": 1, "n1": 1, "n2": 1} | {f"s{d}": float(m) for d, m in enumerate(points)}
-            yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "COMB": comb, "BATCH": 2}, 2, args
+            yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2, **changes}, 2, args
 
     def scattered(self):
         """The other loops of P2G."""
-        for taps, nc, comb in ((4, 1, False), (5, 3, False), (7, 4, True)):
-            cells, points = (2, 1, 3), (3, 2, 4)
-            src, begin = self.binned(5, cells, 12 if comb else 3 + nc)
-            slots = {"P": taps, "DEGREE": 3, "NC": nc, "COMB": comb}
+        for taps, (nc, changes, width) in zip((4, 5, 7, 4, 4, 5), self.spread_slots(), strict=True):
+            cells, points, rhs = (2, 1, 3), (3, 2, 4), changes.get("RHS", 1)
+            src, begin = self.binned(5, cells, 3 + rhs * width)
+            slots = {"P": taps, "DEGREE": 3, "NC": nc, **changes}
             e = [m + taps for m in points]
-            args = {"src": src, "grid": self.normal(nc, *e), "window": self.window(taps), "slope": self.window(taps)}
+            args = {
+                "src": src,
+                "grid": self.normal(rhs * nc, *e),
+                "window": self.window(taps),
+                "slope": self.window(taps),
+            }
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
             yield "p2g_atomic", slots, len(src), args
             batch = np.array([[0, 2], [2, len(src)]], np.int32)

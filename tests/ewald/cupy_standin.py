@@ -155,6 +155,15 @@ def _function(name):
     return lambda *given, **named: _wrapped(getattr(np, name)(*map(_own, given), **named))
 
 
+def _transform(function):
+    """In the array's precision, into new memory: `overwrite_x` permits, and promises nothing."""
+
+    def run(x, axis, norm=None, overwrite_x=False):
+        return ndarray(function(x.inner, axis=axis, norm=norm).astype(x.dtype))
+
+    return run
+
+
 def argsort(a, axis=-1, kind=None):
     if kind not in (None, "stable"):
         raise ValueError("sort kind must be stable")
@@ -169,10 +178,7 @@ def modules():
     for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum".split():
         setattr(cupy, name, _function(name))
     cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=Stream)
-    fft.rfftn = lambda x, axes: ndarray(np.fft.rfftn(x.inner, axes=axes).astype(np.result_type(x.dtype, np.complex64)))
-    fft.irfftn = lambda x, s, axes, overwrite_x: ndarray(
-        np.fft.irfftn(x.inner, s=s, axes=axes).astype(x.inner.real.dtype)
-    )
+    fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
     found = {"cupy": cupy, "cupyx.scipy.fft": fft}
     return found | {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
 

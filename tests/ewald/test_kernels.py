@@ -7,50 +7,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parki import engine
-from parki.ewald import kernels, profiles, radial
+from parki.ewald import profiles, radial
 from parki.ewald.kernels import KERNELS
 
-_spec = importlib.util.spec_from_file_location("sums", Path(__file__).with_name("sums.py"))
-sums = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sums)
 
-KAPPA = 2.0
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sums, one_call = load("sums"), load("one_call")
+find, KAPPA = one_call.find, one_call.KAPPA
 LAYERS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_grad")
-ONE_PAIR = '''"""One source for each target."""
-
-from typing import List
-
-import pykokkos as pk
-
-from parki.kernels.pair.laplace import NF, NS, NU, pair
-
-real = pk.double
-
-
-@pk.workunit
-def one_pair(
-    i: int, r: pk.View2D[real], w: pk.View1D[real], parts: pk.View2D[real], s: pk.View2D[real], u: pk.View2D[real]
-):
-    """u[:, i] = the source s[:, i] at -r[:, i] from the target."""
-    x: real = r[0][i]
-    y: real = r[1][i]
-    z: real = r[2][i]
-    far: List[real] = [0.0] * NF
-    strengths: List[real] = [0.0] * NS
-    acc: List[real] = [0.0] * NU
-    for f in range(NF):
-        far[f] = parts[f][i]
-    for k in range(NS):
-        strengths[k] = s[k][i]
-    pair(x, y, z, x * x + y * y + z * z, w[i], far, strengths, acc)
-    for k in range(NU):
-        u[k][i] = acc[k]
-'''
-
-
-def find(name):
-    return kernels.find(name, kappa=KAPPA if name == "yukawa" else None)
 
 
 def strengths(kernel, rng, n):
@@ -63,29 +33,8 @@ def strengths(kernel, rng, n):
 
 
 @pytest.fixture(scope="module")
-def units(tmp_path_factory):
-    """Workunits that call one pair function."""
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "one_pair.py").write_text(ONE_PAIR, "utf-8")
-
-    def unit(name, **slots):
-        return engine.kernel(folder / f"{name}.py", name, real="double", **slots)
-
-    return unit
-
-
-def screened(units, kernel, split, r, s, n):
-    """The near field (components, N) at the vectors r (3, N), each from its own source."""
-    d = np.linalg.norm(r, axis=0)
-    w = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    parts = np.array([radial.far_part(name, split, d, kernel.kappa) for name in kernel.far])
-    numbers = np.concatenate(
-        [s, *([n] if kernel.normals else []), *(np.full((1, len(d)), v) for v in kernel.parameters)]
-    )
-    u = np.zeros((kernel.result, len(d)))
-    unit = units("one_pair", pair=kernel.pair, SCREENED=True)
-    engine.parallel_for(engine.RangePolicy("Serial", len(d)), unit, r=r, w=w, parts=parts, s=numbers, u=u)
-    return u
+def caller(tmp_path_factory):
+    return one_call.Caller(tmp_path_factory.mktemp("kernels"))
 
 
 # The reference
@@ -151,13 +100,13 @@ def test_yukawa_sums_do_not_depend_on_the_split(rng):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_screened_pairs_are_those_of_gaussian_splits(units, rng, name):
+def test_screened_pairs_are_those_of_gaussian_splits(caller, rng, name):
     """In closed form, with the self term."""
     kernel, xi, n = find(name), 2.3, 40
     r = rng.standard_normal((3, n))
     r[:, 0] = 0.0
     s, normals = strengths(kernel, rng, n)
-    found = screened(units, kernel, profiles.Gaussian(xi, 40.0), r, s, normals)
+    found = caller.near(kernel, profiles.Gaussian(xi, 40.0), r, s, normals)
     parts = [("stokes_sl", s[:3], None), ("stokes_dl", s[3:], normals)] if kernel.single else [(name, s, normals)]
     for i in range(n):
         exact = sum(
@@ -171,14 +120,15 @@ def test_screened_pairs_are_those_of_gaussian_splits(units, rng, name):
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "stokes_comb"])
 @pytest.mark.parametrize("c", [14.0, 20.0, 26.0])
-def test_near_fields_beyond_the_cutoff_are_as_predicted(units, rng, name, c):
-    kernel, n = find(name), 6000
-    d = 1 + 5 * (np.arange(n) + 0.5) / n
+def test_near_fields_beyond_the_cutoff_are_as_predicted(caller, rng, name, c):
+    kernel, n = find(name), 8000
+    t = (np.arange(n) + 0.5) / n
+    d = 1 + 5 * t**3  # more where there is more
     r = rng.standard_normal((3, n))
     r *= d / np.linalg.norm(r, axis=0)
     s, normals = strengths(kernel, rng, n)
-    u = screened(units, kernel, profiles.Prolate(c, c), r, s, normals)
-    measured = np.sqrt(4 * np.pi * 5 * np.mean(np.sum(u**2, axis=0) * d**2))
+    u = caller.near(kernel, profiles.Prolate(c, c), r, s, normals)
+    measured = np.sqrt(4 * np.pi * np.mean(np.sum(u**2, axis=0) * d**2 * 15 * t**2))
     (layer,) = kernel.layers
     unit = kernel.scale if kernel.dens == 1 or layer != "laplace_grad" else kernel.scale / np.sqrt(3)
     ratio = measured / (unit * radial.truncation(layer, "prolate", c, 0.0))
@@ -246,7 +196,7 @@ def degrees(kernel, split, c, level):
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("split", profiles.SPLITS)
-def test_tables_are_as_good_as_asked(units, rng, name, split):
+def test_tables_are_as_good_as_asked(caller, rng, name, split):
     kernel, level = find(name), 1e-6
     p = degrees(kernel, split, 16.0, level)
     tables = radial.tables(p)
@@ -260,23 +210,11 @@ def test_tables_are_as_good_as_asked(units, rng, name, split):
     exact = np.array([radial.far_part(part, profile, d, kernel.kappa) for part in kernel.far])
     rest = np.array([np.polyval(row, 2 * (d / p.rc) ** 2 - 1) for row in tables]) - exact
     # The pair functions are linear in the far parts.
-    u = linear(units, kernel, r, rest, s, normals)
+    u = caller.pairs(kernel, r, np.zeros(n), rest, s, normals)
     error = np.sqrt(4 * np.pi * p.rc * np.mean(np.sum(u**2, axis=0) * d**2))
     steep = kernel.layers[-1] in ("laplace_grad", "stokes_grad", "stokes_dl")
     error /= kernel.scale * np.sqrt(1 / p.rc if steep else p.rc)
     assert (0 if name == "yukawa" else 0.01) * level < error < 1.2 * level
-
-
-def linear(units, kernel, r, parts, s, n):
-    """What `parts` take from the pair function."""
-    count = r.shape[1]
-    numbers = np.concatenate(
-        [s, *([n] if kernel.normals else []), *(np.full((1, count), v) for v in kernel.parameters)]
-    )
-    unit = units("one_pair", pair=kernel.pair, SCREENED=True)
-    u = np.zeros((kernel.result, count))
-    engine.parallel_for(engine.RangePolicy("Serial", count), unit, r=r, w=np.zeros(count), parts=parts, s=numbers, u=u)
-    return u
 
 
 @pytest.mark.parametrize("split", [profiles.Prolate(20.0, 50.0), profiles.Gaussian(8.0, 120.0)])

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parki import engine
-from parki.ewald import kernels, profiles, radial, window
+from parki.ewald import profiles, radial, window
 from parki.ewald.kernels import KERNELS
 
 
@@ -18,54 +17,14 @@ def load(name):
     return module
 
 
-sums = load("sums")
+sums, one_call = load("sums"), load("one_call")
+find, KAPPA = one_call.find, one_call.KAPPA
 FILES = {kernel.multiplier: kernel for kernel in KERNELS.values()}
-KAPPA = 3.0
-ONE_MODE = '''"""One mode."""
-
-from typing import List
-
-import pykokkos as pk
-
-from parki.kernels.multiplier.scalar import NIN, NOUT, multiply
-
-real = pk.double
-
-
-@pk.workunit
-def one_mode(
-    i: int, k: pk.View2D[real], n: pk.View2D[real], g: pk.View1D[real], vs: pk.View2D[real], ws: pk.View2D[real]
-):
-    """ws[:, i] = what becomes of vs[:, i]."""
-    v: List[real] = [0.0] * (2 * NIN)
-    w: List[real] = [0.0] * (2 * NOUT)
-    for c in range(2 * NIN):
-        v[c] = vs[c][i]
-    for c in range(2 * NOUT):
-        w[c] = 77.0
-    multiply(k[0][i], k[1][i], k[2][i], n[0][i], n[1][i], n[2][i], g[i], v, w)
-    for c in range(2 * NOUT):
-        ws[c][i] = w[c]
-'''
 
 
 @pytest.fixture(scope="module")
-def multiply(tmp_path_factory):
-    """w (NOUT, modes) from the name of a file, k (3, modes), g (modes,) and v (NIN, modes)."""
-    path = tmp_path_factory.mktemp("kernels") / "one_mode.py"
-    path.write_text(ONE_MODE, "utf-8")
-
-    def call(kernel, k, g, v):
-        length = np.linalg.norm(k, axis=0)
-        n = np.where(length > 0, k / np.where(length > 0, length, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
-        modes = len(length)
-        vs = np.stack([v.real, v.imag], axis=1).reshape(-1, modes)
-        ws = np.zeros((2 * kernel.result, modes))
-        unit = engine.kernel(path, "one_mode", real="double", multiply=kernel.multiplier)
-        engine.parallel_for(engine.RangePolicy("Serial", modes), unit, k=k, n=n, g=g, vs=vs, ws=ws)
-        return ws[0::2] + 1j * ws[1::2]
-
-    return call
+def caller(tmp_path_factory):
+    return one_call.Caller(tmp_path_factory.mktemp("kernels"))
 
 
 def formula(file, k, g, v):
@@ -87,15 +46,15 @@ def formula(file, k, g, v):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_formulas(multiply, rng, file):
+def test_formulas(caller, rng, file):
     kernel, n = FILES[file], 50
     k, g = rng.standard_normal((3, n)), rng.standard_normal(n)
     v = rng.standard_normal((kernel.spread, n)) + 1j * rng.standard_normal((kernel.spread, n))
-    assert multiply(kernel, k, g, v) == pytest.approx(formula(file, k, g, v), abs=1e-12)
+    assert caller.multiply(kernel, k, g, v) == pytest.approx(formula(file, k, g, v), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_parities(multiply, rng, name):
+def test_parities(caller, rng, name):
     """Each component of the result, as a function of k for each that is spread."""
     kernel, n = KERNELS[name], 20
     assert len(kernel.odd) == kernel.result * kernel.spread
@@ -103,11 +62,11 @@ def test_parities(multiply, rng, name):
     for s in range(kernel.spread):
         v = np.zeros((kernel.spread, n), complex)
         v[s] = 1.0
-        w = multiply(kernel, k, g, v)
+        w = caller.multiply(kernel, k, g, v)
         for axis, letter in enumerate("xyz"):
             mirror = np.ones((3, 1))
             mirror[axis] = -1
-            mirrored = multiply(kernel, mirror * k, g, v)
+            mirrored = caller.multiply(kernel, mirror * k, g, v)
             for r in range(kernel.result):
                 odd = kernel.odd[r * kernel.spread + s]
                 assert (odd == "-") == (not w[r].any())
@@ -115,10 +74,10 @@ def test_parities(multiply, rng, name):
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_the_mode_zero_is_finite(multiply, file):
+def test_the_mode_zero_is_finite(caller, file):
     """With n = (0, 0, 1); scalars pass."""
     kernel = FILES[file]
-    w = multiply(kernel, np.zeros((3, 1)), np.ones(1), np.ones((kernel.spread, 1), complex))
+    w = caller.multiply(kernel, np.zeros((3, 1)), np.ones(1), np.ones((kernel.spread, 1), complex))
     assert np.isfinite(w).all()
     assert (w[0, 0] == 1) == (file in ("multiplier/scalar", "multiplier/stokes", "multiplier/stokes_comb"))
 
@@ -133,13 +92,12 @@ def modes_of(kmax):
     return k[:, np.sum(k * k, axis=0) < kmax**2]
 
 
-def far(multiply, kernel, split, k, here, there, s, n):
+def far(caller, kernel, split, k, here, there, s, n):
     """Far field of the modes k without a grid; `here` and `there` are exp(ik·x) and exp(−ik·y), (N, modes)."""
     k2 = np.sum(k * k, axis=0)
-    kappa = kernel.kappa
-    safe = np.where(k2 > 0, k2, 1.0)
-    green = {"harmonic": 4 * np.pi / safe, "biharmonic": 8 * np.pi / safe, "yukawa": 4 * np.pi / (k2 + kappa**2)}
-    g = kernel.scale * green[kernel.green] * radial.kernel_profile(kernel, split, np.sqrt(k2))
+    safe = np.where(k2 > 0, k2, 1.0) if kernel.green != "yukawa" else k2 + kernel.kappa**2
+    green = (8 if kernel.green == "biharmonic" else 4) * np.pi / safe
+    g = kernel.scale * green * radial.kernel_profile(kernel, split, np.sqrt(k2))
     if kernel.green != "yukawa":
         g = np.where(k2 > 0, g, 0.0)
     v = s[: kernel.spread] @ there
@@ -148,7 +106,7 @@ def far(multiply, kernel, split, k, here, there, s, n):
         double = np.einsum("dj,jm,jm->dm", q, n.T @ k, there) + np.einsum("dj,jm,jm->dm", n, q.T @ k, there)
         single = s[:3] @ there if kernel.single else 0.0
         v = np.concatenate([single + 1j * double, (np.sum(q * n, axis=0) @ there)[None]])
-    return (multiply(kernel, k, g, v) @ here.T).real
+    return (caller.multiply(kernel, k, g, v) @ here.T).real
 
 
 def waves(k, x):
@@ -159,28 +117,93 @@ def strengths(kernel, rng, n):
     return rng.standard_normal((kernel.dens, n)), rng.standard_normal((3, n)) if kernel.normals else None
 
 
-@pytest.mark.parametrize("split", profiles.SPLITS)
+def near(caller, kernel, split, rc, x, s, normals):
+    """All pairs and images within rc, in a unit box."""
+    count = x.shape[1]
+    i, j = (index.ravel() for index in np.indices((count, count)))
+    u = np.zeros((kernel.result, count))
+    for image in np.ndindex(3, 3, 3):
+        r = x[:, i] - x[:, j] + np.array(image)[:, None] - 1.0
+        keep = np.sum(r * r, axis=0) < rc**2
+        if keep.any():
+            n = None if normals is None else normals[:, j[keep]]
+            found = caller.near(kernel, split, r[:, keep], s[:, j[keep]], n)
+            for row, values in zip(u, found, strict=True):
+                row += np.bincount(i[keep], values, count)
+    return u
+
+
 @pytest.mark.parametrize("name", KERNELS)
-def test_near_and_far_fields_add_up(multiply, rng, name, split):
-    """Data of a kernel are complete: with its modes, profile, far parts and mean, any split gives the same sum."""
-    kernel = kernels.find(name, kappa=KAPPA if name == "yukawa" else None)
-    rc, c, xi, n = 0.5, 22.0, 8.0, 12
-    split = profiles.profile(split, c if split == "prolate" else 45.0, rc, xi)
+@pytest.mark.parametrize(("split", "c", "xi"), [("prolate", 22.0, 0.0), ("gaussian", 44.0, 8.8)])
+def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
+    """The data of a kernel are complete: with its profile, far parts, modes and mean, any split gives the same sum."""
+    kernel, rc, n = find(name), 0.5, 12
+    profile = profiles.profile(split, c, rc, xi)
     x = rng.random((3, n))
     s, normals = strengths(kernel, rng, n)
-    k = modes_of(split.kmax)
-    u = far(multiply, kernel, split, k, waves(k, x), waves(k, x).conj(), s, normals)
-    u = u + near(kernel, split, rc, x, s, normals)
+    k = modes_of(profile.kmax)
+    u = far(caller, kernel, profile, k, waves(k, x), waves(k, x).conj(), s, normals)
+    u = u + near(caller, kernel, profile, rc, x, s, normals)
     if kernel.mean:
-        constant = -radial.near_mean(kernel, split, rc)
+        constant = -radial.near_mean(kernel, profile, rc)
         if name == "yukawa":
-            constant += 4 * np.pi / KAPPA**2 * (1 - 1 / split.growth(KAPPA))
+            constant += 4 * np.pi / KAPPA**2 * (1 - 1 / profile.growth(KAPPA))
         u += constant * s[: kernel.result].sum(axis=1)[:, None]
     exact = sums.periodic(name, x, x, s, normals, kappa=KAPPA).reshape(kernel.result, n)
-    level = 0.0
-    for layer in kernel.layers:
-        unit, _ = radial.units(layer, rc, 1.0, n, same=True)
-        level += unit * radial.truncation(layer, "prolate" if xi * rc > 4.5 or c == split.kmax * rc else "gaussian", c, xi * rc)
+    levels = [
+        radial.truncation(layer, split, c, xi * rc) * radial.units(layer, rc, 1.0, n, True)[0]
+        for layer in kernel.layers
+    ]
     error = np.sqrt(np.sum((u - exact) ** 2) / np.sum(exact**2))
-    assert error < 4 * level
-    assert level < 2e-4
+    assert error < 2 * max(levels) < 1e-5
+
+
+# Windows
+
+
+def gridded(k, x, m, P, beta):
+    """exp(ik·x) as a window of P points makes it of a grid with m points an axis, (N, modes)."""
+    h, found = 1.0 / m, 1.0
+    for kd, xd in zip(k, x, strict=True):
+        nodes = np.arange(-P, m + P)
+        weights = window.value((nodes * h - xd[:, None]) / (0.5 * P * h), beta)
+        found = found * (weights @ np.exp(1j * np.outer(nodes * h, kd))) * (h / window.transform(P, beta, kd, h))
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_pressure", "stokes_grad"]
+)
+@pytest.mark.parametrize(("m", "P", "beta"), [(16, 6, 14.0), (24, 5, 13.0)])
+def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
+    kernel, rc, c, n = find(name), 0.5, 16.0, 60
+    profile = profiles.Prolate(c, c / rc)
+    x = rng.random((3, n))
+    s, _ = strengths(kernel, rng, n)
+    k = modes_of(profile.kmax)
+    exact, wave = waves(k, x), gridded(k, x, m, P, beta)
+    right = far(caller, kernel, profile, k, exact, exact.conj(), s, None)
+    found = far(caller, kernel, profile, k, wave, wave.conj(), s, None)
+    error = np.sqrt(np.sum((found - right) ** 2) / n)
+    (layer,) = kernel.layers
+    low = (6 * np.pi**2) ** (1 / 3) * rc / c
+    both = window.alias(layer, "prolate", c, 0.0, low, P, beta, np.pi * m / profile.kmax)
+    unit = np.sqrt(np.sum(s**2)) * kernel.scale
+    if layer == "laplace_grad" and name != layer:
+        unit /= np.sqrt(3)  # as for `radial.truncation`
+    steep = layer.endswith("_grad")
+    estimate = unit * np.hypot(
+        both[0] * rc ** (-0.5 if steep else 0.5), both[1] / np.sqrt(n) / rc ** (2 if steep else 1)
+    )
+    assert 0.4 < error / estimate < 1.4
+
+
+@pytest.mark.parametrize("name", ["laplace_grad", "laplace_dipole", "stokes_pressure", "stokes_grad"])
+def test_sources_do_not_see_themselves(caller, rng, name):
+    """Kernels that are odd, on a coarse grid."""
+    kernel, profile = find(name), profiles.Prolate(16.0, 32.0)
+    x = rng.random((3, 1))
+    s, _ = strengths(kernel, rng, 1)
+    k = modes_of(profile.kmax)
+    wave = gridded(k, x, 12, 4, 9.0)
+    assert far(caller, kernel, profile, k, wave, wave.conj(), s, None) == pytest.approx(0, abs=1e-9)
