@@ -5,8 +5,14 @@ import pytest
 
 import parki
 from parki.direct import direct_sum
+from parki.engine import KernelError
+from parki.ewald import kernels
 
-KERNELS = {"laplace": 1, "stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6}
+#: Components of the densities and of the results.
+KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
+KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
+RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # else 3
+KAPPA = {"yukawa": {"kappa": 0.7}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
@@ -18,6 +24,17 @@ def formula(kernel, x, y, dens, normals=None):
     w = np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1)), 0)
     if kernel == "laplace":
         return w @ dens
+    if kernel == "yukawa":
+        return (np.exp(-0.7 * np.sqrt(r2)) * w) @ dens
+    if kernel == "laplace_grad":
+        return -np.einsum("cij,ij,j->ci", r, w**3, dens)
+    if kernel in ("laplace_dipole", "stokes_pressure"):
+        return (2 if kernel == "stokes_pressure" else 1) * np.einsum("cij,ij,cj->i", r, w**3, dens)
+    if kernel == "stokes_grad":
+        u = -np.einsum("jmn,mn,in->ijm", r, w**3, dens) + np.einsum("imn,mn,jn->ijm", r, w**3, dens)
+        along = np.einsum("kmn,kn->mn", r, dens)
+        u += np.einsum("ij,mn->ijm", np.eye(3), w**3 * along) - 3 * np.einsum("imn,jmn,mn->ijm", r, r, w**5 * along)
+        return u.reshape(9, -1)
     u = np.zeros((3, x.shape[1]))
     if kernel != "stokes_dl":
         f = dens[:3]
@@ -46,20 +63,73 @@ def error(u, exact):
 @pytest.mark.parametrize(("dtype", "bound"), [(np.float64, 3e-15), (np.float32, 2e-6)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_formulas(kernel, dtype, bound, rng):
+    components = RESULT.get(kernel, 3)
     for nt, ns in ((1, 1), (1, 40), (130, 3), (259, 77)):
         given = problem(kernel, rng, nt, ns, dtype)
-        u = direct_sum(kernel, *given)
+        u = direct_sum(kernel, *given, **KAPPA.get(kernel, {}))
         assert u.dtype == dtype
-        assert u.shape == ((nt,) if kernel == "laplace" else (3, nt))
+        assert u.shape == ((nt,) if components == 1 else (components, nt))
         assert error(u, formula(kernel, *given)) < bound
+
+
+def test_all_kernels_are_there():
+    assert set(KERNELS) == set(kernels.KERNELS)
+    for name, kernel in kernels.KERNELS.items():
+        assert (kernel.dens, kernel.result) == (KERNELS[name], RESULT.get(name, 3))
+        assert kernel.normals == (name in WITH_NORMALS)
+        assert f"``{name}``" in direct_sum.__doc__
+
+
+MINE = '''"""A pair of one's own: u = (q + p) / r^2, and q."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 2
+NU = 2
+NF = 0
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add one source."""
+    u[0] += (s[0] + s[1]) * (w * w)
+    u[1] += s[0]
+'''
+
+
+def test_a_pair_of_ones_own(rng, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MINE, "utf-8")
+    x, y, s = rng.standard_normal((3, 6)), rng.standard_normal((3, 9)), rng.standard_normal((2, 9))
+    r2 = np.sum((x[:, :, None] - y[:, None]) ** 2, axis=0)
+    exact = np.array([(1 / r2) @ s.sum(axis=0), np.full(6, s[0].sum())])
+    assert direct_sum(path, x, y, s) == pytest.approx(exact, rel=1e-12)
+    assert direct_sum(str(path), x, y, s) == pytest.approx(exact, rel=1e-12)
+    # A kernel says more of it: the second strength is a parameter.
+    mine = kernels.Kernel("mine", 1, 2, str(path), (), "", 1, (), (), names=("p",))
+    exact[0] = (1 / r2) @ (s[0] + 0.3)
+    assert direct_sum(mine, x, y, s[0], p=0.3) == pytest.approx(exact, rel=1e-12)
+    with pytest.raises(ValueError, match="p is missing; mine expects a positive number"):
+        direct_sum(mine, x, y, s[0])
+    with pytest.raises(ValueError, match=r"dens has shape \(9,\); expected \(2, 9\)"):
+        direct_sum(path, x, y, s[0])
+    path.write_text(MINE.replace("NS = 2", "NS = 1 + 1"), "utf-8")
+    with pytest.raises(ValueError, match=r"NS is 1 \+ 1 in .*mine.py; expected a number"):
+        direct_sum(path, x, y, s)
+    with pytest.raises(KernelError, match="no kernel file"):
+        direct_sum(tmp_path / "none.py", x, y, s)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nothing_to_sum(kernel, rng):
     x, y, *strengths = problem(kernel, rng, 4, 5)
-    assert direct_sum(kernel, x[:, :0], y, *strengths).shape[-1] == 0
-    np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths)), 0)
-    np.testing.assert_array_equal(direct_sum(kernel, y[:, :1], y[:, :1], *(s[..., :1] for s in strengths)), 0)
+    rest = KAPPA.get(kernel, {})
+    assert direct_sum(kernel, x[:, :0], y, *strengths, **rest).shape[-1] == 0
+    np.testing.assert_array_equal(direct_sum(kernel, x, y[:, :0], *(s[..., :0] for s in strengths), **rest), 0)
+    np.testing.assert_array_equal(direct_sum(kernel, y[:, :1], y[:, :1], *(s[..., :1] for s in strengths), **rest), 0)
 
 
 def test_the_result_depends_on_neither_threads_nor_space(rng):
@@ -115,6 +185,10 @@ def test_memory_order_and_input(rng):
         ({"normals": None}, r"normals is missing; stokes_dl expects \(3, 4\)"),
         ({"normals": np.zeros((3, 5))}, r"normals has shape \(3, 5\); expected \(3, 4\)"),
         ({"kernel": "stokes_sl"}, "normals was given, but stokes_sl takes none"),
+        ({"kappa": 1.0}, "kappa was given, but stokes_dl takes no parameters"),
+        ({"kernel": "yukawa"}, "kappa is missing; yukawa expects a positive number"),
+        ({"kernel": "yukawa", "kappa": -1.0}, "kappa is -1.0; expected a positive number"),
+        ({"kernel": "yukawa", "length": 1.0}, "length was given, but yukawa takes kappa"),
         ({"execution_space": "OpenMPI"}, "'OpenMPI'"),
         ({"execution_space": "Serial", "threads": 2}, "threads is 2 with execution_space 'Serial'"),
         ({"execution_space": "GpuSim", "threads": 2}, "threads is 2 with execution_space 'GpuSim', which has one"),

@@ -45,8 +45,7 @@ class Part:
         self.spectrum = buffer[: math.prod(shape)].reshape(shape)
         pairs, self.rhs = fft.pairs(self.spectrum), rhs
         n0, n1, n2 = mesh.box
-        self.rows = n1
-        self.columns = self._columns(p)
+        self.rows, self.p = n1, p
         gather, convolve, scatter = workunits(p, whole, rhs)
         green, (kx, ky, kz) = multipliers.table(p, c)
         mode = xp.asarray(np.array(c.modes, np.int32))
@@ -68,12 +67,13 @@ class Part:
         )  # fmt: skip
         self.scatter = made(scatter, rhs * result * self.planes * n1, components=result, **there)
 
-    def _columns(self, p: Parameters) -> list[slice]:
-        """Columns along y, of those with one kz, that are needed: the others are multiplied by zero."""
+    def columns(self, modes: tuple[int, ...]) -> list[slice]:
+        """Columns along y, of those with one kz, that these planes need: the others are multiplied by zero."""
+        p, points = self.p, multipliers.period(self.p)
         if p.skew is not None:
             return [slice(None)]
-        least = 2 * math.pi * min(min(m, multipliers.period(p) - m) for m in self.c.modes)
-        left = p.kmax**2 - (least / (multipliers.period(p) * p.h[0])) ** 2
+        least = min(min(m, points - m) for m in modes) * 2 * math.pi / (points * p.h[0])
+        left = p.kmax**2 - least**2
         end = int(math.sqrt(max(left, 0.0)) * self.c.length * p.h[2] / (2 * math.pi)) + 1
         if 2 * end - 1 > PRUNED * self.c.length:
             return [slice(None)]
@@ -87,8 +87,9 @@ class Block:
     """As many planes of a class as the buffer holds, from one on."""
 
     def __init__(self, part: Part, first: int) -> None:
-        self.part, self.first = part, first
-        self.spectrum = part.spectrum[:, : min(part.planes, len(part.c.modes) - first)]
+        modes = part.c.modes[first : first + part.planes]
+        self.part, self.first, self.columns = part, first, part.columns(modes)
+        self.spectrum = part.spectrum[:, : len(modes)]
 
     def forward(self) -> None:
         """Gather the planes; transform their rows, then the columns that are needed."""
@@ -96,9 +97,9 @@ class Block:
         at.gather.set(first=self.first)
         at.gather.run()
         for c in self._components(at.kernel.spread):
-            at.library.run(c[..., : at.rows, :], 3, False)
-            for columns in at.columns:
-                at.library.run(c[..., columns], 2, False)
+            at.library.run(c[:, : at.rows], 2, False)
+            for columns in self.columns:
+                at.library.run(c[..., columns], 1, False)
 
     def multiply(self) -> None:
         """CNV: the Fourier multiplier."""
@@ -109,18 +110,16 @@ class Block:
         """Transform back, what the grid has room for; scatter."""
         at = self.part
         for c in self._components(at.kernel.result):
-            for columns in at.columns:
-                at.library.run(c[..., columns], 2, True)
-            at.library.run(c[..., : at.rows, :], 3, True)
+            for columns in self.columns:
+                at.library.run(c[..., columns], 1, True)
+            at.library.run(c[:, : at.rows], 2, True)
         at.scatter.set(first=self.first)
         at.scatter.run()
 
     def _components(self, used: int) -> list[Array]:
-        """The components of all right-hand sides that hold something."""
+        """The components of all right-hand sides that hold something: one after another they stay in the cache."""
         stride = self.part.kernel.components
-        if used == stride:
-            return [self.spectrum]
-        return [self.spectrum[r * stride : r * stride + used] for r in range(self.part.rhs)]
+        return [self.spectrum[r * stride + c] for r in range(self.part.rhs) for c in range(used)]
 
 
 class Parts:

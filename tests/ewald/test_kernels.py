@@ -121,7 +121,7 @@ def test_screened_pairs_are_those_of_gaussian_splits(caller, rng, name):
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "stokes_comb"])
 @pytest.mark.parametrize("c", [14.0, 20.0, 26.0])
 def test_near_fields_beyond_the_cutoff_are_as_predicted(caller, rng, name, c):
-    kernel, n = find(name), 8000
+    kernel, n = find(name), 4000
     t = (np.arange(n) + 0.5) / n
     d = 1 + 5 * t**3  # more where there is more
     r = rng.standard_normal((3, n))
