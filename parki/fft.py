@@ -64,7 +64,8 @@ class Ducc:
         self.module, self.threads = module, threads
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
-        self.module.c2c(x, (axis,), forward=not inverse, inorm=0, out=x, nthreads=self.threads)
+        with _strided(x) as work:
+            self.module.c2c(work, (axis,), forward=not inverse, inorm=0, out=work, nthreads=self.threads)
 
 
 class Fftw:
@@ -92,8 +93,8 @@ class Torch:
         self.torch, self.threads = module, threads
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
-        with self._set(x):
-            t = self.torch.from_numpy(x) if isinstance(x, np.ndarray) else self.torch.from_dlpack(x)
+        with _strided(x) as work, self._set(work):
+            t = self.torch.from_numpy(work) if isinstance(x, np.ndarray) else self.torch.from_dlpack(work)
             t.copy_(self.torch.fft.ifft(t, dim=axis, norm="forward") if inverse else self.torch.fft.fft(t, dim=axis))
 
     @contextlib.contextmanager
@@ -184,6 +185,17 @@ def pairs(spectrum: Array) -> Array:
 def complexes(real: Array) -> Array:
     """Pairs of reals seen as complex numbers, the last axis half as long."""
     return real.view(np.complex64 if real.dtype == np.float32 else np.complex128)
+
+
+@contextlib.contextmanager
+def _strided(x: Array) -> Iterator[Array]:
+    """The array, or a copy that is copied back if it has strides of half complex numbers, which not all libraries take."""
+    if all(stride % x.dtype.itemsize == 0 for stride in x.strides):
+        yield x
+        return
+    work = module_of(x).ascontiguousarray(pairs(x)).view(x.dtype)
+    yield work
+    pairs(x)[...] = pairs(work)
 
 
 def _load(name: str) -> ModuleType:

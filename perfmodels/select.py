@@ -6,17 +6,26 @@ A small rc makes few pairs and a fine grid (pairs ∝ rc³, grid points ∝ (σc
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald.kernels import Kernel
 from parki.perfmodels.machine import Costs
 
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
+
+
+class Kernel(Protocol):
+    """What a model must know of a kernel (`parki.ewald.kernels.Kernel`)."""
+
+    spread: int
+    result: int
+    components: int
+    near: float
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,9 @@ class Domain:
 
     def crowd(self, n: int, rc: NDArray | float) -> NDArray | float:
         """Of `n` points as many as a cube of side rc holds; where the box is thin there are fewer in reach."""
-        shares = [rc / side if axis < self.periodicity else np.minimum(rc / side, 0.62) for axis, side in enumerate(self.box)]
+        shares = [
+            rc / side if axis < self.periodicity else np.minimum(rc / side, 0.62) for axis, side in enumerate(self.box)
+        ]
         return n * math.prod(shares)
 
     def work(self, h: NDArray | float, grid: NDArray, P: NDArray | int, rc: NDArray | float) -> tuple[NDArray, NDArray]:

@@ -89,7 +89,7 @@ import pykokkos as pk
 real = pk.double
 NS = 2
 NU = 2
-NF = 0
+NF = 1
 
 
 @pk.function

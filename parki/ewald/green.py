@@ -30,7 +30,7 @@ def whole(p: "Parameters", k2: Values) -> Values:
     4π/k² for ``"harmonic"``, 8π/k² = k² 8π/k⁴ for ``"biharmonic"``, 4π/(k² + κ²) for ``"yukawa"``.
     """
     if p.kernel.green == "yukawa":
-        return 4 * np.pi / (k2 + p.kernel.kappa ** 2)
+        return 4 * np.pi / (k2 + p.kernel.kappa**2)
     safe = np.where(k2 > 0, k2, 1.0)
     return np.where(k2 > 0, (8 if p.kernel.green == "biharmonic" else 4) * np.pi / safe, 0.0)
 

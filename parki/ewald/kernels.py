@@ -108,11 +108,11 @@ LAPLACE = Kernel(
     mode_flops=11,
 )  # fmt: skip
 LAPLACE_GRAD = Kernel(
-    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, _AXES, ("laplace_grad",), near=1.1,
+    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, _AXES, ("laplace_grad",), near=1.05,
     flops=11, mode_flops=17,
 )  # fmt: skip
 LAPLACE_DIPOLE = Kernel(
-    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",), near=1.1,
+    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",), near=1.05,
     flops=11, mode_flops=21,
 )  # fmt: skip
 STOKES_SL = Kernel(
@@ -130,15 +130,15 @@ STOKES_COMB = Kernel(
 )  # fmt: skip
 STOKES_PRESSURE = Kernel(
     "stokes_pressure", 3, 1, "pair/stokes_pressure", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",),
-    scale=2.0, near=1.1, flops=12, mode_flops=21,
+    scale=2.0, near=1.05, flops=12, mode_flops=21,
 )  # fmt: skip
 STOKES_GRAD = Kernel(
     "stokes_grad", 3, 9, "pair/stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, _GRADIENT, ("stokes_grad",),
-    near=2.0, flops=70, mode_flops=55, **_STOKES,
+    near=1.9, flops=70, mode_flops=55, **_STOKES,
 )  # fmt: skip
 YUKAWA = Kernel(
     "yukawa", 1, 1, "pair/yukawa", ("Y",), "multiplier/scalar", 1, ("",), ("laplace",), profile="yukawa",
-    green="yukawa", mean=True, names=("kappa",), near=1.4, flops=7, mode_flops=11, periodicities=(0, 3),
+    green="yukawa", mean=True, names=("kappa",), near=1.45, flops=7, mode_flops=11, periodicities=(0, 3),
 )  # fmt: skip
 
 KERNELS = {

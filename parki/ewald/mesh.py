@@ -37,11 +37,17 @@ class Mesh:
         self.box = [period, self.inside[1], self.inside[2] + self.inside[2] % 2]
 
     def empty(self, p: Parameters, components: int, space: Space) -> Array:
-        """The whole grid; a host's rows are padded away from multiples of 256 bytes, which crowd cache sets."""
+        """The whole grid.
+
+        Rows are of even length, as some libraries take strides of whole complex numbers only; a host's are padded
+        away from multiples of 256 bytes, which crowd cache sets.
+        """
         shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
-        row, pads = shape[2], space.kind == "host" and space.engine == "parki"  # PyKokkos takes no arrays with gaps
-        while pads and row * np.dtype(p.dtype).itemsize % 256 == 0:
-            row += 4
+        row = shape[2]
+        if space.engine == "parki":  # PyKokkos takes no arrays with gaps
+            row += row % 2
+            while space.kind == "host" and row * np.dtype(p.dtype).itemsize % 256 == 0:
+                row += 4
         made = spaces.array_module(space).zeros((components, shape[0], shape[1], row), p.dtype)
         return made[..., : shape[2]]
 

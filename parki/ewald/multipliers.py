@@ -58,7 +58,7 @@ def period(p: "Parameters") -> int:
 
 
 def planes(p: "Parameters", whole: bool = False) -> list[Planes]:
-    """Return all planes of modes in their classes; `whole` has those of negative kx, too."""
+    """Return all planes of modes in their classes; `whole` has those of negative kx, too, next to their images."""
     points = period(p)
     step = 2 * math.pi / (points * p.h[0])
     last = min(int(p.kmax / step), (points - 1) // 2)
@@ -79,8 +79,9 @@ def planes(p: "Parameters", whole: bool = False) -> list[Planes]:
             found.append(Planes(tuple(range(first, end)), *needed[first]))
             first = end
     if whole:
-        mirrored = [Planes(tuple(points - m for m in c.modes if m), c.rows, c.length) for c in found]
-        found += [c for c in mirrored if c.modes]
+        alone = Planes((0,), found[0].rows, found[0].length)  # the only one that is its own image
+        both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in found]
+        found = [alone, *(c for c in both if c.modes)]
     return found
 
 
@@ -145,7 +146,11 @@ def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) 
     inside = k2 <= p.kmax**2
     values = k2[inside]
     phi = np.polyval(green.profile(p), 2 * values / p.kmax**2 - 1)
-    flat = np.broadcast_to([kx == 0, (kx == 0) & (ky == 0)][p.periodicity - 1], k2.shape) if p.periodicity in (1, 2) else None
+    flat = (
+        np.broadcast_to([kx == 0, (kx == 0) & (ky == 0)][p.periodicity - 1], k2.shape)
+        if p.periodicity in (1, 2)
+        else None
+    )
     if p.periodicity == 0:
         base = green.truncated(p, values, green.radius(p), 0.0)
     elif flat is not None and flat.any():

@@ -206,7 +206,9 @@ def _choose(
         rc = min(c / kmax, rc)
     kmax = c / rc
     while True:
-        steps = [side / m if axis < periodicity else spacing for axis, (side, m) in enumerate(zip(sides, grid, strict=True))]
+        steps = [
+            side / m if axis < periodicity else spacing for axis, (side, m) in enumerate(zip(sides, grid, strict=True))
+        ]
         beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in steps))
         if error <= 1.15 * far or width >= _MOST_NODES:
             break

@@ -41,6 +41,8 @@ class Part:
         xp, self.c, self.library = module_of(grid), c, library
         components, self.kernel = p.kernel.components * rhs, p.kernel
         self.planes = min(room // (components * c.rows * c.length), len(c.modes))
+        if whole and self.planes > 1:  # a plane and its image overwrite each other's transforms: both or none
+            self.planes -= self.planes % 2
         shape = (components, self.planes, c.rows, c.length)
         self.spectrum = buffer[: math.prod(shape)].reshape(shape)
         pairs, self.rhs = fft.pairs(self.spectrum), rhs
@@ -141,7 +143,7 @@ class Parts:
         self.p, self.grid, self.last = p, grid, max(m for c in classes for m in c.modes if 2 * m <= mesh.box[0])
         size = fft.pairs(np.empty(1, np.complex64 if p.dtype == "float32" else np.complex128)).nbytes
         components = p.kernel.components * rhs
-        largest = max(components * c.rows * c.length for c in classes)
+        largest = max(components * c.rows * c.length * min(1 + whole, len(c.modes)) for c in classes)
         batch = BATCH if space.kind == "device" else CACHE * threads
         room = max(batch // size, largest)
         all_planes = max(components * c.rows * c.length * len(c.modes) for c in classes)

@@ -175,7 +175,7 @@ def modules():
     cupy, fft = types.ModuleType("cupy"), types.ModuleType("cupyx.scipy.fft")
     for made in (ndarray, asarray, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
         setattr(cupy, made.__name__, made)
-    for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum".split():
+    for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
         setattr(cupy, name, _function(name))
     cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=Stream)
     fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
