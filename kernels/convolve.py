@@ -22,7 +22,7 @@ def convolve(
     team: pk.TeamMember, spec: pk.View4D[real], green: pk.View3D[real], kx: pk.View1D[real], ky: pk.View1D[real],
     kz: pk.View1D[real], first: int, count: int, rows: int, length: int, s01: real, s02: real, s12: real,
 ):  # fmt: skip
-    """spec = multiplier of spec."""
+    """Multiply in place."""
     t: int = team.league_rank()
     m: int = t // rows
     b: int = t % rows

@@ -17,7 +17,7 @@ real = pk.double
 P = 8  # taps per direction
 DEGREE = 6  # of the window's polynomials in the offset
 BATCH = 8  # sources whose windows are kept
-GROUP = NC * max(1, 4 // NC)  # components that go through a block together, those of whole right-hand sides
+GROUP = NC * max(1, 2 // NC)  # components that go through a block together, those of whole right-hand sides
 
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 6 * P)])

@@ -5,7 +5,6 @@ On hosts the sort is a counting sort in chunks, on GPUs the array module's own.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from parki.engine.spaces import Space
 CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
 MAX_CHUNKS = 16
 PER_BATCH = 8
+FAR = 10.0  # in sides of the box: further than any cutoff reaches
 Z_CUTS = 4  # cells a column's width is cut into along z, so that runs of targets are compact
 
 
@@ -62,21 +62,34 @@ class CellList:
 
     Attributes
     ----------
+    n : int
+        Number of points.
     order : array (N,) of int32
         order[j] is the point at place j.
     begin : array (cells + 1,) of int32
         Cell c holds the places begin[c] … begin[c + 1] − 1.
     points : array (3, N)
         The points in that order.
+
+    All arrays, those of `runs` too, stay where they are when the points move.
     """
 
     def __init__(self, x: Array, grid: CellGrid, space: Space) -> None:
-        self.grid, self.space, n = grid, space, x.shape[1]
-        sort = _counting_sort if space.kind == "host" else _library_sort
-        self.order, self.begin = sort(_cell_index(x, grid, space), grid, space)
-        self.points = module_of(x).empty((3, n), x.dtype)
+        xp = module_of(x)
+        self.grid, self.space, self.n = grid, space, x.shape[1]
+        self.order, self.begin = xp.empty(self.n, np.int32), xp.empty(grid.count + 1, np.int32)
+        self.points = xp.empty((3, self.n), x.dtype)
+        self._runs: dict[int, tuple[Array, Array, int]] = {}
+        self.move(x)
+
+    def move(self, x: Array) -> None:
+        """Sort as many other points ``(3, N)``."""
+        sort = _counting_sort if self.space.kind == "host" else _library_sort
+        sort(_cell_index(x, self.grid, self.space), self.grid, self.space, self.order, self.begin)
         gather = engine.kernel("cells", "gather_points", real=x.dtype)
-        engine.parallel_for(RangePolicy(space, n), gather, x=x, order=self.order, out=self.points)
+        engine.parallel_for(RangePolicy(self.space, self.n), gather, x=x, order=self.order, out=self.points)
+        for size, (batch, bound, _) in self._runs.items():
+            self._runs[size] = batch, bound, self._cut(size, batch, bound)
 
     def batches(self, size: int) -> tuple[Array, Array]:
         """Runs of at most `size` neighbouring points of one (x, y) column of cells.
@@ -88,24 +101,37 @@ class CellList:
         bound : array (B, 6)
             Lowest x, y, z and highest x, y, z of its points.
         """
+        self.runs(size)
+        batch, bound, count = self._runs[size]
+        return batch[:count], bound[:count]
+
+    def runs(self, size: int) -> tuple[Array, Array]:
+        """As `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
+        if size not in self._runs:
+            xp, columns = module_of(self.points), self.grid.shape[0] * self.grid.shape[1]
+            most = min(self.n, (self.n + columns * (size - 1)) // size)
+            batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
+            self._runs[size] = batch, bound, self._cut(size, batch, bound)
+        return self._runs[size][:2]
+
+    def _cut(self, size: int, batch: Array, bound: Array) -> int:
+        """Fill the arrays of `runs`; return how many are not empty."""
         xp = module_of(self.points)
         first = self.begin[:: self.grid.shape[2]].astype(np.int64)
         counts = (first[1:] - first[:-1] + size - 1) // size
         until = xp.cumsum(counts)
-        at = xp.arange(int(until[-1]))  # the one number that is read back
+        count = int(until[-1])  # the one number that is read back
+        at = xp.arange(count)
         column = xp.searchsorted(until, at, side="right")
         begin = first[column] + size * (at - until[column] + counts[column])
         end = xp.minimum(begin + size, first[column + 1])
-        batch = xp.stack([begin, end], axis=1).astype(np.int32)
-        bound = xp.empty((len(batch), 6), self.points.dtype)
+        batch[:count] = xp.stack([begin, end], axis=1).astype(np.int32)
         kernel = engine.kernel("cells", "batch_bounds", real=self.points.dtype)
-        engine.parallel_for(RangePolicy(self.space, len(batch)), kernel, x=self.points, batch=batch, bound=bound)
-        return batch, bound
-
-    @cached_property
-    def n(self) -> int:
-        """Number of points."""
-        return len(self.order)
+        made = {"batch": batch[:count], "bound": bound[:count]}
+        engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **made)
+        # Bounds from high to low: no cell is within reach of an empty run.
+        batch[count:], bound[count:, :3], bound[count:, 3:] = 0, FAR * max(self.grid.box), -FAR * max(self.grid.box)
+        return count
 
 
 def workunits(real: np.dtype, space: Space) -> list[engine.Workunit]:
@@ -126,22 +152,19 @@ def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
     return cell
 
 
-def _library_sort(cell: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
+def _library_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begin: Array) -> None:
     """The array module's stable sort, and binary search of where the cells begin."""
     xp = module_of(cell)
-    order = xp.argsort(cell, kind="stable").astype(np.int32)
-    begin = xp.searchsorted(cell[order], xp.arange(grid.count + 1, dtype=np.int32))
-    return order, begin.astype(np.int32)
+    order[...] = xp.argsort(cell, kind="stable").astype(np.int32)
+    begin[...] = xp.searchsorted(cell[order], xp.arange(grid.count + 1, dtype=np.int32)).astype(np.int32)
 
 
-def _counting_sort(cell: Array, grid: CellGrid, space: Space) -> tuple[Array, Array]:
+def _counting_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begin: Array) -> None:
     """Counting sort: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
     n = len(cell)
     chunks = min(MAX_CHUNKS, max(1, -(-n // CHUNK)))
     chunk = -(-n // chunks)
     count = np.zeros((chunks, grid.count), np.int32)
-    begin = np.empty(grid.count + 1, np.int32)
-    order = np.empty(n, np.int32)
     teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
     engine.parallel_for(teams, engine.kernel("cells", "chunk_count"), cell=cell, count=count, n=n, chunk=chunk)
     scan = engine.kernel("cells", "count_scan")
@@ -149,4 +172,3 @@ def _counting_sort(cell: Array, grid: CellGrid, space: Space) -> tuple[Array, Ar
     engine.parallel_for(cells, engine.kernel("cells", "chunk_begin"), count=count, begin=begin, chunks=chunks)
     place = engine.kernel("cells", "chunk_place")
     engine.parallel_for(teams, place, cell=cell, at=count, order=order, n=n, chunk=chunk)
-    return order, begin

@@ -71,7 +71,8 @@ class Ducc:
 class Fftw:
     """`pyfftw`: one plan for each array, kept with it.
 
-    FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.
+    FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.  It rounds strides to
+    whole complex numbers without a word.
     """
 
     def __init__(self, module: ModuleType, threads: int) -> None:
@@ -79,11 +80,18 @@ class Fftw:
         self.plans: dict[tuple, Any] = {}
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
-        key = (x.ctypes.data, x.shape, x.strides, x.dtype, axis, inverse)
-        if key not in self.plans:
-            direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
-            self.plans[key] = self.module.FFTW(x, x, (axis,), direction, ("FFTW_ESTIMATE",), self.threads)
-        self.plans[key].execute()
+        with _strided(x) as work:
+            if work is x:
+                key = (x.ctypes.data, x.shape, x.strides, x.dtype, axis, inverse)
+                if key not in self.plans:
+                    self.plans[key] = self._plan(x, axis, inverse)
+                self.plans[key].execute()
+            else:
+                self._plan(work, axis, inverse).execute()
+
+    def _plan(self, x: Array, axis: int, inverse: bool) -> Any:
+        direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
+        return self.module.FFTW(x, x, (axis,), direction, ("FFTW_ESTIMATE",), self.threads)
 
 
 class Torch:

@@ -13,13 +13,14 @@ class Costs:
     Only ratios matter for a selection, so more threads need no other numbers as long as all parts scale alike.
     """
 
-    near: float = 3.5e-9  # a pair within rc, of laplace; `Kernel.near` times it of others
-    near_overhead: float = 1.3  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
-    lanes: int = 8  # targets of one vector, or of one group on a GPU
-    fft: float = 12e-9  # a grid point and one real transform of one component, with its share of the scaling
-    spread: float = 1.2e-9  # a row of the window (P² rows) and component
-    gather: float = 0.8e-9
-    wide: float = 1.3  # windows of more than 8 nodes leave one vector and the first cache: rows cost (P/8)^wide more
+    near: float = 4e-9  # a pair within rc, of laplace; `Kernel.near` times it of others
+    near_overhead: float = 1.15  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
+    target: float = 1.5e-7  # a target of the near field: its share of finding the columns of cells in reach
+    lanes: int = 8  # targets of one vector in double precision, or of one group on a GPU
+    fft: float = 16e-9  # a grid point and one real transform of one component, with its share of the scaling
+    spread: float = 1.2e-9  # a row of the window (P² rows) and component, per vector that it is cut into
+    gather: float = 0.9e-9
+    sparse: float = 0.16  # for each grid point per particle, rows that are not in the cache cost so much more
     single: float = 0.6  # single precision over double, every part
 
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
@@ -30,19 +31,27 @@ class Costs:
         waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / 224.0)
         return self.near_overhead * self.near * relative * waste
 
-    def rows(self, P: ArrayLike) -> ArrayLike:
-        """Return the P² rows of a window, weighted by their width."""
-        return np.square(P, dtype=np.float64) * np.maximum(1.0, np.divide(P, 8.0)) ** self.wide
+    def rows(self, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
+        """Return the P² rows of a window, weighted by the vectors that one is cut into: halves of halves at its end.
+
+        On a grid of `per_particle` points for each particle.
+        """
+        lanes = self.lanes * 8 // itemsize
+        pieces = np.asarray(P) // lanes + sum((np.asarray(P) % lanes >> bit) & 1 for bit in range(6))
+        return np.square(P, dtype=np.float64) * (0.6 + 0.9 * pieces + self.sparse * np.minimum(per_particle, 32.0))
 
 
 # An NVIDIA H200 in double precision, by arithmetic and not by measurement: issue slots of the near field at half the
 # peak rate, shared-memory traffic of a window row, memory traffic of the transforms.
 H200 = Costs(
     near=7e-12,
+    near_overhead=1.3,
+    target=0.0,
     lanes=32,
     fft=14e-12,
-    spread=10e-12,
-    gather=9e-12,
+    spread=7e-12,
+    gather=6e-12,
+    sparse=0.0,
     single=0.55,
 )
 

@@ -137,9 +137,11 @@ def phases(
     costs = costs or Costs()
     scale = costs.single if itemsize == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
-    rows = np.square(P, dtype=np.float64)
+    n = np.maximum(n_sources, 1)
+    rows = costs.rows(P, points / n if domain.periodicity == 3 else points / (4 * n), itemsize)
+    pair = costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd
     return {
-        "near": scale * costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd * n_targets,
+        "near": scale * (pair + costs.target) * n_targets,
         "transform": scale * costs.fft * (kernel.spread + kernel.result) * points,
         "spread": scale * rows * costs.spread * kernel.spread * n_sources,
         "gather": scale * rows * costs.gather * kernel.result * n_targets,

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine import ir, spaces
+from parki.engine import counters, ir, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.calls.host import HostCall
 from parki.engine.errors import LaunchError
@@ -18,6 +18,8 @@ class Prepared:
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, object]) -> None:
         self.workunit, self.policy = workunit, policy
+        counters.add("prepares")
+        self._released: set[str] = set()
         self._xp = spaces.array_module(policy.space)
         k = workunit.ir
         if k.policy != policy.kind:
@@ -66,9 +68,25 @@ class Prepared:
             if name in arrays:
                 self._call.bind(name, arrays[name])
         self._arrays, self._scalars = arrays, scalars
+        self._released.difference_update(args)
+
+    def release(self, *names: str) -> None:
+        """Let go of arrays: `set` must give others before the next launch."""
+        for name in names:
+            self._arrays[name] = self._arrays[name][:0]
+            self._released.add(name)
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays that it keeps alive, its scratch among them."""
+        own = (getattr(self._call, name, None) for name in ("_arena", "_partial", "partial"))
+        kept = [a for name, a in self._arrays.items() if name not in self._released]
+        return kept + [a for a in own if a is not None]
 
     def launch(self) -> None:
         """Launch; on a device without waiting, in the order of CuPy's current stream."""
+        if self._released:
+            raise LaunchError(f"{self.workunit.ir.name}: {sorted(self._released)} were released and not set again")
         if self.policy.league:
             self._call.run()
 

@@ -183,9 +183,9 @@ def stokes_dl(
 ) -> Any:
     """Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
 
-    `dens` = q and `normals` = n are (3, Ns), the result (3, Nt); everything else as in `laplace`.  Over a closed surface
-    with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully periodic, without the
-    surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
+    `dens` = q and `normals` = n are (3, Ns), the result (3, Nt); everything else as in `laplace`.  Over a closed
+    surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully periodic,
+    without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
 
     References
     ----------

@@ -5,7 +5,7 @@ import math
 from parki import engine, fft
 from parki.arrays import Array, module_of
 from parki.cells import CellList
-from parki.engine import RangePolicy, TeamPolicy
+from parki.engine import RangePolicy
 from parki.engine.spaces import Space, threads
 from parki.ewald import mesh, multipliers, planes, window
 from parki.ewald.mesh import Mesh

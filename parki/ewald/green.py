@@ -96,7 +96,7 @@ def _biharmonic2(k2: Values, R: float, p: "Parameters") -> Values:
 def _yukawa0(k2: Values, R: float, p: "Parameters") -> Values:
     """exp(−κr)/r − exp(−κR)/R."""
     kappa = p.kernel.kappa
-    safe, x, far = _split(k2, R, 1e-2)
+    _, x, far = _split(k2, R, 1e-2)
     cut = np.exp(-kappa * R)
     ball = np.where(far, 3 * (np.sin(x) - x * np.cos(x)) / x**3, 1 - k2 * R**2 / 10)
     sinc = np.where(far, np.sin(x) / x, 1 - k2 * R**2 / 6)

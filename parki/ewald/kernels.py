@@ -117,7 +117,7 @@ LAPLACE_DIPOLE = Kernel(
 )  # fmt: skip
 STOKES_SL = Kernel(
     "stokes_sl", 3, 3, "pair/stokeslet", ("D", "E"), "multiplier/stokes", 3, _SYMMETRIC, ("stokes_sl",), mean=True,
-    near=1.43, flops=24, mode_flops=37, **_STOKES,
+    near=1.15, flops=24, mode_flops=37, **_STOKES,
 )  # fmt: skip
 STOKES_DL = Kernel(
     "stokes_dl", 3, 3, "pair/stresslet", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR, ("stokes_dl",),
@@ -125,7 +125,7 @@ STOKES_DL = Kernel(
 )  # fmt: skip
 STOKES_COMB = Kernel(
     "stokes_comb", 6, 3, "pair/stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR,
-    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=2.0, flops=66, mode_flops=49,
+    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=1.65, flops=66, mode_flops=49,
     **_STOKES,
 )  # fmt: skip
 STOKES_PRESSURE = Kernel(

@@ -1,7 +1,8 @@
 """The grid of an Ewald sum in memory: margins, the box that is transformed, lengths along x.
 
 A periodic direction has M points and margins for the windows, whose values are folded into the box and copied out of it
-again.  A free direction has M intervals over the box's side and P points more, none of which wraps: all are transformed.
+again.  A free direction has M intervals over the box's side and P points more, none of which wraps: all are
+transformed.
 """
 
 import numpy as np
@@ -43,6 +44,7 @@ class Mesh:
         away from multiples of 256 bytes, which crowd cache sets.
         """
         shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
+        shape[2] += shape[2] % 2  # whole complex numbers
         row = shape[2]
         if space.engine == "parki":  # PyKokkos takes no arrays with gaps
             row += row % 2

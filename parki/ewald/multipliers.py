@@ -97,10 +97,7 @@ def _sizes(p: "Parameters", kx: float) -> tuple[int, int]:
 def _needed(p: "Parameters", axis: int, kappa: float) -> float:
     """Points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated Green's function."""
     side = p.box[axis]
-    if kappa:
-        reach = (math.log(1 / max(p.tolerance, 1e-15)) + 3) / kappa
-    else:
-        reach = green.radius(p) + p.rc
+    reach = (math.log(1 / max(p.tolerance, 1e-15)) + 3) / kappa if kappa else green.radius(p) + p.rc
     return max((side + reach) / p.h[axis], p.grid[axis] + p.P)
 
 

@@ -39,7 +39,7 @@ class NearField:
         skew: tuple[float, float, float] | None = None,
     ) -> None:
         xp, box = module_of(src), sources.grid.box
-        batch, bound = targets.batches(v.targets)
+        batch, bound = targets.runs(v.targets)
         self.result = xp.zeros((rhs * p.kernel.result, targets.n), p.dtype)
         tiny = 0.0 if p.dtype == "float32" else (COINCIDENT * max(p.box)) ** 2
         tilts = skew or (0.0, 0.0, 0.0)

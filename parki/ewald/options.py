@@ -256,7 +256,9 @@ def _check_cell(box: Any, rows: list[list[float]], periodic: tuple[bool, bool, b
     if not np.isfinite(cell).all():
         raise ValueError(f"box is {box!r}; expected three lattice vectors of finite numbers, one a row.")
     if not all(periodic):
-        raise ValueError(f"box is a triclinic cell, and periodicity is {sum(periodic)}; expected 3, or three side lengths.")
+        raise ValueError(
+            f"box is a triclinic cell, and periodicity is {sum(periodic)}; expected 3, or three side lengths."
+        )
     edges = np.linalg.norm(cell, axis=1)
     if abs(np.linalg.det(cell)) <= 1e-6 * np.prod(edges):
         raise ValueError(f"box is {box!r}, whose lattice vectors lie in a plane; expected a cell with a volume.")

@@ -9,8 +9,7 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, CellList
-from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
-from parki.engine.spaces import Space
+from parki.engine import Prepared, RangePolicy
 from parki.ewald import window
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants, rows, team
@@ -22,8 +21,8 @@ FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBR
 
 def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     """P2G of what the kernel spreads; the Stokes double layer takes the window's slopes too."""
-    slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs, "SKEW": p.skew is not None}
-    slots |= window_slots(p)
+    slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
+    slots |= {"SKEW": p.skew is not None, **window_slots(p)}
     slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
     return engine.kernel(FILES[v.p2g], "p2g_block" if v.p2g == "BLOCK" else FILES[v.p2g], **slots)
 
@@ -60,7 +59,7 @@ def _launches(
     if v.p2g in ("BASE", "SOURCE"):
         return [engine.prepare(RangePolicy(space, sources.n, threads), kernel, **shared)]
     if v.p2g == "HYBRID":
-        batch, bound = sources.batches(RUN)
+        batch, bound = sources.runs(RUN)
         return [engine.prepare(team(space, len(batch), threads), kernel, batch=batch, bound=bound, **shared)]
     shared |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
     if v.p2g == "GRID":
