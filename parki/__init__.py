@@ -1,7 +1,7 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.direct``, ``parki.utils``, ``parki.engine`` and ``parki.CellList`` are imported on first use,
-so ``import parki`` costs nothing.
+``parki.ewald``, ``parki.direct``, ``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported
+on first use, so ``import parki`` costs nothing.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("direct", "engine", "ewald", "utils")
+SUBMODULES = ("direct", "engine", "ewald", "torch", "utils")
 CLASSES = {"CellList": "parki.celllist"}
 __all__ = ["CellList", "__version__", "direct", "engine", "ewald", "utils"]
 

@@ -1,9 +1,10 @@
 """Checks at the door: what a caller's arrays must be, where they are, and results back in the caller's form.
 
 Nothing is reinterpreted and nothing is written to: an array that does not fit raises an error that names the argument,
-says what was found and what was expected.  Every function returns a C-contiguous array in ``(components, N)`` order,
-which is the caller's own memory where that already has this form: a NumPy array for arrays on the host, a CuPy array
-for arrays on a GPU, in which nothing is copied to the host.  CuPy is imported only where such an array comes in.
+says what was found and what was expected.  Every function that does not say otherwise returns a C-contiguous array in
+``(components, N)`` order, which is the caller's own memory where that already has this form: a NumPy array for arrays
+on the host, a CuPy array for arrays on a GPU, in which nothing is copied to the host.  CuPy is imported only where such
+an array comes in.
 """
 
 import sys
@@ -131,10 +132,12 @@ def points(
     return checked
 
 
-def density(name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False) -> Array:
+def density(
+    name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False, contiguous: bool = True
+) -> Array:
     """Strengths of `n` sources: ``(n,)`` for one component, else ``(components, n)``; also normals (3 components).
 
-    With `many` there may be an axis of right-hand sides in front.
+    With `many` there may be an axis of right-hand sides in front.  If it need not be `contiguous`, nothing is copied.
 
     Raises
     ------
@@ -146,13 +149,16 @@ def density(name: str, d: Any, components: int, n: int, layout: str = "dn", many
         if array.shape[0] == 0:
             raise ValueError(f"{name} has shape {array.shape}; expected at least one right-hand side.")
         xp = module_of(array)
-        return xp.stack([density(f"{name}[{i}]", rhs, components, n, layout) for i, rhs in enumerate(array)])
+        found = [density(f"{name}[{i}]", a, components, n, layout, False, contiguous) for i, a in enumerate(array)]
+        if contiguous:
+            return xp.stack(found)
+        return array.swapaxes(1, 2) if layout == "nd" and components != 1 else array
     if components != 1:
-        array = _components(name, array, components, n, layout)
+        array = _components(name, array, components, n, layout, contiguous)
     elif array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}; expected ({n},), one value for each source.")
     _check_finite(name, array, layout)
-    return module_of(array).ascontiguousarray(array)
+    return module_of(array).ascontiguousarray(array) if contiguous else array
 
 
 def same_dtype(**arrays: Array) -> np.dtype[Any]:
@@ -216,13 +222,13 @@ def _from_gpu(name: str, x: Any) -> Array:
     return x
 
 
-def _components(name: str, array: Array, components: int, n: int | None, layout: str) -> Array:
+def _components(name: str, array: Array, components: int, n: int | None, layout: str, contiguous: bool = True) -> Array:
     """Check a two-dimensional array and return it as ``(components, n)``; `n` None allows any number."""
     columns = "N" if n is None else str(n)
     expected = f"({components}, {columns})" if layout == "dn" else f"({columns}, {components})"
     turned = array.T if layout == "nd" and array.ndim == 2 else array
     if turned.ndim == 2 and turned.shape[0] == components and n in (None, turned.shape[1]):
-        return module_of(turned).ascontiguousarray(turned)
+        return module_of(turned).ascontiguousarray(turned) if contiguous else turned
     text = f"{name} has shape {array.shape}; expected {expected}."
     if turned.ndim == 2 and turned.shape[1] == components and n in (None, turned.shape[0]):
         text += f' Pass {name}.T, or layout="{"nd" if layout == "dn" else "dn"}".'

@@ -114,6 +114,11 @@ class CellList:
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
         return self._runs[size][:2]
 
+    @property
+    def held(self) -> list[Array]:
+        """The arrays of `runs`."""
+        return [a for batch, bound, _ in self._runs.values() for a in (batch, bound)]
+
     def _cut(self, size: int, batch: Array, bound: Array) -> int:
         """Fill the arrays of `runs`; return how many are not empty."""
         xp = module_of(self.points)

@@ -11,7 +11,10 @@ from pathlib import Path
 import parki
 from parki.engine.errors import BuildError
 
-KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+KERNELS = (
+    "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
+    "stokes_grad",
+)  # fmt: skip
 BENCHMARKS = ("p2p", "p2g", "g2p", "fft", "ewald", "variants")
 
 
@@ -56,13 +59,14 @@ def run(asked: argparse.Namespace) -> int:
 
     wanted = {
         "tolerance": asked.tolerance,
+        "periodicity": asked.periodicity,
         "rc": asked.rc,
         "split": asked.split,
         "execution_space": asked.space,
         "threads": asked.threads,
     }
     progress = Progress(sys.stderr, plain=asked.verbose)
-    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted, asked.box, progress)
+    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted, asked.box, progress, asked.kappa)
     print(lines[0])
     if asked.verbose:
         print(*lines[1:], sep="\n", file=sys.stderr)
@@ -100,7 +104,7 @@ def cache(asked: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="parki", description="Fast sums of particle interactions in periodic boxes.")
+    parser = argparse.ArgumentParser(prog="parki", description="Fast sums of particle interactions.")
     parser.add_argument("--version", action="version", version=f"parki {parki.__version__}")
     parser.set_defaults(verbose=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -127,6 +131,8 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="gets the potential: one of these or .vtu"
     )
     it.add_argument("--box", type=float, nargs=3, metavar=("LX", "LY", "LZ"), help="side lengths, if IN has no box")
+    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
+    it.add_argument("--kappa", type=float, help="inverse screening length of yukawa")
     it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
     it.add_argument("--split", choices=("prolate", "gaussian"), default="prolate")
     it.add_argument(

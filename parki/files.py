@@ -23,18 +23,20 @@ def run(
     wanted: Mapping[str, Any],
     box: Sequence[float] | None = None,
     progress: Progress | None = None,
+    kappa: float | None = None,
 ) -> list[str]:
     """Sum over the particles of one file into another; return what to say about it, the main line first.
 
     Parameters
     ----------
     source : Path
-        File with ``src``, ``dens``, ``box``, for ``stokes_comb`` also ``normals``; without ``trg`` the targets are the
+        File with ``src``, ``dens``, ``box``, for double layers also ``normals``; without ``trg`` the targets are the
         sources.  See `parki.formats.load`.
     result : Path
         File that gets ``potential`` and, where its format has a place for them, the parameters.  See
         `parki.formats.save`.
-    kernel : {"laplace", "stokes_sl", "stokes_comb"}
+    kernel : str
+        A kernel's name.
     dtype : {"float32", "float64"}, optional
         Convert the arrays first.
     wanted : mapping
@@ -43,6 +45,8 @@ def run(
         For files without one.
     progress : Progress, optional
         Shows what is being done.
+    kappa : float, optional
+        For ``yukawa``.
 
     Raises
     ------
@@ -54,7 +58,7 @@ def run(
         raise ValueError(f"{result} is the input too; expected another file for the result.")
     with progress or Progress(None) as showing:
         showing("reading")
-        found = formats.load(source, kernel, box)
+        found = formats.load(source, kernel, box, wanted.get("periodicity") != 0)
         # On a GPU, phases are timed only if asked for.
         options = EwaldOptions.resolve(box=found.pop("box"), return_walltime=True, **wanted)
         formats.check_output(result)
@@ -63,12 +67,12 @@ def run(
         src, trg = found["src"], found.get("trg", found["src"])
         began = time.perf_counter()
         showing("preparing")
-        plan = api.plan(kernel, trg, src, options)
+        plan = api.plan(kernel, trg, src, options, kappa=kappa)
         plan.walltime.watch = showing
         potential = plan(*(found[name] for name in formats.strengths(kernel)))
         spent = time.perf_counter() - began
         params = Params(plan.parameters)
-        facts = {"kernel": kernel, "tolerance": options.tolerance, "box": options.box}
+        facts = {"kernel": kernel, "tolerance": options.tolerance, "box": plan.parameters.box}
         showing("writing")
         formats.save(result, potential, trg, facts | {name: getattr(params, name) for name in FACTS})
     return [

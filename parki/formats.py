@@ -18,17 +18,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parki.arrays import Array
+from parki.ewald.kernels import KERNELS
 
 READ = (".npz", ".npy", ".csv", ".h5", ".hdf5")
 WRITTEN = (*READ, ".vtu")
 HDF5 = (".h5", ".hdf5")
 TABLES = (".npy", ".csv")
 LIBRARIES = dict.fromkeys(HDF5, "h5py") | {".vtu": "pyevtk"}
+FORCES, DIPOLES, DOUBLE = ("fx", "fy", "fz"), ("dx", "dy", "dz"), ("qx", "qy", "qz")
 DENSITIES = {
     "laplace": ("q",),
-    "stokes_sl": ("fx", "fy", "fz"),
-    "stokes_comb": ("fx", "fy", "fz", "qx", "qy", "qz"),
+    "laplace_grad": ("q",),
+    "laplace_dipole": DIPOLES,
+    "yukawa": ("q",),
+    "stokes_sl": FORCES,
+    "stokes_dl": DOUBLE,
+    "stokes_comb": FORCES + DOUBLE,
+    "stokes_pressure": FORCES,
+    "stokes_grad": FORCES,
 }
+RESULTS = {1: ("potential",), 3: ("ux", "uy", "uz"), 9: tuple(f"u{i}{j}" for i in "xyz" for j in "xyz")}
 DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # which read back to the same number
 
 
@@ -49,25 +58,28 @@ def place(path: Path) -> Place:
 
 def strengths(kernel: str) -> tuple[str, ...]:
     """Return the names of the arrays that a kernel takes for each source besides its position."""
-    return ("dens", "normals") if kernel == "stokes_comb" else ("dens",)
+    return ("dens", "normals") if KERNELS[kernel].normals else ("dens",)
 
 
 def columns(kernel: str) -> dict[str, tuple[str, ...]]:
     """Return the columns of a table of particles by array, in their order."""
     found = {"src": ("x", "y", "z"), "dens": DENSITIES[kernel]}
-    return found | ({"normals": ("nx", "ny", "nz")} if kernel == "stokes_comb" else {})
+    return found | ({"normals": ("nx", "ny", "nz")} if KERNELS[kernel].normals else {})
 
 
-def load(path: Path, kernel: str, box: Sequence[float] | None = None) -> dict[str, Any]:
-    """Read ``src``, ``dens``, ``box``, for ``stokes_comb`` also ``normals``, and ``trg`` where it is there.
+def load(path: Path, kernel: str, box: Sequence[float] | None = None, boxed: bool = True) -> dict[str, Any]:
+    """Read ``src``, ``dens``, ``box``, for double layers also ``normals``, and ``trg`` where it is there.
 
     Parameters
     ----------
     path : Path
         The suffix says what it is; a name with another suffix than `READ` is taken for an .npz file.
-    kernel : {"laplace", "stokes_sl", "stokes_comb"}
+    kernel : str
+        A key of `DENSITIES`.
     box : sequence of three floats, optional
         Used in place of a box in the file, which has none then.
+    boxed : bool
+        Whether there must be a box.
 
     Raises
     ------
@@ -79,10 +91,10 @@ def load(path: Path, kernel: str, box: Sequence[float] | None = None) -> dict[st
     """
     where = place(path)
     if where.suffix in TABLES:
-        if box is None:
+        if box is None and boxed:
             raise ValueError(f"{path} has no box: a table holds particles only; expected --box LX LY LZ beside it.")
-        return (_npy if where.suffix == ".npy" else _csv)(path, kernel) | {"box": tuple(box)}
-    needed = ("src", *strengths(kernel), *(("box",) if box is None else ()))
+        return (_npy if where.suffix == ".npy" else _csv)(path, kernel) | {"box": box and tuple(box)}
+    needed = ("src", *strengths(kernel), *(("box",) if box is None and boxed else ()))
     wanted = ("src", *strengths(kernel), "box", "trg")
     found, arrays = _hdf5(path, where, wanted) if where.suffix in HDF5 else _npz(path, wanted)
     missing = [name for name in needed if name not in found]
@@ -94,7 +106,7 @@ def load(path: Path, kernel: str, box: Sequence[float] | None = None) -> dict[st
         )
     if box is not None and "box" in found:
         raise ValueError(f"{path} has a box, {arrays['box'].tolist()}; expected no --box beside it.")
-    return arrays if box is None else arrays | {"box": tuple(box)}
+    return {"box": None} | arrays if box is None else arrays | {"box": tuple(box)}
 
 
 def check_output(path: Path) -> None:
@@ -126,9 +138,9 @@ def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> 
     path : Path
         .npz and names without a suffix: ``potential`` and each of the facts.  .npy: the potential.  HDF5: the dataset
         ``potential``, the facts as attributes beside it; a file is written anew, but in a named group only the
-        potential is replaced.  .csv: a header, then ``x,y,z,potential`` or ``x,y,z,ux,uy,uz`` of each target.  .vtu:
+        potential is replaced.  .csv: a header, then ``x,y,z`` and `RESULTS` of each target.  .vtu:
         targets with ``potential`` as point data.
-    potential : array (N,) or (3, N)
+    potential : array (N,), (3, N) or (9, N)
     trg : array (3, N)
     facts : mapping
         Texts, numbers and tuples or arrays of numbers.
@@ -270,7 +282,7 @@ def _save_hdf5(path: Path, where: Place, potential: Array, facts: Mapping[str, A
 
 
 def _save_csv(path: Path, potential: Array, trg: Array) -> None:
-    names = ("x", "y", "z", *(("potential",) if potential.ndim == 1 else ("ux", "uy", "uz")))
+    names = ("x", "y", "z", *RESULTS[1 if potential.ndim == 1 else len(potential)])
     table = np.vstack([trg, potential]).T
     np.savetxt(path, table, DIGITS[table.dtype.name], ",", header=",".join(names), comments="", encoding="utf-8")
 
@@ -279,9 +291,14 @@ def _save_vtu(path: Path, potential: Array, trg: Array) -> None:
     if not trg.size:
         raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
     x, y, z = np.ascontiguousarray(trg)
-    data = potential if potential.ndim == 1 else tuple(np.ascontiguousarray(potential))
+    if potential.ndim == 1:
+        data = {"potential": potential}
+    elif len(potential) == 3:
+        data = {"potential": tuple(np.ascontiguousarray(potential))}
+    else:
+        data = dict(zip(RESULTS[len(potential)], np.ascontiguousarray(potential), strict=True))
     # pyevtk appends the suffix itself, in small letters.
-    written = _library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, {"potential": data})
+    written = _library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
     if Path(written).name != path.name:
         Path(written).replace(path)
 

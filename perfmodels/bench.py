@@ -22,6 +22,7 @@ from parki.engine.spaces import Space
 from parki.ewald import api, params, variants
 from parki.ewald.kernels import KERNELS
 from parki.ewald.far import Gather
+from parki.ewald.mesh import Mesh
 from parki.ewald.near import NearField
 from parki.ewald.options import CHOICES
 from parki.ewald.plan import Plan
@@ -153,13 +154,14 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> float:
     space = Space("Serial")
     x, dens, _ = cloud(asked.n)
     p = params.choose("laplace", (1.0, 1.0, 1.0), asked.n, asked.n, 1e-6)
-    p = replace(p, grid=(n, n, n), h=(1 / n,) * 3, P=width, beta=2.3 * width, window_degree=width // 2 + 2)
+    p = replace(p, kernel=replace(p.kernel, dens=2, result=2, spread=2), grid=(n, n, n), h=(1 / n,) * 3, P=width, beta=2.3 * width, window_degree=width // 2 + 2)
     cells, packed = sorted_sources(2, x, dens[:2], p, space)
     v = variants.choose(space, p.dtype)
-    spread = Spread(p, 2, cells, packed, v)
+    mesh = Mesh(p, n)
+    grid = mesh.touched(mesh.empty(p, 2, space))
     if what == "P2G":
-        return best(lambda: [launch.run() for launch in spread.launches], asked.repeat)
-    return best(Gather(p, 2, spread.grid, cells.points, space, v).run, asked.repeat)
+        return best(Spread(p, grid, cells, packed, v, 1).run, asked.repeat)
+    return best(Gather(p, grid, cells.points, space, v, 1).run, asked.repeat)
 
 
 def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> float | None:
@@ -178,17 +180,19 @@ def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> float
 
 
 def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Transforms of `stokes_comb`, four there and three back, by every library that is installed, against the first.
+    """Transforms of a sum, along each axis there and back, by every library that is installed, against the first.
 
-    The grids lie within margins, as in a sum.  The libraries take turns, so that all share the machine's moods.
+    Pairs of reals along z are one complex number, and the grid lies within margins, as in a sum.  The libraries take
+    turns, so that all share the machine's moods.
     """
     names = fft.available() if space.kind == "host" else [fft.choose(None, True)]
     counts = [asked.threads] if asked.threads else sorted({1, spaces.threads()}) if space.kind == "host" else [1]
     rows: list[Row] = []
     for m, dtype, threads in itertools.product((98, 128, 224), ("float64", "float32"), counts):
         grid = spaces.array_module(space).asarray(np.random.default_rng(1).random((4, m + 8, m + 8, m + 8), dtype))
-        box = grid[:, 4:-4, 4:-4, 4:-4]
-        runs = [functools.partial(there_and_back, fft.Transform(box, name, threads=threads)) for name in names]
+        box = fft.complexes(grid[:, 4:-4, 4:-4, 4:-4])
+        libraries = [fft.library(name, space.kind == "device", threads) for name in names]
+        runs = [functools.partial(there_and_back, library, box) for library in libraries]
         turns = [[best(run, 1, space) for run in runs] for _ in range(asked.repeat)]
         first = None
         for name, seconds in zip(names, map(min, zip(*turns, strict=True)), strict=True):
@@ -198,10 +202,14 @@ def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
     return rows
 
 
-def there_and_back(transform: fft.Transform) -> None:
-    """Transform all grids, and three spectra back."""
-    for spectrum in transform.forward()[:3]:
-        transform.inverse(spectrum)
+def there_and_back(library: fft.Library, box: Array) -> None:
+    """Transform all components, and three of them back."""
+    for axis in (1, 2, 3):
+        library.run(box, axis, False)
+    for axis in (3, 2, 1):
+        library.run(box[:3], axis, True)
+    # Neither direction divides by the number of points.
+    box *= 1.0 / box[0].size
 
 
 def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
@@ -264,8 +272,10 @@ def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
 
 
-def sorted_sources(kernel, x, strengths, p, space, grid=None) -> tuple[CellList, np.ndarray]:
-    """A cell list, and the sources in its order as a kernel takes them."""
+def sorted_sources(
+    kernel: str | int, x: Array, strengths: Array, p: params.Parameters, space: Space, grid: CellGrid | None = None
+) -> tuple[CellList, np.ndarray]:
+    """A cell list, and the sources in its order as a kernel takes them, by its name or number of strengths."""
     cells = CellList(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
     components = KERNELS[kernel].strengths if isinstance(kernel, str) else kernel
     packed = np.ascontiguousarray(np.concatenate([x, strengths[:components]])[:, cells.order].T)

@@ -26,6 +26,7 @@ class Kernel(Protocol):
     result: int
     components: int
     near: float
+    common: float
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def seconds(
     P: NDArray | int,
     itemsize: int = 8,
     costs: Costs | None = None,
+    rhs: int = 1,
 ) -> NDArray | float:
     """Predict the time of one sum.
 
@@ -118,8 +120,10 @@ def seconds(
         Bytes of a real number.
     costs
         Calibrated costs.
+    rhs
+        Right-hand sides, which share what of a pair does not depend on strengths.
     """
-    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs).values())
+    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs, rhs).values())
 
 
 def phases(
@@ -132,19 +136,20 @@ def phases(
     P: NDArray | int,
     itemsize: int = 8,
     costs: Costs | None = None,
+    rhs: int = 1,
 ) -> dict[str, NDArray | float]:
-    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
+    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``; of so many right-hand sides."""
     costs = costs or Costs()
     scale = costs.single if itemsize == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
     rows = costs.rows(P, points / n if domain.periodicity == 3 else points / (4 * n), itemsize)
-    pair = costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd
+    pair = costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
     return {
         "near": scale * (pair + costs.target) * n_targets,
-        "transform": scale * costs.fft * (kernel.spread + kernel.result) * points,
-        "spread": scale * rows * costs.spread * kernel.spread * n_sources,
-        "gather": scale * rows * costs.gather * kernel.result * n_targets,
+        "transform": rhs * scale * costs.fft * (kernel.spread + kernel.result) * points,
+        "spread": rhs * scale * rows * costs.spread * kernel.spread * n_sources,
+        "gather": rhs * scale * rows * costs.gather * kernel.result * n_targets,
     }
 
 
@@ -189,6 +194,7 @@ def balance(
     sigma: NDArray[np.float64],
     itemsize: int = 8,
     costs: Costs | None = None,
+    rhs: int = 1,
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
 
@@ -197,7 +203,7 @@ def balance(
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
     points, held = domain.work(spacing, shape, P, rc[:, None])
-    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs)
+    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs, rhs)
     particles = max(n_targets, n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles

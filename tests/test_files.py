@@ -391,3 +391,49 @@ def test_a_bad_box_is_named(tmp_path, capsys):
     with pytest.raises(SystemExit):
         cli.main([*command, "--box", "1", "1"])
     assert "--box: expected 3 arguments" in capsys.readouterr().err
+
+
+OTHER = {
+    "yukawa": ("x y z q", ["--kappa", "2.5"]),
+    "laplace_dipole": ("x y z dx dy dz", []),
+    "stokes_dl": ("x y z qx qy qz nx ny nz", []),
+    "stokes_grad": ("x y z fx fy fz", []),
+}
+
+
+@pytest.mark.parametrize("kernel", OTHER)
+def test_other_kernels_in_free_space_need_no_box(kernel, tmp_path, rng):
+    names, more = OTHER[kernel]
+    table = rng.standard_normal((12, len(names.split())))
+    write_csv(tmp_path / "in.csv", names.split(), table)
+    command = ["run", str(tmp_path / "in.csv"), "--kernel", kernel, "--periodicity", "0", *more]
+    assert cli.main([*command, "--tolerance", "1e-6", "-o", str(tmp_path / "out.csv")]) == 0
+    x, dens, *normals = np.split(table.T, range(3, 9, 3)[: 1 + (kernel == "stokes_dl")])
+    dens = dens[0] if kernel == "yukawa" else dens
+    kappa = {"kappa": 2.5} if more else {}
+    exact = parki.direct.direct_sum(kernel, x, x, dens, *normals, **kappa)
+    found = np.loadtxt(tmp_path / "out.csv", delimiter=",", skiprows=1).T
+    np.testing.assert_allclose(found[:3], x)
+    np.testing.assert_allclose(found[3:].squeeze(), exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+    header = (tmp_path / "out.csv").read_text().splitlines()[0]
+    assert header.endswith({1: "z,potential", 3: "ux,uy,uz", 9: "uzx,uzy,uzz"}[1 if exact.ndim == 1 else len(exact)])
+
+
+def test_one_periodic_direction(tmp_path):
+    table = table_of("stokes_sl")
+    more = write(tmp_path / "in.npy", "stokes_sl", table)
+    command = ["run", str(tmp_path / "in.npy"), "--kernel", "stokes_sl", "--periodicity", "1", "--tolerance", "1e-4"]
+    assert cli.main([*command, "-o", str(tmp_path / "out.npy"), "--space", "Serial", *more]) == 0
+    arrays = arrays_of("stokes_sl", table)
+    options = {"box": BOX, "periodicity": 1, "tolerance": 1e-4, "execution_space": "Serial"}
+    expected = parki.ewald.stokes_sl(
+        arrays["src"], box=BOX, **arrays, **{k: v for k, v in options.items() if k != "box"}
+    )
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), expected)
+
+
+def test_matrices_in_vtu(tmp_path, rng):
+    need("pyevtk")
+    potential, trg = rng.standard_normal((9, 5)), rng.random((3, 5))
+    formats.save(tmp_path / "out.vtu", potential, trg, {})
+    assert b'Name="uzy"' in (tmp_path / "out.vtu").read_bytes()

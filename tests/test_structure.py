@@ -21,6 +21,7 @@ EDGES = {
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     "parki.direct": (*SHARED, "parki.engine", "parki.ewald.kernels"),
     "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
+    "parki.torch": ("parki.ewald",),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }

@@ -13,7 +13,7 @@ array([2., 0.])
 """
 
 from parki.engine.ahead import compile_all
-from parki.engine.counters import counters
+from parki.engine.counting import counters
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
 from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
 from parki.engine.policy import RangePolicy, TeamPolicy

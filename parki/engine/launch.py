@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine import counters, ir, spaces
+from parki.engine import counting, ir, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.calls.host import HostCall
 from parki.engine.errors import LaunchError
@@ -18,7 +18,7 @@ class Prepared:
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, object]) -> None:
         self.workunit, self.policy = workunit, policy
-        counters.add("prepares")
+        counting.add("prepares")
         self._released: set[str] = set()
         self._xp = spaces.array_module(policy.space)
         k = workunit.ir

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays
+from parki import arrays, direct
 from parki.arrays import Array, module_of
-from parki.ewald import api
+from parki.ewald import api, geometry
 from parki.ewald.options import EwaldOptions
 
 FINEST = 1e-13  # tolerance of the second sum where a hundredth of the first one is out of reach of double precision
@@ -25,15 +25,17 @@ def sampled_error(
     n: int = 100,
     seed: int = 0,
     rc: float | None = None,
+    **parameters: float,
 ) -> float:
     """Return the relative RMS error of the result `u`, measured at `n` random targets.
 
     The second sum is in double precision, with the other split, a hundredth of the tolerance and another near-field
-    radius, so that the two agree only where both are right.
+    radius, so that the two agree only where both are right.  Without periodic directions it is over all pairs, exact.
 
     Parameters
     ----------
-    kernel : {"laplace", "stokes_sl", "stokes_comb"}
+    kernel : str
+        A key of `parki.ewald.kernels.KERNELS`.
     trg, src, dens, normals : array_like
         What the first sum was given, on a host or on a GPU; `normals` is None for kernels without.
     u : array
@@ -44,6 +46,8 @@ def sampled_error(
         Number of targets, and the seed by which they are drawn.
     rc : float, optional
         Near-field radius of the first sum; by default that of `options`, if it is given there.
+    **parameters
+        Parameters of the kernel, as ``kappa`` of ``"yukawa"``.
 
     Raises
     ------
@@ -56,11 +60,15 @@ def sampled_error(
         raise ValueError("trg has no points; expected at least one to measure an error at.")
     chosen = np.random.default_rng(seed).permutation(targets.shape[1])[:n]
     chosen = module_of(targets).asarray(chosen)
-    second = _second(options, options.rc if rc is None else rc)
     # Points in double precision that came from single precision are the same points: self pairs stay self pairs.
     given = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
     strengths = [_in_double(name, array, layout) for name, array in given.items()]
-    exact = api.plan(kernel, _in_double("trg", targets)[:, chosen], _in_double("src", sources), second)(*strengths)
+    some, sources = _in_double("trg", targets)[:, chosen], _in_double("src", sources)
+    if not any(options.periodic):
+        exact = direct.direct_sum(kernel, some, sources, *strengths, **parameters)
+    else:
+        second = _second(options, options.rc if rc is None else rc)
+        exact = api.plan(kernel, some, sources, second, **parameters)(*strengths)
     result = _in_double("u", u, layout)[..., chosen]
     size = float((exact**2).sum())
     if size == 0:
@@ -69,7 +77,9 @@ def sampled_error(
 
 
 def _second(options: EwaldOptions, rc: float | None) -> EwaldOptions:
-    shortest = min(float(side) for side in options.box)
+    box = np.array(options.box, dtype=float)
+    sides = geometry.of_cell(box).box if box.ndim == 2 else box
+    shortest = min(float(side) for side, on in zip(sides, options.periodic, strict=True) if on)
     # At least a fifth away from the first sum's radius.
     radius = (LARGE if rc is None or not LARGE / 1.25 < rc / shortest < LARGE * 1.25 else SMALL) * shortest
     return dataclasses.replace(

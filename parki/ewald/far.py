@@ -83,6 +83,12 @@ class FarField:
         self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, workers)
         self.gather = Gather(p, self.mesh.touched(result), points, space, v, rhs)
 
+    @property
+    def launches(self) -> list[engine.Prepared]:
+        """All that it launches."""
+        planes = [launch for part in self.parts.parts for launch in (part.gather, part.convolve, part.scatter)]
+        return [*self.spread.launches, *self.fold, *self.wrap, *planes, self.gather.launch]
+
     def scatter(self) -> None:
         """P2G: spread the strengths."""
         self.grid[...] = 0

@@ -30,9 +30,6 @@ class Kernel:
     spread, slopes, single
         Components that sources are spread to.  With `slopes` these are the four of the Stokes double layer, with
         `single` that of the single layer within them.
-    odd
-        For each component of the result and each that is spread, the axes in which the kernel between them is odd, such
-        as ``"xy"``; ``"-"`` if it is zero.
     profile
         ``"phi"``, ``"stokes"`` or ``"yukawa"``: which normalisation of the split's profile multiplies the modes.
     green, scale
@@ -42,8 +39,9 @@ class Kernel:
         constant.
     layers
         The error estimates that must hold, keys of `radial.truncation` and `window.alias`.
-    near, flops, mode_flops
-        Time of a pair over one of laplace; operations of a screened pair without its tables; of a mode.
+    near, common, flops, mode_flops
+        Time of a pair over one of laplace; the part of it that right-hand sides share; operations of a screened pair
+        without its tables; of a mode.
     periodicities
         In how many directions it may be periodic.
     """
@@ -55,7 +53,6 @@ class Kernel:
     far: tuple[str, ...]
     multiplier: str
     spread: int
-    odd: tuple[str, ...]
     layers: tuple[str, ...]
     profile: str = "phi"
     green: str = "harmonic"
@@ -67,6 +64,7 @@ class Kernel:
     names: tuple[str, ...] = ()
     parameters: tuple[float, ...] = ()
     near: float = 1.0
+    common: float = 0.95
     flops: int = 3
     mode_flops: int = 10
     periodicities: tuple[int, ...] = (0, 1, 2, 3)
@@ -88,56 +86,50 @@ class Kernel:
 
     @property
     def kappa(self) -> float:
-        """The first parameter, κ of Yukawa kernels; 0 without parameters."""
-        return self.parameters[0] if self.parameters else 0.0
+        """κ of a kernel with Yukawa's profile, its first parameter; 0 for others."""
+        return self.parameters[0] if self.parameters and self.profile == "yukawa" else 0.0
 
     def __str__(self) -> str:
         return self.name
 
 
 _STOKES = {"profile": "stokes", "green": "biharmonic"}
-_AXES = ("x", "y", "z")
-_SYMMETRIC = ("", "xy", "xz", "xy", "", "yz", "xz", "yz", "")  # parities of the stokeslet
-_FOUR = ("", "xy", "xz", "x", "xy", "", "yz", "y", "xz", "yz", "", "z")  # of the double layer's components
-_GRADIENT = tuple(
-    "".join(sorted(set(_SYMMETRIC[3 * i + s]) ^ {axis})) for i in range(3) for axis in _AXES for s in range(3)
-)
 
 LAPLACE = Kernel(
-    "laplace", 1, 1, "pair/laplace", ("F",), "multiplier/scalar", 1, ("",), ("laplace",), mean=True, flops=3,
+    "laplace", 1, 1, "pair/laplace", ("F",), "multiplier/scalar", 1, ("laplace",), mean=True, flops=3,
     mode_flops=11,
 )  # fmt: skip
 LAPLACE_GRAD = Kernel(
-    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, _AXES, ("laplace_grad",), near=1.05,
-    flops=11, mode_flops=17,
+    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, ("laplace_grad",), near=1.05,
+    common=0.9, flops=11, mode_flops=17,
 )  # fmt: skip
 LAPLACE_DIPOLE = Kernel(
-    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",), near=1.05,
-    flops=11, mode_flops=21,
+    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, ("laplace_grad",), near=1.05,
+    common=0.9, flops=11, mode_flops=21,
 )  # fmt: skip
 STOKES_SL = Kernel(
-    "stokes_sl", 3, 3, "pair/stokeslet", ("D", "E"), "multiplier/stokes", 3, _SYMMETRIC, ("stokes_sl",), mean=True,
-    near=1.15, flops=24, mode_flops=37, **_STOKES,
+    "stokes_sl", 3, 3, "pair/stokeslet", ("D", "E"), "multiplier/stokes", 3, ("stokes_sl",), mean=True,
+    near=1.15, common=0.84, flops=24, mode_flops=37, **_STOKES,
 )  # fmt: skip
 STOKES_DL = Kernel(
-    "stokes_dl", 3, 3, "pair/stresslet", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR, ("stokes_dl",),
-    normals=True, slopes=True, near=1.8, flops=51, mode_flops=49, **_STOKES,
+    "stokes_dl", 3, 3, "pair/stresslet", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_dl",),
+    normals=True, slopes=True, near=1.5, common=0.75, flops=51, mode_flops=49, **_STOKES,
 )  # fmt: skip
 STOKES_COMB = Kernel(
-    "stokes_comb", 6, 3, "pair/stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4, _FOUR,
-    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=1.65, flops=66, mode_flops=49,
-    **_STOKES,
+    "stokes_comb", 6, 3, "pair/stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4,
+    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=1.65, common=0.71, flops=66,
+    mode_flops=49, **_STOKES,
 )  # fmt: skip
 STOKES_PRESSURE = Kernel(
-    "stokes_pressure", 3, 1, "pair/stokes_pressure", ("H",), "multiplier/divergence", 3, _AXES, ("laplace_grad",),
-    scale=2.0, near=1.05, flops=12, mode_flops=21,
+    "stokes_pressure", 3, 1, "pair/stokes_pressure", ("H",), "multiplier/divergence", 3, ("laplace_grad",),
+    scale=2.0, near=1.05, common=0.9, flops=12, mode_flops=21,
 )  # fmt: skip
 STOKES_GRAD = Kernel(
-    "stokes_grad", 3, 9, "pair/stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, _GRADIENT, ("stokes_grad",),
-    near=1.9, flops=70, mode_flops=55, **_STOKES,
+    "stokes_grad", 3, 9, "pair/stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, ("stokes_grad",),
+    near=1.6, common=0.7, flops=70, mode_flops=55, **_STOKES,
 )  # fmt: skip
 YUKAWA = Kernel(
-    "yukawa", 1, 1, "pair/yukawa", ("Y",), "multiplier/scalar", 1, ("",), ("laplace",), profile="yukawa",
+    "yukawa", 1, 1, "pair/yukawa", ("Y",), "multiplier/scalar", 1, ("laplace",), profile="yukawa",
     green="yukawa", mean=True, names=("kappa",), near=1.45, flops=7, mode_flops=11, periodicities=(0, 3),
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ CHOICES = {
     "layout": LAYOUTS,
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
-FLAGS = ("torch_fft", "return_walltime", "return_params", "verbose")
+FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose")
 
 
 class PublishedText(str):
@@ -76,8 +76,9 @@ class EwaldOptions:
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
         Cut-off radius of the near field, at most the shortest periodic side; chosen for speed where neither is given.
-    return_walltime, return_params : bool
-        Return a tuple ``(potential[, WallTime][, Params])``.
+    return_walltime, return_params, return_error : bool
+        Return a tuple ``(potential[, WallTime][, Params][, ErrorEstimate])``; the error is measured at 100 targets by
+        a second sum.
     split : {"prolate", "gaussian"}
         Profile that divides the sum into near and far field.
     threads : int, optional
@@ -120,6 +121,7 @@ class EwaldOptions:
     split: str = dataclasses.field(default="prolate", kw_only=True)
     threads: int | None = dataclasses.field(default=None, kw_only=True)
     layout: str = dataclasses.field(default="dn", kw_only=True)
+    return_error: bool = dataclasses.field(default=False, kw_only=True)
     verbose: bool = dataclasses.field(default=False, kw_only=True)
     engine: str | None = dataclasses.field(default=None, kw_only=True)
     fft: str | None = dataclasses.field(default=None, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import erf, erfc
 
 from parki.engine.source import locate, package_place, read
 
@@ -13,7 +14,7 @@ _PK = types.SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
     sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, log=np.log, sin=np.sin, cos=np.cos, tan=np.tan, sinh=np.sinh,
     cosh=np.cosh, tanh=np.tanh, fabs=np.abs, fmin=np.minimum, fmax=np.maximum, floor=np.floor, ceil=np.ceil,
-    pow=np.power,
+    pow=np.power, erf=erf, erfc=erfc,
 )  # fmt: skip
 
 

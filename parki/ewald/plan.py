@@ -1,19 +1,26 @@
-"""An Ewald sum for fixed points: the stages in their order."""
+"""An Ewald sum for given points: the stages in their order."""
 
 import logging
+import threading
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
+from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.ewald import geometry, params, stages, variants, work
+from parki.ewald import error, geometry, operator, params, predict, stages, variants, work
+from parki.ewald.error import ErrorEstimate
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
+from parki.ewald.params import Parameters
+from parki.ewald.predict import Prediction
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
@@ -22,6 +29,8 @@ from parki.perfmodels.machine import H200
 log = logging.getLogger("parki.ewald")
 
 TOGETHER = 8  # right-hand sides that go through the stages at once, at most
+ROOM = 1 << 30  # bytes that their grid may take; one alone takes what it needs
+SUMS = 64  # numbers of a target that the near field holds in registers, at most
 
 
 class PrecisionWarning(UserWarning):
@@ -29,7 +38,10 @@ class PrecisionWarning(UserWarning):
 
 
 class Plan:
-    """A sum over fixed targets and sources: made once, applied to any number of densities.
+    """A sum over given targets and sources: made once, applied to any number of densities.
+
+    After the first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several
+    threads: its calls take turns.
 
     Attributes
     ----------
@@ -37,50 +49,86 @@ class Plan:
     parameters : parki.ewald.params.Parameters
     variants : parki.ewald.variants.Variants
     space : parki.engine.spaces.Space
+    n_targets, n_sources : int
     walltime : WallTime
         Times of the last call; its making is in `time_cell_list`.  A GPU works on while the next launches are made:
         there the phases are timed, by waiting for each, only if `return_walltime` or `verbose` asks for it.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 0.5], [0.0, 0.5], [0.0, 0.5]])
+    >>> plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-9)
+    >>> print(f"{plan(np.array([1.0, -1.0]))[0] * np.sqrt(0.75):.6f}")  # Madelung constant of CsCl
+    -1.762675
     """
 
     def __init__(self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions) -> None:
-        self.kernel, self.options = kernel, options
         if (count := sum(options.periodic)) not in kernel.periodicities:
             listed = " or ".join(str(n) for n in kernel.periodicities)
             raise ValueError(f"periodicity is {count} and the kernel is {kernel}; expected {listed} for this kernel.")
-        self.space = arrays.space_of(options.execution_space, options.threads, trg=trg, src=src)
-        self.on_gpu = arrays.on_gpu(trg=trg, src=src) is not None
-        same, free = trg is src, [axis for axis, on in enumerate(options.periodic) if not on]
-        trg = arrays.points("trg", trg, options.box, options.layout, free)
-        src = trg if same else arrays.points("src", src, options.box, options.layout, free)
-        self.dtype = arrays.same_dtype(trg=trg, src=src)
-        floor = params.REACH[self.dtype.name]
+        space = arrays.space_of(options.execution_space, options.threads, trg=trg, src=src)
+        on_gpu = arrays.on_gpu(trg=trg, src=src) is not None
+        same = trg is src
+        trg = _points("trg", trg, options)
+        src = trg if same else _points("src", src, options)
+        dtype = arrays.same_dtype(trg=trg, src=src)
+        floor = params.REACH[dtype.name]
         if options.tolerance < floor:
-            text = f"tolerance={options.tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
+            text = f"tolerance={options.tolerance:g} is below what {dtype} reaches here, about {floor:g}"
             warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
+        self._begin(kernel, options, space, on_gpu, dtype, _geometry(options, trg, src))
+        # A box around the points may have to grow with them.
+        self._given = trg.copy() if options.box is None and not same else None
+        self._points(trg, src)
+
+    def _begin(
+        self, kernel: Kernel, options: EwaldOptions, space: spaces.Space, on_gpu: bool, dtype: np.dtype, place: Geometry
+    ) -> None:
+        """What does not depend on the points."""
+        self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
+        self.xp, self.geometry, self._given = spaces.array_module(space), place, None
+        self.variants = variants.choose(space, dtype.name, options)
+        self._lock = threading.RLock()
+
+    def _points(self, trg: Array, src: Array) -> None:
+        """Take points in the caller's coordinates; `_prepare` for them."""
+        same, xp = trg is src, self.xp
+        src = self.geometry.points(xp.asarray(src))
+        self._prepare(src if same else self.geometry.points(xp.asarray(trg)), src)
+
+    def _prepare(self, trg: Array, src: Array, parameters: Parameters | None = None) -> None:
+        """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
+        options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
-        self.xp = spaces.array_module(self.space)
-        self.geometry = _geometry(options, trg, src)
-        src = self.geometry.points(self.xp.asarray(src))
-        trg = src if same else self.geometry.points(self.xp.asarray(trg))
-        self.parameters = p = params.choose(
-            kernel, self.geometry.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name,
-            options.split, options.rc, options.cell_size, H200 if self.space.kind == "device" else None,
+        self.parameters = p = parameters or params.choose(
+            self.kernel, self.geometry.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name,
+            options.split, options.rc, options.cell_size, self._costs,
             params.regularity(_sample(src), self.geometry.box, self.n_sources), self.geometry.periodicity,
             self.geometry.skew,
         )  # fmt: skip
-        self.variants = variants.choose(self.space, self.dtype.name, options)
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=_wait if timed else None)
-        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", kernel, Params(p))
+        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(p))
+        self.points: stages.Points | None = None
         self._stages: dict[int, Stages] = {}
+        self._last: tuple[Any, Any] | None = None
+        self._others: dict[str, Plan] = {}
         if self.n_targets and self.n_sources:
             self._compile(1)
             with self.walltime.phase("cell_list"):
                 self.points = stages.sort(p, trg, src, self.space, self.variants)
             self._prepared(1)
-            if options.return_walltime:
-                whole = options.fft_type == "C2C"
-                self.walltime.take(work.count(p, self.variants, self.points.targets, self.points.sources, not whole))
+            self._count()
+
+    @property
+    def _costs(self) -> Any:
+        return H200 if self.space.kind == "device" else None
+
+    def _count(self) -> None:
+        if self.options.return_walltime:
+            given = self.parameters, self.variants, self.points.targets, self.points.sources
+            self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
 
     def _compile(self, rhs: int) -> None:
         p, v, space = self.parameters, self.variants, self.space
@@ -94,39 +142,103 @@ class Plan:
         if rhs not in self._stages:
             if rhs > 1:
                 self._compile(rhs)
-            self._stages[rhs] = Stages(self.parameters, self.variants, self.points, self.options, rhs)
+            given = self.parameters, self.variants, self.points, self.options, rhs, self.geometry
+            self._stages[rhs] = Stages(*given)
         return self._stages[rhs]
 
-    def __call__(self, dens: Array, normals: Array | None = None) -> Array:
+    def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
         """The sum at all targets.
 
         Parameters
         ----------
         dens : array
             ``(N,)`` charges, ``(3, N)`` forces, or ``(6, N)`` forces over double-layer densities; with an axis of
-            right-hand sides in front, all of them in one pass.
+            right-hand sides in front: up to 8 in one pass, fewer where their grid would take more than 1 GiB.
         normals : array (3, N), optional
             Normals of the double layer; required for kernels with one, and only there.
+        out : array, optional
+            Where to put the result: C-contiguous, of the result's shape, dtype and place, apart from the input.
 
         Returns
         -------
         array
             ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one:
             a CuPy array for points on a GPU, else a NumPy array.
+
+        Raises
+        ------
+        ValueError
+            For arrays that do not fit, naming the argument, what was found and what was expected.
+
+        Examples
+        --------
+        Charges 1 and 4 at distance 2, and then twice as large, in one pass:
+
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> plan, u = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9), np.empty((2, 2))
+        >>> plan(np.array([[1.0, 4.0], [2.0, 8.0]]), out=u) is u
+        True
+        >>> print(u.round(6))
+        [[2.  0.5]
+         [4.  1. ]]
         """
-        strengths, normals, many = self._strengths(dens, normals)
-        result = self.kernel.result
-        out = self.xp.zeros((len(strengths) * result, self.n_targets), self.dtype)
-        self.walltime.reset(keep_cell_list=True)
-        with self.walltime.phase("ewald"):
-            if self.n_targets and self.n_sources:
-                for first, count in _groups(len(strengths)):
-                    at = slice(first * result, (first + count) * result)
-                    self._sum(self._prepared(count), strengths[first : first + count], normals, out[at])
-        u = self.geometry.back(out.reshape(len(strengths), result, self.n_targets), result)
-        u = u[:, 0] if result == 1 else u
-        u = arrays.in_layout(u if many else u[0], self.options.layout, result > 1)
-        return u if self.on_gpu else arrays.to_host(u)
+        with self._lock:
+            strengths, axes, many = self.strengths(dens, normals)
+            u = self._result(len(strengths), many, out)
+            parts = self.split(u, len(strengths))
+            if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):
+                raise ValueError("out shares memory with dens or normals; expected an array apart from them.")
+            self.walltime.reset(keep_cell_list=True)
+            with self.walltime.phase("ewald"):
+                if self.points is None:
+                    parts[...] = 0
+                else:
+                    for first, count in self._groups(len(strengths)):
+                        at = slice(first, first + count)
+                        self._sum(self._prepared(count), strengths[at], axes, parts[at])
+            self._last = dens, normals
+            if self.on_gpu or self.space.kind != "device":
+                return u
+            if out is None:
+                return arrays.to_host(u)
+            out[...] = arrays.to_host(u)
+            return out
+
+    def _result(self, rhs: int, many: bool, out: Array | None) -> Array:
+        """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+        n, count = self.n_targets, self.kernel.result
+        one = (n,) if count == 1 else (n, count) if self.options.layout == "nd" else (count, n)
+        shape = (rhs, *one) if many else one
+        return self.xp.empty(shape, self.dtype) if out is None else self._checked(out, shape)
+
+    def split(self, u: Array, rhs: int) -> Array:
+        """A result as ``(rhs, components, Nt)``."""
+        n, count = self.n_targets, self.kernel.result
+        if self.options.layout == "nd" and count > 1:
+            return u.reshape(rhs, n, count).swapaxes(1, 2)
+        return u.reshape(rhs, count, n)
+
+    def _checked(self, out: Any, shape: tuple[int, ...]) -> Array:
+        kind, module = ("a CuPy", self.xp) if self.on_gpu else ("a NumPy", np)
+        if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != self.dtype:
+            found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
+            raise ValueError(f"out is a {found}; expected {kind} array of shape {shape} and {self.dtype}.")
+        if not out.flags.c_contiguous or (module is np and not out.flags.writeable):
+            raise ValueError("out is read-only or not C-contiguous; expected a C-contiguous array to write to.")
+        return out if module is self.xp else self.xp.empty(shape, self.dtype)
+
+    def _groups(self, count: int) -> Iterator[tuple[int, int]]:
+        """Runs of right-hand sides, each as long as a power of two."""
+        first, most, one = 0, TOGETHER, self._stages[1].far.grid.size * self.dtype.itemsize
+        while most > 1 and (most * one > ROOM or most * self.kernel.result > SUMS):
+            most //= 2
+        while first < count:
+            size = most
+            while size > count - first:
+                size //= 2
+            yield first, size
+            first += size
 
     def _sum(self, at: Stages, dens: Array, normals: Array | None, out: Array) -> None:
         times = self.walltime
@@ -152,40 +264,235 @@ class Plan:
         with times.phase("g2p", "sort"):
             at.unsort(out)
 
-    def _strengths(self, dens: Array, normals: Array | None) -> tuple[Array, Array | None, bool]:
-        """Densities ``(rhs, components, N)`` and normals in the stages' axes, and whether there was an axis of rhs."""
-        layout, n = self.options.layout, self.n_sources
+    def strengths(self, dens: Array, normals: Array | None) -> tuple[Array, Array | None, bool]:
+        """Densities ``(rhs, components, N)`` and normals in the caller's axes, and whether there was an axis of rhs."""
+        layout, n, components = self.options.layout, self.n_sources, self.kernel.dens
         there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
-        if (arrays.on_gpu(**there) is not None) is not self.on_gpu:
-            kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
-            raise ValueError(f"dens is not {kind[0]}, where the points of this plan are. Pass {kind[1]}(dens).")
-        dens = arrays.density("dens", dens, self.kernel.dens, n, layout, many=True)
+        self._in_place(**there)
+        dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False)
         checked = {"dens": dens}
         if self.kernel.normals:
             if normals is None:
                 raise ValueError(f"normals is missing; {self.kernel} expects (3, {n}), one normal for each source.")
-            checked["normals"] = arrays.density("normals", normals, 3, n, layout)
+            checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False)
         elif normals is not None:
             raise ValueError(f"normals was given, but {self.kernel} takes none.")
         arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
-        many = dens.ndim == (2 if self.kernel.dens == 1 else 3)
-        found = [self.xp.asarray(dens).reshape(-1, self.kernel.dens, n), checked.get("normals")]
-        if self.kernel.dens > 1:
-            found[0] = self.geometry.vectors(found[0])
-        if found[1] is not None:
-            found[1] = self.geometry.vectors(self.xp.asarray(found[1]))
-        return *found, many
+        dens, normals = self.xp.asarray(dens), checked.get("normals")
+        many = dens.ndim == (2 if components == 1 else 3)
+        dens = dens if many else dens[None]
+        dens = dens[:, None] if components == 1 else dens
+        return dens, None if normals is None else self.xp.asarray(normals), many
+
+    def _in_place(self, **given: Any) -> None:
+        """Refuse arrays that are not where the points are."""
+        name = next(iter(given))
+        if (arrays.on_gpu(**given) is not None) is not self.on_gpu:
+            kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
+            raise ValueError(f"{name} is not {kind[0]}, where the points of this plan are. Pass {kind[1]}({name}).")
+
+    def move(self, src: Array, trg: Array | None = None) -> None:
+        """Move the points: as many as before, which are sorted anew; nothing is compiled, and no array is replaced.
+
+        Parameters stay, also if the new points resemble a crystal and the old ones did not.  Only a box that was not
+        given but made around the points is made again, with all that follows, if one of them leaves it.
+
+        Parameters
+        ----------
+        src : array (3, Ns)
+            New sources; they are the new targets, too, if the plan was made with the same array for both.
+        trg : array (3, Nt), optional
+            New targets of a plan that has them apart; without it they stay where they are.
+
+        Raises
+        ------
+        ValueError
+            For points that do not fit, as `parki.ewald.plan`, another number of them, or targets apart where the plan
+            has none.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x, q = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), np.array([1.0, 4.0])
+        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, box=(4, 4, 4), tolerance=1e-9)
+        >>> plan.move(2 * x)
+        >>> print(plan(q).round(6))
+        [2.  0.5]
+        """
+        with self._lock:
+            same = self.points.same if self.points else self.n_targets == self.n_sources and trg is None
+            if trg is src:
+                trg = None if same else trg
+            elif trg is not None and same:
+                raise ValueError("trg was given, but the targets of this plan are its sources; expected src alone.")
+            self._in_place(**({"src": src} if trg is None else {"src": src, "trg": trg}))
+            src = self._taken("src", src, self.n_sources)
+            trg = trg if trg is None else self._taken("trg", trg, self.n_targets)
+            if self._given is not None and trg is not None:
+                self._given[...] = trg
+            there = [x for x in (src, trg) if x is not None and x.shape[1]]
+            if self.options.box is None and not all(_inside(self.geometry, x) for x in there):
+                trg = src if same else self._given
+                self.geometry = geometry.around(trg, src)
+                self._points(trg, src)
+                return
+            if self.points is not None:
+                to = [None if x is None else self.geometry.points(self.xp.asarray(x)) for x in (trg, src)]
+                self._place(*to)
+
+    def _taken(self, name: str, x: Any, n: int) -> Array:
+        x = _points(name, x, self.options)
+        if x.shape[1] != n:
+            raise ValueError(f"{name} has {x.shape[1]} points; expected {n}, as many as this plan was made for.")
+        arrays.same_dtype(points=np.empty(0, self.dtype), **{name: x})
+        return x
+
+    def _place(self, trg: Array | None, src: Array | None) -> None:
+        """Move points in the stages' coordinates, those of the plans that this one has made, too."""
+        with self.walltime.phase("cell_list"):
+            self.points.move(trg, src)
+        self._count()
+        for other in self._others.values():
+            other._place(src, trg)
+
+    def turned(self, kernel: Kernel) -> "Plan":
+        """The plan of another kernel from the targets to the sources, of the same parameters if they serve it."""
+        with self._lock:
+            if kernel.name not in self._others:
+                trg, src = self.points.originals()
+                options = error.quiet(self.options, layout="dn")
+                p = replace(self.parameters, kernel=kernel) if operator.serves(self.parameters, kernel) else None
+                self._others[kernel.name] = self.like(kernel, src, trg, options, self.dtype, p)
+            return self._others[kernel.name]
+
+    def like(
+        self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions, dtype: np.dtype,
+        parameters: Parameters | None = None,
+    ) -> "Plan":  # fmt: skip
+        """A plan with points in the stages' coordinates of this one; arrays of its calls are in the caller's axes."""
+        other = Plan.__new__(Plan)
+        other._begin(kernel, options, self.space, self.on_gpu, dtype, self.geometry)
+        other._prepare(trg, src, parameters)
+        return other
+
+    def operator(self, normals: Array | None = None, correction: Any = None) -> Any:
+        """The sum as a linear operator on flattened densities, for iterative solvers.
+
+        Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
+        ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
+        sides of one pass.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by a
+        plan made when it is first asked for: exact to rounding for Laplace and Yukawa kernels and the single layer, to
+        the tolerance for others.
+
+        Parameters
+        ----------
+        normals : array (3, Ns), optional
+            As in a call; they are not copied.
+        correction : sparse matrix, optional
+            Of the operator's shape, added to it: corrections of a quadrature, for instance.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator, or that of cupyx.scipy.sparse.linalg for points on a GPU
+
+        Raises
+        ------
+        ValueError
+            If normals are missing or surplus, or for a correction of another shape.
+        NotImplementedError
+            When the transpose of a kernel of one's own is asked for.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9)
+        >>> print((plan.operator() @ np.eye(2)).round(6) + 0.0)
+        [[0.  0.5]
+         [0.5 0. ]]
+        """
+        return operator.make(self, normals, correction)
+
+    def error(
+        self, n: int = 100, seed: int = 0, *, dens: Array | None = None, normals: Array | None = None,
+        u: Array | None = None,
+    ) -> ErrorEstimate:  # fmt: skip
+        """The relative RMS error, measured at `n` random targets: see `parki.ewald.error`.
+
+        Parameters
+        ----------
+        n, seed : int
+            Number of targets, and the seed by which they are drawn.
+        dens, normals : array, optional
+            Strengths; without them those of the last call, which the plan has not copied: they must not have changed.
+        u : array, optional
+            Their sum, if it is at hand.
+
+        Raises
+        ------
+        ValueError
+            If there has been no call, or there are no points, or if the sum is zero at all sampled targets.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.random.default_rng(1).random((3, 200))
+        >>> plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4)
+        >>> u = plan(np.where(x[0] < 0.5, 1.0, -1.0))
+        >>> found = plan.error(n=50)
+        >>> found.n, found.low <= found.value <= found.high < 1e-4
+        (50, True)
+        """
+        with self._lock:
+            if dens is None:
+                if self._last is None:
+                    raise ValueError("dens is missing: this plan has not been called; call it, or pass dens.")
+                dens, normals = self._last
+            return error.measure(self, dens, normals, u, n, seed)
+
+    def predict(self) -> Prediction:
+        """The predicted time of a call by its phases, and the bytes that the plan holds.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.random.default_rng(1).random((3, 1000))
+        >>> found = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4).predict()
+        >>> found.seconds == found.near + found.transform + found.spread + found.gather > 0
+        True
+        """
+        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self._costs, self.memory)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all arrays that the plan holds: sorted points, packed sources, grid, tables, fields."""
+        held = {}
+        for part in [self.points, *self._stages.values()] if self.points else []:
+            for a in part.arrays:
+                while getattr(a, "base", None) is not None and hasattr(a.base, "nbytes"):
+                    a = a.base
+                held[id(a)] = a
+        own = sum(a.nbytes for a in held.values()) + (0 if self._given is None else self._given.nbytes)
+        return own + sum(other.memory for other in self._others.values())
+
+    def __str__(self) -> str:
+        p, (l0, l1, l2) = self.parameters, self.parameters.box
+        axes = "".join(axis for axis, on in zip("xyz", self.options.periodic, strict=True) if on) or "no direction"
+        shape = f"box {l0:.4g} × {l1:.4g} × {l2:.4g}" if p.skew is None else "triclinic cell"
+        return (
+            f"{self.kernel}: {self.n_targets} targets, {self.n_sources} sources, {self.dtype}, {self.space.name}\n"
+            f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}\n"
+            f"{Params(p)}\n{self.predict()}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.kernel}, {self.n_targets} targets, {self.n_sources} sources, {self.space.name}>"
 
 
-def _groups(count: int) -> Iterator[tuple[int, int]]:
-    """Runs of right-hand sides, each as long as a power of two."""
-    first = 0
-    while first < count:
-        size = TOGETHER
-        while size > count - first:
-            size //= 2
-        yield first, size
-        first += size
+def _points(name: str, x: Any, options: EwaldOptions) -> Array:
+    """Checked points in the caller's coordinates."""
+    free = [axis for axis, on in enumerate(options.periodic) if not on]
+    return arrays.points(name, x, options.box, options.layout, free)
 
 
 def _geometry(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
@@ -194,6 +501,13 @@ def _geometry(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
     if isinstance(options.box, np.ndarray):
         return geometry.of_cell(options.box)
     return geometry.of_box(options.box, options.periodic)
+
+
+def _inside(place: Geometry, x: Array) -> bool:
+    """Whether all points are in the box."""
+    xp = arrays.module_of(x)
+    low, sides = (xp.asarray(np.array(v), x.dtype) for v in (place.origin or (0.0, 0.0, 0.0), place.box))
+    return bool(((x.min(axis=1) >= low) & (x.max(axis=1) - low <= sides)).all())
 
 
 def _sample(x: Array, most: int = 1024) -> np.ndarray:

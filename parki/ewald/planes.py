@@ -31,6 +31,19 @@ def workunits(p: Parameters, whole: bool, rhs: int) -> list[engine.Workunit]:
     return [gather, engine.kernel("convolve", "convolve", real=p.dtype, **slots), scatter]
 
 
+def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
+    """Columns along y, of those with one kz, that these planes of a class need: the others are multiplied by zero."""
+    points = multipliers.period(p)
+    if p.skew is not None:
+        return [slice(None)]
+    least = min(min(m, points - m) for m in modes) * 2 * math.pi / (points * p.h[0])
+    left = p.kmax**2 - least**2
+    end = int(math.sqrt(max(left, 0.0)) * c.length * p.h[2] / (2 * math.pi)) + 1
+    if 2 * end - 1 > PRUNED * c.length:
+        return [slice(None)]
+    return [slice(0, end), slice(c.length - end + 1, None)] if end > 1 else [slice(0, 1)]
+
+
 class Part:
     """Planes of one class, some at a time."""
 
@@ -69,18 +82,6 @@ class Part:
         )  # fmt: skip
         self.scatter = made(scatter, rhs * result * self.planes * n1, components=result, **there)
 
-    def columns(self, modes: tuple[int, ...]) -> list[slice]:
-        """Columns along y, of those with one kz, that these planes need: the others are multiplied by zero."""
-        p, points = self.p, multipliers.period(self.p)
-        if p.skew is not None:
-            return [slice(None)]
-        least = min(min(m, points - m) for m in modes) * 2 * math.pi / (points * p.h[0])
-        left = p.kmax**2 - least**2
-        end = int(math.sqrt(max(left, 0.0)) * self.c.length * p.h[2] / (2 * math.pi)) + 1
-        if 2 * end - 1 > PRUNED * self.c.length:
-            return [slice(None)]
-        return [slice(0, end), slice(self.c.length - end + 1, None)] if end > 1 else [slice(0, 1)]
-
     def __iter__(self) -> Iterator["Block"]:
         return (Block(self, first) for first in range(0, len(self.c.modes), self.planes))
 
@@ -90,7 +91,7 @@ class Block:
 
     def __init__(self, part: Part, first: int) -> None:
         modes = part.c.modes[first : first + part.planes]
-        self.part, self.first, self.columns = part, first, part.columns(modes)
+        self.part, self.first, self.columns = part, first, columns(part.p, part.c, modes)
         self.spectrum = part.spectrum[:, : len(modes)]
 
     def forward(self) -> None:

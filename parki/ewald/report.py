@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parki.arrays import Array
+from parki.ewald import multipliers
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
@@ -144,20 +145,29 @@ class Params:
     h, grid_res : float
         Largest of the three grid spacings, and its inverse.
     grid_shape_ext, box_ext : array (3,)
-        Grid points and side lengths; in a fully periodic sum the box is not extended.
+        Grid points and side lengths, with the window's width more in free directions.
     actual_upsampling : array (2,)
-        Upsampling of free directions: ones in a fully periodic sum.
+        How many times as long transforms along free directions are, at most: of the modes that are constant along the
+        periodic ones, and of all others; ones in a fully periodic sum.
     """
 
     def __init__(self, parameters: "Parameters") -> None:
         self.rc, self.xi = float(parameters.rc), parameters.xi
         self.kmax, self.c = float(parameters.kmax), float(parameters.c)
         self.split, self.window_P = str(parameters.split), int(parameters.P)
-        self.grid_shape_ext: Array = np.array(parameters.grid, dtype=int)
-        self.box_ext: Array = np.array(parameters.box, dtype=float)
-        self.h = float((self.box_ext / self.grid_shape_ext).max())
+        free = np.arange(3) >= parameters.periodicity
+        self.grid_shape_ext: Array = np.array(parameters.grid, dtype=int) + free * self.window_P
+        spacing = np.array(parameters.h, dtype=float)
+        self.box_ext: Array = np.where(free, spacing * self.grid_shape_ext, parameters.box)
+        self.h = float(spacing.max())
         self.grid_res = 1.0 / self.h
-        self.actual_upsampling: Array = np.ones(2)
+        self.actual_upsampling: Array = self._upsampling(parameters) if free.any() else np.ones(2)
+
+    def _upsampling(self, parameters: "Parameters") -> Array:
+        classes = multipliers.planes(parameters)
+        lengths = np.array([(multipliers.period(parameters), c.rows, c.length) for c in classes])
+        found = (lengths / self.grid_shape_ext)[:, parameters.periodicity :].max(axis=1)
+        return np.array([found[0], found[1:].max(initial=1.0) if parameters.periodicity else found[0]])
 
     def __str__(self) -> str:
         grid = " × ".join(str(n) for n in self.grid_shape_ext)

@@ -22,7 +22,8 @@ FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBR
 def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
     """P2G of what the kernel spreads; the Stokes double layer takes the window's slopes too."""
     slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
-    slots |= {"SKEW": p.skew is not None, **window_slots(p)}
+    directions = 6 if p.skew is not None and p.kernel.slopes else 0
+    slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
     slots |= {"CAP": RUN} if v.p2g == "HYBRID" else {}
     return engine.kernel(FILES[v.p2g], "p2g_block" if v.p2g == "BLOCK" else FILES[v.p2g], **slots)
 

@@ -1,6 +1,6 @@
 """All stages of an Ewald sum over fixed points: the sorted points, the packed sources, the near and the far field."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,11 +11,14 @@ from parki.engine import RangePolicy
 from parki.engine.spaces import Space
 from parki.ewald import far, geometry, green
 from parki.ewald.far import FarField, gather_kernel
+from parki.ewald.geometry import Geometry
 from parki.ewald.near import NearField, near_kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
 from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
+
+SOME = 1024  # points whose vectors are turned at once
 
 
 def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1, whole: bool = False) -> list[engine.Workunit]:
@@ -35,7 +38,6 @@ def threads(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> dict[engi
     }
 
 
-@dataclass(frozen=True)
 class Points:
     """The points of a sum in the order of their cells.
 
@@ -45,33 +47,76 @@ class Points:
         For the near field; one list if they are the same points.
     spreading : CellList
         The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
-    trg, src : array (3, N)
-        In the caller's order; only the BASE variants read them, in each sum.
+    gather : array (3, Nt)
+        What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
+    base : array (3, Ns), optional
+        The sources in the caller's order, for P2G by BASE.
+
+    All arrays stay where they are when the points move.
     """
 
-    targets: CellList
-    sources: CellList
-    spreading: CellList
-    trg: Array
-    src: Array
+    def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
+        per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
+        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity)
+        self.p, self.same, self.g2p = p, trg is src, v.g2p
+        self.sources = CellList(src, grid, space)
+        self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
+        self.targets = self.sources if self.same else CellList(trg, grid, space)
+        sorts = self.g2p != "BASE" and p.skew is None
+        self.gather = self.targets.points if sorts else self._gathered(trg).copy()
+        self.base = geometry.lattice(p, src).copy() if v.p2g == "BASE" else None
+
+    def _gathered(self, trg: Array) -> Array:
+        return geometry.lattice(self.p, trg if self.g2p == "BASE" else self.targets.points)
+
+    def move(self, trg: Array | None = None, src: Array | None = None) -> None:
+        """Sort as many other targets, or sources, or both; where they are the same points `src` is both."""
+        if src is not None:
+            self.sources.move(src)
+            if self.spreading is not self.sources:
+                self.spreading.move(geometry.lattice(self.p, src))
+            if self.base is not None:
+                self.base[...] = geometry.lattice(self.p, src)
+        trg = src if self.same else trg
+        if trg is not None:
+            if not self.same:
+                self.targets.move(trg)
+            if self.gather is not self.targets.points:
+                self.gather[...] = self._gathered(trg)
+
+    def originals(self) -> tuple[Array, Array]:
+        """Targets and sources in the caller's order, one array if they are the same; exactly as they were sorted."""
+        src = _original(self.sources)
+        return src if self.same else _original(self.targets), src
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays."""
+        lists = (self.targets, self.sources, self.spreading)
+        found = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
+        return [*found, self.gather, *([] if self.base is None else [self.base])]
+
+
+def _original(found: CellList) -> Array:
+    x = module_of(found.points).empty(found.points.shape, found.points.dtype)
+    x[:, found.order] = found.points
+    return x
 
 
 def sort(p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> Points:
     """Cell lists of targets and sources, one if these are the same array; points in ``[0, box)``."""
-    per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
-    grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity)
-    sources = CellList(src, grid, space)
-    spreading = sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
-    return Points(sources if trg is src else CellList(trg, grid, space), sources, spreading, trg, src)
+    return Points(p, trg, src, space, v)
 
 
 class Stages:
     """Prepared launches over sorted points, for `rhs` right-hand sides at once."""
 
     def __init__(
-        self, p: Parameters, v: Variants, points: Points, options: EwaldOptions | None = None, rhs: int = 1
-    ) -> None:
+        self, p: Parameters, v: Variants, points: Points, options: EwaldOptions | None = None, rhs: int = 1,
+        place: Geometry | None = None,
+    ) -> None:  # fmt: skip
         sources, self.p, self.points, self.space, self.rhs = points.sources, p, points, points.sources.space, rhs
+        self.place = place or Geometry(p.box, p.periodicity)
         xp, self.packs = module_of(sources.points), []
         self.strengths = xp.empty((rhs, p.kernel.strengths, sources.n), p.dtype)
         for i, value in enumerate(p.kernel.parameters, p.kernel.given):
@@ -81,15 +126,17 @@ class Stages:
         if _directions(p):
             self.directed = xp.empty((rhs, p.kernel.strengths + _directions(p), sources.n), p.dtype)
         packed = spreading = self._packed(sources.points, sources.order, self.strengths)
-        targets = points.targets.points if v.g2p != "BASE" else points.trg.copy()
-        if v.p2g == "BASE":
+        if points.base is not None:
             everyone = xp.arange(sources.n, dtype=np.int32)
-            spreading = self._packed(geometry.lattice(p, points.src).copy(), everyone, self.directed)
+            spreading = self._packed(points.base, everyone, self.directed)
         elif p.skew is not None:
             spreading = self._packed(points.spreading.points, points.spreading.order, self.directed)
         self.near = NearField(p, points.targets, sources, packed, v, rhs, p.skew)
-        self.far = FarField(p, points.spreading, spreading, geometry.lattice(p, targets), v, options, rhs)
-        self.constants, self.sum = np.tile(green.constants(p), rhs), _sum_kernel(p, v)
+        self.far = FarField(p, points.spreading, spreading, points.gather, v, options, rhs)
+        self.factors = xp.asarray(np.tile(green.constants(p), rhs))
+        self.constant = xp.zeros(rhs * p.kernel.result, p.dtype)
+        rows = options is not None and options.layout == "nd"
+        self.sums = [self._sum(r, _sum_kernel(p, v), rows) for r in range(rhs)]
 
     def _packed(self, points: Array, order: Array, strengths: Array) -> Array:
         """Sources as rows (x, y, z, strengths of each right-hand side), which `pack` fills."""
@@ -99,29 +146,68 @@ class Stages:
         self.packs.append(engine.prepare(policy, kernel, x=points, strength=flat, order=order, out=rows))
         return rows
 
+    def _sum(self, r: int, kernel: engine.Workunit, rows: bool) -> engine.Prepared:
+        """The launch that adds up the fields of a right-hand side; `unsort` gives it the array to write to."""
+        targets, count = self.points.targets, self.p.kernel.result
+        xp, at = module_of(targets.points), slice(r * count, (r + 1) * count)
+        fields = {"a": self.near.result[at], "b": self.far.gather.result[at], "constant": self.constant[at]}
+        out = xp.empty((targets.n, count), self.p.dtype).T if rows else xp.empty((count, targets.n), self.p.dtype)
+        policy = RangePolicy(self.space, targets.n)
+        made = engine.prepare(policy, kernel, order=targets.order, out=out, components=count, **fields)
+        made.release("out")
+        return made
+
     def pack(self, dens: Array, normals: Array | None) -> None:
         """Take densities ``(rhs, components, N)`` and normals ``(3, N)`` in the caller's order; pack the sources."""
         kernel, given, numbers = self.p.kernel, self.p.kernel.given, self.p.kernel.strengths
-        self.strengths[:, : kernel.dens] = dens
-        if normals is not None:
-            self.strengths[:, kernel.dens : given] = normals
-        if self.directed is not self.strengths:
-            self.directed[:, :numbers] = self.strengths
-            for r, start in np.ndindex(self.rhs, 2):  # q, then n
-                vectors = self.strengths[r, given - 6 + 3 * start : given - 3 + 3 * start]
-                self.directed[r, numbers + 3 * start :][:3] = geometry.directions(self.p, vectors)
+        for r, strengths in enumerate(self.strengths):
+            self._take(strengths[: kernel.dens], dens[r])
+            if normals is not None:
+                self._take(strengths[kernel.dens : given], normals)
+            if self.directed is not self.strengths:
+                self.directed[r, :numbers] = strengths
+                for start in (0, 3):  # q, then n
+                    into, vectors = self.directed[r, numbers + start :][:3], strengths[given - 6 + start :][:3]
+                    for at in self._parts(vectors):
+                        into[:, at] = geometry.directions(self.p, vectors[:, at])
         for launch in self.packs:
             launch.run()
 
+    def _take(self, into: Array, given: Array) -> None:
+        """Copy numbers, or vectors in the caller's axes."""
+        if len(into) == 1 or self.place.frame is None:
+            into[...] = given
+            return
+        for at in self._parts(into):
+            into[:, at] = self.place.vectors(given[:, at])
+
+    def _parts(self, a: Array) -> Iterator[slice]:
+        """All points: on a host some at a time, so that intermediate results stay small."""
+        step = SOME if self.space.kind == "host" else max(a.shape[-1], 1)
+        return (slice(first, first + step) for first in range(0, a.shape[-1], step))
+
     def unsort(self, out: Array) -> None:
-        """Near plus far field in the caller's order, ``(rhs * components, Nt)``, and the constants of their mean."""
-        targets, net = self.points.targets, self.strengths[:, : self.p.kernel.result].sum(axis=2, dtype=np.float64)
-        constant = module_of(out).zeros(len(out), self.p.dtype)
+        """Near plus far field and the constants of their mean, ``(rhs, components, Nt)``, as the caller has points.
+
+        In memory `out` is C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
+        """
         if self.p.kernel.mean:
-            constant[...] = module_of(out).asarray(self.constants) * net.ravel()
-        policy = RangePolicy(self.space, targets.n)
-        fields = {"a": self.near.result, "b": self.far.gather.result, "constant": constant}
-        engine.parallel_for(policy, self.sum, order=targets.order, out=out, components=len(out), **fields)
+            net = self.strengths[:, : self.p.kernel.result].sum(axis=2, dtype=np.float64)
+            self.constant[...] = self.factors * net.reshape(-1)
+        for launch, u in zip(self.sums, out, strict=True):
+            launch.set(out=u)
+            launch.run()
+            launch.release("out")
+            if self.place.frame is not None and len(u) > 1:
+                for at in self._parts(u):
+                    u[:, at] = self.place.back(u[:, at], len(u))
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays that it holds, those of its points among them."""
+        launches = [*self.packs, *self.sums, self.near.launch, *self.far.launches]
+        own = [self.strengths, self.directed, self.factors, self.constant, self.far.grid, self.far.parts.buffer]
+        return [*own, *(a for launch in launches for a in launch.arrays)]
 
 
 def _directions(p: Parameters) -> int:

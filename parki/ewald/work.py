@@ -12,14 +12,17 @@ p2g, g2p
     What is added at each of a point's P³ taps, and the polynomials of its window as often as the variant computes them.
     Products that rows of taps share are left out.
 fft, ifft
-    2.5 M log2 M for M grid points and each component, twice that for complex transforms.
+    5 n log2 n for a line of n complex numbers, and each component: all lines along x, of which one is two real lines;
+    in each plane of modes the lines along z that the grid has, and those columns along y that reach its circle of
+    modes.  Complex transforms take the planes of negative kx, too.
 cnv
-    Every mode in full, also those that are dropped.
+    Every mode of a plane in full, also those that are dropped.
 
-Traffic, in bytes: p2p, fft, ifft and cnv read their input and write their result once, as with a cache for all; p2g and
-g2p read their points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID,
-which has its sums in registers, it reads the source for every tap and writes each grid point once).  These are the
-models m∞ and m0 of Kosmacher et al. (2026), section 5.
+Traffic, in bytes: p2p and cnv read their input and write their result once, as with a cache for all; so do fft and
+ifft, the lines along x and the planes each, a plane at kx from the grid's lines at kx and −kx; p2g and g2p read their
+points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID, which has its
+sums in registers, it reads the source for every tap and writes each grid point once).  These are the models m∞ and m0
+of Kosmacher et al. (2026), section 5.
 """
 
 import math
@@ -29,12 +32,14 @@ import numpy as np
 
 from parki.arrays import Array, to_host
 from parki.cells import CellList
-from parki.ewald import multipliers
+from parki.ewald import multipliers, planes
+from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants
 
 SAMPLE = 2048  # batches
 DISTANCE = 8  # operations of a pair's squared distance
+SKEWED = 6  # operations of a wave vector in a triclinic cell
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,11 @@ def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
     looked_at, within = pairs(p, v, targets, sources)
     spread, result, strengths = p.kernel.spread, p.kernel.result, p.kernel.strengths
-    points = math.prod(p.grid)
-    modes = points // p.grid[2] * (p.grid[2] // 2 + 1)
-    transform = (2.5 if real else 5.0) * points * math.log2(points)
-    moved = points + 2 * modes if real else 4 * points
+    mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p, not real)
+    points, touched = math.prod(mesh.box), math.prod(mesh.extent)
+    modes = sum(len(c.modes) * c.rows * c.length for c in classes)
+    transform = transform_operations(p, mesh, classes)
+    lines = sum(len(c.modes) for c in classes) * mesh.box[1] * mesh.box[2]
     row, size = 3 + strengths, np.dtype(p.dtype).itemsize
     source, target = row * sources.n, (3 + result) * targets.n
     g2p, p2g = g2p_operations(p, v), p2g_operations(p, v)
@@ -73,20 +79,36 @@ def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real
         "p2p": DISTANCE * looked_at + pair_operations(p) * within,
         "p2g": p2g * sources.n,
         "fft": spread * transform,
-        "cnv": modes * (p.kernel.mode_flops + 2 * (len(multipliers.profile(p)) - 1)),
+        "cnv": modes * (p.kernel.mode_flops + SKEWED * (p.skew is not None)),
         "ifft": result * transform,
         "g2p": g2p * targets.n,
     }
     mop = {
         "p2p": source + target,
-        "p2g": row * taps + spread * points if v.p2g == "GRID" else source + 2 * spread * taps,
-        "fft": spread * moved,
+        "p2g": row * taps + spread * touched if v.p2g == "GRID" else source + 2 * spread * taps,
+        "fft": spread * (2 * points + 2 * lines + 2 * modes),
         "cnv": (spread + result) * 2 * modes,
-        "ifft": result * moved,
+        "ifft": result * (2 * points + (2 if real else 1) * lines + 2 * modes),
         "g2p": target + result * targets.n * p.P**3,
     }
     whole = {name: round(n) for name, n in flop.items()}
     return Work(whole, {name: size * n for name, n in mop.items()}, looked_at, spread * points)
+
+
+def transform_operations(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> float:
+    """Operations of transforming one component in one direction: lines along x, then planes."""
+    n0, n1, n2 = mesh.box
+    found = n1 * n2 // 2 * _line(n0)
+    for c in classes:
+        for mode in c.modes:
+            columns = sum(len(range(c.length)[part]) for part in planes.columns(p, c, (mode,)))
+            found += n1 * _line(c.length) + columns * _line(c.rows)
+    return found
+
+
+def _line(n: int) -> float:
+    """Operations of a complex transform of so many numbers."""
+    return 5.0 * n * math.log2(n)
 
 
 def pair_operations(p: Parameters) -> int:

@@ -167,25 +167,49 @@ class Maker:
 
     def halo(self):
         for taps, m in ((5, (3, 4, 6)), (4, (5, 4, 11))):
-            low, high, sizes = taps // 2, taps - taps // 2, {f"m{d}": v for d, v in enumerate(m)}
-            grid = self.normal(2, *(v + taps for v in m))
+            low, high = taps // 2, taps - taps // 2
+            lows, highs = {f"low{d}": low for d in range(3)}, {f"high{d}": high for d in range(3)}
+            e, sizes = [v + taps for v in m], {f"m{d}": v for d, v in enumerate(m)}
+            grid = self.normal(2, *e)
             if max(low, high) <= min(m):
-                yield "halo_fold", {}, 2 * m[0] * m[1], {"grid": grid, "low": low, "high": high, **sizes}
-            e = [v + taps for v in m]
-            args = {"box": self.normal(*m), "grid": self.zeros(2, *e), "c": 1, "low": low, "e1": e[1], "e2": e[2]}
-            yield "halo_wrap", {}, e[0] * e[1], {**args, **sizes}
+                yield "halo_fold", {}, 2 * m[0] * m[1], {"grid": grid, **lows, **highs, **sizes}
+            yield "halo_ends", {}, 2 * m[0] * m[1], {"grid": grid, **lows, "high2": high, **sizes}
+            args = {"grid": grid, "low0": low, "low1": low, "m0": m[0], "m1": m[1]}
+            yield "halo_rows", {}, 2 * e[0] * e[1], {**args, **{f"e{d}": v for d, v in enumerate(e)}}
+
+    def planes(self):
+        """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""
+        (n0, n1, n2), (planes, rows, length), components, stride = (6, 3, 8), (3, 5, 11), 2, 3
+        shared = {
+            "grid": self.normal(2 * components, n0, n1, n2),
+            "spec": self.normal(2 * stride, planes, rows, 2 * length),
+        }
+        shared |= {"mode": np.array([1, 0, 2, 3], np.int32), "first": 2, "count": 4, "components": components}
+        shared |= {"stride": stride, "n0": n0, "n1": n1, "n2": n2, "planes": planes}
+        yield "planes_gather", {}, 2 * components * planes * rows, {**shared, "rows": rows, "length": length}
+        for both in (True, False):
+            yield "planes_scatter", {"BOTH": both}, 2 * components * planes * n1, shared
 
     def convolve(self):
-        m0, m1, modes, degree = 3, 4, 11, 5
-        axes = {f"k{d}": np.arange(n, dtype=self.dtype) for d, n in enumerate((m0, m1, modes))}
-        axes |= {f"d{d}": 1 + self.uniform(n) for d, n in enumerate((m0, m1, modes))}
-        shared = {**axes, "profile": self.normal(degree + 1), "kmax2": 50.0, "m1": m1, "modes": modes}
-        for name, nc, slots in (("laplace", 1, {}), ("stokes", 3, {}), ("stokes", 4, {"COMB": True})):
-            args = {"spec": self.normal(nc, m0, m1, 2 * modes), **shared}
-            yield f"convolve_{name}", {"DEGREE": degree, **slots}, m0 * m1, args
+        planes, rows, length, skew = 3, 4, 11, {"s01": 0.1, "s02": -0.2, "s12": 0.3}
+        for name, stride in (
+            ("scalar", 1),
+            ("gradient", 3),
+            ("divergence", 3),
+            ("stokes", 3),
+            ("stokes_comb", 4),
+            ("stokes_grad", 9),
+        ):
+            for slots in ({}, {"SKEW": True, "RHS": 2}):
+                axes = {k: self.normal(n) for k, n in (("kx", 4), ("ky", rows), ("kz", length))}
+                axes["ky"][0] = axes["kz"][0] = axes["kx"][2] = 0
+                args = {"spec": self.normal(slots.get("RHS", 1) * stride, planes, rows, 2 * length), **axes, **skew}
+                args |= {"green": self.normal(4, rows, length), "first": 2, "count": 4, "rows": rows, "length": length}
+                slots = {"multiply": f"multiplier/{name}", "STRIDE": stride, **slots}
+                yield "convolve", slots, planes * rows, args
 
 
-GROUPS = ("cells", "direct", "p2p", "p2g", "scattered", "g2p", "halo", "convolve")
+GROUPS = ("cells", "direct", "p2p", "p2g", "scattered", "g2p", "halo", "planes", "convolve")
 
 
 def cases(real):

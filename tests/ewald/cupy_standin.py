@@ -100,10 +100,17 @@ class ndarray:
     def reshape(self, *shape):
         return ndarray(self.inner.reshape(*shape))
 
+    def ravel(self):
+        return ndarray(self.inner.ravel())
+
+    def swapaxes(self, first, second):
+        return ndarray(self.inner.swapaxes(first, second))
+
 
 for _name in ("sum", "min", "max", "all", "any"):
     setattr(ndarray, _name, lambda self, _name=_name, **given: ndarray(getattr(self.inner, _name)(**given)))
-for _name in "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow neg eq ne lt le gt ge and or invert".split():
+_OPERATORS = "add radd sub rsub mul rmul matmul truediv rtruediv floordiv mod pow neg eq ne lt le gt ge and or invert"
+for _name in _OPERATORS.split():
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
 
 

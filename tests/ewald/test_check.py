@@ -22,6 +22,36 @@ def test_a_right_result_is_within_its_tolerance(sums):
     assert 0 < sampled_error("stokes_comb", x, x, dens, normals, u, options) < options.tolerance
 
 
+CELL = np.array([[1.0, 0.2, 0.0], [0.0, 1.1, 0.3], [0.1, 0.0, 0.9]])
+GEOMETRIES = [
+    {"box": [1.0, 1.2, 0.9], "periodicity": 0},
+    {"box": None, "periodicity": 0},
+    {"box": [1.0, 1.2, 0.9], "periodicity": 1},
+    {"box": [1.0, 1.2, 0.9], "periodicity": (False, True, True)},
+    {"box": CELL.tolist(), "periodicity": 3},
+]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_every_periodicity(geometry, rng):
+    options = EwaldOptions(**geometry, tolerance=1e-4)
+    src = rng.random((3, 150)) * (0.9 if geometry["box"] is not None else 0.01)
+    trg, dens = src[:, ::2], rng.standard_normal((3, 150))
+    u = parki.ewald.stokes_sl(trg, src, dens, options)
+    assert 0 < sampled_error("stokes_sl", trg, src, dens, None, u, options) < options.tolerance
+    found = sampled_error("stokes_sl", trg, src, dens, None, 1.1 * u, options)
+    assert found == pytest.approx(0.1, rel=1e-2)
+
+
+def test_a_kernel_with_a_parameter(rng):
+    x, dens = rng.random((3, 100)), rng.standard_normal(100)
+    for periodicity in (0, 3):
+        options = EwaldOptions(box=[1.0, 1.0, 1.0], periodicity=periodicity, tolerance=1e-4)
+        u = parki.ewald.plan("yukawa", x, x, options, kappa=3.0)(dens)
+        assert 0 < sampled_error("yukawa", x, x, dens, None, u, options, kappa=3.0) < 1e-4
+        assert sampled_error("yukawa", x, x, dens, None, u, options, kappa=4.0) > 1e-2
+
+
 @pytest.mark.parametrize("size", [1e-3, 1e-1])
 def test_an_error_put_in_is_found(sums, size, rng):
     x, dens, normals, u, options = sums

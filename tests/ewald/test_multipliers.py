@@ -1,4 +1,4 @@
-"""The functions of the modes: formulas, parities, whole sums without a grid, and the error that a window leaves."""
+"""The functions of the modes: formulas, whole sums without a grid, and the error that a window leaves."""
 
 import importlib.util
 from pathlib import Path
@@ -51,26 +51,6 @@ def test_formulas(caller, rng, file):
     k, g = rng.standard_normal((3, n)), rng.standard_normal(n)
     v = rng.standard_normal((kernel.spread, n)) + 1j * rng.standard_normal((kernel.spread, n))
     assert caller.multiply(kernel, k, g, v) == pytest.approx(formula(file, k, g, v), abs=1e-12)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_parities(caller, rng, name):
-    """Each component of the result, as a function of k for each that is spread."""
-    kernel, n = KERNELS[name], 20
-    assert len(kernel.odd) == kernel.result * kernel.spread
-    k, g = rng.uniform(0.3, 1.0, (3, n)), np.ones(n)
-    for s in range(kernel.spread):
-        v = np.zeros((kernel.spread, n), complex)
-        v[s] = 1.0
-        w = caller.multiply(kernel, k, g, v)
-        for axis, letter in enumerate("xyz"):
-            mirror = np.ones((3, 1))
-            mirror[axis] = -1
-            mirrored = caller.multiply(kernel, mirror * k, g, v)
-            for r in range(kernel.result):
-                odd = kernel.odd[r * kernel.spread + s]
-                assert (odd == "-") == (not w[r].any())
-                assert mirrored[r] == pytest.approx(-w[r] if letter in odd else w[r], abs=1e-14)
 
 
 @pytest.mark.parametrize("file", FILES)

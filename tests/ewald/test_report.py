@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from parki.ewald.params import choose
 from parki.ewald.report import PHASES, Params, WallTime
 from parki.ewald.work import Work
 
@@ -84,7 +85,8 @@ def test_table_of_nothing():
 
 def parameters(**changes):
     facts = {"rc": 0.25, "xi": None, "kmax": 80.0, "c": 20.0, "split": "prolate", "P": 10}
-    return SimpleNamespace(**(facts | {"grid": (40, 80, 60), "box": (1.0, 2.0, 3.0)} | changes))
+    facts |= {"grid": (40, 80, 60), "box": (1.0, 2.0, 3.0), "h": (1 / 40, 2 / 80, 3 / 60), "periodicity": 3}
+    return SimpleNamespace(**(facts | changes))
 
 
 def test_params_by_published_names():
@@ -97,6 +99,21 @@ def test_params_by_published_names():
     assert np.array_equal(params.box_ext, [1, 2, 3])
     assert np.array_equal(params.actual_upsampling, [1, 1])
     assert str(params) == "prolate split, rc 0.25, kmax 80, grid 40 × 80 × 60, window 10 points"
+
+
+@pytest.mark.parametrize("periodicity", [0, 1, 2])
+def test_free_directions_are_extended(periodicity):
+    chosen = choose("laplace", (1.0, 2.0, 3.0), 500, 500, 1e-6, periodicity=periodicity)
+    params = Params(chosen)
+    for axis, (m, side, h) in enumerate(zip(chosen.grid, chosen.box, chosen.h, strict=True)):
+        free = axis >= periodicity
+        assert params.grid_shape_ext[axis] == m + free * chosen.P
+        assert params.box_ext[axis] == pytest.approx(h * params.grid_shape_ext[axis] if free else side)
+        assert params.box_ext[axis] > side - 1e-12
+    assert params.h == max(chosen.h)
+    constant, others = params.actual_upsampling
+    assert 1.0 < constant < 12.0  # to hold a truncated kernel: the box, its diagonal and the cutoff
+    assert constant == others if periodicity == 0 else 1.0 <= others
 
 
 def test_params_of_the_gaussian_split_have_xi():

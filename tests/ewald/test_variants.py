@@ -106,7 +106,7 @@ def test_numbers_of_threads_are_honoured_by_every_variant(rng):
     x, q = rng.random((3, 50)), rng.standard_normal(50)
     blocks = {"p2g_threads": 64, "g2p_threads": 32, "p2g_method": "BASE", "g2p_method": "BASE"}
     plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, execution_space="GpuSim", **blocks)
-    assert plan.stages.far.spread.launches[0]._call.block == (1, 64)
-    assert plan.stages.far.gather.launch._call.block == (1, 32)
+    assert plan._prepared(1).far.spread.launches[0]._call.block == (1, 64)
+    assert plan._prepared(1).far.gather.launch._call.block == (1, 32)
     u = parki.ewald.laplace(x, x, q, box=(1, 1, 1), tolerance=1e-3, p2g_method="BASE", g2p_method="BASE")
     assert np.allclose(plan(q), u, rtol=0, atol=1e-9 * np.abs(u).max())

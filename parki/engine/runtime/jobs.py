@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parki.engine import counters
+from parki.engine import counting
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache
 
@@ -123,7 +123,7 @@ def _make(job: Job) -> Path:
             (work / name).write_text(text, "utf-8")
         began = time.perf_counter()
         done = job.compile(work)
-        counters.add("builds")
+        counting.add("builds")
         seconds = time.perf_counter() - began
         (work / "log.txt").write_text(done.log, "utf-8")
         if done.error:
