@@ -7,6 +7,7 @@ arrays.  A library is imported when it is asked for, never before.  Neither dire
 import contextlib
 import difflib
 import importlib
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -15,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from parki.arrays import Array, module_of
+
+_process = threading.Lock()  # on what libraries have once for all threads of Python
 
 
 class Library(Protocol):
@@ -71,8 +74,8 @@ class Ducc:
 class Fftw:
     """`pyfftw`: one plan for each array, kept with it.
 
-    FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.  It rounds strides to
-    whole complex numbers without a word.
+    FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.  It rounds strides
+    to whole complex numbers without a word.
     """
 
     def __init__(self, module: ModuleType, threads: int) -> None:
@@ -91,7 +94,8 @@ class Fftw:
 
     def _plan(self, x: Array, axis: int, inverse: bool) -> Any:
         direction = "FFTW_BACKWARD" if inverse else "FFTW_FORWARD"
-        return self.module.FFTW(x, x, (axis,), direction, ("FFTW_ESTIMATE",), self.threads)
+        with _process:
+            return self.module.FFTW(x, x, (axis,), direction, ("FFTW_ESTIMATE",), self.threads)
 
 
 class Torch:
@@ -113,12 +117,13 @@ class Torch:
             with self.torch.cuda.stream(self.torch.cuda.ExternalStream(stream)):
                 yield
             return
-        before = self.torch.get_num_threads()
-        self.torch.set_num_threads(self.threads)
-        try:
-            yield
-        finally:
-            self.torch.set_num_threads(before)
+        with _process:
+            before = self.torch.get_num_threads()
+            self.torch.set_num_threads(self.threads)
+            try:
+                yield
+            finally:
+                self.torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -197,7 +202,7 @@ def complexes(real: Array) -> Array:
 
 @contextlib.contextmanager
 def _strided(x: Array) -> Iterator[Array]:
-    """The array, or a copy that is copied back if it has strides of half complex numbers, which not all libraries take."""
+    """The array, or a copy that is copied back if strides are half complex numbers, which not all libraries take."""
     if all(stride % x.dtype.itemsize == 0 for stride in x.strides):
         yield x
         return

@@ -154,7 +154,15 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> float:
     space = Space("Serial")
     x, dens, _ = cloud(asked.n)
     p = params.choose("laplace", (1.0, 1.0, 1.0), asked.n, asked.n, 1e-6)
-    p = replace(p, kernel=replace(p.kernel, dens=2, result=2, spread=2), grid=(n, n, n), h=(1 / n,) * 3, P=width, beta=2.3 * width, window_degree=width // 2 + 2)
+    p = replace(
+        p,
+        kernel=replace(p.kernel, dens=2, result=2, spread=2),
+        grid=(n, n, n),
+        h=(1 / n,) * 3,
+        P=width,
+        beta=2.3 * width,
+        window_degree=width // 2 + 2,
+    )
     cells, packed = sorted_sources(2, x, dens[:2], p, space)
     v = variants.choose(space, p.dtype)
     mesh = Mesh(p, n)

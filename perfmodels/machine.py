@@ -22,6 +22,7 @@ class Costs:
     gather: float = 0.9e-9
     sparse: float = 0.16  # for each grid point per particle, rows that are not in the cache cost so much more
     single: float = 0.6  # single precision over double, every part
+    rhs: int = 1  # right-hand sides at once, which share what of a pair does not depend on strengths
 
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
         """Return the time of one pair within rc, `relative` to laplace, where `crowd` sources lie in a cube of side rc.

@@ -104,7 +104,6 @@ def seconds(
     P: NDArray | int,
     itemsize: int = 8,
     costs: Costs | None = None,
-    rhs: int = 1,
 ) -> NDArray | float:
     """Predict the time of one sum.
 
@@ -120,10 +119,8 @@ def seconds(
         Bytes of a real number.
     costs
         Calibrated costs.
-    rhs
-        Right-hand sides, which share what of a pair does not depend on strengths.
     """
-    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs, rhs).values())
+    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs).values())
 
 
 def phases(
@@ -136,10 +133,10 @@ def phases(
     P: NDArray | int,
     itemsize: int = 8,
     costs: Costs | None = None,
-    rhs: int = 1,
 ) -> dict[str, NDArray | float]:
-    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``; of so many right-hand sides."""
+    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
     costs = costs or Costs()
+    rhs = costs.rhs
     scale = costs.single if itemsize == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
@@ -194,7 +191,6 @@ def balance(
     sigma: NDArray[np.float64],
     itemsize: int = 8,
     costs: Costs | None = None,
-    rhs: int = 1,
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
 
@@ -203,7 +199,7 @@ def balance(
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
     points, held = domain.work(spacing, shape, P, rc[:, None])
-    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs, rhs)
+    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs)
     particles = max(n_targets, n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles

@@ -108,7 +108,7 @@ def test_results_go_back_in_the_callers_layout(rng):
     back = arrays.in_layout(u, "nd")
     assert np.array_equal(back, u.T)
     assert back.flags.c_contiguous
-    assert arrays.in_layout(u[0], "nd").shape == (7,)
+    assert np.array_equal(arrays.in_layout(u, "nd", vectors=False), u)  # an axis of right-hand sides
 
 
 def test_no_points_at_all():
@@ -225,13 +225,24 @@ def test_points_outside_the_box_are_counted_and_located():
     x[0, 17] = 1.02
     x[2, [40, 41]] = -1e-300
     expected = (
-        r"3 of 10000 points of src lie outside the box \[0, 1\] × \[0, 1\] × \[0, 2\] \(first: index 17, x = 1\.02\)\. "
-        r"Wrap them with parki\.utils\.wrap\(src, box\)\."
+        r"3 of 10000 points of src lie outside the box, which is not periodic along x and y and z "
+        r"\(first: index 17, x = 1\.02, expected 0 to 1\)\. Move them into it, or take a larger box\."
     )
-    with pytest.raises(ValueError, match=expected):
-        arrays.points("src", x, box=(1, 1, 2))
-    with pytest.raises(ValueError, match=r'wrap\(src, box, layout="nd"\)'):
-        arrays.points("src", x.T, box=(1, 1, 2), layout="nd")
+    for layout, points in (("dn", x), ("nd", x.T)):
+        with pytest.raises(ValueError, match=expected):
+            arrays.points("src", points, box=(1, 1, 2), layout=layout)
+
+
+def test_only_free_axes_are_looked_at():
+    x = np.full((3, 9), 0.5)
+    x[0, 2], x[2, [4, 5]] = 1.02, -3.0
+    assert arrays.points("src", x, box=(1, 1, 2), free=()) is x
+    with pytest.raises(ValueError, match=r"1 of 9 points .* not periodic along x and y \(first: index 2, x = 1\.02"):
+        arrays.points("src", x, box=(1, 1, 2), free=(0, 1))
+    with pytest.raises(
+        ValueError, match=r"2 of 9 points .* not periodic along z \(first: index 4, z = -3, expected 0 to 2"
+    ):
+        arrays.points("src", x, box=(1, 1, 2), free=(2,))
 
 
 @pytest.mark.parametrize(

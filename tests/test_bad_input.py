@@ -50,6 +50,16 @@ def with_option(**options):
     return lambda arguments: arguments.update(options)
 
 
+def outside(name, place, value, periodicity):
+    """A point beyond a free side."""
+
+    def change(arguments):
+        with_value(name, place, value)(arguments)
+        with_option(periodicity=periodicity)(arguments)
+
+    return change
+
+
 def single(x):
     return x.astype(np.float32)
 
@@ -59,7 +69,14 @@ ARRAYS = [
     ("laplace", with_array("src", lambda x: x[:2]), r"src has shape \(2, 7\); expected \(3, N\)"),
     ("stokes_sl", with_array("src", lambda x: x[0]), r"src has shape \(7,\)"),
     ("laplace", with_array("dens", lambda q: q[:4]), r"dens has shape \(4,\); expected \(7,\)"),
-    ("laplace", with_array("dens", lambda q: q[None]), r"dens has shape \(1, 7\); expected \(7,\)"),
+    ("laplace", with_array("dens", lambda q: q[None, :4]), r"dens\[0\] has shape \(4,\); expected \(7,\)"),
+    ("laplace", with_array("dens", lambda q: q[None, None]), r"dens has shape \(1, 1, 7\); expected \(7,\)"),
+    ("stokes_sl", with_array("dens", lambda q: q[None, :0]), r"dens\[0\] has shape \(0, 7\); expected \(3, 7\)"),
+    (
+        "laplace",
+        with_array("dens", lambda q: q[None][:0]),
+        r"dens has shape \(0, 7\); expected at least one right-hand",
+    ),
     ("stokes_sl", with_array("dens", lambda q: q[0]), r"dens has shape \(7,\); expected \(3, 7\)"),
     ("stokes_sl", with_array("dens", np.transpose), r"dens has shape \(7, 3\); expected \(3, 7\)"),
     ("stokes_comb", with_array("dens", lambda q: q[:3]), r"dens has shape \(3, 7\); expected \(6, 7\)"),
@@ -76,9 +93,22 @@ ARRAYS = [
     ("laplace", with_value("dens", 6, np.nan), r"dens has 1 of 7 values .*dens\[6\]"),
     ("stokes_sl", with_value("dens", (2, 0), -np.inf), r"dens has .*dens\[2, 0\] = -inf"),
     ("stokes_comb", with_value("normals", (2, 6), np.nan), r"normals has .*normals\[2, 6\]"),
-    ("laplace", with_value("trg", (0, 4), 1.02), r"1 of 5 points of trg lie outside.*index 4, x = 1\.02.*wrap\(trg"),
-    ("stokes_comb", with_value("src", (2, 1), -0.5), r"1 of 7 points of src lie outside.*index 1, z = -0\.5"),
-    ("laplace", with_option(box=(1, 1, 0.01)), "points of trg lie outside the box"),
+    (
+        "laplace",
+        outside("trg", (0, 4), 1.02, 0),
+        r"1 of 5 points of trg lie outside.*index 4, x = 1\.02, expected 0 to 1",
+    ),
+    (
+        "stokes_comb",
+        outside("src", (2, 1), -0.5, 2),
+        r"1 of 7 points of src lie outside.*along z \(.*index 1, z = -0\.5",
+    ),
+    (
+        "laplace",
+        with_option(box=(1, 1, 0.01), periodicity=2),
+        "points of trg lie outside the box, which is not periodic",
+    ),
+    ("laplace", with_option(box=np.eye(3), periodicity=0), "box is a triclinic cell, and periodicity is 0"),
     ("laplace", with_array("src", lambda x: OnGpu()), r"src is on the GPU \(.*\) and trg is on the host"),
     ("stokes_comb", with_array("normals", lambda x: OnGpu()), r"normals is on the GPU .* and trg is on the host"),
     ("laplace", with_array("dens", lambda q: None), "dens has dtype object"),
@@ -90,9 +120,10 @@ OPTIONS = [
     ({"box": [1, 1, -1]}, "box is"),
     ({"tolerance": 0}, "tolerance is 0"),
     ({"tolerance": "small"}, "tolerance is 'small'"),
-    ({"periodicity": 1}, "periodicity=1 is not available"),
+    ({"periodicity": (1, 0, 0)}, r"periodicity is \(1, 0, 0\)"),
+    ({"box": None}, "box is missing"),
     ({"periodicity": 5}, "periodicity is 5"),
-    ({"rc": 2.0}, "rc is 2.0, longer than the shortest side"),
+    ({"rc": 2.0}, "rc is 2.0, longer than the shortest periodic side"),
     ({"rc": 0}, "rc is 0"),
     ({"cell_size": -4}, "cell_size is -4"),
     ({"execution_space": "Cude"}, "execution space 'Cude'"),

@@ -205,8 +205,8 @@ def broken(tmp_path, cloud):
     yield tmp_path / "objects.npz", "is not an .npz file"
     np.savez(tmp_path / "flat.npz", **arrays | {"src": arrays["src"].T})
     yield tmp_path / "flat.npz", "src has shape (30, 3)"
-    np.savez(tmp_path / "outside.npz", **arrays | {"src": arrays["src"] + 1})
-    yield tmp_path / "outside.npz", "lie outside the box"
+    np.savez(tmp_path / "infinite.npz", **arrays | {"src": arrays["src"] + np.inf})
+    yield tmp_path / "infinite.npz", "NaN or infinite"
     np.savez(tmp_path / "scalar.npz", **arrays | {"box": np.array(1.0)})
     yield tmp_path / "scalar.npz", "box is"
 

@@ -142,7 +142,7 @@ def test_a_transform_there_and_back_is_that_many_times_the_array(name, rng):
 @pytest.mark.parametrize("dtype", ROUNDING)
 def test_cupy_takes_boxes_within_margins(dtype, cupy, rng):
     for margins in ([(0, 0)] * 4, ((0, 0), (2, 2), (1, 3), (3, 4))):
-        x, whole = within_margins(rng, (2, 6, 5, 4), dtype, margins)
+        x, _ = within_margins(rng, (2, 6, 5, 4), dtype, margins)
         exact, standin.counts["to host"] = exactly(x, 1, False), 0
         there = standin.ndarray(x)  # the same memory
         library = fft.library(None, on_gpu=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from parki import direct
 from parki.arrays import Array, to_host
+from parki.ewald import door
 from parki.ewald.options import EwaldOptions
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n
     if plan.points is None:
         raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
     u = plan(dens, normals) if u is None else u
-    strengths, axes, _ = plan.strengths(dens, normals)
+    strengths, axes, _ = door.strengths(plan, dens, normals)
     chosen = np.sort(np.random.default_rng(seed).permutation(plan.n_targets)[:n])
-    found = to_host(plan.split(u, len(strengths))[..., chosen]).astype(np.float64)
+    found = to_host(door.split(plan, u, len(strengths))[..., chosen]).astype(np.float64)
     exact = to_host(reference(plan, chosen, strengths, axes)).reshape(found.shape)
     errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
     if not sizes.any():

@@ -80,12 +80,16 @@ class Parameters:
 
 @dataclass(frozen=True)
 class _Size:
-    """What the predicted size of a sum depends on: kernel, mean side of the box, sources, whether targets are these."""
+    """What the predicted size of a sum depends on: kernel, mean side of the box, sources, whether targets are these.
+
+    `longest` is the side that sets which modes there are.
+    """
 
     kernel: Kernel
     length: float
     n: int
     same: bool
+    longest: float
 
     def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
         """The unit of `radial.truncation`, over the predicted size."""
@@ -182,7 +186,8 @@ def _choose(
         for share, crystal in zip(SHARES, CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"]), strict=True)
     )
     length = _mean_side(box, max(n_sources, 1))
-    size = _Size(kernel, length, n_sources, same)
+    # Free directions have modes of any length, and a needle has those along it.
+    size = _Size(kernel, length, n_sources, same, length if periodicity == 3 else max(box))
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
     c, xi = _bandwidth(size, split, tries, near)
@@ -328,7 +333,7 @@ def _windows(
 
 def _least_mode(size: _Size, c: float, rc: float) -> float:
     """Radius of the ball of one mode in k-space, over kmax: no mode of the box but 0 lies inside."""
-    return min(0.9, _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.length * c)))
+    return min(0.9, _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.longest * c)))
 
 
 def _round_up(x: float) -> float:

@@ -67,7 +67,8 @@ def _applied(f: Callable, results: int, arguments: list[Any]) -> np.ndarray:
     width = len(arguments[0])
     out = [np.zeros(width) for _ in range(results)]
     try:
-        f(*(list(a) if isinstance(a, list) else a for a in arguments), out)
+        # Copies: an augmented assignment, in the language to a number, would change an array of the caller's.
+        f(*([x.copy() for x in a] if isinstance(a, list) else a.copy() for a in arguments), out)
     except ValueError:
         out = [np.zeros(width) for _ in range(results)]
         for i in range(width):

@@ -3,7 +3,6 @@
 import logging
 import threading
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,7 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.engine.runtime import devices
-from parki.ewald import error, geometry, operator, params, predict, stages, variants, work
+from parki.ewald import door, error, geometry, operator, params, predict, stages, variants, work
 from parki.ewald.error import ErrorEstimate
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -27,10 +25,6 @@ from parki.ewald.verify import verify
 from parki.perfmodels.machine import H200
 
 log = logging.getLogger("parki.ewald")
-
-TOGETHER = 8  # right-hand sides that go through the stages at once, at most
-ROOM = 1 << 30  # bytes that their grid may take; one alone takes what it needs
-SUMS = 64  # numbers of a target that the near field holds in registers, at most
 
 
 class PrecisionWarning(UserWarning):
@@ -70,16 +64,16 @@ class Plan:
         space = arrays.space_of(options.execution_space, options.threads, trg=trg, src=src)
         on_gpu = arrays.on_gpu(trg=trg, src=src) is not None
         same = trg is src
-        trg = _points("trg", trg, options)
-        src = trg if same else _points("src", src, options)
+        trg = door.points("trg", trg, options)
+        src = trg if same else door.points("src", src, options)
         dtype = arrays.same_dtype(trg=trg, src=src)
         floor = params.REACH[dtype.name]
         if options.tolerance < floor:
             text = f"tolerance={options.tolerance:g} is below what {dtype} reaches here, about {floor:g}"
             warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
-        self._begin(kernel, options, space, on_gpu, dtype, _geometry(options, trg, src))
+        self._begin(kernel, options, space, on_gpu, dtype, door.place(options, trg, src))
         # A box around the points may have to grow with them.
-        self._given = trg.copy() if options.box is None and not same else None
+        self.given = trg.copy() if options.box is None and not same else None
         self._points(trg, src)
 
     def _begin(
@@ -87,7 +81,7 @@ class Plan:
     ) -> None:
         """What does not depend on the points."""
         self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
-        self.xp, self.geometry, self._given = spaces.array_module(space), place, None
+        self.xp, self.geometry, self.given = spaces.array_module(space), place, None
         self.variants = variants.choose(space, dtype.name, options)
         self._lock = threading.RLock()
 
@@ -103,27 +97,25 @@ class Plan:
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.parameters = p = parameters or params.choose(
             self.kernel, self.geometry.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name,
-            options.split, options.rc, options.cell_size, self._costs,
-            params.regularity(_sample(src), self.geometry.box, self.n_sources), self.geometry.periodicity,
+            options.split, options.rc, options.cell_size, H200 if self.space.kind == "device" else None,
+            params.regularity(door.sample(src), self.geometry.box, self.n_sources), self.geometry.periodicity,
             self.geometry.skew,
         )  # fmt: skip
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
-        self.walltime = WallTime(self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=_wait if timed else None)
+        self.walltime = WallTime(
+            self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=door.wait if timed else None
+        )
         log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(p))
         self.points: stages.Points | None = None
-        self._stages: dict[int, Stages] = {}
+        self.stages: dict[int, Stages] = {}
         self._last: tuple[Any, Any] | None = None
-        self._others: dict[str, Plan] = {}
+        self.others: dict[str, Plan] = {}
         if self.n_targets and self.n_sources:
             self._compile(1)
             with self.walltime.phase("cell_list"):
                 self.points = stages.sort(p, trg, src, self.space, self.variants)
             self._prepared(1)
             self._count()
-
-    @property
-    def _costs(self) -> Any:
-        return H200 if self.space.kind == "device" else None
 
     def _count(self) -> None:
         if self.options.return_walltime:
@@ -139,12 +131,12 @@ class Plan:
 
     def _prepared(self, rhs: int) -> Stages:
         """The stages for so many right-hand sides at once, made when first asked for."""
-        if rhs not in self._stages:
+        if rhs not in self.stages:
             if rhs > 1:
                 self._compile(rhs)
             given = self.parameters, self.variants, self.points, self.options, rhs, self.geometry
-            self._stages[rhs] = Stages(*given)
-        return self._stages[rhs]
+            self.stages[rhs] = Stages(*given)
+        return self.stages[rhs]
 
     def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
         """The sum at all targets.
@@ -184,9 +176,9 @@ class Plan:
          [4.  1. ]]
         """
         with self._lock:
-            strengths, axes, many = self.strengths(dens, normals)
-            u = self._result(len(strengths), many, out)
-            parts = self.split(u, len(strengths))
+            strengths, axes, many = door.strengths(self, dens, normals)
+            u = door.result(self, len(strengths), many, out)
+            parts = door.split(self, u, len(strengths))
             if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):
                 raise ValueError("out shares memory with dens or normals; expected an array apart from them.")
             self.walltime.reset(keep_cell_list=True)
@@ -194,7 +186,7 @@ class Plan:
                 if self.points is None:
                     parts[...] = 0
                 else:
-                    for first, count in self._groups(len(strengths)):
+                    for first, count in door.groups(self, len(strengths)):
                         at = slice(first, first + count)
                         self._sum(self._prepared(count), strengths[at], axes, parts[at])
             self._last = dens, normals
@@ -204,41 +196,6 @@ class Plan:
                 return arrays.to_host(u)
             out[...] = arrays.to_host(u)
             return out
-
-    def _result(self, rhs: int, many: bool, out: Array | None) -> Array:
-        """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
-        n, count = self.n_targets, self.kernel.result
-        one = (n,) if count == 1 else (n, count) if self.options.layout == "nd" else (count, n)
-        shape = (rhs, *one) if many else one
-        return self.xp.empty(shape, self.dtype) if out is None else self._checked(out, shape)
-
-    def split(self, u: Array, rhs: int) -> Array:
-        """A result as ``(rhs, components, Nt)``."""
-        n, count = self.n_targets, self.kernel.result
-        if self.options.layout == "nd" and count > 1:
-            return u.reshape(rhs, n, count).swapaxes(1, 2)
-        return u.reshape(rhs, count, n)
-
-    def _checked(self, out: Any, shape: tuple[int, ...]) -> Array:
-        kind, module = ("a CuPy", self.xp) if self.on_gpu else ("a NumPy", np)
-        if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != self.dtype:
-            found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
-            raise ValueError(f"out is a {found}; expected {kind} array of shape {shape} and {self.dtype}.")
-        if not out.flags.c_contiguous or (module is np and not out.flags.writeable):
-            raise ValueError("out is read-only or not C-contiguous; expected a C-contiguous array to write to.")
-        return out if module is self.xp else self.xp.empty(shape, self.dtype)
-
-    def _groups(self, count: int) -> Iterator[tuple[int, int]]:
-        """Runs of right-hand sides, each as long as a power of two."""
-        first, most, one = 0, TOGETHER, self._stages[1].far.grid.size * self.dtype.itemsize
-        while most > 1 and (most * one > ROOM or most * self.kernel.result > SUMS):
-            most //= 2
-        while first < count:
-            size = most
-            while size > count - first:
-                size //= 2
-            yield first, size
-            first += size
 
     def _sum(self, at: Stages, dens: Array, normals: Array | None, out: Array) -> None:
         times = self.walltime
@@ -263,33 +220,6 @@ class Plan:
             at.far.gather.run()
         with times.phase("g2p", "sort"):
             at.unsort(out)
-
-    def strengths(self, dens: Array, normals: Array | None) -> tuple[Array, Array | None, bool]:
-        """Densities ``(rhs, components, N)`` and normals in the caller's axes, and whether there was an axis of rhs."""
-        layout, n, components = self.options.layout, self.n_sources, self.kernel.dens
-        there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
-        self._in_place(**there)
-        dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False)
-        checked = {"dens": dens}
-        if self.kernel.normals:
-            if normals is None:
-                raise ValueError(f"normals is missing; {self.kernel} expects (3, {n}), one normal for each source.")
-            checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False)
-        elif normals is not None:
-            raise ValueError(f"normals was given, but {self.kernel} takes none.")
-        arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
-        dens, normals = self.xp.asarray(dens), checked.get("normals")
-        many = dens.ndim == (2 if components == 1 else 3)
-        dens = dens if many else dens[None]
-        dens = dens[:, None] if components == 1 else dens
-        return dens, None if normals is None else self.xp.asarray(normals), many
-
-    def _in_place(self, **given: Any) -> None:
-        """Refuse arrays that are not where the points are."""
-        name = next(iter(given))
-        if (arrays.on_gpu(**given) is not None) is not self.on_gpu:
-            kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
-            raise ValueError(f"{name} is not {kind[0]}, where the points of this plan are. Pass {kind[1]}({name}).")
 
     def move(self, src: Array, trg: Array | None = None) -> None:
         """Move the points: as many as before, which are sorted anew; nothing is compiled, and no array is replaced.
@@ -325,14 +255,14 @@ class Plan:
                 trg = None if same else trg
             elif trg is not None and same:
                 raise ValueError("trg was given, but the targets of this plan are its sources; expected src alone.")
-            self._in_place(**({"src": src} if trg is None else {"src": src, "trg": trg}))
-            src = self._taken("src", src, self.n_sources)
-            trg = trg if trg is None else self._taken("trg", trg, self.n_targets)
-            if self._given is not None and trg is not None:
-                self._given[...] = trg
+            door.in_place(self, **({"src": src} if trg is None else {"src": src, "trg": trg}))
+            src = door.moved(self, "src", src, self.n_sources)
+            trg = trg if trg is None else door.moved(self, "trg", trg, self.n_targets)
+            if self.given is not None and trg is not None:
+                self.given[...] = trg
             there = [x for x in (src, trg) if x is not None and x.shape[1]]
-            if self.options.box is None and not all(_inside(self.geometry, x) for x in there):
-                trg = src if same else self._given
+            if self.options.box is None and not all(door.inside(self.geometry, x) for x in there):
+                trg = src if same else self.given
                 self.geometry = geometry.around(trg, src)
                 self._points(trg, src)
                 return
@@ -340,30 +270,23 @@ class Plan:
                 to = [None if x is None else self.geometry.points(self.xp.asarray(x)) for x in (trg, src)]
                 self._place(*to)
 
-    def _taken(self, name: str, x: Any, n: int) -> Array:
-        x = _points(name, x, self.options)
-        if x.shape[1] != n:
-            raise ValueError(f"{name} has {x.shape[1]} points; expected {n}, as many as this plan was made for.")
-        arrays.same_dtype(points=np.empty(0, self.dtype), **{name: x})
-        return x
-
     def _place(self, trg: Array | None, src: Array | None) -> None:
         """Move points in the stages' coordinates, those of the plans that this one has made, too."""
         with self.walltime.phase("cell_list"):
             self.points.move(trg, src)
         self._count()
-        for other in self._others.values():
+        for other in self.others.values():
             other._place(src, trg)
 
     def turned(self, kernel: Kernel) -> "Plan":
         """The plan of another kernel from the targets to the sources, of the same parameters if they serve it."""
         with self._lock:
-            if kernel.name not in self._others:
+            if kernel.name not in self.others:
                 trg, src = self.points.originals()
                 options = error.quiet(self.options, layout="dn")
                 p = replace(self.parameters, kernel=kernel) if operator.serves(self.parameters, kernel) else None
-                self._others[kernel.name] = self.like(kernel, src, trg, options, self.dtype, p)
-            return self._others[kernel.name]
+                self.others[kernel.name] = self.like(kernel, src, trg, options, self.dtype, p)
+            return self.others[kernel.name]
 
     def like(
         self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions, dtype: np.dtype,
@@ -381,8 +304,8 @@ class Plan:
         Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
         ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
         sides of one pass.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by a
-        plan made when it is first asked for: exact to rounding for Laplace and Yukawa kernels and the single layer, to
-        the tolerance for others.
+        plan made when it is first asked for: exact to rounding for kernels that are their own adjoints, to the
+        tolerance for others.
 
         Parameters
         ----------
@@ -461,63 +384,15 @@ class Plan:
         >>> found.seconds == found.near + found.transform + found.spread + found.gather > 0
         True
         """
-        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self._costs, self.memory)
+        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self.memory)
 
     @property
     def memory(self) -> int:
         """Bytes of all arrays that the plan holds: sorted points, packed sources, grid, tables, fields."""
-        held = {}
-        for part in [self.points, *self._stages.values()] if self.points else []:
-            for a in part.arrays:
-                while getattr(a, "base", None) is not None and hasattr(a.base, "nbytes"):
-                    a = a.base
-                held[id(a)] = a
-        own = sum(a.nbytes for a in held.values()) + (0 if self._given is None else self._given.nbytes)
-        return own + sum(other.memory for other in self._others.values())
+        return predict.held(self)
 
     def __str__(self) -> str:
-        p, (l0, l1, l2) = self.parameters, self.parameters.box
-        axes = "".join(axis for axis, on in zip("xyz", self.options.periodic, strict=True) if on) or "no direction"
-        shape = f"box {l0:.4g} × {l1:.4g} × {l2:.4g}" if p.skew is None else "triclinic cell"
-        return (
-            f"{self.kernel}: {self.n_targets} targets, {self.n_sources} sources, {self.dtype}, {self.space.name}\n"
-            f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}\n"
-            f"{Params(p)}\n{self.predict()}"
-        )
+        return predict.describe(self)
 
     def __repr__(self) -> str:
         return f"<Plan: {self.kernel}, {self.n_targets} targets, {self.n_sources} sources, {self.space.name}>"
-
-
-def _points(name: str, x: Any, options: EwaldOptions) -> Array:
-    """Checked points in the caller's coordinates."""
-    free = [axis for axis, on in enumerate(options.periodic) if not on]
-    return arrays.points(name, x, options.box, options.layout, free)
-
-
-def _geometry(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
-    if options.box is None:
-        return geometry.around(trg, src)
-    if isinstance(options.box, np.ndarray):
-        return geometry.of_cell(options.box)
-    return geometry.of_box(options.box, options.periodic)
-
-
-def _inside(place: Geometry, x: Array) -> bool:
-    """Whether all points are in the box."""
-    xp = arrays.module_of(x)
-    low, sides = (xp.asarray(np.array(v), x.dtype) for v in (place.origin or (0.0, 0.0, 0.0), place.box))
-    return bool(((x.min(axis=1) >= low) & (x.max(axis=1) - low <= sides)).all())
-
-
-def _sample(x: Array, most: int = 1024) -> np.ndarray:
-    """Some of the points, always the same ones, on the host: that is all of them that leaves a GPU."""
-    n = x.shape[1]
-    if n > most:
-        x = x[:, arrays.module_of(x).asarray(np.random.default_rng(0).integers(n, size=most))]
-    return arrays.to_host(x)
-
-
-def _wait() -> None:
-    """Wait for what has been launched on a GPU."""
-    devices.cupy().cuda.get_current_stream().synchronize()

@@ -70,14 +70,15 @@ class Points:
         return geometry.lattice(self.p, trg if self.g2p == "BASE" else self.targets.points)
 
     def move(self, trg: Array | None = None, src: Array | None = None) -> None:
-        """Sort as many other targets, or sources, or both; where they are the same points `src` is both."""
+        """Sort as many other targets, or sources, or both; where they are the same points one is both."""
+        if self.same:
+            trg = src = trg if src is None else src
         if src is not None:
             self.sources.move(src)
             if self.spreading is not self.sources:
                 self.spreading.move(geometry.lattice(self.p, src))
             if self.base is not None:
                 self.base[...] = geometry.lattice(self.p, src)
-        trg = src if self.same else trg
         if trg is not None:
             if not self.same:
                 self.targets.move(trg)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.fft
 from scipy.spatial import cKDTree
 
-from parki.ewald import multipliers, radial, window
+from parki.ewald import green, radial, window
 
 
 def ewald(p, targets, sources, dens, normals=None):
@@ -13,7 +13,7 @@ def ewald(p, targets, sources, dens, normals=None):
     n = None if normals is None else np.asarray(normals).astype(p.dtype)
     u = near(p, x, y, s, n) + far(p, x, y, s, n)
     net = s.reshape(-1, s.shape[-1])[: len(u)].sum(axis=1, keepdims=True, dtype=np.float64)
-    u += (multipliers.background(p) * net).astype(p.dtype)
+    u += (green.constants(p)[:, None] * net).astype(p.dtype)
     return u[0] if p.kernel.name == "laplace" else u
 
 
@@ -111,16 +111,27 @@ def spread(p, y, s, n, chunk=4000):
     return grid.reshape(count, *p.grid).astype(p.dtype)
 
 
+def axes(p):
+    """Wave numbers of each axis with the factors h/ŵ² that undo the windows, no Nyquist mode; half of the last axis."""
+    found = []
+    for axis, (m, h) in enumerate(zip(p.grid, p.h, strict=True)):
+        k = 2 * np.pi * (np.fft.rfftfreq if axis == 2 else np.fft.fftfreq)(m, h)
+        factor = h / window.transform(p.P, p.beta, k, h) ** 2
+        factor[m // 2] = 0.0
+        found.append((k.astype(p.dtype), factor.astype(p.dtype)))
+    return found
+
+
 def far(p, x, y, s, n, chunk=4000):
     """The band-limited part, by the grid."""
     spectrum = scipy.fft.rfftn(spread(p, y, s, n), axes=(1, 2, 3))
-    (k0, d0), (k1, d1), (k2, d2) = multipliers.axes(p)
+    (k0, d0), (k1, d1), (k2, d2) = axes(p)
     k = np.array(np.broadcast_arrays(k0[:, None, None], k1[:, None], k2))
     kk = np.einsum("dijl,dijl->ijl", k, k)
     kmax2 = np.dtype(p.dtype).type(p.kmax**2)
     keep = (kk > 0) & (kk <= kmax2)
     kk = np.where(keep, kk, 1)
-    phi = horner(multipliers.profile(p), 2 * np.minimum(kk / kmax2, 1) - 1)
+    phi = horner(green.profile(p), 2 * np.minimum(kk / kmax2, 1) - 1)
     factor = keep * phi / kk * d0[:, None, None] * d1[:, None] * d2
     if p.kernel.name == "laplace":
         v = np.dtype(p.dtype).type(4 * np.pi) * factor * spectrum

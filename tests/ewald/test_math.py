@@ -9,7 +9,8 @@ import pytest
 from numpy.polynomial import polynomial
 from scipy.special import erf
 
-from parki.ewald import multipliers, params, profiles, radial, series, window
+from parki.ewald import green, multipliers, params, profiles, radial, series, window
+from parki.ewald.kernels import KERNELS as KERNELS_BY_NAME
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 
@@ -164,17 +165,28 @@ def test_alias_estimate(rng, kernel):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_axes(dtype):
-    p = params.choose("stokes_sl", BRICK, 500, 500, 1e-4, dtype)
-    found = multipliers.axes(p)
-    for axis, (k, factor) in enumerate(found):
-        m = p.grid[axis]
-        bins = np.fft.rfftfreq(m, 1 / m) if axis == 2 else np.fft.fftfreq(m, 1 / m)
-        assert k.dtype == factor.dtype == dtype
-        assert k == pytest.approx(2 * np.pi / p.box[axis] * bins, rel=1e-6)
-        assert factor[m // 2] == 0
-        assert np.count_nonzero(factor) == len(factor) - 1
-        assert factor[1] == pytest.approx(p.h[axis] / window.transform(p.P, p.beta, k[1], p.h[axis]) ** 2, rel=1e-5)
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
+def test_table(kernel, dtype):
+    """Of one class of planes, that holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
+    p = params.choose(kernel, BRICK, 500, 500, 1e-4, dtype)
+    (planes,) = multipliers.planes(p)
+    table, (kx, ky, kz) = multipliers.table(p, planes)
+    assert table.dtype == kx.dtype == dtype
+    assert (planes.rows, planes.length) == p.grid[1:]
+    assert planes.modes == tuple(range(int(p.kmax * p.box[0] / (2 * np.pi)) + 1))
+    axes = prototype.axes(p)
+    for (k, _), found in zip(axes[:2], (kx, ky), strict=True):
+        assert found == pytest.approx(k[: len(found)], rel=1e-6)
+    assert kz[: len(axes[2][0]) - 1] == pytest.approx(axes[2][0][:-1], rel=1e-6)
+    k = [axes[0][0][: len(kx)], np.abs(axes[1][0][: p.grid[1] // 2 + 1]), axes[2][0]]
+    d = [factor[: len(at)] / m for (_, factor), at, m in zip(axes, k, p.grid, strict=True)]
+    kk = sum(np.square(a.astype(float)) for a in np.ix_(*k))
+    split = profiles.profile(p.split, p.c, p.rc, p.xi)
+    phi = (split.phi if kernel == "laplace" else split.phi_stokes)(np.sqrt(kk))
+    exact = (4 if kernel == "laplace" else 8) * np.pi * phi / np.where(kk > 0, kk, np.inf)
+    exact = np.where(kk <= p.kmax**2, exact, 0.0) * np.einsum("a,b,c->abc", *d)
+    assert np.abs(table - exact).max() <= p.tolerance * np.abs(exact).max()
+    assert np.count_nonzero(table) == np.count_nonzero(exact)
 
 
 @pytest.mark.parametrize("split", profiles.SPLITS)
@@ -184,16 +196,16 @@ def test_profile_polynomial(split, kernel):
     x = np.linspace(0, 1, 101)
     exact = profiles.profile(p.split, p.c, p.rc, p.xi)
     exact = (exact.phi if kernel == "laplace" else exact.phi_stokes)(x * p.kmax * (1 - 1e-14))
-    assert prototype.horner(multipliers.profile(p), 2 * x**2 - 1) == pytest.approx(exact, abs=2e-12)
+    assert prototype.horner(green.profile(p), 2 * x**2 - 1) == pytest.approx(exact, abs=2e-12)
 
 
 @pytest.mark.parametrize("split", profiles.SPLITS)
 def test_background_removes_the_mean(split):
     p = params.choose("laplace", BRICK, 500, 500, 1e-8, split=split)
     curvature = profiles.profile(p.split, p.c, p.rc, p.xi).curvature
-    assert multipliers.background(p) == pytest.approx(2 * np.pi * curvature / np.prod(BRICK), rel=1e-6)
+    assert green.constants(p)[0] == pytest.approx(2 * np.pi * curvature / np.prod(BRICK), rel=1e-6)
     q = params.choose("stokes_sl", BRICK, 500, 500, 1e-8, split=split)
-    assert abs(multipliers.background(q)) <= 1e-6 * abs(multipliers.background(p))
+    assert abs(green.constants(q)[0]) <= 1e-6 * abs(green.constants(p)[0])
 
 
 # Parameters
@@ -307,10 +319,11 @@ def test_parameters_fit_together(box, n, kernel):
         for m, h, side in zip(p.grid, p.h, box, strict=True):
             assert m in select.even_sizes()
             assert m >= p.P
-            assert h == side / m
+            assert h == pytest.approx(side / m, rel=1e-14)
             assert p.kmax < np.pi / h
         if n >= select.BUDGET_FROM:
-            assert select.grid_bytes(kernel, float(np.prod(p.grid)), 8) + select.PARTICLE_BYTES * n <= select.BUDGET * n
+            held = float(np.prod(np.array(p.grid) + p.P))
+            assert select.grid_bytes(p.kernel, held, 8) + select.PARTICLE_BYTES * n <= select.BUDGET * n
 
 
 def test_a_tighter_tolerance_costs_more():
@@ -324,7 +337,7 @@ def test_a_tighter_tolerance_costs_more():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kernel": "yukawa"}, "kernel: found 'yukawa'"),
+        ({"kernel": "helmholtz"}, "kernel is 'helmholtz'; expected one of 'laplace'"),
         ({"dtype": "int32"}, "dtype: found 'int32'"),
         ({"split": "none"}, "split: found 'none'"),
         ({"box": (1.0, 0.0, 1.0)}, "box: found"),
@@ -347,20 +360,38 @@ def test_bad_questions_are_refused(change, message):
 
 def test_dearer_pairs_shorten_the_cutoff():
     cheap, dear = (
-        params.choose("laplace", CUBE, 50_000, 50_000, 1e-6, costs=Costs(near_laplace=near)) for near in (1e-9, 2e-8)
+        params.choose("laplace", CUBE, 50_000, 50_000, 1e-6, costs=Costs(near=near)) for near in (1e-9, 2e-8)
     )
     assert dear.rc < 0.8 * cheap.rc
     assert np.prod(dear.grid) > np.prod(cheap.grid)
 
 
 def test_predicted_seconds_add_up():
-    costs = Costs(near_laplace=1e-9, near_overhead=1.0, fft=1e-8, spread=1e-9, gather=0.0, wide=0.0)
-    args = {"kernel": "laplace", "n_targets": 1000, "n_sources": 2240, "volume": 10.0, "rc": 1.0, "costs": costs}
-    assert select.seconds(points=0, P=0, **args) == pytest.approx(4 * np.pi / 3 * 224 * 1000 * 1e-9)
-    assert select.seconds(points=1e6, P=0, **args | {"rc": 0.0}) == pytest.approx(2e-2)
-    assert select.seconds(points=0, P=5, **args | {"rc": 0.0}) == pytest.approx(25 * 2240e-9)
-    single = select.seconds(points=1e6, P=5, itemsize=4, **args)
-    assert single == pytest.approx(costs.single * select.seconds(points=1e6, P=5, **args))
+    costs = Costs(near=1e-9, near_overhead=1.0, target=0.0, fft=1e-8, spread=1e-9, gather=0.0, sparse=0.0)
+    domain = select.Domain((1.0, 2.0, 5.0))  # 224 of 2240 sources in a cube of side 1
+    args = {"kernel": KERNELS_BY_NAME["laplace"], "n_targets": 1000, "n_sources": 2240, "domain": domain, "costs": costs}
+    near = {"rc": 1.0, "points": 0.0, "P": 0}
+    assert select.seconds(**args, **near) == pytest.approx(4 * np.pi / 3 * 224 * 1000 * 1e-9)
+    assert select.seconds(**args, rc=0.0, points=1e6, P=0) == pytest.approx(2e-2)
+    rows = costs.rows(5)
+    assert select.seconds(**args, rc=0.0, points=0.0, P=5) == pytest.approx(rows * 2240e-9)
+    assert rows > 25
+    parts = select.phases(**args, rc=1.0, points=1e6, P=5)
+    assert select.seconds(**args, rc=1.0, points=1e6, P=5) == pytest.approx(sum(parts.values()))
+    halves = select.phases(**args, rc=1.0, points=1e6, P=5, itemsize=4)
+    for name in ("near", "transform"):
+        assert halves[name] == pytest.approx(costs.single * parts[name])
+
+
+def test_free_directions_cost_more():
+    """Padding is paid for, and a cube of side rc holds fewer of the points of a thin box."""
+    rc, grid, P = 0.5, np.array([64, 64, 64]), 8
+    found = [select.Domain(CUBE, n).work(1 / 64, grid, P, rc) for n in (3, 2, 1, 0)]
+    points, held = (np.array(values) for values in zip(*found, strict=True))
+    assert (points[1:] > points[0]).all()
+    assert (held[1:] > 0.9 * held[0]).all()
+    thin = [select.Domain((1.0, 1.0, 0.1), n).crowd(1000, 0.3) for n in (3, 2)]
+    assert thin[1] < thin[0] == pytest.approx(1000 * 0.3**3 / 0.1)
 
 
 def test_series_and_powers_are_one_polynomial(rng):

@@ -209,7 +209,7 @@ def test_execution_space_becomes_a_space_with_threads():
     assert EwaldOptions.resolve(box=[1, 1, 1], execution_space=given).execution_space == given
 
 
-@pytest.mark.parametrize("box", [1.0, "111", None, {1.0, 2.0, 3.0}])
+@pytest.mark.parametrize("box", [1.0, "111", {1.0, 2.0, 3.0}])
 def test_a_box_of_another_type(box):
     with pytest.raises(TypeError, match=r"box is a \w+; expected a list, tuple or array"):
         EwaldOptions.resolve(box=box)
@@ -231,9 +231,12 @@ WRONG = [
     ({"periodicity": 2.5}, "periodicity is 2.5"),
     ({"periodicity": "3"}, "periodicity is '3'"),
     ({"periodicity": True}, "periodicity is True"),
-    ({"periodicity": 0}, "periodicity=0 is not available in this version.*expected periodicity=3"),
-    ({"periodicity": 1}, "periodicity=1 is not available in this version"),
-    ({"periodicity": 2}, "periodicity=2 is not available in this version"),
+    ({"periodicity": (True, False)}, r"periodicity is \(True, False\); expected .* or three booleans"),
+    ({"periodicity": (1, 1, 0)}, r"periodicity is \(1, 1, 0\)"),
+    ({"box": np.eye(3), "periodicity": 2}, "box is a triclinic cell, and periodicity is 2; expected 3"),
+    ({"box": [[1, 0, 0], [0, 1, 0], [1, 1, 0]]}, "box is .* lie in a plane; expected a cell with a volume"),
+    ({"box": [[1, 0, 0], [0, 1, 0], [0, 0, float("nan")]]}, "box is .*; expected three lattice vectors of finite"),
+    ({"rc": 0.9, "box": [[1, 0, 0], [0.9, 0.5, 0], [0, 0, 2]]}, "rc is 0.9, longer than the shortest periodic side"),
     ({"tolerance": 0.0}, r"tolerance is 0\.0; expected a number between 0 and 1"),
     ({"tolerance": 1.0}, "tolerance is 1.0"),
     ({"tolerance": -1e-6}, "tolerance is -1e-06"),
@@ -260,7 +263,7 @@ WRONG = [
     ({"cell_size": "many"}, "cell_size is 'many'"),
     ({"rc": -0.1}, r"rc is -0\.1; expected a positive number"),
     ({"rc": float("inf")}, "rc is inf"),
-    ({"rc": 1.5}, "rc is 1.5, longer than the shortest side of the box, 1;"),
+    ({"rc": 1.5}, "rc is 1.5, longer than the shortest periodic side of the box, 1;"),
     ({"rc": 0.1, "cell_size": 200}, r"rc is 0\.1 and cell_size is 200; expected at most one"),
     ({"return_walltime": "yes"}, "return_walltime is 'yes'"),
     ({"return_params": 2}, "return_params is 2"),
@@ -279,9 +282,34 @@ def test_wrong_values(keywords, message):
         EwaldOptions.resolve(**({"box": [1, 1, 1]} | keywords))
 
 
-def test_a_missing_box():
+@pytest.mark.parametrize("periodicity", [3, 2, 1, (False, True, False)])
+def test_a_missing_box(periodicity):
     with pytest.raises(ValueError, match=r"box is missing; expected three side lengths"):
-        EwaldOptions.resolve(tolerance=1e-3)
+        EwaldOptions.resolve(tolerance=1e-3, periodicity=periodicity)
+
+
+def test_without_periods_no_box_is_needed():
+    assert EwaldOptions.resolve(periodicity=0).box is None
+    assert EwaldOptions.resolve(periodicity=(False, False, False)).periodic == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("periodicity", "periodic"),
+    [(0, (0, 0, 0)), (1, (1, 0, 0)), (2, (1, 1, 0)), (3, (1, 1, 1)), ([False, True, False], (0, 1, 0))],
+)
+def test_periodic_axes(periodicity, periodic):
+    options = EwaldOptions(box=[1, 2, 3], periodicity=periodicity)
+    assert options.periodic == periodic
+    resolved = EwaldOptions.resolve(options)
+    assert resolved.periodicity == resolved.periodic == periodic
+    assert EwaldOptions.resolve(resolved) == resolved
+
+
+def test_the_cutoff_is_bounded_by_periodic_sides_only():
+    assert EwaldOptions(box=[1, 2, 0.3], periodicity=2, rc=0.9).rc == 0.9
+    assert EwaldOptions(box=[1, 2, 0.3], periodicity=0, rc=9.0).rc == 9.0
+    with pytest.raises(ValueError, match=r"rc is 0.9, longer than the shortest periodic side of the box, 0.3;"):
+        EwaldOptions(box=[1, 2, 0.3], periodicity=(True, False, True), rc=0.9)
 
 
 def test_unknown_keywords():

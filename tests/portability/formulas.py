@@ -52,23 +52,20 @@ def one_image(pair, r, s, far, rc):
     return u
 
 
-def convolved(spec, t, stokes):
-    """The spectrum times the multipliers, as pairs of reals again."""
-    v = np.ascontiguousarray(spec.astype(np.float64)).view(complex)
-    k = np.array(np.meshgrid(t["k0"], t["k1"], t["k2"], indexing="ij"), np.float64)
-    kk = np.sum(k**2, axis=0)
-    keep = (kk > 0) & (kk < t["kmax2"])
-    safe = np.where(kk > 0, kk, 1.0)
-    factors = np.einsum("a,b,c->abc", *(t[f"d{d}"].astype(np.float64) for d in range(3)))
-    m = np.where(keep, factors * horner(t["profile"].astype(np.float64), 2 * kk / t["kmax2"] - 1) / safe, 0.0)
-    if not stokes:
-        out = 4 * np.pi * m * v
-    else:
-        flow = v[:3] - k * np.sum(k * v[:3], axis=0) / safe
-        if len(v) == 4:
-            flow = flow + 1j * k * v[3]
-        out = np.concatenate([8 * np.pi * m * flow, v[3:]])
-    return out.view(np.float64)
+def convolved(name, k, g, v):
+    """What a multiplier makes of complex components v; k (3, …), g (…), v (C, …)."""
+    size = np.sqrt(np.sum(k**2, axis=0))
+    n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0]).reshape(3, 1, 1, 1))
+    if name == "scalar":
+        return g * v
+    if name == "gradient":
+        return 1j * k * g * v[0]
+    if name == "divergence":
+        return -1j * g * np.sum(k * v, axis=0)[None]
+    flow = g * (v[:3] - n * np.sum(n * v[:3], axis=0))
+    if name == "stokes_comb":
+        return flow + 1j * g * k * v[3]
+    return flow if name == "stokes" else np.concatenate([1j * k * component for component in flow])
 
 
 def taps(x, polynomials, s, P):

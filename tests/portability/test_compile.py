@@ -70,7 +70,8 @@ def test_all_variants_compile(device, dtype, tolerance):
     units = [pair for named in OTHERS for pair in workunits("stokes_comb", dtype, tolerance, **named)]
     names = {w.ir.name for w, _ in compiled(units, device)}
     assert {"p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d", "p2g_atomic", "p2g_grid", "p2g_hybrid"} <= names
-    assert {"p2g_block", "g2p_target", "g2p_base", "convolve_stokes", "halo_fold", "halo_wrap"} <= names
+    assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
+    assert {"halo_fold", "halo_ends", "halo_rows"} <= names
 
 
 def test_wide_indices_compile(device):

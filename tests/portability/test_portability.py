@@ -11,16 +11,22 @@ import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
 
-_spec = importlib.util.spec_from_file_location("formulas", Path(__file__).with_name("formulas.py"))
-formulas = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(formulas)
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+formulas, problems = _load("formulas"), _load("problems")
+BOX, CELLS, PAIRS = problems.BOX, problems.CELLS, problems.PAIRS
+P, DEGREE, TERMS = problems.P, problems.DEGREE, problems.TERMS
 
 pytestmark = pytest.mark.portability
 
-BOX = (1.0, 1.3, 0.8)
-CELLS = (3, 4, 5)
-PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
-P, DEGREE, TERMS = 6, 4, 4
+MULTIPLIERS = {"scalar": (1, 1), "gradient": (1, 3), "divergence": (3, 1), "stokes": (3, 3)}  # components in and out
+MULTIPLIERS |= {"stokes_comb": (4, 3), "stokes_grad": (3, 9)}
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
 P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
@@ -33,15 +39,21 @@ SLOTS = {
     "gather_sources": [{"NB": 3}],
     "batch_bounds": [{}],
     "scatter_sum": [{"FAR_SORTED": True}, {"FAR_SORTED": False}],
-    "convolve_laplace": [{"DEGREE": DEGREE}],
-    "convolve_stokes": [{"DEGREE": DEGREE, "COMB": False}, {"DEGREE": DEGREE, "COMB": True}],
+    "planes_gather": [{}],
+    "planes_scatter": [{"BOTH": True}, {"BOTH": False}],
+    "convolve": [
+        {"multiply": f"multiplier/{name}", "STRIDE": max(n), "RHS": 2, "SKEW": skew}
+        for name, n in MULTIPLIERS.items()
+        for skew in (False, True)
+    ],
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
     **{unit: [NEAR | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
     "g2p_base": [WINDOW | {"NC": 3}],
     "halo_fold": [{}],
-    "halo_wrap": [{}],
+    "halo_ends": [{}],
+    "halo_rows": [{}],
 }
 SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
 PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
@@ -86,15 +98,6 @@ def close(found, exact, factor=1.0):
     """Agreement to a few roundings, relative to the size of all."""
     bound = factor * {"float64": 1e-14, "float32": 4e-6}[found.dtype.name]
     np.testing.assert_allclose(found, exact, rtol=0, atol=bound * np.abs(exact).max())
-
-
-def cloud(rng, n, real):
-    """Points ``(3, n)`` sorted by cell, and the begins of the cells."""
-    x = np.array(BOX)[:, None] * rng.random((3, n))
-    index = np.minimum(x * np.array(CELLS)[:, None] / np.array(BOX)[:, None], np.array(CELLS)[:, None] - 1).astype(int)
-    cell = np.ravel_multi_index(tuple(index), CELLS)
-    begin = np.searchsorted(np.sort(cell), np.arange(np.prod(CELLS) + 1)).astype(np.int32)
-    return np.ascontiguousarray(x[:, np.argsort(cell, kind="stable")].astype(real)), begin
 
 
 def test_every_workunit_is_here(where):
@@ -181,29 +184,58 @@ def test_scatter_sum(far_sorted, space, real, unit, rng):
     close(out[:, order], a + (b if far_sorted else b[:, order]) + constant[:, None])
 
 
-def modes(rng, components, real):
-    """A random spectrum ``(components, 4, 6, 2·5)``, and the tables of the multipliers."""
-    spec = rng.standard_normal((components, 4, 6, 10)).astype(real)
-    tables = {}
-    for d, n in enumerate((4, 6, 5)):
-        tables |= {f"k{d}": (np.fft.fftfreq(n) * n * (d + 1)).astype(real), f"d{d}": 1 + rng.random(n).astype(real)}
-    tables |= {"profile": rng.random(DEGREE + 1).astype(real), "kmax2": 40.0, "m1": 6, "modes": 5}
-    return spec, tables
+@pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize("name", MULTIPLIERS)
+def test_convolve(name, skew, space, real, unit, rng):
+    """The second to the fourth of four planes, of two right-hand sides, with room for one more."""
+    (taken, made), rows, length = MULTIPLIERS[name], 6, 5
+    spec = rng.standard_normal((2, max(taken, made), 4, rows, length, 2)).astype(real)
+    wave = [rng.standard_normal(n).astype(real) for n in (4, rows, length)]
+    wave[0][2] = wave[1][0] = wave[2][0] = 0.0
+    table = rng.standard_normal((4, rows, length) if skew else (4, rows // 2 + 1, length // 2 + 1)).astype(real)
+    s01, s02, s12 = (0.2, -0.4, 0.3) if skew else (0.0, 0.0, 0.0)
+    k = np.array(np.meshgrid(wave[0][1:], *wave[1:], indexing="ij"), float)
+    k = np.array([k[0] + s01 * k[1] + s02 * k[2], k[1] + s12 * k[2], k[2]])
+    b, j = np.arange(rows)[:, None], np.arange(length)
+    g = table[1:] if skew else table[1:, np.minimum(b, rows - b), np.minimum(j, length - j)]
+    v = spec[..., 0].astype(float) + 1j * spec[..., 1]
+    expected = v.copy()
+    for r in range(2):
+        expected[r, :made, :3] = formulas.convolved(name, k, g.astype(float), v[r, :taken, :3])
+    given = {"green": table, "kx": wave[0], "ky": wave[1], "kz": wave[2], "first": 1, "count": 4}
+    given |= {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
+    flat = spec.reshape(2 * max(taken, made), 4, rows, 2 * length)
+    which = unit("convolve", 2 * list(MULTIPLIERS).index(name) + skew)
+    engine.parallel_for(TeamPolicy(space, 4 * rows), which, spec=flat, **given)
+    found = spec.astype(float)[..., 0] + 1j * spec[..., 1]
+    assert np.abs(found - expected).max() <= {"float64": 1e-14, "float32": 4e-6}[real] * 3 * np.abs(expected).max()
 
 
-def test_convolve_laplace(space, real, unit, rng):
-    spec, tables = modes(rng, 1, real)
-    expected = formulas.convolved(spec, tables, stokes=False)
-    engine.parallel_for(TeamPolicy(space, 24), unit("convolve_laplace"), spec=spec, **tables)
-    close(spec, expected, 3)
+def test_planes_gather(space, real, unit, rng):
+    """Modes 3, 1 and −1, padded to 5 rows of 9; there is room for one plane more, and for a component."""
+    full, grid, given = problems.planes(rng, real)
+    spec = np.full((6, 4, 5, 18), 7.0, real)
+    given |= {"first": 1, "count": 4, "planes": 4, "rows": 5, "length": 9}
+    engine.parallel_for(TeamPolicy(space, 4 * 4 * 5), unit("planes_gather"), grid=grid, spec=spec, **given)
+    expected = np.zeros((4, 4, 5, 9), complex)
+    expected[:, :3, :3, :6] = full[:, [3, 1, 7]]
+    close(spec[[0, 1, 3, 4]], problems.as_pairs(expected, "float64"), 3)
+    np.testing.assert_array_equal(spec[[2, 5]], 7.0)
 
 
-@pytest.mark.parametrize("components", [3, 4])
-def test_convolve_stokes(components, space, real, unit, rng):
-    spec, tables = modes(rng, components, real)
-    expected = formulas.convolved(spec, tables, stokes=True)
-    engine.parallel_for(TeamPolicy(space, 24), unit("convolve_stokes", components - 3), spec=spec, **tables)
-    close(spec[:3], expected[:3], 3)
+@pytest.mark.parametrize("both", [True, False])
+def test_planes_scatter(both, space, real, unit, rng):
+    """The reverse, of modes 0 and 3: with their images or without."""
+    full, expected, given = problems.planes(rng, real)
+    spec = np.full((6, 2, 5, 9), 7.0 + 7.0j)
+    spec[[0, 1, 3, 4], :, :3, :6] = full[:, [0, 3]]
+    grid = np.full(expected.shape, 5.0, real)
+    given |= {"first": 0, "count": 4, "planes": 2}
+    which = unit("planes_scatter", int(not both))
+    engine.parallel_for(TeamPolicy(space, 4 * 2 * 3), which, grid=grid, spec=problems.as_pairs(spec, real), **given)
+    written = [0, 3, 5] if both else [0, 3]
+    close(grid[:, written], expected[:, written].astype(float), 3)
+    np.testing.assert_array_equal(np.delete(grid, written, axis=1), 5.0)
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -217,29 +249,6 @@ def test_direct_sum(pair, space, real, unit, rng):
     close(u, formulas.pair_sum(pair, xt, src, np.zeros((nf, 1)), np.inf), 10)
 
 
-def bounds(x, batch):
-    """Lowest and highest coordinates of each batch."""
-    parts = [x[:, b:e] for b, e in batch]
-    return np.array([np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
-
-
-def near_setting(pair, rng, real):
-    """The arguments of a near field: few batches, one longer than scratch, and a cutoff longer than one side."""
-    ns, nu, nf = PAIRS[pair]
-    x, begin = cloud(rng, 40, real)
-    src = np.concatenate([x, rng.standard_normal((ns, 40))]).T.astype(real)
-    xt = np.concatenate([cloud(rng, 30, real)[0], x[:, 3:6]], axis=1)
-    batch = np.array([[0, 8], [8, 9], [9, 17], [17, 30], [30, 33]], np.int32)
-    given = {
-        "xt": xt, "src": np.ascontiguousarray(src), "u": np.full((nu, 33), np.nan, real), "batch": batch,
-        "cell_begin": begin, "bound": bounds(xt, batch), "coef": rng.standard_normal(nf * TERMS).astype(real),
-        "images": 3, "rc": 0.9, "tiny": 0.0, "t01": 0.0, "t02": 0.0, "t12": 0.0,
-    }  # fmt: skip
-    for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True)):
-        given |= {f"n{d}": n, f"l{d}": side, f"h{d}": side / n}
-    return given
-
-
 def near_field(name, pair, given, space, unit):
     u = given["u"].copy()
     policy = TeamPolicy(space, 5, *P2P[name])
@@ -250,26 +259,10 @@ def near_field(name, pair, given, space, unit):
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", P2P)
 def test_p2p(name, pair, space, real, unit, rng):
-    given = near_setting(pair, rng, real)
+    given = problems.near_setting(pair, rng, real)
     far = given["coef"].reshape(-1, TERMS)
     exact = formulas.pair_sum(pair, given["xt"], given["src"], far, given["rc"], BOX)
     close(near_field(name, pair, given, space, unit), exact, 30)
-
-
-def grid_setting(rng, real):
-    """Window polynomials, grid points a length, and the shape of the grid with its margins."""
-    polynomials = [rng.standard_normal((DEGREE + 1, P)).astype(real) for _ in range(2)]
-    points = (9, 10, 8)
-    scale = {f"s{d}": m / side for d, (m, side) in enumerate(zip(points, BOX, strict=True))}
-    return polynomials, scale, tuple(m + P for m in points)
-
-
-def spread_setting(components, rng, real):
-    """40 sources by cell, what all P2G loops are given besides, and the shape of the grid."""
-    (window, slope), scale, shape = grid_setting(rng, real)
-    x, begin = cloud(rng, 40, real)
-    src = np.ascontiguousarray(np.concatenate([x, rng.standard_normal((9 if components == 4 else 3, 40))]).T, real)
-    return src, begin, {"window": window, "slope": slope} | scale, (components, *shape)
 
 
 def spread(name, setting, space, unit):
@@ -293,7 +286,7 @@ def spread(name, setting, space, unit):
         engine.parallel_for(TeamPolicy(space, shape[1] * shape[2], 32), which, **given)
     else:
         batch = np.array([[0, 8], [8, 9], [9, 27], [27, 40]], np.int32)
-        bound = bounds(src.T[:3], batch).astype(src.dtype)
+        bound = problems.bounds(src.T[:3], batch).astype(src.dtype)
         engine.parallel_for(TeamPolicy(space, 4, 32), which, batch=batch, bound=bound, **given)
     return grid
 
@@ -301,17 +294,10 @@ def spread(name, setting, space, unit):
 @pytest.mark.parametrize("components", [3, 4])
 @pytest.mark.parametrize("name", P2G)
 def test_p2g(name, components, space, real, unit, rng):
-    src, _, given, shape = setting = spread_setting(components, rng, real)
+    src, _, given, shape = setting = problems.spread_setting(components, rng, real)
     scale = [given[f"s{d}"] for d in range(3)]
     exact = formulas.spread(src, given["window"], given["slope"], scale, components, shape[1:])
     close(spread(name, setting, space, unit), exact, 10)
-
-
-def gather_setting(rng, real):
-    """Targets, grid and window of an interpolation."""
-    (window, _), scale, shape = grid_setting(rng, real)
-    xt, grid = cloud(rng, 37, real)[0], rng.standard_normal((3, *shape)).astype(real)
-    return {"xt": xt, "grid": grid, "window": window} | scale
 
 
 def interpolate(name, given, space, unit):
@@ -325,7 +311,7 @@ def interpolate(name, given, space, unit):
 
 @pytest.mark.parametrize("name", G2P)
 def test_g2p(name, space, real, unit, rng):
-    given = gather_setting(rng, real)
+    given = problems.gather_setting(rng, real)
     scale = [given[f"s{d}"] for d in range(3)]
     exact = formulas.interpolated(given["xt"], given["grid"], given["window"], scale)
     close(interpolate(name, given, space, unit), exact, 10)
@@ -334,38 +320,69 @@ def test_g2p(name, space, real, unit, rng):
 def test_all_variants_agree(space, real, unit, rng):
     """Each loop against the first of its kind: they differ by the order of the sums alone."""
     for pair in PAIRS:
-        given = near_setting(pair, rng, real)
+        given = problems.near_setting(pair, rng, real)
         first, *others = (near_field(name, pair, given, space, unit) for name in P2P)
         for u in others:
             close(u, first, 10)
     for components in (3, 4):
-        setting = spread_setting(components, rng, real)
+        setting = problems.spread_setting(components, rng, real)
         first, *others = (spread(name, setting, space, unit) for name in P2G)
         for grid in others:
             close(grid, first, 3)
-    given = gather_setting(rng, real)
+    given = problems.gather_setting(rng, real)
     close(interpolate(G2P[1], given, space, unit), interpolate(G2P[0], given, space, unit), 3)
 
 
-def test_halo_fold(space, real, unit, rng):
-    low, high, points = 2, 3, (6, 5, 8)
-    grid = rng.standard_normal((2, *(low + m + high for m in points))).astype(real)
-    expected = np.zeros((2, *points))
-    place = np.meshgrid(*[(np.arange(low + m + high) - low) % m for m in points], indexing="ij")
+@pytest.fixture(params=[3, 2, 1])
+def margins(request):
+    """Widths below, inside and above of three axes, the last ones without margins, and numbers to pass."""
+    inside = (6, 5, 8)
+    low, high = ([w * (axis < request.param) for axis in range(3)] for w in (2, 3))
+    given = {
+        f"{name}{axis}": n for name, v in (("low", low), ("high", high), ("m", inside)) for axis, n in enumerate(v)
+    }
+    return low, inside, high, given
+
+
+def test_halo_fold(space, real, unit, rng, margins):
+    low, inside, high, given = margins
+    grid = rng.standard_normal((2, *map(sum, zip(*margins[:3], strict=True)))).astype(real)
+    expected = np.zeros((2, *inside))
+    axes = [(np.arange(a + m + b) - a) % m for a, m, b in zip(low, inside, high, strict=True)]
+    place = np.meshgrid(*axes, indexing="ij")
     for c in range(2):
         np.add.at(expected[c], tuple(place), grid[c].astype(np.float64))
-    numbers = {"low": low, "high": high, "m0": 6, "m1": 5, "m2": 8}
-    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_fold"), grid=grid, **numbers)
-    close(grid[:, low : low + 6, low : low + 5, low : low + 8], expected)
+    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_fold"), grid=grid, **given)
+    close(grid[(slice(None), *(slice(a, a + m) for a, m in zip(low, inside, strict=True)))], expected)
 
 
-def test_halo_wrap(space, real, unit, rng):
-    low, high = 2, 3
-    box, grid = rng.standard_normal((6, 5, 8)).astype(real), np.zeros((2, 11, 10, 13), real)
-    numbers = {"c": 1, "low": low, "m0": 6, "m1": 5, "e1": 10, "e2": 13, "m2": 8}
-    engine.parallel_for(TeamPolicy(space, 11 * 10), unit("halo_wrap"), box=box, grid=grid, **numbers)
-    np.testing.assert_array_equal(grid[1], np.pad(box, (low, high), mode="wrap"))
-    np.testing.assert_array_equal(grid[0], 0)
+def within(margins, rng, real):
+    """A box of numbers, within margins that hold nothing."""
+    low, inside, high, given = margins
+    widths = list(zip(low, high, strict=True))
+    box = rng.standard_normal((2, *inside)).astype(real)
+    return box, widths, np.pad(box, [(0, 0), *widths], constant_values=np.nan), given
+
+
+def test_halo_ends(space, real, unit, rng, margins):
+    """Along z alone."""
+    box, widths, grid, given = within(margins, rng, real)
+    given = {name: n for name, n in given.items() if name not in ("high0", "high1")}
+    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_ends"), grid=grid, **given)
+    expected = np.pad(box, [(0, 0)] * 3 + widths[2:], mode="wrap")
+    expected = np.pad(expected, [(0, 0), *widths[:2], (0, 0)], constant_values=np.nan)
+    np.testing.assert_array_equal(grid, expected)
+
+
+def test_halo_rows(space, real, unit, rng, margins):
+    """Along x and y, whole rows with what is at their ends."""
+    box, widths, grid, given = within(margins, rng, real)
+    given = {name: given[name] for name in ("low0", "low1", "m0", "m1")}
+    given |= {f"e{axis}": n for axis, n in enumerate(grid.shape[1:])}
+    expected = np.pad(box, [(0, 0)] * 3 + widths[2:], constant_values=np.nan)
+    expected = np.pad(expected, [(0, 0), *widths[:2], (0, 0)], mode="wrap")
+    engine.parallel_for(TeamPolicy(space, 2 * grid.shape[1] * grid.shape[2]), unit("halo_rows"), grid=grid, **given)
+    np.testing.assert_array_equal(grid, expected)
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])

@@ -1,0 +1,132 @@
+"""What comes into and goes out of the calls of a plan: checks, the axes of right-hand sides, the result's memory."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parki import arrays
+from parki.arrays import Array
+from parki.engine.runtime import devices
+from parki.ewald import geometry
+from parki.ewald.geometry import Geometry
+from parki.ewald.options import EwaldOptions
+
+if TYPE_CHECKING:
+    from parki.ewald.plan import Plan
+
+TOGETHER = 8  # right-hand sides that go through the stages at once, at most
+ROOM = 1 << 30  # bytes that their grid may take; one alone takes what it needs
+SUMS = 64  # numbers of a target that the near field holds in registers, at most
+
+
+def points(name: str, x: Any, options: EwaldOptions) -> Array:
+    """Checked points in the caller's coordinates."""
+    free = [axis for axis, on in enumerate(options.periodic) if not on]
+    return arrays.points(name, x, options.box, options.layout, free)
+
+
+def inside(place: Geometry, x: Array) -> bool:
+    """Whether all points are in the box."""
+    xp = arrays.module_of(x)
+    low, sides = (xp.asarray(np.array(v), x.dtype) for v in (place.origin or (0.0, 0.0, 0.0), place.box))
+    return bool(((x.min(axis=1) >= low) & (x.max(axis=1) - low <= sides)).all())
+
+
+def in_place(plan: "Plan", **given: Any) -> None:
+    """Refuse arrays that are not where the points are."""
+    name = next(iter(given))
+    if (arrays.on_gpu(**given) is not None) is not plan.on_gpu:
+        kind = ("on the GPU", "cupy.asarray") if plan.on_gpu else ("on the host", "cupy.asnumpy")
+        raise ValueError(f"{name} is not {kind[0]}, where the points of this plan are. Pass {kind[1]}({name}).")
+
+
+def moved(plan: "Plan", name: str, x: Any, n: int) -> Array:
+    """Checked points, as many as the plan has."""
+    x = points(name, x, plan.options)
+    if x.shape[1] != n:
+        raise ValueError(f"{name} has {x.shape[1]} points; expected {n}, as many as this plan was made for.")
+    arrays.same_dtype(points=np.empty(0, plan.dtype), **{name: x})
+    return x
+
+
+def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, Array | None, bool]:
+    """Densities ``(rhs, components, N)`` and normals in the caller's axes, and whether there was an axis of rhs."""
+    layout, n, components = plan.options.layout, plan.n_sources, plan.kernel.dens
+    there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
+    in_place(plan, **there)
+    dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False)
+    checked = {"dens": dens}
+    if plan.kernel.normals:
+        if normals is None:
+            raise ValueError(f"normals is missing; {plan.kernel} expects (3, {n}), one normal for each source.")
+        checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False)
+    elif normals is not None:
+        raise ValueError(f"normals was given, but {plan.kernel} takes none.")
+    arrays.same_dtype(points=np.empty(0, plan.dtype), **checked)
+    dens, normals = plan.xp.asarray(dens), checked.get("normals")
+    many = dens.ndim == (2 if components == 1 else 3)
+    dens = dens if many else dens[None]
+    dens = dens[:, None] if components == 1 else dens
+    return dens, None if normals is None else plan.xp.asarray(normals), many
+
+
+def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
+    """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+    n, count = plan.n_targets, plan.kernel.result
+    one = (n,) if count == 1 else (n, count) if plan.options.layout == "nd" else (count, n)
+    shape = (rhs, *one) if many else one
+    return plan.xp.empty(shape, plan.dtype) if out is None else _checked(plan, out, shape)
+
+
+def _checked(plan: "Plan", out: Any, shape: tuple[int, ...]) -> Array:
+    kind, module = ("a CuPy", plan.xp) if plan.on_gpu else ("a NumPy", np)
+    if not isinstance(out, module.ndarray) or out.shape != shape or out.dtype != plan.dtype:
+        found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
+        raise ValueError(f"out is a {found}; expected {kind} array of shape {shape} and {plan.dtype}.")
+    if not out.flags.c_contiguous or (module is np and not out.flags.writeable):
+        raise ValueError("out is read-only or not C-contiguous; expected a C-contiguous array to write to.")
+    return out if module is plan.xp else plan.xp.empty(shape, plan.dtype)
+
+
+def split(plan: "Plan", u: Array, rhs: int) -> Array:
+    """A result as ``(rhs, components, Nt)``."""
+    n, count = plan.n_targets, plan.kernel.result
+    if plan.options.layout == "nd" and count > 1:
+        return u.reshape(rhs, n, count).swapaxes(1, 2)
+    return u.reshape(rhs, count, n)
+
+
+def place(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
+    """The geometry that options ask for."""
+    if options.box is None:
+        return geometry.around(trg, src)
+    if isinstance(options.box, np.ndarray):
+        return geometry.of_cell(options.box)
+    return geometry.of_box(options.box, options.periodic)
+
+
+def sample(x: Array, most: int = 1024) -> np.ndarray:
+    """Some of the points, always the same ones, on the host: that is all of them that leaves a GPU."""
+    n = x.shape[1]
+    if n > most:
+        x = x[:, arrays.module_of(x).asarray(np.random.default_rng(0).integers(n, size=most))]
+    return arrays.to_host(x)
+
+
+def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
+    """Runs of right-hand sides, each as long as a power of two."""
+    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.dtype.itemsize
+    while most > 1 and (most * one > ROOM or most * plan.kernel.result > SUMS):
+        most //= 2
+    while first < count:
+        size = most
+        while size > count - first:
+            size //= 2
+        yield first, size
+        first += size
+
+
+def wait() -> None:
+    """Wait for what has been launched on a GPU."""
+    devices.cupy().cuda.get_current_stream().synchronize()

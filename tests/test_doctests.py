@@ -1,0 +1,40 @@
+"""Examples in docstrings are right."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import parki
+
+MODULES = [m.name for m in pkgutil.walk_packages(parki.__path__, "parki.") if not m.name.endswith("__main__")]
+
+
+def found(name):
+    """Docstrings with examples of one module; none where it needs what is not installed."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        if (error.name or "").startswith("parki"):
+            raise
+        return []
+    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(module) if test.examples]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name, capsys):
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.FAIL_FAST)
+    report = []
+    for test in found(name):
+        runner.run(test, out=report.append)
+    assert not report, "".join(report)
+    assert capsys.readouterr().out == ""
+
+
+def test_public_calls_have_examples():
+    """All sums, plans and what plans do."""
+    names = {test.name.removeprefix("parki.ewald.api.") for test in found("parki.ewald.api")}
+    assert {"laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "yukawa"} <= names
+    plan = {test.name.removeprefix("parki.ewald.plan.") for test in found("parki.ewald.plan")}
+    assert {"Plan", *(f"Plan.{name}" for name in ("__call__", "move", "predict", "operator", "error"))} <= plan
