@@ -73,8 +73,9 @@ def draw(file, start, forces, end, charges, energies, side):
     colours = np.where(charges[layer] > 0, "#d1495b", "#1b6ca8")
     end = (end - (end - start).mean(dim=1, keepdim=True)).numpy()  # where the crystal as a whole is, nothing says
     for axes, (x, y, _), title in ((left, start.numpy(), "shaken, and the forces"), (middle, end, "at rest")):
-        axes.scatter(x[layer], y[layer], s=340, c=colours, edgecolors="black", zorder=2)
+        axes.scatter(x[layer], y[layer], s=700, c=colours, edgecolors="black", zorder=2)
         axes.set(title=f"A layer of the crystal, {title}", xlim=(0, side), ylim=(0, side), aspect="equal")
+        axes.set_facecolor("#e2ebf3")
         axes.set(xlabel="x (nearest distances)", ylabel="y (nearest distances)")
     left.quiver(*start[:2, layer].numpy(), *forces[:2, layer].numpy(), zorder=3, width=0.008, color="#222222")
     right.semilogy(np.maximum(np.array(energies[:-1]) - energies[-1], 1e-14), color="#3a7d44", marker=".")

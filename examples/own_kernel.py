@@ -7,16 +7,19 @@ Expect   The free-space sum agrees with NumPy's; in a periodic box blobs far apa
 
 An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of the far part.  Adding a kernel takes
 
-1  a pair function, here `regularised_stokeslet.py`: K for a pair, and under SCREENED minus the far parts.  NS counts the
-   numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far parts.  w is 0 where
-   target and source coincide: what is added there is the self term;
+1  a pair function, here `regularised_stokeslet.py`: K for a pair, and under SCREENED minus the far parts.  NS counts
+   the numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far parts.  w is 0
+   where target and source coincide: what is added there is the self term;
 2  its far parts, `far`: names of band-limited radial functions, `parki.ewald.radial.FAR`.  D and E are the stokeslet's;
 3  a function of the modes, `multiplier`, of as many components as `spread` says, with the parities `odd`;
 4  the estimates that choose rc and the grid, `layers`; its cost, `near` and `flops`.
 
-A blob of force (1 + k²ε²/4) exp(−k²ε²/4) has the flow erf(r/ε) (f/r + r (r·f)/r³) + 2/(√π ε) exp(−r²/ε²) (f − r (r·f)/r²),
-Hasimoto's far part for ξ = 1/ε.  Beyond 6 ε it is the stokeslet to rounding, and its mean over a box is, too: only the
-pair function differs, if rc ≥ 6 ε.  All else is taken from the stokeslet by `dataclasses.replace`.
+A blob of force (1 + k²ε²/4) exp(−k²ε²/4) has the flow
+
+    erf(r/ε) (f/r + r (r·f)/r³) + 2/(√π ε) exp(−r²/ε²) (f − r (r·f)/r²),
+
+Hasimoto's far part for ξ = 1/ε.  Beyond 6 ε it is the stokeslet to rounding, and its mean over a box is the same: only
+the pair function differs, if rc ≥ 6 ε.  All else is taken from the stokeslet by `dataclasses.replace`.
 """
 
 import argparse

@@ -5,9 +5,9 @@ Run      python examples/pipe.py -o pipe.png     (--small: a coarse wall)
 Expect   The wall slows the bead by 2.10444 a/R of its speed in open liquid, a the radius of the bead and R that of the
          pipe (Faxén 1922); in the picture the ring of liquid that turns between the bead and the wall.
 
-The flow is that of the bead, a point force f, and of a double layer on the wall, u = Σ −6 r (r·q)(r·n)/r⁵.  From inside
-the wall it tends to Σ K (q_j − q_i) + 8π q_i: constant q gives 8πq, and the difference needs no singular quadrature, only
-a block of the diagonal.  All velocities are times 8πμ.  In periodic pressure, beads at distances L drag the liquid along
+The flow is that of the bead, a point force f, and of a double layer on the wall, u = Σ −6 r (r·q)(r·n)/r⁵.  At the wall
+that tends to Σ K (q_j − q_i) + 8π q_i: constant q gives 8πq, and the difference needs no singular quadrature, only a
+block of the diagonal.  All velocities are times 8πμ.  In periodic pressure, beads at distances L drag the liquid along
 by 4f/L at the axis; with no net flow, as in a closed pipe, this is taken off.
 """
 

@@ -1,7 +1,7 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.direct``, ``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported
-on first use, so ``import parki`` costs nothing.
+``parki.ewald``, ``parki.direct``, ``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are
+imported on first use, so ``import parki`` costs nothing.
 """
 
 import importlib

@@ -159,7 +159,7 @@ def test_a_plan_copies_a_sample_of_the_sources_to_the_host(counted):
     assert (counted.counts["to host"], counted.counts["wait"]) == (1, 0)
     assert counted.counts["to device"] < 25  # tables
     many = counted.cupy.asarray(0.8 * np.random.default_rng(6).random((3, 5000)))
-    assert plan_module._sample(many).shape == (3, 1024)
+    assert plan_module.door.sample(many).shape == (3, 1024)
 
 
 @pytest.mark.parametrize("asked", [{"return_walltime": True}, {"verbose": True}])
