@@ -77,7 +77,7 @@ def draw(file, points, normals, q, f, pixels):
     u[:, (at[0] / LONG) ** 2 + (at[1] / SHORT) ** 2 < 1] = np.nan
     u = np.array([[1.0], [0.0], [0.0]]) - u
     u = u.reshape(3, pixels, 2 * pixels)
-    figure = Figure(figsize=(10.5, 6.2), layout="constrained")
+    figure = Figure(figsize=(10.5, 7), layout="constrained")
     panel = figure.subplots()
     image = panel.pcolormesh(x, y, np.hypot(u[0], u[1]), cmap="viridis", vmin=0, vmax=1)
     panel.streamplot(x, y, u[0], u[1], density=1.5, color="white", linewidth=0.7, arrowsize=0.8)

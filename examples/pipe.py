@@ -71,7 +71,8 @@ def draw(file, points, normals, q, bead, force, pixels):
     panel = figure.subplots()
     speed = np.hypot(u[0], u[1])
     image = panel.pcolormesh(x, y - AXIS, speed, cmap="magma", norm=LogNorm(0.03, 10), shading="gouraud")
-    panel.streamplot(x, y - AXIS, u[0], u[1], density=(2.4, 1), color="white", linewidth=0.6, arrowsize=0.7)
+    along = np.where(speed > 0.05, u[0], np.nan)  # none where there is hardly any flow
+    panel.streamplot(x, y - AXIS, along, u[1], density=(2.4, 1), color="white", linewidth=0.6, arrowsize=0.7)
     panel.plot(*bead[:2] - [[0], [AXIS]], "o", color="#7fd6c2", markeredgecolor="black", markersize=10)
     for side in (-1, 1):
         panel.fill_between([0, LENGTH], 1.0 * side, 1.1 * side, color="#999999", linewidth=0)

@@ -22,7 +22,7 @@ from parki.ewald.predict import Prediction
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
-from parki.perfmodels.machine import H200
+from parki.perfmodels.machine import H200, Costs
 
 log = logging.getLogger("parki.ewald")
 
@@ -95,12 +95,8 @@ class Plan:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
-        self.parameters = p = parameters or params.choose(
-            self.kernel, self.geometry.box, self.n_targets, self.n_sources, options.tolerance, self.dtype.name,
-            options.split, options.rc, options.cell_size, H200 if self.space.kind == "device" else None,
-            params.regularity(door.sample(src), self.geometry.box, self.n_sources), self.geometry.periodicity,
-            self.geometry.skew,
-        )  # fmt: skip
+        self._regular = None if parameters else params.regularity(door.sample(src), self.geometry.box, self.n_sources)
+        self.parameters = p = parameters or self._chosen(1, options.rc)
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=door.wait if timed else None
@@ -111,7 +107,7 @@ class Plan:
         self._last: tuple[Any, Any] | None = None
         self.others: dict[str, Plan] = {}
         if self.n_targets and self.n_sources:
-            self._compile(1)
+            self._compile(p, 1)
             with self.walltime.phase("cell_list"):
                 self.points = stages.sort(p, trg, src, self.space, self.variants)
             self._prepared(1)
@@ -122,8 +118,24 @@ class Plan:
             given = self.parameters, self.variants, self.points.targets, self.points.sources
             self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
 
-    def _compile(self, rhs: int) -> None:
-        p, v, space = self.parameters, self.variants, self.space
+    def _chosen(self, rhs: int, rc: float | None) -> Parameters:
+        """Parameters for so many right-hand sides at once: they share much of the near field, so rc is longer."""
+        costs = replace(H200 if self.space.kind == "device" else Costs(), rhs=rhs)
+        return params.choose(
+            self.kernel, self.geometry.box, self.n_targets, self.n_sources, self.options.tolerance, self.dtype.name,
+            self.options.split, rc, self.options.cell_size, costs, self._regular, self.geometry.periodicity,
+            self.geometry.skew,
+        )  # fmt: skip
+
+    def _balanced(self, rhs: int) -> Parameters:
+        """The plan's parameters, or for several right-hand sides others for the same sorted points."""
+        if rhs == 1 or self._regular is None:
+            return self.parameters
+        found, most = self._chosen(rhs, self.options.rc), stages.GAP * self.parameters.rc
+        return found if found.rc <= most or found.periodicity == 3 else self._chosen(rhs, most)
+
+    def _compile(self, p: Parameters, rhs: int) -> None:
+        v, space = self.variants, self.space
         units = stages.workunits(p, space, v, rhs, self.options.fft_type == "C2C")
         engine.compile_all(units, space, stages.threads(p, space, v, rhs))
         if space.kind != "sim":  # which checks every access itself
@@ -132,10 +144,10 @@ class Plan:
     def _prepared(self, rhs: int) -> Stages:
         """The stages for so many right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
+            p = self._balanced(rhs)
             if rhs > 1:
-                self._compile(rhs)
-            given = self.parameters, self.variants, self.points, self.options, rhs, self.geometry
-            self.stages[rhs] = Stages(*given)
+                self._compile(p, rhs)
+            self.stages[rhs] = Stages(p, self.variants, self.points, self.options, rhs, self.geometry)
         return self.stages[rhs]
 
     def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:

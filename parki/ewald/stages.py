@@ -38,6 +38,9 @@ def threads(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> dict[engi
     }
 
 
+GAP = 1.6  # of rc, behind a free direction: for several right-hand sides it may be so much longer
+
+
 class Points:
     """The points of a sum in the order of their cells.
 
@@ -57,7 +60,7 @@ class Points:
 
     def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
         per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
-        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity)
+        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity, GAP * p.rc)
         self.p, self.same, self.g2p = p, trg is src, v.g2p
         self.sources = CellList(src, grid, space)
         self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
