@@ -20,8 +20,8 @@ from parki.engine import TeamPolicy, spaces
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald import api, params, variants
-from parki.ewald.kernels import KERNELS
 from parki.ewald.far import Gather
+from parki.ewald.kernels import KERNELS
 from parki.ewald.mesh import Mesh
 from parki.ewald.near import NearField
 from parki.ewald.options import CHOICES

@@ -15,6 +15,7 @@ EDGES = {
     "parki.engine": ("parki.engine",),
     "parki.kernels": ("parki.kernels",),
     "parki.perfmodels.bench": ("parki",),
+    "parki.perfmodels.free": ("parki",),
     "parki.perfmodels.handwritten": ("parki.engine",),
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", "parki.perfmodels.select", "parki.perfmodels.machine"),

@@ -12,7 +12,7 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.ewald import door, error, geometry, operator, params, predict, stages, variants, work
+from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, variants, work
 from parki.ewald.error import ErrorEstimate
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -22,7 +22,6 @@ from parki.ewald.predict import Prediction
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
-from parki.perfmodels.machine import H200, Costs
 
 log = logging.getLogger("parki.ewald")
 
@@ -95,8 +94,8 @@ class Plan:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
-        self._regular = None if parameters else params.regularity(door.sample(src), self.geometry.box, self.n_sources)
-        self.parameters = p = parameters or self._chosen(1, options.rc)
+        self.regular = None if parameters else params.regularity(door.sample(src), self.geometry.box, self.n_sources)
+        self.parameters = p = parameters or balance.chosen(self, 1, options.rc)
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=door.wait if timed else None
@@ -118,22 +117,6 @@ class Plan:
             given = self.parameters, self.variants, self.points.targets, self.points.sources
             self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
 
-    def _chosen(self, rhs: int, rc: float | None) -> Parameters:
-        """Parameters for so many right-hand sides at once: they share much of the near field, so rc is longer."""
-        costs = replace(H200 if self.space.kind == "device" else Costs(), rhs=rhs)
-        return params.choose(
-            self.kernel, self.geometry.box, self.n_targets, self.n_sources, self.options.tolerance, self.dtype.name,
-            self.options.split, rc, self.options.cell_size, costs, self._regular, self.geometry.periodicity,
-            self.geometry.skew,
-        )  # fmt: skip
-
-    def _balanced(self, rhs: int) -> Parameters:
-        """The plan's parameters, or for several right-hand sides others for the same sorted points."""
-        if rhs == 1 or self._regular is None:
-            return self.parameters
-        found, most = self._chosen(rhs, self.options.rc), stages.GAP * self.parameters.rc
-        return found if found.rc <= most or found.periodicity == 3 else self._chosen(rhs, most)
-
     def _compile(self, p: Parameters, rhs: int) -> None:
         v, space = self.variants, self.space
         units = stages.workunits(p, space, v, rhs, self.options.fft_type == "C2C")
@@ -144,7 +127,7 @@ class Plan:
     def _prepared(self, rhs: int) -> Stages:
         """The stages for so many right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
-            p = self._balanced(rhs)
+            p = balance.balanced(self, rhs)
             if rhs > 1:
                 self._compile(p, rhs)
             self.stages[rhs] = Stages(p, self.variants, self.points, self.options, rhs, self.geometry)
