@@ -15,7 +15,7 @@ KERNELS = (
     "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad",
 )  # fmt: skip
-BENCHMARKS = ("p2p", "p2g", "g2p", "fft", "ewald", "variants")
+BENCHMARKS = ("p2p", "p2g", "g2p", "fft", "ewald", "free", "variants")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

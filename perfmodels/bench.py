@@ -27,9 +27,10 @@ from parki.ewald.near import NearField
 from parki.ewald.options import CHOICES
 from parki.ewald.plan import Plan
 from parki.ewald.spread import Spread
-from parki.perfmodels import handwritten
+from parki.perfmodels import free, handwritten
 
 Row = dict[str, object]
+RHS = 8
 
 
 def main(asked: argparse.Namespace) -> int:
@@ -229,7 +230,7 @@ def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def ewald_rows(kernel: str, x: Array, given: tuple, options: Row, asked: argparse.Namespace) -> list[Row]:
-    """A whole call, the plan again, and the plan's phases."""
+    """A whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
     call, count, space = getattr(api, kernel), asked.n / 1e6, options["execution_space"]
     call(x, x, *given, **options)
     whole = best(lambda: call(x, x, *given, **options), asked.repeat, space)
@@ -237,11 +238,23 @@ def ewald_rows(kernel: str, x: Array, given: tuple, options: Row, asked: argpars
     again = best(lambda: plan(*given), asked.repeat, space)
     rows = [row(f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}, whole call", whole, count, "M particles")]
     rows.append(row("  the plan again", again, count, "M particles"))
+    stacked = spaces.array_module(space).stack([given[0]] * RHS)
+    many = best(lambda: plan(stacked, *given[1:]), asked.repeat, space)
+    rows.append(row(f"  {RHS} right-hand sides in one pass", many, RHS * count, "M particles", rows[-1]))
     phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
     times = phase_times(
         plan if space.kind == "host" else api.plan(kernel, x, x, return_walltime=True, **options), given
     )
     return rows + [row(f"    {p}", times[p]["tot"], count, "M particles") for p in phases]
+
+
+def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls in free space against FMM3D at the same measured error."""
+    rows: list[Row] = []
+    for kernel, seconds, error, ours, reached in free.measure(asked, space):
+        rows.append(row(f"{kernel}, N = {asked.n:,}: FMM3D, error {error:.0e}", seconds, asked.n / 1e6, "M particles"))
+        rows.append(row(f"{kernel}: parki, error {reached:.0e}", ours, asked.n / 1e6, "M particles", rows[-1]))
+    return rows
 
 
 def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
@@ -290,4 +303,12 @@ def sorted_sources(
     return cells, packed
 
 
-BENCHMARKS = {"p2p": p2p, "p2g": p2g, "g2p": g2p, "fft": transforms, "ewald": ewald, "variants": compare_variants}
+BENCHMARKS = {
+    "p2p": p2p,
+    "p2g": p2g,
+    "g2p": g2p,
+    "fft": transforms,
+    "ewald": ewald,
+    "free": free_space,
+    "variants": compare_variants,
+}
