@@ -136,6 +136,36 @@ OPTIONS = [
     ({"threads": -1}, "threads is -1"),
     ({"layout": "nd3"}, "layout is 'nd3'"),
     ({"return_params": "no"}, "return_params is 'no'"),
+    ({"return_error": 2}, "return_error is 2; expected True or False"),
+    ({"periodicity": (True, False)}, r"periodicity is \(True, False\)"),
+    ({"periodicity": -1}, "periodicity is -1; expected 0, 1, 2 or 3, or three booleans"),
+    ({"box": np.ones((2, 3))}, "expected three positive"),
+    ({"box": np.ones((3, 3))}, "lie in a plane"),
+    ({"box": [[1, 0, 0], [0, 1, 0], [0, 0, np.inf]]}, "finite numbers"),
+    ({"fft": "fftw"}, r"fft is 'fftw'.*'pyfftw'"),
+    ({"engine": "kokkos"}, "engine is 'kokkos'"),
+]
+
+CALLS = [
+    (lambda x: parki.ewald.yukawa(x, x, x[0], -1.0, box=(1, 1, 1)), "kappa is -1.0; expected a positive number"),
+    (
+        lambda x: parki.ewald.yukawa(x, x, x[0], 1.0, box=(1, 1, 1), periodicity=2),
+        "periodicity is 2 .* expected 0 or 3",
+    ),
+    (lambda x: parki.ewald.plan("yukawa", x, x, box=(1, 1, 1)), "kappa is missing; yukawa expects a positive number"),
+    (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1), kappa=2.0), "kappa was given, but laplace takes no"),
+    (
+        lambda x: parki.ewald.plan("laplace", x, x[:, :0], box=(1, 1, 1))(x[0]),
+        r"dens has shape \(9,\); expected \(0,\)",
+    ),
+    (lambda x: parki.ewald.stokes_dl(x, x, x, None, box=(1, 1, 1)), "normals is missing; stokes_dl expects"),
+    (lambda x: parki.ewald.plan("stokes_sl", x, x, box=(1, 1, 1))(x, x), "normals was given, but stokes_sl takes none"),
+    (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1)).move(x[:, :4]), "src has 4 points; expected 9"),
+    (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1)).error(), "this plan has not been called"),
+    (
+        lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1))(x[0], out=np.empty(4)),
+        r"out is a ndarray of shape \(4,\).*expected a NumPy array of shape \(9,\)",
+    ),
 ]
 
 
@@ -168,6 +198,15 @@ def test_arrays(kernel, change, message):
 def test_options(options, message):
     with pytest.raises(ValueError, match=message):
         call("laplace", good("laplace") | options)
+
+
+@pytest.mark.parametrize(("wrong", "message"), CALLS, ids=[row[1] for row in CALLS])
+def test_calls_of_other_kernels_and_plans(wrong, message):
+    x = np.random.default_rng(5).random((3, 9))
+    before = x.copy()
+    with pytest.raises(ValueError, match=message):
+        wrong(x)
+    np.testing.assert_array_equal(x, before)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
