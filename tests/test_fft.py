@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import parki
 from parki import fft
+from parki.ewald import predict
+from parki.perfmodels.machine import Costs
 
 HERE = fft.available()
 ROUNDING = {"float64": 1e-14, "float32": 3e-6}
@@ -293,7 +295,7 @@ def test_torch(asked, fft_type, torch):
 
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
 def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypatch):
-    monkeypatch.setitem(parki.ewald.Plan.__init__.__globals__, "H200", None)  # the parameters of a host
+    monkeypatch.setattr(predict, "H200", Costs())  # the parameters of a host
     given = problem("stokes_sl")
     u = total("stokes_sl", [cupy.asarray(a) for a in given], torch_fft=True, fft_type=fft_type)
     equal(u.get(), total("stokes_sl", given))
@@ -303,7 +305,7 @@ def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypa
 
 @pytest.mark.parametrize("asked", [{}, {"fft": "cupy"}, {"fft_type": "C2C"}], ids=str)
 def test_arrays_on_a_gpu(asked, cupy, monkeypatch):
-    monkeypatch.setitem(parki.ewald.Plan.__init__.__globals__, "H200", None)
+    monkeypatch.setattr(predict, "H200", Costs())
     given = problem("stokes_comb")
     there = [cupy.asarray(a) for a in given]
     plan = parki.ewald.plan("stokes_comb", *there[:2], box=BOX, tolerance=1e-7, **asked)

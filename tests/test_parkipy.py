@@ -11,9 +11,16 @@ import pytest
 
 import parki as parkipy
 
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+
+def _load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = _load(Path(__file__).with_name("reference.py"))
+sums = _load(Path(__file__).parent / "ewald" / "sums.py")
 
 BOX = [1.0, 1.3, 0.8]
 TOLERANCE = {"fp64": 1e-7, "fp32": 1e-4}
@@ -28,11 +35,11 @@ PHASES = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
 
 @pytest.fixture(scope="module")
 def problem():
-    """Arguments by kernel and precision, and the exact result, made once; some targets are sources."""
+    """Arguments by kernel, precision and periodicity, and the exact result, made once; some targets are sources."""
     made = {}
 
-    def get(kernel, precision="fp64"):
-        if (kernel, precision) not in made:
+    def get(kernel, precision="fp64", periodicity=3):
+        if (kernel, precision, periodicity) not in made:
             rng, dtype = np.random.default_rng(12), parkipy.utils.get_dtype(precision)
             sides = np.array(BOX)[:, None]
             src = sides * rng.random((3, 150))
@@ -41,15 +48,16 @@ def problem():
             given += [rng.standard_normal((3, 150))] if kernel == "stokes_comb" else []
             given = [a.astype(dtype) for a in given]
             given[:2] = [np.minimum(x, np.array(BOX, dtype)[:, None]) for x in given[:2]]
-            made[kernel, precision] = given, reference.potential(kernel, *given, box=BOX)
-        return made[kernel, precision]
+            exact = sums.periodic(kernel, *given, box=BOX, periodicity=periodicity)
+            made[kernel, precision, periodicity] = given, exact
+        return made[kernel, precision, periodicity]
 
     return get
 
 
-def options(precision="fp64", **more):
+def options(precision="fp64", periodicity=3, **more):
     space = parkipy.utils.get_execution_space("CPU")
-    return parkipy.ewald.EwaldOptions(BOX, 3, TOLERANCE[precision], space, **more)
+    return parkipy.ewald.EwaldOptions(BOX, periodicity, TOLERANCE[precision], space, **more)
 
 
 def right(u, exact, precision="fp64"):
@@ -93,11 +101,23 @@ def test_one_import_is_enough(tmp_path):
         assert reference.relative_rms(out["u"], exact) <= 1e-4
 
 
+@pytest.mark.parametrize("periodicity", [1, 3])
 @pytest.mark.parametrize("precision", TOLERANCE)
 @pytest.mark.parametrize("kernel", COMPONENTS)
-def test_every_call(kernel, precision, problem):
-    given, exact = problem(kernel, precision)
-    assert right(getattr(parkipy.ewald, kernel)(*given, options(precision)), exact, precision)
+def test_every_call(kernel, precision, periodicity, problem):
+    given, exact = problem(kernel, precision, periodicity)
+    assert right(getattr(parkipy.ewald, kernel)(*given, options(precision, periodicity)), exact, precision)
+
+
+@pytest.mark.parametrize("periodicity", [1, 3])
+def test_the_published_split(periodicity, problem):
+    """The published parameters, ξ among them, keep their meaning: rc, and the sources in a cube of that side."""
+    given, exact = problem("stokes_sl", "fp64", periodicity)
+    made = options(periodicity=periodicity, split="gaussian", rc=0.3, return_params=True)
+    u, params = parkipy.ewald.stokes_sl(*given, made)
+    assert right(u, exact)
+    assert params.rc == 0.3
+    assert params.xi == pytest.approx(np.sqrt(np.log(1 / TOLERANCE["fp64"])) / 0.3, rel=0.25)
 
 
 @pytest.mark.parametrize(("option", "name"), [(option, name) for option in METHODS for name in METHODS[option]])

@@ -6,6 +6,7 @@ Each part is an estimate for random strengths at random points, relative to the 
 over estimated is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from parki.ewald import kernels, profiles, radial, window
 from parki.ewald.kernels import Kernel
+from parki.ewald.sizes import Size
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 from parki.perfmodels.select import Domain
 
 #: Shares of the tolerance: near field, window, tables.
-SHARES = (0.18, 0.18, 0.08)
+SHARES = (0.27, 0.27, 0.12)
 #: The same for the sources of a perfect crystal: whole shells err alike, and what repeats in the strengths keeps the
 #: aliases from averaging.  By symmetry the double layer of a crystal may even vanish at its own points.
 CRYSTAL_SHARES = {
@@ -32,6 +34,7 @@ REACH = {"float64": 5e-14, "float32": 1e-6}
 
 _BINS = 4096  # of an axis, for the structure factor
 _LEAST_NODES, _MOST_NODES = 4, 20
+_LEAST_BANDWIDTH = 7.0  # c of free sums with few pairs beyond rc: kmax holds some modes of boxes little longer than rc
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
 _SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
@@ -78,28 +81,6 @@ class Parameters:
     skew: tuple[float, float, float] | None = None
 
 
-@dataclass(frozen=True)
-class _Size:
-    """What the predicted size of a sum depends on: kernel, mean side of the box, sources, whether targets are these.
-
-    `longest` is the side that sets which modes there are.
-    """
-
-    kernel: Kernel
-    length: float
-    n: int
-    same: bool
-    longest: float
-
-    def near(self, layer: str, rc: NDArray | float) -> NDArray | float:
-        """The unit of `radial.truncation`, over the predicted size."""
-        return radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)[0]
-
-    def coincident(self, layer: str, rc: NDArray | float) -> NDArray | float:
-        """The unit of the second estimate of `window.alias`, over the predicted size."""
-        return radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)[1]
-
-
 def choose(
     kernel: str | Kernel,
     box: tuple[float, float, float],
@@ -117,7 +98,7 @@ def choose(
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
-    As many targets as sources are taken to be the same points; otherwise the margin is larger.
+    As many targets as sources are taken to be the same points.
 
     Parameters
     ----------
@@ -134,8 +115,7 @@ def choose(
     costs
         Calibrated costs for choosing rc and the window.
     regular
-        How much the sources resemble a crystal, from 0 to 1 (`regularity`): it takes smaller shares of the tolerance.
-
+        How much the sources resemble a crystal, from 0 to 1, or a cluster, to −1 (`regularity`): both aim lower.
     periodicity, skew
         As in `Parameters`.
 
@@ -153,7 +133,7 @@ def choose(
     rc = None if rc is None else min(float(rc), most_cutoff(box, periodicity))
     domain = Domain(box, periodicity, max(float(tolerance), REACH[dtype]), edges(box, skew))
     # Rounded up, to share parameters; even a shaken lattice is closer to a perfect one than to random points.
-    crystal = float(np.ceil(16 * regular**0.7)) / 16
+    crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
     costs = costs or Costs()
     return _choose(kernel, domain, n_targets, n_sources, float(tolerance), dtype, split, rc, costs, crystal, skew)
 
@@ -175,19 +155,18 @@ def _choose(
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, and cost little: aim lower.
-    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** 0.25), REACH[dtype])
+    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)), REACH[dtype])
     same = n_targets == n_sources
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not same:
-        goal *= 0.7  # targets away from nearly neutral clusters see little
+        goal *= 1.0 - 0.8 * max(0.0, -regular)  # targets away from a nearly neutral cluster see little
+    regular = max(0.0, regular)
     near, far, table = (
         goal * share ** (1.0 - regular) * crystal**regular
         for share, crystal in zip(SHARES, CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"]), strict=True)
     )
-    length = _mean_side(box, max(n_sources, 1))
-    # Free directions have modes of any length, and a needle has those along it.
-    size = _Size(kernel, length, n_sources, same, length if periodicity == 3 else max(box))
+    size = Size(kernel, domain, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
     c, xi = _bandwidth(size, split, tries, near)
@@ -221,22 +200,13 @@ def _choose(
         grid = tuple(int(m) for m in select.grids(np.array(max(steps)), sides, np.array(width), periodicity))
     # Along lattice vectors that are not the box's sides, the grid's coordinate is as long as the side.
     h = tuple(float(step * side / edge) for step, side, edge in zip(steps, box, sides, strict=True))
-    levels = {layer: table / float(size.near(layer, rc)) for layer in kernel.layers}
+    levels = {layer: table / float(size.units(layer, rc)[0]) for layer in kernel.layers}
     degree = max(radial.degree(layer, split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
         kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree,
         periodicity, skew,
     )  # fmt: skip
-
-
-def _mean_side(box: tuple[float, float, float], n: int) -> float:
-    """Side of a cube with as much room for `n` points: sides shorter than their distance do not bring them closer."""
-    distance = 0.0
-    for _ in range(30):
-        room = np.prod(np.maximum(box, distance))
-        distance = (room / n) ** (1 / 3)
-    return float(room) ** (1 / 3)
 
 
 def edges(box: tuple[float, float, float], skew: tuple[float, float, float] | None) -> tuple[float, float, float]:
@@ -254,7 +224,7 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     """Measure by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis how much points resemble a crystal.
 
     A crystal has its first peak at some m as large as the number of planes of a cube of so many points, far above noise
-    and all lower m.
+    and all lower m.  A cluster has its highest value at m = 1.
 
     Parameters
     ----------
@@ -268,13 +238,14 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     Returns
     -------
     float
-        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes, 0 without a peak.  One
-        axis suffices, but fewer than 8 points need all.
+        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes.  One axis suffices, but
+        fewer than 8 points need all.  Without such a peak −1 for one point, −exp(−(2πs)²) for a Gaussian cluster with a
+        standard deviation of s sides along the axis where that is most; 0 for random points.
     """
     n = points.shape[1]
     if n < 2:
         return 0.0
-    found, least = [], max(2, int(0.95 * number ** (1 / 3)))
+    found, clustered, least = [], [], max(2, int(0.95 * number ** (1 / 3)))
     for x, side in zip(points, box, strict=True):
         bins = np.rint(np.asarray(x, np.float64) * (_BINS / side)).astype(np.int64) % _BINS
         peaks = np.abs(np.fft.rfft(np.bincount(bins, minlength=_BINS))[1 : _BINS // 4]) ** 2 / n
@@ -282,7 +253,9 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
         good = peaks[1:] >= np.maximum(4.0 * lower, min(6.0, 0.9 * n))
         first = np.flatnonzero(good[least - 2 :])
         found.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
-    return float(min(found) if n < 8 else max(found))
+        clustered.append(max(0.0, (peaks[0] - 1.0) / (n - 1.0)))
+    regular = min(found) if n < 8 else max(found)
+    return float(regular or -max(clustered))
 
 
 def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
@@ -314,26 +287,51 @@ def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
 
 
 def _bandwidth(
-    size: _Size, split: str, rc: NDArray[np.float64], level: float
+    size: Size, split: str, rc: NDArray[np.float64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return c and ξ rc for every rc, c in steps that let nearby questions share their tables."""
-    found = [radial.bandwidth(layer, split, level / size.near(layer, rc)) for layer in size.kernel.layers]
+    found = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
     c, xi = (np.max(parts, axis=0) for parts in zip(*found, strict=True))
+    c = np.maximum(c, _LEAST_BANDWIDTH)
     return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
 
 
+def _each_bandwidth(
+    size: Size, layer: str, split: str, rc: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same for one estimate.  Few pairs beyond rc need less; the modes beyond kmax do not depend on them."""
+    c, xi = radial.bandwidth(layer, split, level / size.truncation(layer, rc))
+    for _ in range(2):
+        decay = 4 * xi**2 if split == "gaussian" else 2 * c
+        c, xi = radial.bandwidth(layer, split, level / size.truncation(layer, rc, decay))
+    if split == "gaussian":
+        whole, wider = radial.bandwidth(layer, split, level / size.units(layer, rc)[0])
+        c = 2 * xi * np.sqrt((whole / (2 * wider)) ** 2 + 0.5 * np.log(np.maximum(wider / xi, 1.0)))
+    return c, xi
+
+
 def _windows(
-    size: _Size, split: str, c: float, xi: float, rc: float, level: float
+    size: Size, split: str, c: float, xi: float, rc: float, level: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the widths worth trying and the least σ of each."""
     layers = size.kernel.layers
-    units = tuple((_round_up(size.near(x, rc) / level), _round_up(size.coincident(x, rc) / level)) for x in layers)
-    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units)
+    units = tuple(tuple(_round_up(unit / level) for unit in size.units(x, rc)) for x in layers)
+    mean = _round_up(size.mean / level) if size.mean else 0.0
+    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
 
 
-def _least_mode(size: _Size, c: float, rc: float) -> float:
-    """Radius of the ball of one mode in k-space, over kmax: no mode of the box but 0 lies inside."""
-    return min(0.9, _round_up((6 * np.pi**2) ** (1 / 3) * rc / (size.longest * c)))
+def _least_mode(size: Size, c: float, rc: float) -> float:
+    """The same of `Size`, over kmax."""
+    return min(0.9, _round_up(size.least_mode * rc / c))
+
+
+def _mean_alias(P: NDArray | int, beta: NDArray) -> NDArray:
+    """Estimate the error of the mode k = 0, from spreading and gathering, over √Q and its multiplier.
+
+    Kernels with a mean multiply it by much where they see far.
+    """
+    inside, outside = np.maximum(beta, 1e-3), np.sqrt(np.maximum((np.pi * P) ** 2 - beta**2, 1.0))
+    return math.sqrt(12.0) * inside / np.sinh(inside) / outside
 
 
 def _round_up(x: float) -> float:
@@ -343,8 +341,9 @@ def _round_up(x: float) -> float:
 
 @lru_cache(maxsize=256)
 def _window_table(
-    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
+    mean: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
     """Least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
     middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
     P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
@@ -353,6 +352,8 @@ def _window_table(
         width = P[:, None, None]
         parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
         worst = np.maximum(worst, np.hypot(spread * parts[0], same * parts[1]))
+    if mean:
+        worst = np.hypot(worst, mean * _mean_alias(width, width * _SLOPES))
     log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
     good = log[:, -1] <= 0
     if not good.any():
@@ -362,7 +363,7 @@ def _window_table(
 
 
 def _shape(
-    size: _Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
+    size: Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
 ) -> tuple[float, float]:
     """Return the best β on a grid, and the estimate of the error over U there."""
     low = _least_mode(size, c, rc)
@@ -370,7 +371,9 @@ def _shape(
     worst = 0.0
     for layer in size.kernel.layers:
         parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
-        total = np.hypot(size.near(layer, rc) * parts[0], size.coincident(layer, rc) * parts[1])
+        spread, same = size.units(layer, rc)
+        total = np.hypot(spread * parts[0], same * parts[1])
         worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
+    worst = np.hypot(worst, size.mean * _mean_alias(P, beta))
     best = int(np.argmin(worst))
     return float(beta[best]), float(worst[best])

@@ -24,20 +24,26 @@ RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, 
 
 # Many small products: more threads only wait for each other on a shared machine.
 @threadpool_limits.wrap(limits=1, user_api="blas")
-def periodic(kernel, trg, src, dens, normals=None, box=(1.0, 1.0, 1.0), periodicity=3, xi=None, kappa=None):
-    """Return u, (Nt,) or (components, Nt); the result does not depend on `xi`."""
+def periodic(
+    kernel, trg, src, dens, normals=None, box=(1.0, 1.0, 1.0), periodicity=3, xi=None, kappa=None,
+    skew=(0.0, 0.0, 0.0),
+):  # fmt: skip
+    """Return u, (Nt,) or (components, Nt); the result does not depend on `xi`.
+
+    With a `skew` t01, t02, t12 the lattice vectors of a fully periodic sum are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    """
     x, y, s = (np.asarray(a, np.float64) for a in (trg, src, dens))
     s = s.reshape(-1, y.shape[1])
     n = None if normals is None else np.asarray(normals, np.float64)
     box = np.asarray(box, np.float64)
     if kernel == "stokes_comb":
-        given = x, y, s[:3], None, box, periodicity, xi
-        return periodic("stokes_sl", *given) + periodic("stokes_dl", x, y, s[3:], n, box, periodicity, xi)
-    if xi is None:
+        last = box, periodicity, xi, kappa, skew
+        return periodic("stokes_sl", x, y, s[:3], None, *last) + periodic("stokes_dl", x, y, s[3:], n, *last)
+    if xi is None and periodicity:
         xi = (6.5 if periodicity == 3 else 4.5) / np.prod(box[:periodicity]) ** (1 / max(periodicity, 1))
-    u = near(kernel, x, y, s, n, box, periodicity, xi if periodicity else 0.0, kappa)
+    u = near(kernel, x, y, s, n, box, periodicity, xi if periodicity else 0.0, kappa, skew)
     if periodicity:
-        u += far(kernel, x, y, s, n, box, periodicity, xi, kappa)
+        u += far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew)
     if periodicity == 3 and kernel == "laplace":
         u -= np.pi / (xi**2 * np.prod(box)) * s.sum()
     if periodicity in (1, 2):
@@ -45,19 +51,25 @@ def periodic(kernel, trg, src, dens, normals=None, box=(1.0, 1.0, 1.0), periodic
     return u[0] if len(u) == 1 else u
 
 
+def lattice(box, skew):
+    """Lattice vectors, one a row."""
+    return np.diag(box) + np.array([[0, *skew[:2]], [0, 0, skew[2]], [0, 0, 0]])
+
+
 # Pairs
 
 
-def near(kernel, x, y, s, n, box, periodicity, xi, kappa):
+def near(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
     """Images within REACH/ξ, and minus the far kernel at coincident points; ξ = 0 takes the kernels themselves."""
     r0 = x[:, :, None] - y[:, None, :]
     counts = np.zeros(3, int)
+    vectors = lattice(box, skew)
     for d in range(periodicity):
-        r0[d] -= box[d] * np.round(r0[d] / box[d])
-        counts[d] = int(np.ceil(REACH / (xi * box[d]) + 0.5))
+        r0 -= vectors[d][:, None, None] * np.round(r0[d] / box[d])
+        counts[d] = int(np.ceil(REACH / (xi * box[d]) + 0.5 + np.abs(vectors[:d, d]) @ counts[:d] / box[d]))
     out = np.zeros((RESULT.get(kernel, 3), x.shape[1]))
     for image in np.ndindex(*(2 * counts + 1)):
-        shift = (np.array(image) - counts) * box
+        shift = (np.array(image) - counts) @ vectors
         gap = np.maximum(np.abs(shift) - 0.5 * box, 0.0) * (counts > 0)
         if xi == 0 or np.linalg.norm(gap) < REACH / xi:
             out += pairs(kernel, r0 + shift[:, None, None], s, n, xi, 1e-14 * box.max(), kappa)
@@ -122,7 +134,7 @@ def yukawa(d, same, xi, kappa):
 # Plane waves
 
 
-def far(kernel, x, y, s, n, box, periodicity, xi, kappa):
+def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
     """Modes up to 2ξ REACH that vary in a periodic direction, with k₀ >= 0; the rest by conjugation."""
     period = box.copy()
     for d in range(periodicity, 3):
@@ -130,8 +142,11 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa):
         period[d] = np.ptp(both) + DECAY * box[:periodicity].max() / (2 * np.pi)
     kmax = 2 * xi * REACH
     waves = []
+    vectors = lattice(box, skew)
+    along = np.linalg.inv(vectors / box[:, None]).T  # to coordinates along the lattice vectors, and back to k
+    x, y = along @ x, along @ y
     for d in range(3):
-        m = int(np.ceil(kmax * period[d] / (2 * np.pi)))
+        m = int(np.ceil(kmax * max(period[d], np.linalg.norm(vectors[d])) / (2 * np.pi)))
         waves.append(2 * np.pi / period[d] * np.arange(0 if d == 0 else -m, m + 1))
     there = [np.exp(-1j * np.outer(y[d], waves[d])) for d in range(3)]
     here = [np.exp(1j * np.outer(x[d], waves[d])) for d in range(3)]
@@ -139,6 +154,7 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa):
     out = np.zeros((RESULT.get(kernel, 3), x.shape[1]))
     for i, k0 in enumerate(waves[0]):
         k = np.array(np.broadcast_arrays(k0, waves[1][:, None], waves[2]))
+        k = np.einsum("ij,iab->jab", along, k) if any(skew) else k
         kk = np.sum(k * k, axis=0)
         drop = np.all(k[:periodicity] == 0, axis=0) & (kernel != "yukawa")
         weight = np.where(drop, 0.0, (1 if i == 0 else 2) / np.prod(period))

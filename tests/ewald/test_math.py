@@ -296,7 +296,8 @@ def test_random_points_are_not_regular(rng, n):
     found = [params.regularity(rng.random((3, n)), CUBE, n) for _ in range(60)]
     assert np.mean(np.array(found) > 0) < 0.15
     if n >= 40:
-        assert params.regularity((0.3 + 0.06 * rng.standard_normal((3, n))) % 1.0, CUBE, n) == 0
+        assert np.mean(found) > -0.2
+        assert params.regularity((0.3 + 0.06 * rng.standard_normal((3, n))) % 1.0, CUBE, n) < -0.7
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

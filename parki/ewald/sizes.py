@@ -1,0 +1,134 @@
+"""The predicted size U of a sum of random strengths at random points, and which modes and pairs there are.
+
+Kernels like 1/r see far: in thin boxes the modes along the long sides are most of U.  For sides a <= b <= c
+
+    U² = Q (2.165 c⁴ + 3.776 b³c + 10.34 a²bc) / (π² V²)
+
+with three periodic directions: 16π²/V² Σ 1/k⁴, of the modes along c, those along b, and the others, each sum but the
+first an integral.  With a free direction of length f over periodic sides p and q the field of a plane, −2π|z|/pq, takes
+the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.ewald import radial
+from parki.ewald.kernels import Kernel
+from parki.perfmodels.select import Domain
+
+_SMOOTH = ("laplace", "stokes_sl")  # layers that fall as 1/r
+_LEAST_SHARE = 0.05  # of pairs beyond rc, over those of a periodic box: points may be at the ends of theirs
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the errors of a sum are compared with: kernel, where it is taken, sources, whether targets are these."""
+
+    kernel: Kernel
+    domain: Domain
+    n: int
+    same: bool
+
+    @cached_property
+    def length(self) -> float:
+        """Side of a cube with as much room: sides shorter than the points' distance do not bring them closer."""
+        n, distance = max(self.n, 1), 0.0
+        for _ in range(30):
+            room = float(np.prod(np.maximum(self.domain.box, distance)))
+            distance = (room / n) ** (1 / 3)
+        return room ** (1 / 3)
+
+    @cached_property
+    def potential(self) -> float:
+        """U²/Q of the kernel 1/r."""
+        volume = math.prod(self.domain.box)
+        periodic = sorted(self.domain.box[: self.domain.periodicity])
+        free = sorted(self.domain.box[self.domain.periodicity :])
+        match periodic:
+            case a, b, c:
+                k, l, m = (1 + (self.kernel.kappa * side / (2 * np.pi)) ** 2 for side in periodic)
+                modes = 2.165 * c**4 / m**2 + 3.776 * b**3 * c / l**1.5 + 10.34 * a**2 * b * c / k**0.5
+                return modes / (np.pi * volume) ** 2
+            case p, q:
+                (f,) = free
+                flat = 1.97 * (f / (p * q)) ** 2
+                return flat + 3.29 / p**2 / (1 + 8.6 * f / q) + 1.047 / (q * max(f, p))
+            case (p,):
+                return 1 / p**2 + 1 / (p * math.sqrt(math.prod(free)))
+        return 1 / self.length**2
+
+    @cached_property
+    def least_mode(self) -> float:
+        """Radius of the ball in k-space without modes: beyond it their integral is their sum."""
+        longest = self.length if self.domain.periodicity == 3 else max(self.domain.box)
+        return min((6 * np.pi**2) ** (1 / 3) / longest, 8 / (math.prod(self.domain.box) * self.potential))
+
+    @cached_property
+    def mean(self) -> float:
+        """The multiplier of k = 0 over U/√Q, 0 for a kernel without: neutral sources have no such mode but aliases."""
+        if self.kernel.green != "yukawa" or self.domain.periodicity != 3:
+            return 0.0
+        size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
+        return 4 * math.pi / (self.kernel.kappa**2 * math.prod(self.domain.box)) / math.sqrt(size)
+
+    def units(self, layer: str, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
+        """The units of `radial.truncation` and of the second estimate of `window.alias`, over U."""
+        everywhere, coincident = radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)
+        larger = self._larger(layer)
+        return everywhere / larger, coincident / larger
+
+    def truncation(self, layer: str, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
+        """The unit of `radial.truncation` for the pairs that there are beyond rc.
+
+        Where the square of the near field decays there as exp(−`decay` (r/rc − 1)), a source's own images at the
+        distance of a short side err alike: with that of two of them in place of its random pairs'.
+        """
+        pairs = self._share(rc)
+        if layer in _SMOOTH and self.same:
+            for side in self.domain.box[: self.domain.periodicity]:
+                beyond = np.exp(-decay * np.maximum(side / rc - 1.0, 0.0))
+                pairs = pairs + decay / np.pi * math.prod(self.domain.box) / (max(self.n, 1) * rc**3) * beyond
+        return self.units(layer, rc)[0] * np.sqrt(pairs)
+
+    def _larger(self, layer: str) -> float:
+        """U over that of `radial.units`, which has a cube for the box."""
+        if self.domain.periodicity == 0:
+            return 1.0
+        if layer not in _SMOOTH:
+            return self._steeper()
+        screened = min(1.0, 2 * math.pi / max(self.kernel.kappa * self.length, 1e-9))
+        return max(1.0, self.length * math.sqrt(self.potential / screened))
+
+    def _steeper(self) -> float:
+        """The same for kernels like 1/r²: planes and lines of images."""
+        a, b, c = sorted(self.domain.box)
+        distance = self.length / max(self.n, 1) ** (1 / 3)
+        added = 0.0
+        if self.domain.periodicity > 1:
+            p, q = (a, b) if self.domain.periodicity == 3 else sorted(self.domain.box[:2])
+            added += 0.58 / (p * q) ** 2
+        p = min(self.domain.box[: self.domain.periodicity])
+        others = math.prod(self.domain.box) / p
+        added += 0.88 / others * max(0.0, 1 / p**2 - 1 / distance**2)
+        crowd = max(self.n, 1) ** (1 / 3 if self.same else 1 / 6)
+        return math.sqrt(1 + added * self.length**4 / crowd)
+
+    def _share(self, rc: NDArray) -> NDArray:
+        """Pairs at distance rc over those of a periodic box; none beyond the diagonal of free space."""
+        free = self.domain.periodicity
+        apart = np.multiply.outer(rc, _directions()[free:] / np.array(self.domain.box[free:])[:, None])
+        share = np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)
+        return np.maximum(share, _LEAST_SHARE)
+
+
+@lru_cache(maxsize=1)
+def _directions() -> NDArray[np.float64]:
+    """Absolute components (3, …) of unit vectors spread evenly over the sphere."""
+    i = np.arange(96) + 0.5
+    z, angle = 1 - i / 48, np.pi * (1 + 5**0.5) * i
+    across = np.sqrt(1 - z * z)
+    return np.abs(np.array([across * np.cos(angle), across * np.sin(angle), z]))
