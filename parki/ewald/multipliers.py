@@ -12,8 +12,8 @@ Stokes kernels with a double layer spread the four components
 on every axis, those at the Nyquist wave number are always among them.
 
 Planes of modes with one kx are transformed in y and z together.  In free directions each class of planes has its own
-period: images of a mode that decays as exp(−κ|z|) times a polynomial must be (ln 1/ε + 3)/κ further away than the box
-is wide, those of a truncated Green's function R + rc.
+period: images of a mode that decays as exp(−κ|z|) must be (ln 1/ε + 3)/κ further away than the box is wide, for Stokes
+kernels, whose modes grow by 1 + κ|z| besides, the logarithm of that more; those of a truncated Green's function R + rc.
 
 Sources: Hasimoto 1959 (single layer); the identity T(q, n) = (n·∇)S q + (q·∇)S n + 2(q·n)∇(1/r) (double layer);
 Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
@@ -97,7 +97,10 @@ def _sizes(p: "Parameters", kx: float) -> tuple[int, int]:
 def _needed(p: "Parameters", axis: int, kappa: float) -> float:
     """Points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated Green's function."""
     side = p.box[axis]
-    reach = (math.log(1 / max(p.tolerance, 1e-15)) + 3) / kappa if kappa else green.radius(p) + p.rc
+    decay = math.log(1 / max(p.tolerance, 1e-15)) + 3
+    if p.kernel.green == "biharmonic":
+        decay += math.log(1 + decay)  # (1 + κ|z|) exp(−κ|z|)
+    reach = decay / kappa if kappa else green.radius(p) + p.rc
     return max((side + reach) / p.h[axis], p.grid[axis] + p.P)
 
 

@@ -6,7 +6,7 @@ Kernels like 1/r see far: in thin boxes the modes along the long sides are most 
 
 with three periodic directions: 16π²/V² Σ 1/k⁴, of the modes along c, those along b, and the others, each sum but the
 first an integral.  With a free direction of length f over periodic sides p and q the field of a plane, −2π|z|/pq, takes
-the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.
+the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.  A screened kernel has 1/(k² + κ²).
 """
 
 import math
@@ -50,8 +50,8 @@ class Size:
         free = sorted(self.domain.box[self.domain.periodicity :])
         match periodic:
             case a, b, c:
-                k, l, m = (1 + (self.kernel.kappa * side / (2 * np.pi)) ** 2 for side in periodic)
-                modes = 2.165 * c**4 / m**2 + 3.776 * b**3 * c / l**1.5 + 10.34 * a**2 * b * c / k**0.5
+                u, v, w = (1 + (self.kernel.kappa * side / (2 * np.pi)) ** 2 for side in periodic)
+                modes = 2.165 * c**4 / w**2 + 3.776 * b**3 * c / v**1.5 + 10.34 * a**2 * b * c / u**0.5
                 return modes / (np.pi * volume) ** 2
             case p, q:
                 (f,) = free
@@ -105,7 +105,7 @@ class Size:
 
     def _steeper(self) -> float:
         """The same for kernels like 1/r²: planes and lines of images."""
-        a, b, c = sorted(self.domain.box)
+        a, b, _ = sorted(self.domain.box)
         distance = self.length / max(self.n, 1) ** (1 / 3)
         added = 0.0
         if self.domain.periodicity > 1:

@@ -30,7 +30,8 @@ def periodic(
 ):  # fmt: skip
     """Return u, (Nt,) or (components, Nt); the result does not depend on `xi`.
 
-    With a `skew` t01, t02, t12 the lattice vectors of a fully periodic sum are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    With a `skew` t01, t02, t12 the lattice vectors of a fully periodic sum are (l0, t01, t02), (0, l1, t12) and
+    (0, 0, l2).
     """
     x, y, s = (np.asarray(a, np.float64) for a in (trg, src, dens))
     s = s.reshape(-1, y.shape[1])

@@ -140,6 +140,13 @@ def test_groups_fit_the_room(rng, monkeypatch):
     assert list(door.groups(plan, 2)) == [(0, 1), (1, 1)]
 
 
+def afresh(plan, trg, src):
+    """A new plan of the same parameters, which may be others for new points."""
+    places = [plan.geometry.points(np.ascontiguousarray(x)) for x in (trg, src)]
+    places = [places[1]] * 2 if trg is src else places
+    return plan.like(plan.kernel, *places, plan.options, plan.dtype, plan.parameters)
+
+
 MOVES = {
     "the same points": ("laplace", True, {}),
     "apart": ("laplace", False, {}),
@@ -164,9 +171,7 @@ def test_moved_points_are_those_of_a_fresh_plan(case, rng):
     src = 0.5 * points(rng, n) ** 2
     moved = src if same else points(rng, 200)
     plan.move(src) if same else plan.move(src, moved)
-    fresh = plan_of(name, moved, src, **options)
-    assert plan.parameters == fresh.parameters
-    agree(plan(*given), fresh(*given))
+    agree(plan(*given), afresh(plan, moved, src)(*given))
     assert (plan.memory, engine.counters().builds) == (memory, before)
 
 
@@ -174,9 +179,9 @@ def test_targets_apart_stay_or_move(rng):
     src, trg, (dens,) = points(rng, 50), points(rng, 40), strengths("laplace", rng, 50)
     plan, other, moved = plan_of("laplace", trg, src), points(rng, 50), points(rng, 40)
     plan.move(other)
-    agree(plan(dens), plan_of("laplace", trg, other)(dens))
+    agree(plan(dens), afresh(plan, trg, other)(dens))
     plan.move(src, moved)
-    agree(plan(dens), plan_of("laplace", moved, src)(dens))
+    agree(plan(dens), afresh(plan, moved, src)(dens))
 
 
 @pytest.mark.parametrize("same", [True, False])

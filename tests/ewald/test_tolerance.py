@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import parki
+from parki.ewald import params
 from parki.ewald.kernels import KERNELS
 
 _spec = importlib.util.spec_from_file_location("sums", Path(__file__).with_name("sums.py"))
@@ -209,3 +210,15 @@ def test_draws_cover_what_is_asked():
     assert max(max(d.box) / min(d.box) for d in draws) > 10
     assert max(d.n_sources for d in draws) >= 100
     assert min(d.n_sources for d in draws) <= 5
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_tolerance_out_of_reach_gives_one_warning(dtype, rng):
+    x, q = rng.random((3, 200)).astype(dtype), rng.standard_normal(200).astype(dtype)
+    with pytest.warns(parki.ewald.PrecisionWarning) as caught:
+        u = parki.ewald.laplace(x, x, q, box=(1, 1, 1), tolerance=1e-15)
+    floor = params.REACH[dtype]
+    assert [(w.filename, f"about {floor:g}" in str(w.message)) for w in caught] == [(__file__, True)]
+    right = sums.periodic("laplace", x, x, q)
+    error = np.linalg.norm(u - right) / np.linalg.norm(right)
+    assert floor / 30 < error < 3 * floor
