@@ -6,7 +6,7 @@ Expect   For each kernel and tolerance one line: every measured error below what
          times the time, not ten times.
 
 The error is measured against a sum that shares nothing with the first but the points: the other split, a much smaller
-tolerance, another near field. parki.ewald.check.sampled_error does the same for a sum of yours.
+tolerance, another near field. Plan.error does the same for a sum of yours.
 """
 
 import argparse

@@ -11,7 +11,6 @@ import parki
 from parki import doctor
 from parki.arrays import Array
 from parki.ewald import api
-from parki.ewald.check import sampled_error
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params
 from parki.progress import Progress
@@ -54,7 +53,7 @@ def run(
     say(plan.walltime.table() + "\n")
     with progress:
         progress("second sum")
-        error = sampled_error(KERNEL, x, x, dens, normals, u, options, rc=plan.parameters.rc)
+        error = plan.error(u=u).value
     say(f"error       {error:.1e} relative RMS at {min(n, 100)} targets, against a second sum with the other split")
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
         say('picture     none: matplotlib is not installed → pip install "parki[plot]"')

@@ -43,7 +43,7 @@ def plan(
     -1.762675
     """
     resolved = EwaldOptions.resolve(options, {"trg": trg, "src": src}, **keywords)
-    return Plan(kernels.find(kernel, kappa=kappa), trg, src, resolved)
+    return _made(kernels.find(kernel, kappa=kappa), trg, src, resolved)
 
 
 def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
@@ -265,6 +265,11 @@ def stokes_grad(trg: Array, src: Array, dens: Array, options: EwaldOptions | Non
     -0.500000
     """
     return _sum("stokes_grad", trg, src, (dens,), options, keywords)
+
+
+def _made(kernel: Kernel, trg: Array, src: Array, options: EwaldOptions) -> Plan:
+    """The plan; warnings that it gives point at the caller of this one's caller, as in `_sum`."""
+    return Plan(kernel, trg, src, options)
 
 
 def _sum(

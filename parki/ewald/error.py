@@ -59,7 +59,7 @@ def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n
     u = plan(dens, normals) if u is None else u
     strengths, axes, _ = door.strengths(plan, dens, normals)
     chosen = np.sort(np.random.default_rng(seed).permutation(plan.n_targets)[:n])
-    found = to_host(door.split(plan, u, len(strengths))[..., chosen]).astype(np.float64)
+    found = to_host(door.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
     exact = to_host(reference(plan, chosen, strengths, axes)).reshape(found.shape)
     errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
     if not sizes.any():

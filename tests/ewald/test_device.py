@@ -12,7 +12,6 @@ from parki import arrays
 from parki.cells import CellGrid, CellList
 from parki.engine import SpaceUnavailable, spaces
 from parki.ewald import EwaldOptions, door, predict
-from parki.ewald.check import sampled_error
 from parki.ewald.kernels import KERNELS
 from parki.perfmodels.machine import Costs
 
@@ -197,12 +196,11 @@ def test_direct_sums(cupy, rng):
 
 
 def test_the_sampled_error(cupy, rng):
-    trg, src, dens = arguments("stokes_sl", rng)
-    there = [cupy.asarray(a) for a in (trg, src, dens)]
-    options = EwaldOptions(**(OPTIONS | {"box": list(BOX)}))
-    u = total("stokes_sl", there)
-    assert 0 < sampled_error("stokes_sl", *there, None, u, options) <= OPTIONS["tolerance"]
-    assert sampled_error("stokes_sl", *there, None, 1.1 * u, options) == pytest.approx(0.1, rel=1e-2)
+    trg, src, dens = (cupy.asarray(a) for a in arguments("stokes_sl", rng))
+    plan = parki.ewald.plan("stokes_sl", trg, src, **OPTIONS)
+    u = plan(dens)
+    assert 0 < plan.error().value <= OPTIONS["tolerance"]
+    assert plan.error(u=1.1 * u).value == pytest.approx(0.1, rel=1e-2)
 
 
 def test_cell_lists_are_those_of_the_host(cupy, rng):

@@ -1,0 +1,88 @@
+"""The error that a plan measures is the error."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki.ewald import error
+
+CELL = np.array([[1.0, 0.2, 0.0], [0.0, 1.1, 0.3], [0.1, 0.0, 0.9]])
+GEOMETRIES = [
+    {"box": [1.0, 1.2, 0.9], "periodicity": 0},
+    {"box": None, "periodicity": 0},
+    {"box": [1.0, 1.2, 0.9], "periodicity": 1},
+    {"box": [1.0, 1.2, 0.9], "periodicity": (False, True, True)},
+    {"box": CELL.tolist(), "periodicity": 3},
+]
+
+
+@pytest.fixture
+def plan(rng):
+    """A plan and its strengths, at a tolerance far above that of the second sum."""
+    x = rng.random((3, 300))
+    made = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-4)
+    return made, rng.standard_normal((6, 300)), rng.standard_normal((3, 300))
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_every_periodicity(geometry, rng):
+    src = rng.random((3, 150)) * (0.9 if geometry["box"] is not None else 0.01)
+    trg, dens = src[:, ::2].copy(), rng.standard_normal((3, 150))
+    plan = parki.ewald.plan("stokes_sl", trg, src, tolerance=1e-4, **geometry)
+    u = plan(dens)
+    assert 0 < plan.error().value < 1e-4
+    assert plan.error(u=1.1 * u).value == pytest.approx(0.1, rel=1e-2)
+
+
+def test_a_kernel_with_a_parameter(rng):
+    x, dens = rng.random((3, 100)), rng.standard_normal(100)
+    for periodicity in (0, 3):
+        given = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": 1e-4}
+        plan, other = (parki.ewald.plan("yukawa", x, x, kappa=kappa, **given) for kappa in (3.0, 4.0))
+        u = plan(dens)
+        assert 0 < plan.error().value < 1e-4
+        assert other.error(dens=dens, u=u).value > 1e-2
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-1])
+def test_an_error_put_in_is_found(plan, size, rng):
+    made, *strengths = plan
+    u = made(*strengths)
+    wrong = u + size * rng.standard_normal(u.shape) * np.sqrt(np.mean(u**2))
+    found = made.error(n=300, u=wrong)
+    assert 0.8 * size < found.value < 1.2 * size
+    assert found.low == found.value == found.high  # all targets
+
+
+def test_layout_and_dtype_do_not_matter(plan, rng):
+    made, dens, normals = plan
+    made(dens, normals)
+    x = made.points.originals()[0]
+    turned = parki.ewald.plan("stokes_comb", x.T, x.T, box=(1, 1, 1), tolerance=1e-4, layout="nd")
+    turned(dens.T, normals.T)
+    assert turned.error().value == pytest.approx(made.error().value, rel=0.2)
+    x, dens, normals = (a.astype(np.float32) for a in (x, dens, normals))
+    single = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-4)
+    single(dens, normals)
+    assert 0 < single.error().value < 1e-4
+
+
+def test_the_second_sum_has_other_parameters(rng):
+    x = rng.random((3, 50))
+    for rc in (None, 0.1, 0.3, 0.4, 0.45, 0.5):
+        made = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4, rc=rc)
+        second = error._second(made)
+        assert abs(second.rc / made.parameters.rc - 1) >= 0.19
+        assert second.split != made.options.split
+        assert second.tolerance == pytest.approx(1e-6)
+
+
+def test_a_sum_of_nothing_has_no_error(plan, rng):
+    made, dens, normals = plan
+    made(0 * dens, normals)
+    with pytest.raises(ValueError, match="zero at all sampled targets"):
+        made.error()
+    empty = parki.ewald.plan("laplace", rng.random((3, 0)), rng.random((3, 4)), box=(1, 1, 1))
+    empty(np.ones(4))
+    with pytest.raises(ValueError, match="no targets or no sources"):
+        empty.error()
