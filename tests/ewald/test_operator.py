@@ -39,7 +39,7 @@ def agree(found, exact, bound):
 
 
 @pytest.mark.parametrize("name", kernels.KERNELS)
-@pytest.mark.parametrize("periodicity", [0, 1, 2, 3])
+@pytest.mark.parametrize("periodicity", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2)), 3])
 def test_operator_and_transpose_are_those_of_the_dense_matrix(name, periodicity, rng):
     if periodicity not in kernels.KERNELS[name].periodicities:
         pytest.skip("not for this kernel")

@@ -60,8 +60,13 @@ def near_fields(space, loop, pair, rhs, rng, n=60, nt=40):
     return found, np.concatenate(ones)
 
 
+def slow_but(default, names):
+    """The default in every run; the others, each of which takes a compilation, in long ones."""
+    return [name if name == default else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 @pytest.mark.parametrize(("pair", "rhs"), NEAR)
-@pytest.mark.parametrize("loop", loops.NEAR)
+@pytest.mark.parametrize("loop", slow_but("p2p_gm_1d", loops.NEAR))
 def test_near_fields_are_those_of_one_at_a_time(loop, pair, rhs, rng):
     close(*near_fields(Space("OpenMP", 2), loop, pair, rhs, rng))
 
@@ -83,7 +88,7 @@ def spreads(space, variant, layer, rng, n=40):
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-@pytest.mark.parametrize("variant", loops.SPREAD)
+@pytest.mark.parametrize("variant", slow_but("BLOCK", loops.SPREAD))
 def test_grids_are_those_of_one_at_a_time(variant, layer, rng):
     close(*spreads(Space("OpenMP", 2), variant, layer, rng))
 
