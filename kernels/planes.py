@@ -6,10 +6,28 @@ no other memory.  Complex numbers are pairs of reals; spec[s][m][b][2 j], [2 j +
 indices are mode[...], s = r * stride + c for component c of right-hand side r.
 """
 
+from typing import Tuple
+
 import pykokkos as pk
 
 real = pk.double
 BOTH = True  # a plane writes its mirror image, −kx, too
+
+
+@pk.function
+def component(s: int, components: int, stride: int) -> int:
+    """Where the planes have component s of the grid, which has `components` of each right-hand side."""
+    return s // components * stride + s % components
+
+
+@pk.function
+def with_image(mode: pk.View1D[pk.int32], i: int, n0: int) -> Tuple[int, int]:
+    """Where the grid has the i-th mode, and where −kx."""
+    at: int = mode[i]
+    image: int = 0
+    if at > 0:
+        image = n0 - at
+    return at, image
 
 
 @pk.workunit
@@ -22,12 +40,9 @@ def planes_gather(
     s: int = t // (planes * rows)
     m: int = t // rows % planes
     b: int = t % rows
+    c: int = component(s, components, stride)
     if first + m < count and b < n1:
-        c: int = s // components * stride + s % components
-        at: int = mode[first + m]
-        image: int = 0
-        if at > 0:
-            image = n0 - at
+        at, image = with_image(mode, first + m, n0)
 
         def pair(j: int):
             x_re: real = grid[s][at][b][2 * j]
@@ -46,10 +61,9 @@ def planes_gather(
         team.team_barrier()
         pk.parallel_for(pk.TeamThreadRange(team, 2 * (length - n2)), pad)
     else:
-        e: int = s // components * stride + s % components
 
         def clear(j: int):
-            spec[e][m][b][j] = 0.0
+            spec[c][m][b][j] = 0.0
 
         pk.parallel_for(pk.TeamThreadRange(team, 2 * length), clear)
 
@@ -64,12 +78,9 @@ def planes_scatter(
     s: int = t // (planes * n1)
     m: int = t // n1 % planes
     b: int = t % n1
+    c: int = component(s, components, stride)
     if first + m < count:
-        c: int = s // components * stride + s % components
-        at: int = mode[first + m]
-        image: int = 0
-        if at > 0:
-            image = n0 - at
+        at, image = with_image(mode, first + m, n0)
 
         def pair(j: int):
             e_re: real = spec[c][m][b][4 * j]

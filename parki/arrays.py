@@ -177,11 +177,6 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
     return next(iter(found.values()))
 
 
-def in_layout(u: Array, layout: str = "dn", vectors: bool = True) -> Array:
-    """Return a result ``(…, components, N)``, or ``(…, N)`` if not of `vectors`, in the caller's layout."""
-    return module_of(u).ascontiguousarray(u.swapaxes(-1, -2)) if layout == "nd" and vectors else u
-
-
 def _gpu_kind(x: Any) -> str:
     """The library of an array on a GPU, for people; nothing for anything else."""
     if isinstance(x, np.ndarray):

@@ -12,6 +12,7 @@ import numpy as np
 
 from parki.ewald import api, kernels
 from parki.ewald.kernels import Kernel
+from parki.ewald.operator import ADJOINT
 from parki.ewald.options import EwaldOptions
 
 try:
@@ -28,15 +29,6 @@ __all__ = [
 
 #: The kernel of the gradient of a sum, where there is one.
 SLOPES = {"laplace": "laplace_grad", "stokes_sl": "stokes_grad"}
-#: The kernel of the transposed sum and its factor; that of double layers is a traction.
-TRANSPOSED = {
-    "laplace": ("laplace", 1.0),
-    "laplace_grad": ("laplace_dipole", 1.0),
-    "laplace_dipole": ("laplace_grad", 1.0),
-    "stokes_pressure": ("laplace_grad", 2.0),
-    "stokes_sl": ("stokes_sl", 1.0),
-    "yukawa": ("yukawa", 1.0),
-}
 
 
 def laplace(trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any) -> Tensor:
@@ -183,7 +175,7 @@ class _Sum(torch.autograd.Function):
         to_dens = to_normals = None
         to_trg, to_src = _to_points(kernel, options, same, trg, src, d, g, need_trg, need_src)
         if need_dens and not kernel.normals:
-            name, factor = TRANSPOSED[kernel.name]
+            name, factor = ADJOINT[kernel.name]
             back = replace(kernels.KERNELS[name], parameters=kernel.parameters)
             to_dens = factor * _field(back, src, src if same else trg, _given(back, g), None, options)
         elif need_dens or need_normals:

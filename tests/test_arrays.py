@@ -102,15 +102,6 @@ def test_layout_nd(rng):
     assert arrays.density("dens", x[:, 0], 1, 7, layout="nd").shape == (7,)
 
 
-def test_results_go_back_in_the_callers_layout(rng):
-    u = rng.random((3, 7))
-    assert arrays.in_layout(u) is u
-    back = arrays.in_layout(u, "nd")
-    assert np.array_equal(back, u.T)
-    assert back.flags.c_contiguous
-    assert np.array_equal(arrays.in_layout(u, "nd", vectors=False), u)  # an axis of right-hand sides
-
-
 def test_no_points_at_all():
     assert arrays.points("trg", np.empty((3, 0)), box=(1, 1, 1)).shape == (3, 0)
     assert arrays.points("trg", [[], [], []]).shape == (3, 0)

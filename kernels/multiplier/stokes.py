@@ -1,6 +1,6 @@
 """Stokes single layer: w = g (v - n (n.v))."""
 
-from typing import List
+from typing import List, Tuple
 
 import pykokkos as pk
 
@@ -10,12 +10,17 @@ NOUT = 3
 
 
 @pk.function
+def along(nx: real, ny: real, nz: real, v: List[real]) -> Tuple[real, real]:
+    """n.v."""
+    return nx * v[0] + ny * v[2] + nz * v[4], nx * v[1] + ny * v[3] + nz * v[5]
+
+
+@pk.function
 def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
     """One mode."""
-    re: real = nx * v[0] + ny * v[2] + nz * v[4]
-    im: real = nx * v[1] + ny * v[3] + nz * v[5]
+    re, im = along(nx, ny, nz, v)
     w[0] = g * (v[0] - nx * re)
     w[1] = g * (v[1] - nx * im)
     w[2] = g * (v[2] - ny * re)

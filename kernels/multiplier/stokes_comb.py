@@ -4,6 +4,8 @@ from typing import List
 
 import pykokkos as pk
 
+from parki.kernels.multiplier.stokes import along
+
 real = pk.double
 NIN = 4
 NOUT = 3
@@ -14,8 +16,7 @@ def multiply(
     kx: real, ky: real, kz: real, nx: real, ny: real, nz: real, g: real, v: List[real], w: List[real]
 ) -> None:  # fmt: skip
     """One mode."""
-    re: real = nx * v[0] + ny * v[2] + nz * v[4]
-    im: real = nx * v[1] + ny * v[3] + nz * v[5]
+    re, im = along(nx, ny, nz, v)
     w[0] = g * (v[0] - nx * re - kx * v[7])
     w[1] = g * (v[1] - nx * im + kx * v[6])
     w[2] = g * (v[2] - ny * re - ky * v[7])

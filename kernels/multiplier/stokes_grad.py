@@ -4,6 +4,8 @@ from typing import List
 
 import pykokkos as pk
 
+from parki.kernels.multiplier.stokes import along
+
 real = pk.double
 NIN = 3
 NOUT = 9
@@ -16,8 +18,7 @@ def multiply(
     """One mode."""
     k: List[real] = [kx, ky, kz]
     n: List[real] = [nx, ny, nz]
-    along_re: real = nx * v[0] + ny * v[2] + nz * v[4]
-    along_im: real = nx * v[1] + ny * v[3] + nz * v[5]
+    along_re, along_im = along(nx, ny, nz, v)
     for i in range(3):
         re: real = -(g * (v[2 * i + 1] - n[i] * along_im))
         im: real = g * (v[2 * i] - n[i] * along_re)

@@ -10,6 +10,7 @@ Shamshirgar, Bagge, Tornberg 2021 (one and two periodic directions).
 """
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,6 +122,7 @@ def radius(p: "Parameters") -> float:
     return math.hypot(*p.box[p.periodicity :]) + p.rc
 
 
+@lru_cache(maxsize=32)
 def profile(p: "Parameters") -> Values:
     """Return the split's profile as a polynomial in t = 2k²/kmax² − 1 on [−1, 1], highest power first.
 
@@ -128,7 +130,7 @@ def profile(p: "Parameters") -> Values:
     """
     split = profiles.profile(p.split, p.c, p.rc, p.xi)
     k = split.kmax * np.sqrt(0.5 * (series.points(int(0.4 * p.c) + 24) + 1.0))
-    found = series.coefficients(profiles.values(p.kernel.profile, split, k, p.kernel.kappa))
+    found = series.coefficients(radial.kernel_profile(p.kernel, split, k))
     needed = series.degree(found, max(0.01 * p.tolerance, float(np.finfo(p.dtype).eps)))
     return np.ascontiguousarray(series.powers(found[: needed + 1]))
 

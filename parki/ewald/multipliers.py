@@ -146,21 +146,13 @@ def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) 
     inside = k2 <= p.kmax**2
     values = k2[inside]
     phi = np.polyval(green.profile(p), 2 * values / p.kmax**2 - 1)
-    flat = (
-        np.broadcast_to([kx == 0, (kx == 0) & (ky == 0)][p.periodicity - 1], k2.shape)
-        if p.periodicity in (1, 2)
-        else None
-    )
-    if p.periodicity == 0:
-        base = green.truncated(p, values, green.radius(p), 0.0)
-    elif flat is not None and flat.any():
-        base = np.where(
-            flat[inside],
-            green.truncated(p, values, green.radius(p), c.length * p.h[2]),
-            green.whole(p, values),
-        )
-    else:
-        base = green.whole(p, values)
+    flat = np.full(k2.shape, p.periodicity < 3)  # modes without a periodic part
+    for k in (kx, ky, kz)[: p.periodicity]:
+        flat &= k == 0
+    flat, base = flat[inside], np.empty_like(values)
+    base[~flat] = green.whole(p, values[~flat])
+    if flat.any():
+        base[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
     found = np.zeros(k2.shape)
     found[inside] = p.kernel.scale * base * phi
     return found

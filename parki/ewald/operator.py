@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
 
+#: The kernel of the transposed sum and its factor, where one kernel is enough.
+ADJOINT = {
+    "laplace": ("laplace", 1.0),
+    "laplace_grad": ("laplace_dipole", 1.0),
+    "laplace_dipole": ("laplace_grad", 1.0),
+    "stokes_pressure": ("laplace_grad", 2.0),
+    "stokes_sl": ("stokes_sl", 1.0),
+    "yukawa": ("yukawa", 1.0),
+}
+
+
 def make(plan: "Plan", normals: Array | None, correction: Any) -> Any:
     """Return the linear operator of a plan: see `Plan.operator`."""
     kernel, nt, ns = plan.kernel, plan.n_targets, plan.n_sources
@@ -97,15 +108,10 @@ def adjoint(plan: "Plan", w: Array, normals: Array | None) -> Array:
         kernel = plan.kernel if name == plan.kernel.name else KERNELS[name]
         return apply(plan.turned(kernel), w, normals)
 
+    if name in ADJOINT:
+        back, factor = ADJOINT[name]
+        return factor * turned(back, w)
     match name:
-        case "laplace" | "yukawa" | "stokes_sl":
-            return turned(name, w)
-        case "laplace_grad":
-            return turned("laplace_dipole", w)
-        case "laplace_dipole":
-            return turned("laplace_grad", w)
-        case "stokes_pressure":
-            return 2 * turned("laplace_grad", w)
         case "stokes_dl":
             return _traction(turned, w, normals)
         case "stokes_comb":

@@ -47,7 +47,7 @@ def _loaded(place: Any) -> dict[str, Any]:
     return names
 
 
-def pairs(source: str, numbers: int, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
+def pairs(source: str, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
     """Return what a screened pair function gives for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
     pair = function(source, "pair", SCREENED=True)
     return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])

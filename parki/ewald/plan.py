@@ -108,7 +108,7 @@ class Plan:
         if self.n_targets and self.n_sources:
             self._compile(p, 1)
             with self.walltime.phase("cell_list"):
-                self.points = stages.sort(p, trg, src, self.space, self.variants)
+                self.points = stages.Points(p, trg, src, self.space, self.variants)
             self._prepared(1)
             self._count()
 
@@ -196,23 +196,7 @@ class Plan:
         times = self.walltime
         with times.phase("p2p", "sort"):
             at.pack(dens, normals)
-        with times.phase("p2p", "kernel"):
-            at.near.run()
-        with times.phase("p2g", "kernel"):
-            at.far.scatter()
-        with times.phase("fft"):
-            at.far.forward()
-        for block in at.far.parts:
-            with times.phase("fft"):
-                block.forward()
-            with times.phase("cnv"):
-                block.multiply()
-            with times.phase("ifft"):
-                block.backward()
-        with times.phase("ifft"):
-            at.far.backward()
-        with times.phase("g2p", "kernel"):
-            at.far.gather.run()
+        at.fields(times)
         with times.phase("g2p", "sort"):
             at.unsort(out)
 

@@ -60,7 +60,7 @@ class Part:
         self.spectrum = buffer[: math.prod(shape)].reshape(shape)
         pairs, self.rhs = fft.pairs(self.spectrum), rhs
         n0, n1, n2 = mesh.box
-        self.rows, self.p = n1, p
+        self.rows = n1
         gather, convolve, scatter = workunits(p, whole, rhs)
         green, (kx, ky, kz) = multipliers.table(p, c)
         mode = xp.asarray(np.array(c.modes, np.int32))
@@ -81,17 +81,15 @@ class Part:
             kz=xp.asarray(kz), rows=c.rows, length=c.length, s01=s01, s02=s02, s12=s12,
         )  # fmt: skip
         self.scatter = made(scatter, rhs * result * self.planes * n1, components=result, **there)
-
-    def __iter__(self) -> Iterator["Block"]:
-        return (Block(self, first) for first in range(0, len(self.c.modes), self.planes))
+        self.blocks = [Block(p, self, first) for first in range(0, len(c.modes), self.planes)]
 
 
 class Block:
     """As many planes of a class as the buffer holds, from one on."""
 
-    def __init__(self, part: Part, first: int) -> None:
+    def __init__(self, p: Parameters, part: Part, first: int) -> None:
         modes = part.c.modes[first : first + part.planes]
-        self.part, self.first, self.columns = part, first, columns(part.p, part.c, modes)
+        self.part, self.first, self.columns = part, first, columns(p, part.c, modes)
         self.spectrum = part.spectrum[:, : len(modes)]
 
     def forward(self) -> None:
@@ -141,21 +139,20 @@ class Parts:
         threads: int,
     ) -> None:  # fmt: skip
         xp, classes = module_of(grid), multipliers.planes(p, whole)
-        self.p, self.grid, self.last = p, grid, max(m for c in classes for m in c.modes if 2 * m <= mesh.box[0])
-        size = fft.pairs(np.empty(1, np.complex64 if p.dtype == "float32" else np.complex128)).nbytes
-        components = p.kernel.components * rhs
-        largest = max(components * c.rows * c.length * min(1 + whole, len(c.modes)) for c in classes)
-        batch = BATCH if space.kind == "device" else CACHE * threads
-        room = max(batch // size, largest)
-        all_planes = max(components * c.rows * c.length * len(c.modes) for c in classes)
-        room = min(room, max(all_planes, largest))
-        self.buffer = xp.empty(room, np.complex64 if p.dtype == "float32" else np.complex128)
+        self.grid, self.last = grid, max(m for c in classes for m in c.modes if 2 * m <= mesh.box[0])
+        number = np.result_type(p.dtype, np.complex64)
+        sizes = [(p.kernel.components * rhs * c.rows * c.length, len(c.modes)) for c in classes]
+        batch = (BATCH if space.kind == "device" else CACHE * threads) // number.itemsize
+        # At least a plane of each class, with its image where both are transformed; never more than a whole class.
+        least = max(plane * min(1 + whole, count) for plane, count in sizes)
+        room = min(max(batch, least), max(plane * count for plane, count in sizes))
+        self.buffer = xp.empty(room, number)
         self.parts = [Part(p, c, mesh, grid, self.buffer, room, space, library, whole, rhs) for c in classes]
         self.result = rhs * p.kernel.result
         self.n0 = mesh.box[0]
 
     def __iter__(self) -> Iterator[Block]:
-        return (block for part in self.parts for block in part)
+        return (block for part in self.parts for block in part.blocks)
 
     def finish(self) -> None:
         """Set the modes that have no plane to zero."""

@@ -48,8 +48,6 @@ class Part:
     profile: str = "phi"
 
 
-#: Those of `far_parts` in the tables of three kernels.
-ROWS = {"laplace": (0,), "stokes_sl": (1, 2), "stokes_comb": (1, 2, 3)}
 #: The radial functions that a kernel may name, see the module.
 FAR = {
     "F": Part(0, 2 / np.pi),

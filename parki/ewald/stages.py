@@ -15,6 +15,7 @@ from parki.ewald.geometry import Geometry
 from parki.ewald.near import NearField, near_kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
+from parki.ewald.report import WallTime
 from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
 
@@ -42,7 +43,7 @@ GAP = 1.6  # of rc, behind a free direction: for several right-hand sides it may
 
 
 class Points:
-    """The points of a sum in the order of their cells.
+    """The points of a sum, in ``[0, box)``, in the order of their cells.
 
     Attributes
     ----------
@@ -105,11 +106,6 @@ def _original(found: CellList) -> Array:
     x = module_of(found.points).empty(found.points.shape, found.points.dtype)
     x[:, found.order] = found.points
     return x
-
-
-def sort(p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> Points:
-    """Cell lists of targets and sources, one if these are the same array; points in ``[0, box)``."""
-    return Points(p, trg, src, space, v)
 
 
 class Stages:
@@ -189,6 +185,27 @@ class Stages:
         """All points: on a host some at a time, so that intermediate results stay small."""
         step = SOME if self.space.kind == "host" else max(a.shape[-1], 1)
         return (slice(first, first + step) for first in range(0, a.shape[-1], step))
+
+    def fields(self, times: WallTime) -> None:
+        """The near and the far field of the packed sources, at the sorted targets."""
+        far = self.far
+        with times.phase("p2p", "kernel"):
+            self.near.run()
+        with times.phase("p2g", "kernel"):
+            far.scatter()
+        with times.phase("fft"):
+            far.forward()
+        for block in far.parts:
+            with times.phase("fft"):
+                block.forward()
+            with times.phase("cnv"):
+                block.multiply()
+            with times.phase("ifft"):
+                block.backward()
+        with times.phase("ifft"):
+            far.backward()
+        with times.phase("g2p", "kernel"):
+            far.gather.run()
 
     def unsort(self, out: Array) -> None:
         """Near plus far field and the constants of their mean, ``(rhs, components, Nt)``, as the caller has points.

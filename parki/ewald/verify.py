@@ -15,6 +15,7 @@ from parki.engine.spaces import Space
 from parki.ewald import green, multipliers, params, plain, radial, stages, variants
 from parki.ewald.kernels import Kernel
 from parki.ewald.params import Parameters
+from parki.ewald.report import WallTime
 from parki.ewald.variants import Variants
 from parki.perfmodels import select
 
@@ -103,17 +104,9 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     """Near and far field by the compiled stages, in the points' own order; by default the variants of the space."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
-    made = stages.Stages(p, v, stages.sort(p, x, x, space, v), rhs=rhs)
+    made = stages.Stages(p, v, stages.Points(p, x, x, space, v), rhs=rhs)
     made.pack(dens, normals)
-    made.near.run()
-    made.far.scatter()
-    made.far.forward()
-    for block in made.far.parts:
-        block.forward()
-        block.multiply()
-        block.backward()
-    made.far.backward()
-    made.far.gather.run()
+    made.fields(WallTime())
     back = np.argsort(to_host(made.points.targets.order))
     near, far = (to_host(u).astype(float) for u in (made.near.result, made.far.gather.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
@@ -144,7 +137,7 @@ def plain_near(p: Parameters, rhs: int = 1) -> Array:
     far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) for row in tables]
     total = []
     for s in strengths(p, rhs):
-        found = plain.pairs(kernel.pair, kernel.strengths, kernel.result, r, far, list(s[:, j]), w)
+        found = plain.pairs(kernel.pair, kernel.result, r, far, list(s[:, j]), w)
         total += [np.bincount(i, row, N) for row in found]
     return np.array(total)
 
