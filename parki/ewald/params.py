@@ -22,6 +22,8 @@ from parki.perfmodels.select import Domain
 
 #: Shares of the tolerance: near field, window, tables.
 SHARES = (0.27, 0.27, 0.12)
+#: The same for kernels like 1/r²: their closest pairs, not all, make their size, so the estimates are large.
+STEEP_SHARES = (0.43, 0.43, 0.19)
 #: The same for the sources of a perfect crystal: whole shells err alike, and what repeats in the strengths keeps the
 #: aliases from averaging.  By symmetry the double layer of a crystal may even vanish at its own points.
 CRYSTAL_SHARES = {
@@ -154,18 +156,15 @@ def _choose(
 ) -> Parameters:
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     itemsize = np.dtype(dtype).itemsize
-    # A few points may nearly cancel, and cost little: aim lower.
-    goal = max(tolerance * min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)), REACH[dtype])
+    # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
+    few = min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)) * min(1.0, max(1, n_sources) / 16) ** 3
+    goal = max(tolerance * few, REACH[dtype])
     same = n_targets == n_sources
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not same:
         goal *= 1.0 - 0.8 * max(0.0, -regular)  # targets away from a nearly neutral cluster see little
-    regular = max(0.0, regular)
-    near, far, table = (
-        goal * share ** (1.0 - regular) * crystal**regular
-        for share, crystal in zip(SHARES, CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"]), strict=True)
-    )
+    near, far, table = (goal * share for share in _shares(kernel, max(0.0, regular)))
     size = Size(kernel, domain, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
@@ -207,6 +206,13 @@ def _choose(
         kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree,
         periodicity, skew,
     )  # fmt: skip
+
+
+def _shares(kernel: Kernel, regular: float) -> list[float]:
+    """Shares of the tolerance, between those for random points and for a crystal."""
+    random = STEEP_SHARES if radial.STEEP.keys() >= set(kernel.layers) else SHARES
+    crystal = CRYSTAL_SHARES.get(kernel.name, CRYSTAL_SHARES["stokes_comb"])
+    return [share ** (1.0 - regular) * aim**regular for share, aim in zip(random, crystal, strict=True)]
 
 
 def edges(box: tuple[float, float, float], skew: tuple[float, float, float] | None) -> tuple[float, float, float]:

@@ -78,7 +78,7 @@ _GAUSSIAN_TAIL = {
 }
 #: Layers of kernels that fall as 1/r², and the mean square of r² times the kernel over directions, times 22.8: the
 #: closest pairs dominate, and 4π ∫ r⁻² dr from the mean distance of the closest source is 22.8/d.
-_STEEP = {"laplace_grad": 22.8, "stokes_dl": 91.0, "stokes_grad": 76.0}
+STEEP = {"laplace_grad": 22.8, "stokes_dl": 91.0, "stokes_grad": 76.0}
 
 
 def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -213,7 +213,7 @@ def bandwidth(layer: str, split: str, level: ArrayLike) -> tuple[NDArray[np.floa
         modes = np.sqrt(0.75 / (xi * ratio**5))
         if layer.startswith("stokes"):
             modes = modes * (1 + ratio**2) * np.sqrt(28 / 9 if layer == "stokes_dl" else 8 / 3)
-        if layer in _STEEP:
+        if layer in STEEP:
             modes = modes * 2 * xi * ratio
         ratio = np.sqrt(np.maximum(np.log(2 * modes) - log, 1.0))
     return 2 * xi * ratio, xi
@@ -270,9 +270,9 @@ def units(
         κ of a Yukawa kernel.
     """
     n = max(n, 1)
-    if layer in _STEEP:
+    if layer in STEEP:
         crowding = n ** (1 / 6 if same else 1 / 12)
-        size = np.sqrt(_STEEP[layer]) * crowding
+        size = np.sqrt(STEEP[layer]) * crowding
         return np.sqrt(length / rc) / size, (length / rc) ** 2 / (np.sqrt(n) * size)
     size = 1.7 if layer == "stokes_sl" else min(1.0, np.sqrt(2 * np.pi / max(kappa * length, 1e-9)))
     return np.sqrt(rc / length) / size, length / (rc * np.sqrt(n)) / size

@@ -7,6 +7,7 @@ Kernels like 1/r see far: in thin boxes the modes along the long sides are most 
 with three periodic directions: 16π²/V² Σ 1/k⁴, of the modes along c, those along b, and the others, each sum but the
 first an integral.  With a free direction of length f over periodic sides p and q the field of a plane, −2π|z|/pq, takes
 the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.  A screened kernel has 1/(k² + κ²).
+In free space U² is the mean of 1/r² over the pairs of a box, with exp(−2κr) if screened.
 """
 
 import math
@@ -21,6 +22,7 @@ from parki.ewald.kernels import Kernel
 from parki.perfmodels.select import Domain
 
 _SMOOTH = ("laplace", "stokes_sl")  # layers that fall as 1/r
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _LEAST_SHARE = 0.05  # of pairs beyond rc, over those of a periodic box: points may be at the ends of theirs
 
 
@@ -59,7 +61,9 @@ class Size:
                 return flat + 3.29 / p**2 / (1 + 8.6 * f / q) + 1.047 / (q * max(f, p))
             case (p,):
                 return 1 / p**2 + 1 / (p * math.sqrt(math.prod(free)))
-        return 1 / self.length**2
+        r, weights = 0.5 * (_NODES + 1) * np.linalg.norm(self.domain.box), 0.5 * _WEIGHTS
+        pairs = self._share(r) * np.exp(-2 * self.kernel.kappa * r)
+        return 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
 
     @cached_property
     def least_mode(self) -> float:
@@ -87,7 +91,7 @@ class Size:
         Where the square of the near field decays there as exp(−`decay` (r/rc − 1)), a source's own images at the
         distance of a short side err alike: with that of two of them in place of its random pairs'.
         """
-        pairs = self._share(rc)
+        pairs = np.maximum(self._share(rc), _LEAST_SHARE)
         if layer in _SMOOTH and self.same:
             for side in self.domain.box[: self.domain.periodicity]:
                 beyond = np.exp(-decay * np.maximum(side / rc - 1.0, 0.0))
@@ -96,10 +100,8 @@ class Size:
 
     def _larger(self, layer: str) -> float:
         """U over that of `radial.units`, which has a cube for the box."""
-        if self.domain.periodicity == 0:
-            return 1.0
         if layer not in _SMOOTH:
-            return self._steeper()
+            return self._steeper() if self.domain.periodicity else 1.0
         screened = min(1.0, 2 * math.pi / max(self.kernel.kappa * self.length, 1e-9))
         return max(1.0, self.length * math.sqrt(self.potential / screened))
 
@@ -121,8 +123,7 @@ class Size:
         """Pairs at distance rc over those of a periodic box; none beyond the diagonal of free space."""
         free = self.domain.periodicity
         apart = np.multiply.outer(rc, _directions()[free:] / np.array(self.domain.box[free:])[:, None])
-        share = np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)
-        return np.maximum(share, _LEAST_SHARE)
+        return np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)
 
 
 @lru_cache(maxsize=1)

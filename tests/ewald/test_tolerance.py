@@ -25,6 +25,10 @@ ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes
 QUICK = {"float64": (1e-4, 1e-9), "float32": (1e-3,)}
 
 
+#: Where sums are compared, at most.
+MOST_TARGETS = 200
+
+
 @dataclass(frozen=True)
 class Draw:
     """One sum.
@@ -72,17 +76,19 @@ def draw(seed):
     brick = np.exp(rng.uniform(-0.5, 0.5, 3) * np.log(20))
     sides = brick if rng.random() < 0.75 else np.full(3, brick[0])
     tilted = count == 3 and rng.random() < 0.3
+    # Points of triclinic cells are moved by lattice vectors, and rounded: close pairs of single precision feel it.
+    digits = 12 if dtype == "float64" else 4 if tilted else 5
     return Draw(
         seed=seed,
         kernel=kernel.name,
         periodicity=axes if rng.random() < 0.5 else count,
-        tolerance=float(10 ** -rng.uniform(2, 12 if dtype == "float64" else 5)),
+        tolerance=float(10 ** -rng.uniform(2, digits)),
         dtype=dtype,
         box=tuple(float(side) for side in sides),
         tilts=tuple(float(t) for t in rng.uniform(-0.5, 0.5, 3)) if tilted else None,
-        points=POINTS[rng.integers(len(POINTS))] if rng.random() < 0.6 else "uniform",
-        n_sources=round(2 * 300 ** rng.random()),
-        n_targets=None if rng.random() < 0.6 else round(2 * 300 ** rng.random()),
+        points=POINTS[rng.integers(len(POINTS))] if rng.random() < 0.4 else "uniform",
+        n_sources=round(2 * 10 ** rng.random() if rng.random() < 0.15 else 30 * 70 ** rng.random()),
+        n_targets=None if rng.random() < 0.7 else round(2 * 300 ** rng.random()),
         neutral=bool(rng.random() < 0.5),
         split="prolate" if rng.random() < 0.6 else "gaussian",
         kappa=float(np.exp(rng.uniform(-2, 2)) / np.prod(sides) ** (1 / 3)) if kernel.names else None,
@@ -176,7 +182,8 @@ def ratio(d):
     plan = parki.ewald.plan(d.kernel, trg, src, kappa=d.kappa, **options)
     u = plan(dens[0] if len(dens) == 1 else dens, *([] if normals is None else [normals]))
     assert u.dtype == d.dtype
-    right = exact(d, trg, src, dens, normals)
+    some = rng.permutation(trg.shape[1])[:MOST_TARGETS]
+    u, right = u[..., some], exact(d, trg[:, some], src, dens, normals)
     return float(np.linalg.norm(u - right) / np.linalg.norm(right)) / d.tolerance
 
 
@@ -192,8 +199,8 @@ def test_sweep():
     found = [(ratio(d), d) for d in map(draw, range(40, 540))]
     assert [(r, d) for r, d in found if not r <= 1] == []
     # Accuracy that was not asked for costs time.
-    random = [(r, d) for r, d in found if d.points == "uniform" and d.n_sources >= 50]
-    plain = [r for r, d in random if d.n_targets is None and any(d.periodic)]
+    plain = [r for r, d in found if d.points == "uniform" and d.n_sources >= 30 and d.n_targets is None]
+    assert len(plain) > 100
     assert 0.1 < np.median(plain) < 0.4
 
 
