@@ -1,18 +1,20 @@
 """Grid-to-particle.  The grid has margins, so no tap wraps.
 
 TARGET: targets sorted by cell, window taps in the lanes.  A batch of targets goes through one component after another:
-P x P rows of one component stay in the first-level cache, those of all components do not.  BASE: one target a thread,
-in any order.
+P x P rows of one component stay in the first-level cache, those of all components do not.  All batches are gone through
+again for the next right-hand side, as the components of all do not stay in the second-level cache either.  BASE: one
+target a thread, in any order.
 """
 
 from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.window import DEGREE, P, anchor, tap
+from parki.kernels.window import DEGREE, P, anchor, first_tap, offset, tap
 
 real = pk.double
-NC = 1  # components
+NC = 1  # components of a right-hand side
+RHS = 1  # right-hand sides
 BATCH = 16  # targets per team
 
 
@@ -22,21 +24,19 @@ def g2p_target(
     nt: int, s0: real, s1: real, s2: real,
 ):  # fmt: skip
     """u[c][i] = grid[c] interpolated at target i; window and s as in window.py."""
-    first: int = team.league_rank() * BATCH
+    batches: int = (nt + BATCH - 1) // BATCH
+    r: int = team.league_rank() // batches
+    first: int = team.league_rank() % batches * BATCH
     m: int = nt - first
     if m > BATCH:
         m = BATCH
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * 3 * P)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * P)
-    half: real = 0.5 * real(P)
 
     def windows(t: int):
-        gx: real = xt[0][first + t] * s0 - half
-        gy: real = xt[1][first + t] * s1 - half
-        gz: real = xt[2][first + t] * s2 - half
-        tx: real = pk.ceil(gx) - gx - 0.5
-        ty: real = pk.ceil(gy) - gy - 0.5
-        tz: real = pk.ceil(gz) - gz - 0.5
+        tx: real = offset(xt[0][first + t], s0)
+        ty: real = offset(xt[1][first + t], s1)
+        tz: real = offset(xt[2][first + t], s2)
         at: int = t * (3 * P)
 
         def taps(k: int):
@@ -56,14 +56,14 @@ def g2p_target(
 
     pk.parallel_for(pk.TeamThreadRange(team, m), windows)
     team.team_barrier()
-    for c in range(NC):
+    for c in range(r * NC, (r + 1) * NC):
 
         def target(t: int):
             i: int = first + t
             at: int = t * (3 * P)
-            ix: int = int(pk.ceil(xt[0][i] * s0 - half)) + P // 2
-            iy: int = int(pk.ceil(xt[1][i] * s1 - half)) + P // 2
-            iz: int = int(pk.ceil(xt[2][i] * s2 - half)) + P // 2
+            ix: int = first_tap(xt[0][i], s0)
+            iy: int = first_tap(xt[1][i], s1)
+            iz: int = first_tap(xt[2][i], s2)
 
             def gather(k: int):
                 s: real = 0.0
@@ -102,16 +102,16 @@ def g2p_base(
     wz: List[real] = [0.0] * P
     for k in range(P):
         wz[k] = tap(window, k, tz)
-    acc: List[real] = [0.0] * NC
+    acc: List[real] = [0.0] * (RHS * NC)
     for a in range(P):
         wx: real = tap(window, a, tx)
         for j in range(P):
             wy: real = tap(window, j, ty)
             w: real = wx * wy
-            for c in range(NC):
+            for c in range(RHS * NC):
                 row: real = 0.0
                 for k in range(P):
                     row += wz[k] * grid[c][ix + a][iy + j][iz + k]
                 acc[c] += w * row
-    for c in range(NC):
+    for c in range(RHS * NC):
         u[c][i] = acc[c]

@@ -1,8 +1,7 @@
 """Particle-to-grid: the sources of a block one after another, window taps in the lanes.
 
-Sources go in batches, and a batch through one component after another: P x P rows of one component stay in the
-first-level cache, those of all components do not.  A block is gone through again for every few right-hand sides, as
-the components of all do not stay in the second-level cache either; windows are little of the work.
+A block is gone through again for every component, as the P x P rows of a run of sources along z stay in the
+second-level cache for one component, not for all; windows are little of the work.
 
 The grid has P more points than the box in each direction, so no tap wraps (`halo.py` adds the margins to where they
 belong).  A block is a box of cells at least P + 1 grid points wide: blocks that are not neighbours never touch the same
@@ -12,12 +11,10 @@ grid point, so blocks of one colour run at once, and nothing is atomic.
 import pykokkos as pk
 
 from parki.kernels.strengths import ALONG_Q, COMB, NC, NS, RHS, SINGLE, Q
+from parki.kernels.window import DEGREE, P, first_tap, offset
 
 real = pk.double
-P = 8  # taps per direction
-DEGREE = 6  # of the window's polynomials in the offset
-BATCH = 8  # sources whose windows are kept
-GROUP = NC * max(1, 2 // NC)  # components that go through a block together, those of whole right-hand sides
+BATCH = 16  # sources whose windows are kept
 
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 6 * P)])
@@ -28,9 +25,8 @@ def p2g_block(
 ):  # fmt: skip
     """grid[c] += strengths times windows, for the cells of block[first + rank].
 
-    block[b] = (x begin, x end, y begin, y end, z begin, z end), in cells;
-    src[e] as in strengths.py, sorted by cell; s = grid points per length; window[d][k] and slope[d][k] = polynomial
-    of tap k and of its derivative by the grid point's position, highest degree first, in the offset from mid-cell.
+    block[b] = (x begin, x end, y begin, y end, z begin, z end), in cells; src[e] as in strengths.py, sorted by cell;
+    window, slope and s as in window.py.
     """
     b: int = first + team.league_rank()
     x_begin: int = block[b][0]
@@ -40,11 +36,13 @@ def p2g_block(
     z_begin: int = block[b][4]
     z_end: int = block[b][5]
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * 6 * P)
-    half: real = 0.5 * real(P)
-    for c_begin in range(0, RHS * NC, GROUP):
-        c_end: int = c_begin + GROUP
-        if c_end > RHS * NC:
-            c_end = RHS * NC
+    for c in range(RHS * NC):
+        own: int = c % NC
+        f: int = 3 + c // NC * NS
+        q: int = f + Q
+        n: int = q + 3
+        along_q: int = f + ALONG_Q
+        along_n: int = along_q + 3
         for cx in range(x_begin, x_end):
             for cy in range(y_begin, y_end):
                 row: int = (cx * n1 + cy) * n2
@@ -56,12 +54,9 @@ def p2g_block(
                         m = BATCH
 
                     def windows(t: int):
-                        gx: real = src[batch + t][0] * s0 - half
-                        gy: real = src[batch + t][1] * s1 - half
-                        gz: real = src[batch + t][2] * s2 - half
-                        tx: real = pk.ceil(gx) - gx - 0.5
-                        ty: real = pk.ceil(gy) - gy - 0.5
-                        tz: real = pk.ceil(gz) - gz - 0.5
+                        tx: real = offset(src[batch + t][0], s0)
+                        ty: real = offset(src[batch + t][1], s1)
+                        tz: real = offset(src[batch + t][2], s2)
                         at: int = t * (6 * P)
 
                         def taps(k: int):
@@ -93,63 +88,56 @@ def p2g_block(
 
                     pk.parallel_for(pk.TeamThreadRange(team, m), windows)
                     team.team_barrier()
-                    for c in range(c_begin, c_end):
-                        k: int = c % NC
-                        f: int = 3 + c // NC * NS
-                        q: int = f + Q
-                        n: int = q + 3
-                        along_q: int = f + ALONG_Q
-                        along_n: int = along_q + 3
-                        for t in range(m):
-                            e: int = batch + t
-                            at: int = t * (6 * P)
-                            ix: int = int(pk.ceil(src[e][0] * s0 - half)) + P // 2
-                            iy: int = int(pk.ceil(src[e][1] * s1 - half)) + P // 2
-                            iz: int = int(pk.ceil(src[e][2] * s2 - half)) + P // 2
-                            size: real = 0.0
-                            along_x: real = 0.0
-                            along_y: real = 0.0
-                            along_z: real = 0.0
-                            if COMB:
-                                if k < 3:
-                                    if SINGLE:
-                                        size = src[e][f + k]
-                                    along_x = src[e][q + k] * src[e][along_n] + src[e][n + k] * src[e][along_q]
-                                    along_y = src[e][q + k] * src[e][along_n + 1] + src[e][n + k] * src[e][along_q + 1]
-                                    along_z = src[e][q + k] * src[e][along_n + 2] + src[e][n + k] * src[e][along_q + 2]
-                                else:
-                                    size = (
-                                        src[e][q] * src[e][n]
-                                        + src[e][q + 1] * src[e][n + 1]
-                                        + src[e][q + 2] * src[e][n + 2]
-                                    )
+                    for t in range(m):
+                        e: int = batch + t
+                        at: int = t * (6 * P)
+                        ix: int = first_tap(src[e][0], s0)
+                        iy: int = first_tap(src[e][1], s1)
+                        iz: int = first_tap(src[e][2], s2)
+                        size: real = 0.0
+                        along_x: real = 0.0
+                        along_y: real = 0.0
+                        along_z: real = 0.0
+                        if COMB:
+                            if own < 3:
+                                if SINGLE:
+                                    size = src[e][f + own]
+                                along_x = src[e][q + own] * src[e][along_n] + src[e][n + own] * src[e][along_q]
+                                along_y = src[e][q + own] * src[e][along_n + 1] + src[e][n + own] * src[e][along_q + 1]
+                                along_z = src[e][q + own] * src[e][along_n + 2] + src[e][n + own] * src[e][along_q + 2]
                             else:
-                                size = src[e][f + k]
+                                size = (
+                                    src[e][q] * src[e][n]
+                                    + src[e][q + 1] * src[e][n + 1]
+                                    + src[e][q + 2] * src[e][n + 2]
+                                )
+                        else:
+                            size = src[e][f + own]
 
-                            def plane(i: int):
-                                x0: real = win[at + i]
-                                size_x: real = size * x0
-                                x_slope: real = 0.0
-                                y_slope: real = along_y * x0
-                                z_slope: real = along_z * x0
+                        def plane(i: int):
+                            x0: real = win[at + i]
+                            size_x: real = size * x0
+                            x_slope: real = 0.0
+                            y_slope: real = along_y * x0
+                            z_slope: real = along_z * x0
+                            if COMB:
+                                x_slope = along_x * win[at + 3 * P + i]
+
+                            def column(z: int):
+                                wz: real = win[at + 2 * P + z]
                                 if COMB:
-                                    x_slope = along_x * win[at + 3 * P + i]
+                                    value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + z]
+                                    tilt: real = y_slope * wz
+                                    for j in range(P):
+                                        grid[c][ix + i][iy + j][iz + z] += (
+                                            value * win[at + P + j] + tilt * win[at + 4 * P + j]
+                                        )
+                                else:
+                                    value: real = size_x * wz
+                                    for j in range(P):
+                                        grid[c][ix + i][iy + j][iz + z] += value * win[at + P + j]
 
-                                def column(z: int):
-                                    wz: real = win[at + 2 * P + z]
-                                    if COMB:
-                                        value: real = (size_x + x_slope) * wz + z_slope * win[at + 5 * P + z]
-                                        tilt: real = y_slope * wz
-                                        for j in range(P):
-                                            grid[c][ix + i][iy + j][iz + z] += (
-                                                value * win[at + P + j] + tilt * win[at + 4 * P + j]
-                                            )
-                                    else:
-                                        value: real = size_x * wz
-                                        for j in range(P):
-                                            grid[c][ix + i][iy + j][iz + z] += value * win[at + P + j]
+                            pk.parallel_for(pk.ThreadVectorRange(team, P), column)
 
-                                pk.parallel_for(pk.ThreadVectorRange(team, P), column)
-
-                            pk.parallel_for(pk.TeamThreadRange(team, P), plane)
-                            team.team_barrier()
+                        pk.parallel_for(pk.TeamThreadRange(team, P), plane)
+                        team.team_barrier()

@@ -20,10 +20,10 @@ HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the 
 
 def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> engine.Workunit:
     """G2P of the kernel's results."""
-    components = rhs * p.kernel.result
+    slots = {"NC": p.kernel.result, "RHS": rhs, **window_slots(p)}
     if v.g2p == "BASE":
-        return engine.kernel("g2p", "g2p_base", NC=components, **window_slots(p))
-    return engine.kernel("g2p", "g2p_target", NC=components, BATCH=_batch(v, space), **window_slots(p))
+        return engine.kernel("g2p", "g2p_base", **slots)
+    return engine.kernel("g2p", "g2p_target", BATCH=_batch(v, space), **slots)
 
 
 def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1, whole: bool = False) -> list[engine.Workunit]:
@@ -50,7 +50,7 @@ class Gather:
         if v.g2p == "BASE":
             self.launch = engine.prepare(RangePolicy(space, n, v.g2p_threads), kernel, **given)
         else:
-            teams = team(space, math.ceil(n / _batch(v, space)), *rows(v.g2p_threads))
+            teams = team(space, rhs * math.ceil(n / _batch(v, space)), *rows(v.g2p_threads))
             self.launch = engine.prepare(teams, kernel, nt=n, **given)
 
     def run(self) -> None:

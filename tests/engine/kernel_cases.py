@@ -156,13 +156,13 @@ class Maker:
             yield "p2g_grid", slots, e[0] * e[1], args
 
     def g2p(self):
-        for taps, nc in zip(TAPS, (1, 3, 1, 1), strict=True):
+        for taps, (nc, rhs) in zip(TAPS, ((1, 1), (3, 1), (2, 3), (1, 1)), strict=True):
             nt, points = 3 if taps > 9 else 7, (6, 7, 8)
-            args = {"xt": self.uniform(3, nt), "grid": self.normal(nc, *(m + taps for m in points))}
-            args |= {"u": self.zeros(nc, nt), "window": self.window(taps)}
+            args = {"xt": self.uniform(3, nt), "grid": self.normal(rhs * nc, *(m + taps for m in points))}
+            args |= {"u": self.zeros(rhs * nc, nt), "window": self.window(taps)}
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
-            slots = {"P": taps, "DEGREE": 3, "NC": nc}
-            yield "g2p_target", slots | {"BATCH": 2}, (nt + 1) // 2, {**args, "nt": nt}
+            slots = {"P": taps, "DEGREE": 3, "NC": nc, "RHS": rhs}
+            yield "g2p_target", slots | {"BATCH": 2}, rhs * ((nt + 1) // 2), {**args, "nt": nt}
             yield "g2p_base", slots, nt, args
 
     def halo(self):
