@@ -161,6 +161,17 @@ def test_a_killed_compiler_is_reported(tmp_path, monkeypatch):
         build.build(make(1))
 
 
+def test_a_compiler_that_fails_itself_is_asked_again_with_fewer_passes(tmp_path, monkeypatch, folder):
+    real = compiler.find_compiler().path
+    crash = 'echo "kernel.cpp:1:1: internal compiler error: Segmentation fault"; exit 1'
+    text = f'#!/bin/sh\ncase "$*" in *no-tree-slp*) ;; *kernel.cpp*) {crash} ;; esac\nexec {real} "$@"\n'
+    tools.script(tmp_path / "g++", text)
+    monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
+    path = build.build(make(7))
+    assert value_of(path) == 7
+    assert "-fno-tree-slp-vectorize" in (path.parent / "meta.json").read_text()
+
+
 def test_a_full_disk_is_reported(monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

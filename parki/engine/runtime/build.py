@@ -23,6 +23,8 @@ BASE_FLAGS = (
     "-fno-trapping-math",
     "-Wno-psabi",
 )
+# A compiler that fails itself, not the text, is asked again without the passes in which compilers of these days do.
+CRASHED, CAREFUL = "internal compiler error", ("-fno-tree-slp-vectorize", "-fno-tree-vectorize")
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,11 @@ def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
 
 def _compile(unit: Unit, compiler: Compiler, work: Path) -> jobs.Outcome:
     # Names relative to the working folder: nothing of its passing name gets into the object or the log.
-    options = flags(unit)
-    command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
-    done = _run(command, work)
+    for options in (flags(unit), (*flags(unit), *CAREFUL)):
+        command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
+        done = _run(command, work)
+        if CRASHED not in done.stdout:
+            break
     log = f"{shlex.join(command)}\n{compiler.version}\n\n{done.stdout}"
     if done.returncode or not (work / cache.OBJECT).exists():
         return jobs.Outcome(log, _reason(done))
