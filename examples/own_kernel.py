@@ -40,7 +40,7 @@ def regularised(epsilon):
     """The kernel with blobs of this width."""
     return dataclasses.replace(
         parki.ewald.kernels.STOKES_SL, name="regularised", pair=PAIR, names=("epsilon",), parameters=(epsilon,),
-        near=2.5, flops=60,
+        near=2.5,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from parki.engine.ahead import compile_all
 from parki.engine.counting import counters
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
 from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
+from parki.engine.operations import operations
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.workunit import Workunit, kernel, object_path
 
@@ -33,6 +34,7 @@ __all__ = [
     "counters",
     "kernel",
     "object_path",
+    "operations",
     "parallel_for",
     "parallel_reduce",
     "prepare",

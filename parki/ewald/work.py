@@ -1,16 +1,19 @@
 """How much arithmetic and memory traffic the launches of a sum are: counted from its points, cells and parameters.
 
-Additions, multiplications, divisions, square roots and reciprocal square roots count as one operation each; integer
-arithmetic counts nothing.
+What one turn of a loop does is counted from the kernel's own text (`engine.operations`), how often loops turn is in
+`trips`, and the models of `perfmodels` say what of it goes to which level of memory.  A fused multiplication and
+addition is two operations; additions, multiplications, divisions and each mathematical function are one; comparisons
+and integer arithmetic are none.
 
 p2p
     Every pair of a target and a source that the kernel looks at takes the square of its distance; pairs within rc take
     the rest.  The pairs looked at are counted from the batches of targets and the cells that they reach: all batches
-    up to 2048 of them, else so many at even distances, scaled up.  Those within rc are estimated: of the cells that
-    a batch reaches, the share of their volume that a sphere of radius rc has.
+    up to 2048 of them, else so many at even distances, scaled up.  Those within rc are estimated: of the cells that a
+    batch reaches, the share of their volume that a sphere of radius rc has; the sources within rc of one target at
+    least, by the volume where they are, from random points around some batches.
 p2g, g2p
-    What is added at each of a point's P³ taps, and the polynomials of its window as often as the variant computes them.
-    Products that rows of taps share are left out.
+    What is added at each of a point's P³ taps, with the products that rows of taps share, and the polynomials of its
+    window, as often as the variant computes them.
 fft, ifft
     5 n log2 n for a line of n complex numbers, and each component: all lines along x, of which one is two real lines;
     in each plane of modes the lines along z that the grid has, and those columns along y that reach its circle of
@@ -18,28 +21,41 @@ fft, ifft
 cnv
     Every mode of a plane in full, also those that are dropped.
 
-Traffic, in bytes: p2p and cnv read their input and write their result once, as with a cache for all; so do fft and
-ifft, the lines along x and the planes each, a plane at kx from the grid's lines at kx and −kx; p2g and g2p read their
-points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID, which has its
-sums in registers, it reads the source for every tap and writes each grid point once).  These are the models m∞ and m0
-of Kosmacher et al. (2026), section 5.
+Traffic, in bytes (`mop`): p2p and cnv read their input and write their result once, as with a cache for all; so do fft
+and ifft, the lines along x and the planes each, a plane at kx from the grid's lines at kx and −kx; p2g and g2p read
+their points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID, which has
+its sums in registers, it reads the source for every tap and writes each grid point once).  These are the models m∞ and
+m0 of Kosmacher et al. (2026), section 5.  `counts` has the traffic of every level, and what is not in the paper: the
+grid is set to zero, and its margins are folded and filled.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 
-from parki.arrays import Array, to_host
-from parki.cells import CellList
-from parki.ewald import multipliers, planes
+from parki import engine
+from parki.arrays import Array, module_of, to_host
+from parki.cells import PER_BATCH, CellGrid, CellList
+from parki.engine.operations import Totals
+from parki.ewald import far, multipliers, near, planes, spread, trips, variants
 from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
+from parki.ewald.stages import GAP
+from parki.ewald.trips import Runs, Trips
 from parki.ewald.variants import Variants
+from parki.perfmodels import convolve, fft, g2p, p2g, p2p
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.p2g import Spreading
+from parki.perfmodels.p2p import Near
 
 SAMPLE = 2048  # batches
-DISTANCE = 8  # operations of a pair's squared distance
-SKEWED = 6  # operations of a wave vector in a triclinic cell
+DRAWN, PLACES = 128, 256  # batches that stand for all, and places around each
+COLUMNS = 512  # of cells, drawn for the sizes of batches
+TILE = 64  # sources in scratch, of the SM variants (`kernels/p2p.py`)
+WARP = 32  # lanes of a GPU that get a number at once if it is the same for all
 
 
 @dataclass(frozen=True)
@@ -54,101 +70,225 @@ class Work:
         Pairs of a target and a source that P2P looks at.
     values : int
         Real values that one forward transform of all components takes in.
+    counts : dict
+        The same phases for the models: operations by class, bytes by level of memory.
     """
 
     flop: dict[str, int]
     mop: dict[str, int]
     pairs: int
     values: int
+    counts: dict[str, Counts] = field(default_factory=dict)
 
 
 def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real: bool = True) -> Work:
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
-    looked_at, within = pairs(p, v, targets, sources)
-    spread, result, strengths = p.kernel.spread, p.kernel.result, p.kernel.strengths
+    runs = Runs(0.0)
+    if v.p2g == "HYBRID":
+        batch, bound = (to_host(a) for a in sources.batches(spread.RUN))
+        extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0, dtype=float) / p.h
+        runs = Runs(len(batch), tuple(float(x) for x in extent))
+    return _work(p, v, meets(p, v, targets, sources), runs, sources.grid, targets.space.kind, real)
+
+
+def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
+    """As `count`, for uniform points that there need not be, on a ``"host"`` or a ``"device"``."""
+    per_batch = PER_BATCH if kind == "host" else v.targets
+    grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity, GAP * p.rc)
+    size, points = _uniform(p, grid, n_targets, v.targets)
+    held = n_sources / math.prod(p.box) * math.prod(grid.widths)
+    inside = [np.clip(side / w - np.arange(n), 0.0, 1.0)
+              for side, w, n in zip(p.box, grid.widths, grid.shape, strict=True)]  # fmt: skip
+    total = np.concatenate([[0.0], np.cumsum(inside[2])])
+
+    def below(x: Array, y: Array, d: Array) -> Array:
+        n = grid.shape[2]
+        return held * inside[0][x] * inside[1][y] * (d // n * total[-1] + total[d % n])
+
+    scale = n_targets / float(size.sum())
+    found = _met(p, size, _bounds(points), points, grid, below, scale, n_targets, n_sources)
+    size, points = _uniform(p, grid, n_sources, spread.RUN)
+    bound = _bounds(points)
+    extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0) / p.h
+    return _work(p, v, found, Runs(n_sources / float(size.mean()), tuple(float(x) for x in extent)), grid, kind, real)
+
+
+def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, kind: str, real: bool) -> Work:
+    """All phases, from what batches meet."""
+    spread, result = p.kernel.spread, p.kernel.result
     mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p, not real)
     points, touched = math.prod(mesh.box), math.prod(mesh.extent)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
-    transform = transform_operations(p, mesh, classes)
+    transforms = transform_lines(p, mesh, classes)
     lines = sum(len(c.modes) for c in classes) * mesh.box[1] * mesh.box[2]
-    row, size = 3 + strengths, np.dtype(p.dtype).itemsize
-    source, target = row * sources.n, (3 + result) * targets.n
-    g2p, p2g = g2p_operations(p, v), p2g_operations(p, v)
-    taps = sources.n * p.P**3
-    flop = {
-        "p2p": DISTANCE * looked_at + pair_operations(p) * within,
-        "p2g": p2g * sources.n,
-        "fft": spread * transform,
-        "cnv": modes * (p.kernel.mode_flops + SKEWED * (p.skew is not None)),
-        "ifft": result * transform,
-        "g2p": g2p * targets.n,
-    }
+    row, size = 3 + p.kernel.strengths, np.dtype(p.dtype).itemsize
+    source, target = row * near.n_sources, (3 + result) * near.n_targets
+    taps = near.n_sources * p.P**3
     mop = {
         "p2p": source + target,
         "p2g": row * taps + spread * touched if v.p2g == "GRID" else source + 2 * spread * taps,
         "fft": spread * (2 * points + 2 * lines + 2 * modes),
         "cnv": (spread + result) * 2 * modes,
         "ifft": result * (2 * points + (2 if real else 1) * lines + 2 * modes),
-        "g2p": target + result * targets.n * p.P**3,
+        "g2p": target + result * near.n_targets * p.P**3,
     }
-    whole = {name: round(n) for name, n in flop.items()}
-    return Work(whole, {name: size * n for name, n in mop.items()}, looked_at, spread * points)
+    mop = {name: size * n for name, n in mop.items()}
+    widths = tuple(w / h for w, h in zip(grid.widths, p.h, strict=True))
+    onto = Spreading(near.n_sources, row, spread, p.P, touched, widths, size)
+    off = Spreading(near.n_targets, 3 + result, result, p.P, touched, widths, size)
+    length = modes / max(sum(len(c.modes) * c.rows for c in classes), 1)
+    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * size * result * (touched - points)), launches=2)
+    phases = {
+        "p2p": _near(p, v, near, kind),
+        "p2g": _spread(p, v, onto, grid, mesh, runs, kind) + _folded(onto, p.periodicity > 0),
+        "fft": fft.counts(transforms, mop["fft"] / spread, spread, 1 + 2 * len(classes)),
+        "cnv": _convolve(p, modes, length, len(classes), kind, real),
+        "ifft": fft.counts(transforms, mop["ifft"] / result, result, 1 + 2 * len(classes)) + margins,
+        "g2p": _gather(p, v, off, kind),
+    }
+    flop = {name: round(found.flops) for name, found in phases.items()}
+    return Work(flop, mop, round(near.looked_at), spread * points, phases)
 
 
-def transform_operations(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> float:
-    """Operations of transforming one component in one direction: lines along x, then planes."""
+def _text(unit: engine.Workunit, t: Trips, lanes: int, kind: str) -> Totals:
+    """What all teams do.  Every thread of a GPU computes for itself, but a warp loads the same number once.
+
+    Loops and branches of a user's own functions are taken once.
+    """
+    tree = engine.operations(unit)
+    found = tree.total(t.of, lanes if kind == "host" else 1, otherwise=1.0)
+    if kind != "host":
+        shared = tree.total(t.of, WARP, otherwise=1.0)
+        found = replace(found, loads=shared.loads, stores=shared.stores)
+    return found.scaled(t.teams)
+
+
+def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
+    unit, row, result = near.near_kernel(p, v, 1, p.skew is not None), 3 + p.kernel.strengths, p.kernel.result
+    useful, done = (
+        _text(unit, trips.near(v.p2p, n, row, result, v.targets, v.lanes, whole), v.lanes, kind)
+        for whole in (False, True)
+    )
+    return p2p.counts(useful, done, n, row, result, np.dtype(p.dtype).itemsize, kind != "host")
+
+
+def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, runs: Runs, kind: str) -> Counts:
+    turns = trips.spread(v.p2g, s, grid, mesh.extent, runs)
+    text = _text(spread.spread_kernel(p, v), turns, v.lanes, kind)
+    lanes, launches, box = _lanes(v, kind, v.p2g_threads), 1, None
+    if v.p2g == "BLOCK":
+        launches = 8  # colours
+    elif v.p2g == "HYBRID":
+        lanes, box = v.lanes if kind == "host" else WARP, tuple(e + p.P for e in runs.extent[:2])
+    return p2g.counts(v.p2g, text, s, kind != "host", lanes, launches, box=box)
+
+
+def _lanes(v: Variants, kind: str, threads: int) -> int:
+    """Lanes that the points of a window are."""
+    return v.lanes if kind == "host" else variants.rows(threads)[1]
+
+
+def _folded(s: Spreading, folds: bool) -> Counts:
+    """The grid is set to zero before, and read and written to fold its margins."""
+    return Counts({}, dict.fromkeys(("l1", "l2", "dram"), (1.0 + 2.0 * folds) * s.grid), launches=1 + folds)
+
+
+def _gather(p: Parameters, v: Variants, s: Spreading, kind: str) -> Counts:
+    batch = far.HOST_BATCH if kind == "host" else variants.rows(v.g2p_threads)[0]
+    unit = far.gather_kernel(p, v, SimpleNamespace(kind=kind))
+    text = _text(unit, trips.gather(v.g2p, s, p.kernel.result, batch), v.lanes, kind)
+    return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
+
+
+def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
+    text = _text(planes.workunits(p, not real, 1)[1], trips.modes(length, modes / max(length, 1.0)), 1, kind)
+    size = np.dtype(p.dtype).itemsize
+    return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, size, launches, kind != "host")
+
+
+def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> dict[int, float]:
+    """How many complex lines of which length one component has in one direction: along x, then in planes."""
     n0, n1, n2 = mesh.box
-    found = n1 * n2 // 2 * _line(n0)
+    found = {n0: n1 * n2 / 2}
     for c in classes:
         for mode in c.modes:
             columns = sum(len(range(c.length)[part]) for part in planes.columns(p, c, (mode,)))
-            found += n1 * _line(c.length) + columns * _line(c.rows)
+            for n, number in ((c.length, n1), (c.rows, columns)):
+                found[n] = found.get(n, 0.0) + number
     return found
 
 
-def _line(n: int) -> float:
-    """Operations of a complex transform of so many numbers."""
-    return 5.0 * n * math.log2(n)
-
-
-def pair_operations(p: Parameters) -> int:
-    """Operations of a pair within rc, besides its distance: 1/r, t and t², the tables, the pair itself."""
-    terms = 2 * (p.radial_degree // 2 + 1)
-    return 1 + 2 + 1 + len(p.kernel.far) * (2 * terms - 2) + p.kernel.flops
-
-
-def p2g_operations(p: Parameters, v: Variants) -> int:
-    """Operations of a source; a tap of the combined kernel's first three components has the slope's term too."""
-    combined = p.kernel.slopes
-    tap = 2 * p.kernel.spread + 2 * (4 if v.p2g == "BLOCK" else 3) * combined
-    values = {"GRID": 3 * p.P**3, "BASE": p.P + 2 * p.P**2, "SOURCE": p.P + 2 * p.P**2}.get(v.p2g, 3 * p.P)
-    return tap * p.P**3 + (1 + combined) * values * 2 * p.window_degree
-
-
-def g2p_operations(p: Parameters, v: Variants) -> int:
-    """Operations of a target."""
-    values = 2 * p.P + p.P**2 if v.g2p == "BASE" else 3 * p.P
-    return 2 * p.kernel.result * p.P**3 + values * 2 * p.window_degree
-
-
+# What batches of targets meet ----------------------------------------------------------------------------------------
 def pairs(p: Parameters, v: Variants, targets: CellList, sources: CellList) -> tuple[int, int]:
     """Pairs that P2P looks at, but for rounding, and an estimate of those within rc: see the module."""
+    found = meets(p, v, targets, sources)
+    return round(found.looked_at), round(found.within)
+
+
+def meets(p: Parameters, v: Variants, targets: CellList, sources: CellList) -> Near:
+    """What the batches of targets meet: see the module."""
     batch, bound = targets.batches(v.targets)
-    step = -(-len(batch) // SAMPLE) or 1
+    many = len(batch)
+    step = -(-many // SAMPLE) or 1
     batch, bound = to_host(batch)[::step].astype(np.int64), to_host(bound)[::step].astype(float)
-    held, cells = _reached(p.rc, bound, sources)
     size = batch[:, 1] - batch[:, 0]
+    begin = to_host(sources.begin).astype(np.int64)
+    _, n1, n2 = sources.grid.shape
+
+    def below(x: Array, y: Array, d: Array) -> Array:
+        row = (x * n1 + y) * n2
+        return d // n2 * (begin[row + n2] - begin[row]) + begin[row + d % n2] - begin[row]
+
+    some = slice(None, None, -(-len(batch) // DRAWN) or 1)
+    at = np.minimum(batch[some, :1] + np.arange(v.targets), batch[some, 1:] - 1)
+    drawn = module_of(targets.points).asarray(at.ravel())
+    points = to_host(targets.points[:, drawn]).T.astype(float).reshape(*at.shape, 3)
     scale = targets.n / max(int(size.sum()), 1)
-    sphere = 4 / 3 * math.pi * p.rc**3 / math.prod(sources.grid.widths)  # in cells
-    share = np.minimum(sphere / np.maximum(cells, 1), 1.0)
-    return round(scale * int(size @ held)), round(scale * float((size * held) @ share))
+    return _met(p, size, bound, points, sources.grid, below, scale, targets.n, sources.n)
 
 
-def _reached(rc: float, bound: Array, sources: CellList) -> tuple[Array, Array]:
-    """Sources in the cells that each batch reaches, and the number of these cells, images counted again."""
-    grid, begin = sources.grid, to_host(sources.begin).astype(np.int64)
+def _met(
+    p: Parameters, size: Array, bound: Array, points: Array, grid: CellGrid, below: Callable, scale: float, nt: int,
+    ns: int,
+) -> Near:  # fmt: skip
+    """Add up what these batches of `size` targets meet, `scale` times; `points` are the targets of some of them."""
+    slabs, rows, columns, runs, tiles, cells, held = _reached(p.rc, bound, grid, below)
+    ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
+    some = _bounds(points)
+    around = _around(p.rc, bound) * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
+    within, listed = (np.minimum(part / volume, 1.0) for part in (ball, around))
+    sums = (len(bound), slabs.sum(), rows.sum(), columns.sum(), runs.sum(), tiles.sum(), held.sum(), held @ listed)
+    pairs = size @ held, (size * held) @ within
+    return Near(nt, ns, *(scale * float(x) for x in (*sums, *pairs)))
+
+
+def _bounds(points: Array) -> Array:
+    """Lowest x, y, z and highest x, y, z of batches of points (batches, size, 3)."""
+    return np.concatenate([points.min(axis=1), points.max(axis=1)], axis=1)
+
+
+def _around(rc: float, bound: Array) -> Array:
+    """The volume within rc of each box (Steiner's formula)."""
+    x, y, z = (bound[:, 3:] - bound[:, :3]).T
+    return x * y * z + 2 * rc * (x * y + y * z + z * x) + math.pi * rc**2 * (x + y + z) + 4 / 3 * math.pi * rc**3
+
+
+def _near_one(rc: float, points: Array, bound: Array) -> float:
+    """The volume within rc of one point at least of each batch, of all batches together, from random places."""
+    low, wide = bound[:, None, :3] - rc, (bound[:, 3:] - bound[:, :3] + 2 * rc)[:, None]
+    places = low + wide * np.random.default_rng(0).random((len(points), PLACES, 3))
+    apart = places[:, :, None] - points[:, None]
+    hit = (np.einsum("bijk,bijk->bij", apart, apart) < rc**2).any(axis=2)
+    return float(hit.mean(axis=1) @ wide[:, 0].prod(axis=1))
+
+
+def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
+    """Of each batch: layers, columns in them, those within reach, runs, tiles, cells (images again), and sources.
+
+    ``below(x, y, d)`` are the sources of a column below cell d, counted from its lowest cell in the box.
+    """
     n0, n1, n2 = grid.shape
-    first, left = [], np.full((len(bound), 1, 1), rc**2)
+    first, left, ends = [], np.full((len(bound), 1, 1), rc**2), []
     for axis in (0, 1):
         lo, hi, h = bound[:, axis], bound[:, 3 + axis], grid.widths[axis]
         low, high = np.floor((lo - rc) / h).astype(int), np.floor((hi + rc) / h).astype(int)
@@ -156,15 +296,31 @@ def _reached(rc: float, bound: Array, sources: CellList) -> tuple[Array, Array]:
         gap = np.maximum(0.0, np.maximum(slab * h - hi[:, None], lo[:, None] - (slab + 1) * h))
         slab, gap = (x[:, :, None] if axis == 0 else x[:, None] for x in (slab, gap))
         first.append(slab)
+        ends.append(high - low + 1)
         left = left - gap**2
     reach = np.sqrt(np.maximum(left, 0.0))  # a slab beyond the last has no reach left
     lo, hi, h = bound[:, 2, None, None], bound[:, 5, None, None], grid.widths[2]
     low, end = np.floor((lo - reach) / h).astype(int), np.floor((hi + reach) / h).astype(int) + 1
-    row = (first[0] % n0 * n1 + first[1] % n1) * n2
+    x, y, hit = first[0] % n0, first[1] % n1, left > 0.0
+    sources = np.where(hit, below(x, y, end) - below(x, y, low), 0)
+    runs = np.where(hit, (end - 1) // n2 - low // n2 + 1, 0)
+    tiles = np.ceil(sources / TILE) + np.where(sources > 0, runs - 1, 0)
+    cells = np.where(hit, end - low, 0)
+    summed = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
+    return ends[0], ends[0] * ends[1], *summed
 
-    def below(d: Array) -> Array:
-        """Sources of the columns below cell d, counted from their lowest cell in the box."""
-        return d // n2 * (begin[row + n2] - begin[row]) + begin[row + d % n2] - begin[row]
 
-    held = np.where(left > 0.0, below(end) - below(low), 0).sum(axis=(1, 2))
-    return held, np.where(left > 0.0, end - low, 0).sum(axis=(1, 2))
+def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, Array]:
+    """Some of the runs of at most `size` of n uniform points: how many each has, and where (runs, size, 3)."""
+    (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
+    each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
+    held = rng.poisson(each, COLUMNS)
+    last = held[held % size > 0] % size
+    sizes = np.concatenate([last, np.full((held // size).sum(), size)]) if held.any() else np.ones(1, int)
+    sizes = sizes[np.linspace(0, len(sizes) - 1, DRAWN).round().astype(int)]
+    along = box[2] * np.minimum((sizes + 1) / max(each, 1e-9), 1.0)  # size - 1 mean distances between the ends
+    wide = np.stack([np.full(DRAWN, w0), np.full(DRAWN, w1), along], axis=1)
+    columns = np.floor(rng.random((DRAWN, 2)) * box[:2] / wide[:, :2]) * wide[:, :2]
+    low = np.concatenate([columns, rng.random((DRAWN, 1)) * (box[2] - along[:, None])], axis=1)
+    points = low[:, None] + wide[:, None] * rng.random((DRAWN, size, 3))
+    return sizes, np.where((np.arange(size) < sizes[:, None])[..., None], points, points[:, :1])

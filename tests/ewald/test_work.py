@@ -1,6 +1,5 @@
 """Counts of operations and bytes: against the kernels' texts, counts by hand, and pairs looked at one by one."""
 
-import ast
 import math
 from dataclasses import replace
 
@@ -8,12 +7,16 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import multipliers, variants, work
+from parki import cells, engine
+from parki.cells import CellGrid, CellList
+from parki.ewald import far, multipliers, planes, stages, trips, variants, work
 from parki.ewald.kernels import KERNELS
+from parki.ewald.near import near_kernel
+from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
+from parki.perfmodels.p2g import Spreading
 
 BOX = (1.0, 1.3, 0.8)
-FILES = {"laplace": "laplace", "stokes_sl": "stokeslet", "stokes_comb": "stokes_comb"}
 
 
 @pytest.fixture(scope="module")
@@ -42,60 +45,41 @@ def counted(plan, **changes):
 # The kernels' own texts
 
 
-CALLS = {"pk.rsqrt": 1, "pk.sqrt": 1, "pk.exp": 1}
-
-
-def operations(node, names):
-    """Operations in a piece of a kernel, not those of indices; branches, loops and calls by what `names` says."""
-    if isinstance(node, list):
-        return sum(operations(part, names) for part in node)
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name):
-        return operations(node.body if names[node.test.id] else node.orelse, names)
-    if isinstance(node, ast.For):
-        times = len(eval(ast.unparse(node.iter), {"range": range, **names}))
-        return times * operations(node.body, names)
-    if isinstance(node, ast.Subscript | ast.Compare) or (
-        isinstance(node, ast.BinOp) and isinstance(node.left, ast.List)
-    ):
-        return 0
-    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "column":  # an index
-        return 0
-    own = isinstance(node, ast.AugAssign | ast.BinOp)
-    if isinstance(node, ast.Call):
-        own += names.get(ast.unparse(node.func), 0)
-    return own + sum(operations(child, names) for child in ast.iter_child_nodes(node))
-
-
-def function(root, file, name):
-    tree = ast.parse((root / "kernels" / file).read_text("utf-8"))
-    return next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name).body[1:]
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_operations_of_a_pair_are_those_of_its_text(kernel, root, plans):
-    p = plans("laplace").parameters
-    p = replace(p, kernel=KERNELS[kernel])
-    terms = p.radial_degree + 1 + (p.radial_degree + 1) % 2
-    names = {"SCREENED": True, "NF": len(p.kernel.far), "TERMS": terms, "NS": 0, "RHS": 1} | CALLS
-    pair = operations(function(root, f"{p.kernel.pair}.py", "pair"), names)
-    assert pair == p.kernel.flops
-    add_source = function(root, "near.py", "add_source")
-    assert operations(add_source[:4], names) == work.DISTANCE
-    rest = operations(add_source[4:], names) + operations(function(root, "near.py", "far_parts"), names)
-    rest += operations(function(root, "scalar.py", "rinv_or_zero"), names)
-    assert work.pair_operations(p) == rest + pair
+@pytest.mark.parametrize("p2p", ["GM-1D", "GM-2D", "SM-1D", "SM-2D"])
+def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
+    plan = plans("laplace")
+    p, v = replace(plan.parameters, kernel=KERNELS[kernel]), replace(plan.variants, p2p=p2p)
+    n = work.meets(p, v, plan.points.targets, plan.points.sources)
+    for whole in (False, True):
+        told = trips.near(p2p, n, 4, 1, v.targets, v.lanes, whole)
+        assert engine.operations(near_kernel(p, v)).missing(told.of) == []
+        assert min(told.of.values()) >= 0
 
 
-@pytest.mark.parametrize("skew", [False, True])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_operations_of_a_mode_are_those_of_its_text(kernel, skew, root):
-    row = function(root, "convolve.py", "convolve")
-    mode = next(node for node in ast.walk(ast.Module(row, [])) if getattr(node, "name", "") == "mode").body
-    names = {"RHS": 1, "SKEW": skew, "NIN": 0, "NOUT": 0} | CALLS
-    names["along"] = operations(function(root, "multiplier/stokes.py", "along"), names)
-    own = operations(mode, names)
-    multiply = operations(function(root, f"{KERNELS[kernel].multiplier}.py", "multiply"), names)
-    assert own + multiply == KERNELS[kernel].mode_flops + work.SKEWED * skew
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_dl", "stokes_comb"])
+def test_every_loop_of_the_far_field_is_told(kernel, plans):
+    plan = plans("laplace")
+    p, cells = replace(plan.parameters, kernel=KERNELS[kernel]), plan.points.sources.grid
+    s = Spreading(600, 3 + p.kernel.strengths, p.kernel.spread, p.P, 40**3, (4.0, 5.0, 2.0))
+    for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"):
+        told = trips.spread(name, s, cells, (40, 40, 40), trips.Runs(20.0, (3.0, 3.0, 9.0)))
+        unit = spread_kernel(p, replace(plan.variants, p2g=name))
+        assert engine.operations(unit).missing(told.of) == [], name
+    for name in ("BASE", "TARGET"):
+        unit = far.gather_kernel(p, replace(plan.variants, g2p=name), plan.space)
+        assert engine.operations(unit).missing(trips.gather(name, s, 3, 16).of) == [], name
+    for whole in (False, True):
+        unit = planes.workunits(p, whole, 1)[1]
+        assert engine.operations(unit).missing(trips.modes(8.0, 4.0).of) == []
+
+
+# Operations of a pair within rc by hand, fused ones as two: tests/engine/test_operations.py counts them by class.
+def pair_flops(kernel, terms):
+    tables = {"laplace": 1, "stokes_sl": 2, "stokes_comb": 3}[kernel]
+    own = {"laplace": 1 + 2, "stokes_sl": 2 + 6 + 5 + 7, "stokes_comb": 2 * 16 + 8 + 20}[kernel]
+    # 1/r; t = r2 scale - 1 and its square; the polynomials in it
+    return 1 + 2 + 1 + tables * (2 * (terms - 2) + 2) + own
 
 
 # Counts by hand
@@ -110,25 +94,28 @@ def test_a_small_sum_by_hand(plans):
     p, found = plan.parameters, counted(plan, p2g="HYBRID", g2p="TARGET")
     m0, m1, m2 = p.grid
     points, kmax = m0 * m1 * m2, [p.kmax * side / (2 * math.pi) for side in p.box]
-    planes = int(kmax[0]) + 1
-    # 4 components with a product and a sum each, and the slopes' in three of them; 6 tables of P polynomials.
-    assert found.flop["p2g"] == 600 * ((4 + 3) * 2 * p.P**3 + 6 * p.P * 2 * p.window_degree)
-    assert found.flop["g2p"] == 500 * (3 * 2 * p.P**3 + 3 * p.P * 2 * p.window_degree)
+    number = int(kmax[0]) + 1
+    # Of a target 3 offsets, a fused operation and two sums; 3 windows of P polynomials; for each component where its
+    # taps begin, 3 fused operations; P³ taps, a sum for each plane and a product and a sum for each point along z.
+    windows = 3 * 4 + 3 * p.P * 2 * p.window_degree
+    assert found.flop["g2p"] == 500 * (windows + 3 * (3 * 2 + 2 * p.P**3 + 2 * p.P**2 + p.P + p.P))
     # Two neighbours along z are one line along x; planes of kx have lines along z, and along y where they reach kmax.
     transform = m1 * m2 / 2 * line(m0)
-    for mode in range(planes):
+    for mode in range(number):
         reach = int(kmax[2] * math.sqrt(1 - (mode / kmax[0]) ** 2))
         columns = 2 * reach + 1 if 2 * reach + 1 <= 0.9 * m2 else m2
         transform += m1 * line(m2) + columns * line(m1)
     assert found.flop["fft"] == pytest.approx(4 * transform, abs=1)
     assert found.flop["ifft"] == pytest.approx(3 * transform, abs=1)
-    assert found.flop["cnv"] == planes * m1 * m2 * KERNELS["stokes_comb"].mode_flops
+    # |k| with its root, 3 divisions; n.v; v - n (n.v) + i k v3, times g; for every row its ky² + kx² once.
+    mode = (2 + 1) + 3 + 2 * (1 + 2 * 2) + 6 * (2 * 2 + 1)
+    assert found.flop["cnv"] == number * m1 * (m2 * mode + 3)
     assert found.mop["p2p"] == 8 * (600 * 12 + 500 * 6)
     assert found.mop["p2g"] == 8 * (600 * 12 + 600 * p.P**3 * 4 * 2)
     # All reals in and out along x; of a plane the grid's lines at kx and -kx in, and m1 m2 complex numbers out.
-    assert found.mop["fft"] == 8 * 4 * (2 * points + planes * (2 * m1 * m2 + 2 * m1 * m2))
-    assert found.mop["cnv"] == 8 * (4 + 3) * 2 * planes * m1 * m2
-    assert found.mop["ifft"] == 8 * 3 * (2 * points + planes * (2 * m1 * m2 + 2 * m1 * m2))
+    assert found.mop["fft"] == 8 * 4 * (2 * points + number * (2 * m1 * m2 + 2 * m1 * m2))
+    assert found.mop["cnv"] == 8 * (4 + 3) * 2 * number * m1 * m2
+    assert found.mop["ifft"] == 8 * 3 * (2 * points + number * (2 * m1 * m2 + 2 * m1 * m2))
     assert found.mop["g2p"] == 8 * (500 * 6 + 500 * p.P**3 * 3)
     assert found.values == 4 * points
 
@@ -141,28 +128,41 @@ def test_padded_planes_are_counted(periodicity, plans):
     mesh, classes = plan._prepared(1).far.mesh, multipliers.planes(p)
     assert found.values == math.prod(mesh.box)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
-    assert found.flop["cnv"] == modes * KERNELS["laplace"].mode_flops
+    assert found.flop["cnv"] == modes * 2  # a scalar multiplier takes no direction
     lines = sum(len(c.modes) * (mesh.box[1] * line(c.length) + c.length * line(c.rows)) for c in classes)
     along = mesh.box[1] * mesh.box[2] / 2 * line(mesh.box[0])
     assert along + 0.5 * lines < found.flop["fft"] <= along + lines + 1
     assert all(c.length >= mesh.inside[2] for c in classes)
 
 
-@pytest.mark.parametrize("kernel", FILES)
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
 def test_variants_differ_in_what_they_compute_again(kernel, plans):
     plan = plans(kernel)
-    p, layers = plan.parameters, 2 if kernel == "stokes_comb" else 1
-    polynomial = 2 * p.window_degree * layers
+    p, layers, c = plan.parameters, 2 if kernel == "stokes_comb" else 1, KERNELS[kernel].spread
+    P, polynomial = p.P, 2 * p.window_degree * layers + (kernel == "stokes_comb")
 
     def flop(name):
         return counted(plan, p2g=name).flop["p2g"] / 600
 
-    base = flop("HYBRID")
-    assert flop("BASE") == flop("SOURCE") == base + (2 * p.P**2 - 2 * p.P) * polynomial
-    assert flop("GRID") == base + (3 * p.P**3 - 3 * p.P) * polynomial
-    assert flop("BLOCK") == base + (2 * p.P**3 if layers == 2 else 0)
+    # Windows along x and y for every row (BASE), or every tap (GRID); a product for each component and tap.  Atomic
+    # additions are no operations here, but GRID adds up itself.
+    again = (2 * P**2 + P) * polynomial
+    assert flop("BASE") == flop("SOURCE")
+    per_row = {"laplace": 1 + c, "stokes_sl": 1 + c, "stokes_comb": 3 + 3 * (1 + 4 + 1) + 1}[kernel]
+    taps = P**3 * {"laplace": 1, "stokes_sl": 3, "stokes_comb": 3 * 3 + 1}[kernel]
+    # q.n; of qn + nq three with two products, and three with one twice, of which q.n has computed one by itself
+    moments = {"laplace": 0, "stokes_sl": 0, "stokes_comb": 5 + 3 * 3 + 1 + 2 + 2}[kernel]
+    assert flop("BASE") == again + P**2 * per_row + taps + 3 * (2 + 2) + moments
+    assert flop("GRID") > 3 * P**3 * polynomial
+    # BLOCK: three windows for each component, a product and a sum for every tap, with slopes two products.
+    least = c * 3 * P * 2 * p.window_degree * layers + 2 * layers * c * P**3
+    assert least < flop("BLOCK") < 1.6 * least
+    # HYBRID: rows along z with zeros to either side, a product and a sum for each point; with slopes two.
+    taps = p.P**2 * (p.P + trips.ZT - 1) * 2 * (c + 3 * (layers - 1))
+    least = taps + 3 * p.P * 2 * p.window_degree * layers
+    assert least < flop("HYBRID") < 1.4 * least
     per_target = [counted(plan, g2p=name).flop["g2p"] / 500 for name in ("BASE", "TARGET")]
-    assert per_target[0] - per_target[1] == (p.P**2 - p.P) * 2 * p.window_degree
+    assert per_target[0] > per_target[1] * 0.8
     points = math.prod(m + p.P for m in p.grid)
     row = 3 + {"laplace": 1, "stokes_sl": 3, "stokes_comb": 9}[kernel]
     assert counted(plan, p2g="GRID").mop["p2g"] == 8 * (600 * p.P**3 * row + KERNELS[kernel].spread * points)
@@ -173,14 +173,14 @@ def test_complex_transforms_take_the_other_planes_too(plans):
     p, (m0, m1, m2) = plan.parameters, plan.parameters.grid
     real = counted(plan)
     both = work.count(p, plan.variants, plan.points.targets, plan.points.sources, real=False)
-    planes = int(p.kmax * p.box[0] / (2 * math.pi)) + 1
+    number = int(p.kmax * p.box[0] / (2 * math.pi)) + 1
     # All but the plane of kx = 0 have an image, and along x there is nothing to add.
-    assert both.flop["cnv"] * planes == real.flop["cnv"] * (2 * planes - 1)
+    assert both.flop["cnv"] * number == real.flop["cnv"] * (2 * number - 1)
     along = m1 * m2 / 2 * line(m0)
     assert real.flop["fft"] < both.flop["fft"] < 2 * real.flop["fft"] - along
-    assert both.mop["fft"] == 8 * (2 * m0 * m1 * m2 + (2 * planes - 1) * 4 * m1 * m2)
+    assert both.mop["fft"] == 8 * (2 * m0 * m1 * m2 + (2 * number - 1) * 4 * m1 * m2)
     # Each writes its own lines alone.
-    assert both.mop["ifft"] == 8 * (2 * m0 * m1 * m2 + (2 * planes - 1) * 3 * m1 * m2)
+    assert both.mop["ifft"] == 8 * (2 * m0 * m1 * m2 + (2 * number - 1) * 3 * m1 * m2)
     assert both.values == real.values
 
 
@@ -233,9 +233,19 @@ def test_pairs_are_those_that_the_kernel_looks_at(rc, plans):
         found,
         round(within),
     )
-    flop = counted(plan)
-    assert flop.pairs == found
-    assert flop.flop["p2p"] == 8 * found + round(within) * work.pair_operations(plan.parameters)
+    total = counted(plan, p2p="GM-1D")
+    assert total.pairs == found
+    pairs = 8 * found + within * pair_flops("laplace", plan.parameters.radial_degree // 2 * 2 + 2)
+    # the rest is finding them: for batches, slabs, columns, and the shifts of images that are taken off each target
+    assert (
+        pairs
+        < total.flop["p2p"]
+        < pairs
+        + 500 * 200
+        + 60
+        * work.meets(plan.parameters, plan.variants, plan.points.targets, plan.points.sources).columns
+        * plan.variants.targets
+    )
 
 
 def test_many_batches_are_sampled(plans, monkeypatch):
@@ -264,3 +274,53 @@ def test_default_variants_of_every_space_are_counted(plans):
         found = work.count(plan.parameters, v, plan.points.targets, plan.points.sources)
         assert min(*found.flop.values(), *found.mop.values(), found.pairs) > 0
         assert found.flop["g2p"] >= 500 * 2 * KERNELS["stokes_sl"].result * plan.parameters.P**3
+        for name, phase in found.counts.items():
+            assert round(phase.flops) == found.flop[name]
+            assert 0 < phase.fill <= 1
+            assert phase.launches > 0
+            assert phase.bytes["dram"] > 0
+        assert (found.counts["p2g"].atomics > 0) == (space != "Serial")
+
+
+# Models of uniform points
+
+
+@pytest.mark.parametrize("kind", ["host", "device"])
+@pytest.mark.parametrize(("kernel", "options"), [("stokes_comb", {}), ("laplace", {"periodicity": 1, "rc": None})])
+def test_uniform_points_are_counted_without_them(kernel, options, kind, rng):
+    x = np.array(BOX)[:, None] * rng.random((3, 6000))
+    space = "Serial" if kind == "host" else "GpuSim"
+    v = variants.choose(parki.utils.get_execution_space(space), "float64")
+    given = {"box": BOX, "tolerance": 1e-5, "execution_space": "Serial", **options}
+    plan = parki.ewald.plan(kernel, x[:, ::2], x, **given)
+    p = plan.parameters
+    grid = CellGrid.for_points(
+        p.box, 6000, p.rc, cells.PER_BATCH if kind == "host" else v.targets, p.periodicity, stages.GAP * p.rc
+    )
+    lists = [CellList(y, grid, plan.space) for y in (x[:, ::2], x)]
+    for chosen in (v, replace(v, p2p="SM-1D", p2g="GRID", g2p="BASE"), replace(v, p2g="BASE")):
+        true, found = work.count(p, chosen, *lists), work.modelled(p, chosen, 3000, 6000, kind)
+        if kind == "host":  # else the kind of the lists is another one
+            for name, phase in true.counts.items():
+                assert found.counts[name].flops == pytest.approx(phase.flops, rel=0.1), name
+                assert found.counts[name].fill == pytest.approx(phase.fill, rel=0.1), name
+                for level, size in phase.bytes.items():
+                    assert found.counts[name].bytes[level] == pytest.approx(size, rel=0.15), (name, level)
+        assert ("shared" in found.counts["p2g"].bytes) == (kind == "device")
+        assert found.pairs == pytest.approx(true.pairs, rel=0.1)
+        assert (found.values, found.mop) == (true.values, true.mop)
+
+
+@pytest.mark.parametrize("targets", [8, 32])
+def test_sources_that_a_batch_lists_are_those_within_rc_of_one_target(targets, rng):
+    x = rng.random((3, 4000))
+    plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, rc=0.15, execution_space="Serial")
+    n = work.meets(plan.parameters, replace(plan.variants, targets=targets), *[plan.points.targets] * 2)
+    batch, _ = plan.points.targets.batches(targets)
+    listed = 0
+    for first, end in batch:
+        apart = plan.points.targets.points[:, first:end, None] - x[:, None]
+        listed += (((apart - np.round(apart)) ** 2).sum(axis=0) < 0.15**2).any(axis=0).sum()
+    assert n.listed == pytest.approx(listed, rel=0.05)
+    assert n.batches == len(batch)
+    assert n.within / targets < n.listed < n.met

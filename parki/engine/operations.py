@@ -1,0 +1,268 @@
+"""How many operations, loads and stores a workunit has: counted from its typed tree, by loops and branches.
+
+Counted is what a compiler leaves of the text: a floating product that feeds an addition or subtraction is one fused
+operation, a value is computed once where it stands again in reach, what does not change in a loop is computed before
+it, and what nobody reads is not computed.  Loads of views that the workunit does not write are done once likewise, but
+not moved out of loops.  Locals and private arrays are registers and count nothing, nor do addresses and the loops
+themselves.
+
+Loops are named by their index, branches by their condition, both as in the kernel file, the `else` of a branch by
+``not`` and its condition.  A name within others is ``"outer:inner"``; any end of that path names it, as long as it is
+meant for all that end so.
+
+>>> from parki import engine
+>>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
+>>> tree.expected()
+['t', 't:e']
+>>> found = tree.total({"t": 16, "e": 1000})
+>>> found.operations["rsqrt"], found.loads["src"], found.memory
+(16000.0, 64000.0, 512512.0)
+>>> tree.at("e").total().operations
+{'add': 3.0, 'mul': 1.0, 'fma': 3.0, 'rsqrt': 1.0, 'compare': 1.0}
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from parki.engine import ir
+from parki.engine.numbering import Found, count
+from parki.engine.walk import children, walk
+from parki.engine.workunit import Workunit
+
+Key = tuple[str, str, bool]  # what ("operation", "load", "store", "atomic"), its class or view, whether lanes differ
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Numbers of operations by class, and of elements loaded, stored and updated atomically by view or scratch array.
+
+    Classes are ``"fma"``, ``"add"`` (and subtract), ``"mul"``, ``"div"``, the mathematical functions by their names,
+    ``"compare"`` (minima, maxima, floor, ceil and absolute values, too), and ``"integer"``.
+    """
+
+    operations: Mapping[str, float]
+    loads: Mapping[str, float]
+    stores: Mapping[str, float]
+    updates: Mapping[str, float]
+    itemsize: Mapping[str, int]
+    arrays: frozenset[str]
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations, two of a fused one, one of any function; those that compare are none."""
+        counted = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
+        return sum(counted.get(name, 1.0) * n for name, n in self.operations.items())
+
+    @property
+    def atomics(self) -> float:
+        """Atomic updates."""
+        return sum(self.updates.values())
+
+    @property
+    def memory(self) -> float:
+        """Bytes of views loaded and stored; an atomic update does both."""
+        return sum(self.bytes(name) for name in self.itemsize if name not in self.arrays)
+
+    @property
+    def scratch(self) -> float:
+        """Bytes of scratch loaded and stored."""
+        return sum(self.bytes(name) for name in self.arrays)
+
+    def scaled(self, factor: float) -> "Totals":
+        """So many times as much."""
+        parts = (self.operations, self.loads, self.stores, self.updates)
+        return Totals(*({name: factor * n for name, n in part.items()} for part in parts), self.itemsize, self.arrays)
+
+    def bytes(self, name: str) -> float:
+        """Bytes of one view or scratch array loaded and stored."""
+        moved = self.loads.get(name, 0.0) + self.stores.get(name, 0.0) + 2 * self.updates.get(name, 0.0)
+        return self.itemsize.get(name, 0) * moved
+
+
+@dataclass(frozen=True)
+class Block:
+    """The workunit, a loop or a branch in it: what it has besides its own loops and branches, and those.
+
+    Attributes
+    ----------
+    name, path
+        As in the module; of the workunit its name and ``""``.
+    kind
+        ``"workunit"``, ``"loop"``, ``"branch"`` or ``"else"``.
+    trips
+        How often a loop with constant bounds runs, else None.
+    lanes
+        Whether its turns are the lanes of vectors.
+    own
+        Operations and accesses of one turn.
+    children
+        Loops and branches directly in it.
+    """
+
+    name: str
+    path: str
+    kind: str
+    trips: int | None
+    lanes: bool
+    own: Mapping[Key, float]
+    children: tuple["Block", ...]
+    itemsize: Mapping[str, int] = field(repr=False)
+    arrays: frozenset[str] = field(repr=False)
+
+    def expected(self) -> list[str]:
+        """Paths of what `total` must be told: loops without constant bounds, and branches."""
+        found = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
+        return list(dict.fromkeys(found))
+
+    def missing(self, trips: Mapping[str, float]) -> list[str]:
+        """Those of `expected` that `trips` does not tell."""
+        return [path for path in self.expected() if _told(path, trips) is None]
+
+    def at(self, path: str) -> "Block":
+        """The first loop or branch that this names.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        for block in self._inner():
+            if _ends(block.path, path):
+                return block
+        names = ", ".join(repr(b.path) for b in self._inner())
+        raise ValueError(f"path: found {path!r}, expected an end of one of {names or 'none'}")
+
+    def total(self, trips: Mapping[str, float] | None = None, lanes: int = 1, otherwise: float | None = None) -> Totals:
+        """Add up one turn of this block.
+
+        Parameters
+        ----------
+        trips
+            By name, the average number of turns of a loop each time it is met, and the share of a branch's turns that
+            take it; an `else` has the rest unless it is told.  Constant bounds need not be told.  Other names may be
+            there.
+        lanes
+            Of a vector: what is the same in all lanes counts once for each vector.
+        otherwise
+            The number for what is not told.
+
+        Raises
+        ------
+        ValueError
+            If a number is missing.
+        """
+        trips = trips or {}
+        if otherwise is None and (missing := self.missing(trips)):
+            names = ", ".join(map(repr, self.expected()))
+            raise ValueError(
+                f"trips: found no number of {', '.join(map(repr, missing))} of {self.name}, expected {names}"
+            )
+        found = self._sum(trips, lanes, otherwise)
+        if self.lanes:
+            found = _merged(found, 1.0, 1.0 / lanes)
+        parts: dict[str, dict[str, float]] = {"operation": {}, "load": {}, "store": {}, "atomic": {}}
+        for (what, name, _), n in found.items():
+            parts[what][name] = parts[what].get(name, 0.0) + n
+        return Totals(*parts.values(), self.itemsize, self.arrays)
+
+    def _inner(self) -> Iterator["Block"]:
+        for child in self.children:
+            yield child
+            yield from child._inner()
+
+    def _sum(self, trips: Mapping[str, float], lanes: int, otherwise: float | None) -> dict[Key, float]:
+        found = dict(self.own)
+        for child in self.children:
+            n = child._turns(trips, otherwise)
+            inner = child._sum(trips, lanes, otherwise)
+            if child.lanes:
+                inner, n = _merged(inner, n, n if lanes == 1 else -(-n // lanes)), 1.0
+            for key, amount in inner.items():
+                found[key] = found.get(key, 0.0) + n * amount
+        return found
+
+    def _turns(self, trips: Mapping[str, float], otherwise: float | None) -> float:
+        told = _told(self.path, trips)
+        if self.kind == "else" and told is None:
+            taken = _told(self.path[: -len(self.name)] + self.name.removeprefix("not "), trips)
+            told = None if taken is None else 1.0 - taken
+        if told is None:
+            told = self.trips if self.trips is not None else otherwise
+        return float(told)
+
+
+def _merged(found: Mapping[Key, float], each: float, once: float) -> dict[Key, float]:
+    """Outside a range of lanes: what differs in each lane `each` times, the rest `once`."""
+    out: dict[Key, float] = {}
+    for (what, name, differs), n in found.items():
+        key = (what, name, False)
+        out[key] = out.get(key, 0.0) + n * (each if differs else once)
+    return out
+
+
+def _ends(path: str, name: str) -> bool:
+    return path == name or path.endswith(f":{name}")
+
+
+def _told(path: str, trips: Mapping[str, float]) -> float | None:
+    """The number of the longest name that this path ends with."""
+    parts = path.split(":")
+    for first in range(len(parts)):
+        found = trips.get(":".join(parts[first:]))
+        if found is not None:
+            return found
+    return None
+
+
+@lru_cache(maxsize=128)
+def operations(unit: Workunit) -> Block:
+    """Count the operations, loads and stores of a workunit: see the module."""
+    needed = copy.copy(unit)
+    needed.ir = _needed(unit.ir)
+    itemsize, arrays, root = count(needed)
+
+    def block(found: Found, path: str) -> Block:
+        inner = [block(child, f"{path}:{child.name}".removeprefix(":")) for child in found.children]
+        own = dict(found.own)
+        return Block(found.name, path, found.kind, found.trips, found.lanes, own, tuple(inner), itemsize, arrays)
+
+    return block(root, "")
+
+
+def _needed(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel without locals that nothing reads but such locals, and without branches and loops of nothing else."""
+    bodies = [kernel.body, *(f.body for f in kernel.functions)]
+    read: set[str] = set()
+    while not read >= (found := {n.name for body in bodies for e in _read(_kept(body, read)) for n in _names(e)}):
+        read |= found
+    functions = tuple(replace(f, body=_kept(f.body, read)) for f in kernel.functions)
+    return replace(kernel, body=_kept(kernel.body, read), functions=functions)
+
+
+def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
+    """A body without assignments to what is not in `read`."""
+    found = []
+    for s in body:
+        if isinstance(s, ir.Declare | ir.Assign) and s.name not in read:
+            continue
+        parts = {name: _kept(getattr(s, name), read) for name in ("body", "then", "orelse") if hasattr(s, name)}
+        if isinstance(s, ir.If | ir.For) and not any(parts.values()):
+            continue
+        if isinstance(s, ir.If) and not parts["then"]:
+            parts["then"] = s.then  # the other branch is still the other one
+        found.append(replace(s, **parts) if parts else s)
+    return tuple(found)
+
+
+def _read(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
+    """Expressions of statements and of those in them."""
+    for s in body:
+        inner = children(s)
+        yield from (e for e in inner if isinstance(e, ir.Expr))
+        yield from _read(e for e in inner if isinstance(e, ir.Stmt))
+
+
+def _names(e: ir.Expr) -> Iterator[ir.Name]:
+    return (n for n in walk((e,)) if isinstance(n, ir.Name))

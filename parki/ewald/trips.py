@@ -1,0 +1,132 @@
+"""How often the loops of the kernels turn: what `engine.operations` must be told, by their names in `kernels/`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from parki.cells import CellGrid
+from parki.ewald.spread import BLOCK
+from parki.perfmodels.p2g import Spreading
+from parki.perfmodels.p2p import Near
+
+ZT = 8  # grid points of a thread of HYBRID (`kernels/p2g_hybrid.py`)
+BATCH = 16  # sources of BLOCK whose windows are kept (`kernels/p2g.py`)
+SLACK = 0.01  # of a grid point (`kernels/p2g_grid.py`)
+
+
+@dataclass(frozen=True)
+class Trips:
+    """Teams, or turns of a range, and how often each loop in one of them turns on the average."""
+
+    teams: float
+    of: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs of neighbouring sources: how many, and how far they go in grid points on the average."""
+
+    count: float
+    extent: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, whole: bool = False) -> Trips:
+    """Loops of the near field, for batches of `targets` and `lanes` for each.
+
+    A source has `row` numbers, a target `sums`.  `whole` is for all lanes of a vector that has a target, or a pair
+    within rc.
+    """
+    size = n.n_targets / _least(n.batches)
+    flat = variant.endswith("2D")
+    met = n.met if whole else n.looked_at / _least(size)
+    if whole and not flat:
+        size = float(targets)
+    inside = _share(n.listed, n.met) if whole else _share(n.within, n.looked_at)
+    found = {"a": n.slabs / _least(n.batches), "c": _share(n.rows, n.slabs), "left > 0.0": _share(n.columns, n.rows)}
+    found |= {"p": _share(n.runs, n.columns), "r2 < rc2": inside, "t": size}
+    pieces = n.tiles if variant.startswith("SM") else n.runs
+    part = _share(met, pieces)
+    if flat:  # the last vector of a piece is half empty
+        found["first"] = 1.0
+        part = (part + (lanes - 1) / 2 * (whole and part > 0)) / lanes
+    if variant.startswith("SM"):
+        found |= {"e": _share(n.tiles, n.runs), "j": part, "e:q": row * _share(n.met, n.tiles)}
+        found["first:q"] = size * sums * lanes
+    else:
+        found["e"] = part
+    return Trips(n.batches, found)
+
+
+def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, int], runs: Runs) -> Trips:
+    """Loops of spreading on a grid of `extent`, for sources in these cells; `runs` are those of HYBRID."""
+    if variant in ("BASE", "SOURCE"):
+        return Trips(s.n, {})
+    if variant == "GRID":
+        # a grid point looks at the cells within P of it, a source is looked at by as many grid points
+        reach = [s.P + w for w in s.cells]
+        met = [min(r / w, float(n)) for r, w, n in zip(reach, s.cells, cells.shape, strict=True)]
+        looked_at = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
+        found = {"z": float(extent[2]), "a": met[0], "b": met[1]}
+        found["e"] = looked_at / (math.prod(extent) * met[0] * met[1])
+        found["i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P"] = _share(s.taps, looked_at)
+        return Trips(float(extent[0] * extent[1]), found)
+    if variant == "HYBRID":
+        return _hybrid(s, runs)
+    per_block = [
+        max(1, n // math.ceil(max(least, s.P + 1) / w)) for n, least, w in zip(cells.shape, BLOCK, s.cells, strict=True)
+    ]
+    blocks = math.prod(per_block)
+    columns = cells.shape[0] * cells.shape[1] * per_block[2]
+    batches = columns * _pieces(s.n / columns, BATCH)
+    found = {"cx": cells.shape[0] / per_block[0], "cy": cells.shape[1] / per_block[1], "batch": batches / columns}
+    found |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
+    return Trips(float(blocks), found)
+
+
+def _hybrid(s: Spreading, runs: Runs) -> Trips:
+    """A run's grid points are a box, of which threads have ZT neighbours along z each."""
+    size = s.n / _least(runs.count)
+    nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
+    along = max(nz / ZT + (ZT - 1) / (2 * ZT), 1.0)  # rounded up, on the average
+    meets = s.P**2 * (s.P + ZT - 1) / ZT  # items with points of one source's window
+    zp = s.P + 2 * (ZT - 1)
+    touched = 1 - max(0.0, 1 - min(1.0, s.P**3 / (nx * ny * nz))) ** size
+    return Trips(
+        runs.count,
+        {
+            "e_begin": 1.0,
+            "t": size,
+            "e_begin:q": size * zp,
+            "k < P": s.P / zp,
+            "k >= ZT - 1 and k < P + ZT - 1": s.P / zp,
+            "r:q": nx * ny * along,
+            "i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1": min(1.0, meets / (nx * ny * along)),
+            "z + n < nz and acc[c * ZT + n] != 0.0": touched * nz / (along * ZT),
+        },
+    )
+
+
+def gather(variant: str, s: Spreading, result: int, batch: int) -> Trips:
+    """Loops of interpolation, `batch` targets a team, each right-hand side by itself."""
+    if variant == "BASE":
+        return Trips(s.n, {})
+    teams = float(-(-s.n // batch))
+    return Trips(teams, {"t": _share(s.n, teams), "c": float(result)})
+
+
+def modes(length: float, rows: float) -> Trips:
+    """Loops of the convolution, over so many rows of modes."""
+    return Trips(rows, {"a < count": 1.0, "j": length, "k > 0.0": 1.0})
+
+
+def _pieces(n: float, size: int) -> float:
+    """Into how many pieces of at most `size` about n fall on the average, if there are any."""
+    return n / size + 0.5 * min(1.0, n) if n * 2 > size else min(1.0, n)
+
+
+def _share(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+def _least(n: float) -> float:
+    return n or 1.0
