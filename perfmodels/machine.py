@@ -1,9 +1,32 @@
-"""What the parts of an Ewald sum cost on one core: the numbers that every selection uses."""
+"""What machines can do, from data sheets or measured here, and what the parts of an Ewald sum cost on one of them."""
 
-from dataclasses import dataclass
+import difflib
+import functools
+import hashlib
+import importlib.resources
+import os
+import platform
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
+import platformdirs
 from numpy.typing import ArrayLike
+
+HOST, GENERIC = "host", "xeon"  # the machine at hand; what stands for it until it is calibrated
+CROWD = 224.0  # sources in a cube of side rc, for which a pair's time is stated
+OFF = ("0", "no", "off")  # values of PARKI_CALIBRATION
+
+# Of a near-field pair of laplace: differences, distance, 1/r, a polynomial for about 1e-7, sums.
+PAIR = {"add": 3, "mul": 3, "fma": 26, "rsqrt": 1}
+# Of a grid point and a real transform: 2.5 log2 of so many points, of which two axes of three see the modes of σ = 1.2
+# only; bytes that planes, margins and multipliers move besides, of 8-byte numbers.
+POINTS, PRUNED, MOVED = 2.0**23, (1 + 2 / 1.2) / 3, 24.0
+TAPS, WINDOW = 8, 1.5  # the window that rates of P2G and G2P are taken at, and what `Costs.rows` makes of its rows
+LISTS = 1.15  # all near work over that of pairs: finding them
 
 
 @dataclass(frozen=True)
@@ -29,7 +52,7 @@ class Costs:
 
         A vector of targets serves all sources within rc of its bounding cube: few sources waste most lanes.
         """
-        waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / 224.0)
+        waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / CROWD)
         return self.near_overhead * self.near * relative * waste
 
     def rows(self, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
@@ -41,23 +64,242 @@ class Costs:
         pieces = np.asarray(P) // lanes + sum((np.asarray(P) % lanes >> bit) & 1 for bit in range(6))
         return np.square(P, dtype=np.float64) * (0.6 + 0.9 * pieces + self.sparse * np.minimum(per_particle, 32.0))
 
+    @classmethod
+    def of(cls, machine: "Machine") -> "Costs":
+        """Costs of one core of a host, or of a GPU: as measured where that has been done, else from its rates.
 
-# An NVIDIA H200 in double precision, by arithmetic and not by measurement: issue slots of the near field at half the
-# peak rate, shared-memory traffic of a window row, memory traffic of the transforms.
-H200 = Costs(
-    near=7e-12,
-    near_overhead=1.3,
-    target=0.0,
-    lanes=32,
-    fft=14e-12,
-    spread=7e-12,
-    gather=6e-12,
-    sparse=0.0,
-    single=0.55,
-)
+        There each part takes what sets its time, over the share of it that is reached: a pair its operations in the
+        lanes that do not go to waste; a transform its operations, and what else it moves; a row of the window its taps,
+        in and out of the first-level cache (of a GPU's shared memory), and for G2P on a GPU half of them from the
+        second level, as windows of neighbours overlap.
+        """
+        if machine.costs is not None:
+            return machine.costs
+        device, rates, level = machine.kind == "device", machine.operations, machine.bandwidth
+        lanes, share = machine.lanes["float64"], machine.reached
+        near = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
+        transform = 2.5 * np.log2(POINTS) * PRUNED / machine.fft["float64"] / share["fft"]
+        row = 8.0 * TAPS / WINDOW
+        gather = row / (2 * level["l2"]) if device else row / level["l1"]
+        single = 0.5 * rates["float64"]["fma"] / rates["float32"]["fma"] + 0.25  # traffic halves
+        return cls(
+            near=float(near) / share["p2p"],
+            near_overhead=LISTS,
+            target=0.0 if device else cls.target,
+            lanes=lanes,
+            fft=float(transform) + MOVED / level["dram"] / share["cnv"],
+            spread=2 * row / level["shared" if device else "l1"] / share["p2g"],
+            gather=gather / share["g2p"],
+            sparse=0.0 if device else cls.sparse,
+            single=min(1.0, 1.1 * single),
+        )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The rates of one core of a host, or of a GPU as a program sees it.
+
+    Attributes
+    ----------
+    name, source : str
+        What it is, and where the numbers are from: a data sheet, or the day of the measurement.
+    kind : str
+        ``"host"`` or ``"device"``.
+    units : int
+        Cores; 1 for a GPU.
+    operations : dict
+        By type, ``"float64"`` and ``"float32"``, then by class, as `parki.perfmodels.counts` has them: operations a
+        second of one unit, every lane of a vector counted.
+    bandwidth : dict
+        Bytes a second of one unit from ``"l1"``, ``"l2"``, ``"l3"`` (hosts), ``"shared"`` (GPUs) and ``"dram"``; and of
+        all units together ``"dram_all"``.
+    atomics, launch : float
+        Atomic additions a second of one unit; seconds of a launch.
+    fft : dict
+        By type, operations a second of one unit in complex transforms, 5 n log2 n of each.
+    lanes : dict
+        By type, of a vector, or the threads of a warp.
+    registers, shared_bytes, threads, multiprocessors : int
+        Of a GPU's multiprocessor: 32-bit registers, bytes of shared memory, resident threads; and how many there are.
+    reached : dict
+        The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
+        measured, or a stated assumption.
+    parallel : dict
+        By phase, of a host: the speedup of all units over one, divided by their number; empty where not measured.
+    costs : Costs, optional
+        Of the parts of a sum, measured.
+    """
+
+    name: str
+    kind: str
+    units: int
+    operations: Mapping[str, Mapping[str, float]]
+    bandwidth: Mapping[str, float]
+    atomics: float
+    launch: float
+    fft: Mapping[str, float]
+    lanes: Mapping[str, int]
+    reached: Mapping[str, float]
+    registers: int = 0
+    shared_bytes: int = 0
+    threads: int = 0
+    multiprocessors: int = 0
+    parallel: Mapping[str, float] = field(default_factory=dict)
+    costs: Costs | None = None
+    source: str = ""
+
+    PHASES: ClassVar[tuple[str, ...]] = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
+    TEXTS: ClassVar[tuple[str, ...]] = ("name", "kind", "source")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """What `load` takes: the machine at hand, and those that are known."""
+        files = importlib.resources.files("parki.perfmodels.machines").iterdir()
+        return (HOST, *sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
+
+    @classmethod
+    def load(cls, name: str) -> "Machine":
+        """Return a machine by its name, in any case: ``"host"`` as it was calibrated, else as many generic cores.
+
+        Raises
+        ------
+        ValueError
+            For a name that is not in `names`.
+        """
+        asked, known = name.lower().replace(" ", "").replace("-", ""), cls.names()
+        if asked not in known:
+            near = difflib.get_close_matches(asked, known, n=1)
+            advice = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"machine: found {name!r}, expected one of {', '.join(known)}.{advice}")
+        if asked == HOST:
+            return calibrated() or replace(_known(GENERIC), units=os.cpu_count() or 1)
+        return _known(asked)
+
+    @classmethod
+    def of_device(cls, name: str) -> "Machine | None":
+        """Return the GPU that a driver calls so (``"NVIDIA A100-SXM4-80GB"``), None for one that is not known."""
+        plain = name.lower().replace(" ", "").replace("-", "")
+        found = [known for known in cls.names() if known in plain]
+        found = [known for known in found if known != HOST and _known(known).kind == "device"]
+        return _known(max(found, key=len)) if found else None
+
+    @classmethod
+    def parse(cls, text: str) -> "Machine":
+        """Return the machine that a TOML text describes.
+
+        Raises
+        ------
+        ValueError
+            If it is no TOML, or if an entry is missing, unknown or of another kind.
+        """
+        given = tomllib.loads(text)
+        costs = given.pop("costs", None)
+        try:
+            made = cls(costs=None if costs is None else Costs(**costs), **given)
+        except TypeError as error:
+            raise ValueError(f"machine: {error}") from error
+        for name, value in _leaves(given) + _leaves(costs or {}):
+            if name not in cls.TEXTS and not (isinstance(value, int | float) and 0 <= value < np.inf):
+                raise ValueError(f"machine: {name} is {value!r}; expected a number that is finite and not negative")
+        if missing := [phase for phase in cls.PHASES if phase not in made.reached]:
+            raise ValueError(f"machine: found no share that {', '.join(missing)} reach")
+        return made
+
+    def text(self) -> str:
+        """The machine as TOML, which `parse` reads."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.costs is None:
+            del values["costs"]
+        else:
+            values["costs"] = {f.name: getattr(self.costs, f.name) for f in fields(Costs)}
+        return toml(values)
+
+
+def toml(values: Mapping[str, Any], table: str = "") -> str:
+    """Return strings, numbers and nested tables of them as TOML."""
+    plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    lines = [f"{key} = {_literal(value)}" for key, value in plain.items()]
+    if table and (lines or not values):
+        lines.insert(0, f"\n[{table}]")
+    text = "".join(f"{line}\n" for line in lines)
+    nested = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    return text + "".join(toml(value, f"{table}.{key}" if table else key) for key, value in nested.items())
+
+
+def _literal(value: str | float) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + "".join(c if c.isprintable() else " " for c in escaped) + '"'
+    return repr(int(value)) if isinstance(value, int | np.integer) else repr(float(value))
+
+
+def _leaves(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """All entries of nested tables."""
+    found: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        found += _leaves(value) if isinstance(value, Mapping) else [(name, value)]
+    return found
+
+
+@functools.cache
+def _known(name: str) -> Machine:
+    file = importlib.resources.files("parki.perfmodels.machines").joinpath(f"{name}.toml")
+    return Machine.parse(file.read_text("utf-8"))
+
+
+@functools.cache
+def hardware() -> str:
+    """What a calibration holds for, as text: processor, instructions, number of cores."""
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        about = sorted({line for line in lines if line.startswith(told)})
+    except OSError:
+        about = [platform.node(), platform.machine(), platform.processor()]
+    return "\n".join([*about, str(os.cpu_count())])
+
+
+def stored() -> Path:
+    """Where the calibration of this machine is, or would be: below the folder of compiled kernels, for each machine."""
+    asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
+    folder = Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir("parki"))
+    return folder / "v1" / "machines" / f"{hashlib.blake2b(hardware().encode(), digest_size=10).hexdigest()}.toml"
+
+
+def calibrated(built: str | None = None) -> Machine | None:
+    """Return the machine at hand as `parki calibrate` has measured it, or None: also if ``PARKI_CALIBRATION=off``.
+
+    Parameters
+    ----------
+    built : str, optional
+        What kernels are compiled by and for: a calibration by another compiler, or for other vectors, is none.
+    """
+    if os.environ.get("PARKI_CALIBRATION", "").lower() in OFF:
+        return None
+    path = stored()
+    try:
+        stamp = path.stat()
+    except OSError:
+        return None
+    found = _read(path, stamp.st_mtime_ns, stamp.st_size)
+    return found[0] if found and built in (None, found[1]) else None
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path, changed: int, size: int) -> tuple[Machine, str] | None:
+    """A stored machine and what it was measured with; None for what cannot be read."""
+    try:
+        first, _, text = path.read_text("utf-8").partition("\n")
+        return Machine.parse(text), first.removeprefix("# ")
+    except (OSError, ValueError):
+        return None
 
 
 def _waste(share: ArrayLike) -> ArrayLike:
     """Volume within 1 of a cube of volume `share`, over that of the unit ball."""
     w = np.cbrt(share)
     return (w**3 + 6 * w**2 + 3 * np.pi * w + 4 * np.pi / 3) / (4 * np.pi / 3)
+
+
+# An NVIDIA H200 in double precision, by arithmetic and not by measurement.
+H200 = Costs.of(Machine.load("h200"))

@@ -16,6 +16,7 @@ from parki.perfmodels.machine import Costs
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
+DIGIT = 0.021  # what each digit of the tolerance beyond 1e-7 adds to a pair's time for each far part, as a polynomial
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
@@ -27,6 +28,7 @@ class Kernel(Protocol):
     components: int
     near: float
     common: float
+    far: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,11 @@ class Domain:
         return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
 
 
+def relative(kernel: Kernel, tolerance: float) -> float:
+    """Return the time of a near-field pair over one of laplace at 1e-7."""
+    return kernel.near * (1.0 + DIGIT * len(kernel.far) * math.log10(1e-7 / tolerance))
+
+
 def grid_bytes(kernel: Kernel, points: NDArray | float, itemsize: int) -> NDArray | float:
     """Return the bytes of the grid, which holds its own transforms, and of the table of multipliers."""
     return itemsize * (kernel.components + 0.25) * points
@@ -141,7 +148,8 @@ def phases(
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
     rows = costs.rows(P, points / n if domain.periodicity == 3 else points / (4 * n), itemsize)
-    pair = costs.near_pair(kernel.near, crowd) * (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
+    pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
+    pair = costs.near_pair(relative(kernel, domain.tolerance), crowd) * pairs
     return {
         "near": scale * (pair + costs.target) * n_targets,
         "transform": rhs * scale * costs.fft * (kernel.spread + kernel.result) * points,

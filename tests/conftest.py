@@ -1,10 +1,16 @@
-"""Fixtures of all tests.  Compiled kernels go to the user's cache, so that test workers share them."""
+"""Fixtures of all tests.  Compiled kernels go to the user's cache, so that test workers share them.
 
+What a developer's machine was calibrated to be is not taken into account.
+"""
+
+import os
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+
+os.environ["PARKI_CALIBRATION"] = "off"  # before parki is imported
 
 from parki.engine import spaces
 

@@ -296,6 +296,7 @@ def test_torch(asked, fft_type, torch):
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
 def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypatch):
     monkeypatch.setattr(predict, "H200", Costs())  # the parameters of a host
+    monkeypatch.setattr(predict, "_device", lambda *_: "")
     given = problem("stokes_sl")
     u = total("stokes_sl", [cupy.asarray(a) for a in given], torch_fft=True, fft_type=fft_type)
     equal(u.get(), total("stokes_sl", given))
@@ -306,6 +307,7 @@ def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypa
 @pytest.mark.parametrize("asked", [{}, {"fft": "cupy"}, {"fft_type": "C2C"}], ids=str)
 def test_arrays_on_a_gpu(asked, cupy, monkeypatch):
     monkeypatch.setattr(predict, "H200", Costs())
+    monkeypatch.setattr(predict, "_device", lambda *_: "")
     given = problem("stokes_comb")
     there = [cupy.asarray(a) for a in given]
     plan = parki.ewald.plan("stokes_comb", *there[:2], box=BOX, tolerance=1e-7, **asked)

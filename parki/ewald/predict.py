@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parki.engine import spaces
+from parki.engine.runtime import devices
+from parki.engine.runtime.compiler import find_compiler, target
 from parki.engine.spaces import Space
 from parki.ewald import params
 from parki.ewald.params import Parameters
 from parki.ewald.report import Params
-from parki.perfmodels import select
-from parki.perfmodels.machine import H200, Costs
+from parki.perfmodels import machine, select
+from parki.perfmodels.machine import H200, Costs, Machine
 
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
@@ -46,13 +48,44 @@ class Prediction:
         return f"predicted {_time(self.seconds)} a call ({parts}), holds {_size(self.memory)}"
 
 
+#: The measured phases of each predicted one.
+MEASURED = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p2g",), "gather": ("g2p",)}
+
+
 def costs(space: Space) -> Costs:
-    """Calibrated costs of a space."""
-    return H200 if space.kind == "device" else Costs()
+    """Costs of a space: of this host as `parki calibrate` has measured it, of a GPU by its data sheet, or the defaults.
+
+    A GPU that is not known is taken for an H200.
+    """
+    if space.kind == "device":
+        known = Machine.of_device(_device())
+        return H200 if known in (None, Machine.load("h200")) else Costs.of(known)
+    here = calibrated(space)
+    return here.costs if here and here.costs else Costs()
+
+
+def _device() -> str:
+    """What the driver calls the GPU in use, "" if it does not say: no reason to fail."""
+    try:
+        runtime = devices.cupy().cuda.runtime
+        return runtime.getDeviceProperties(runtime.getDevice())["name"].decode("utf-8", "replace")
+    except (AttributeError, KeyError, RuntimeError):
+        return ""
+
+
+def calibrated(space: Space) -> Machine | None:
+    """The host at hand if it has been measured, with this compiler, and this is a space of it; else None."""
+    return machine.calibrated(built()) if space.kind == "host" else None
+
+
+def built() -> str:
+    """What kernels are compiled by and for, in one line."""
+    made = target()
+    return " ".join((find_compiler().version, made.resolved, *made.flags))
 
 
 def predict(p: Parameters, n_targets: int, n_sources: int, space: Space, memory: int) -> Prediction:
-    """Predict a sum of these parameters; OpenMP's threads share its work evenly."""
+    """Predict a sum of these parameters; OpenMP's threads share its work evenly, or as they were measured to do."""
     if not (n_targets and n_sources):
         return Prediction(0.0, 0.0, 0.0, 0.0, memory)
     tolerance = max(p.tolerance, params.REACH[p.dtype])
@@ -61,8 +94,20 @@ def predict(p: Parameters, n_targets: int, n_sources: int, space: Space, memory:
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
     itemsize = np.dtype(p.dtype).itemsize
     found = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, itemsize, costs(space))
+    return Prediction(**{name: float(t) / speedup(name, space) for name, t in found.items()}, memory=memory)
+
+
+def speedup(phase: str, space: Space) -> float:
+    """Return how many times as fast as one thread this space's are in a predicted phase.
+
+    What all cores were measured to fall short of it, fewer threads do in proportion.
+    """
     threads = (space.threads or spaces.threads()) if space.name == "OpenMP" else 1
-    return Prediction(**{name: float(seconds) / threads for name, seconds in found.items()}, memory=memory)
+    here = calibrated(space) if threads > 1 else None
+    if here is None or not here.parallel:
+        return float(threads)
+    share = float(np.mean([here.parallel[name] for name in MEASURED[phase]]))
+    return threads * (1.0 - (1.0 - share) * min(1.0, (threads - 1) / max(1, here.units - 1)))
 
 
 def held(plan: "Plan") -> int:

@@ -21,7 +21,7 @@ def test_dearer_pairs_shorten_the_cutoff():
 
 def test_predicted_seconds_add_up():
     costs = Costs(near=1e-9, near_overhead=1.0, target=0.0, fft=1e-8, spread=1e-9, gather=0.0, sparse=0.0)
-    domain = select.Domain((1.0, 2.0, 5.0))  # 224 of 2240 sources in a cube of side 1
+    domain = select.Domain((1.0, 2.0, 5.0), 3, 1e-7)  # 224 of 2240 sources in a cube of side 1
     args = {
         "kernel": KERNELS["laplace"],
         "n_targets": 1000,
@@ -32,6 +32,8 @@ def test_predicted_seconds_add_up():
     near = {"rc": 1.0, "points": 0.0, "P": 0}
     assert select.seconds(**args, **near) == pytest.approx(4 * np.pi / 3 * 224 * 1000 * 1e-9)
     assert select.seconds(**args, rc=0.0, points=1e6, P=0) == pytest.approx(2e-2)
+    finer = args | {"domain": select.Domain((1.0, 2.0, 5.0), 3, 1e-9)}
+    assert select.seconds(**finer, **near) > select.seconds(**args, **near)
     rows = costs.rows(5)
     assert select.seconds(**args, rc=0.0, points=0.0, P=5) == pytest.approx(rows * 2240e-9)
     assert rows > 25

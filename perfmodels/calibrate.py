@@ -1,0 +1,342 @@
+"""`parki calibrate`: what this machine can do and what the parts of a sum cost on it, measured in about ten seconds.
+
+First the rates: operations as kernels compute them, bandwidths, transforms, atomics, launches.  Then whole sums, phase
+by phase as a plan runs them: one with many sources within rc, which gives the time of a pair, and others with few,
+which give the time of a target, of a grid point and of a row of the window.  All take turns, and the best of all rounds
+counts, in processor time: others may use the machine meanwhile.
+"""
+
+import argparse
+import contextlib
+import datetime
+import functools
+import logging
+import math
+import os
+import platform
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter, thread_time
+
+import numpy as np
+
+from parki import engine, fft
+from parki.engine import RangePolicy, spaces
+from parki.engine.runtime.compiler import target
+from parki.engine.spaces import Space
+from parki.ewald import params, predict, stages, variants
+from parki.perfmodels import machine, microbench, model, roofline, select
+from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.microbench import Probe
+
+BOX = (1.0, 1.0, 1.0)
+TOLERANCE = 1e-6
+FULL = 10.0  # seconds for which sums are of full size
+#: Name → kernel, points, sources in rc³, type.  "many" gives pairs, "few" and "vectors" all else, "single" is "few" in
+#: single precision.
+SUMS = {
+    "many": ("laplace", 20_000, 224.0, "float64"),
+    "few": ("laplace", 80_000, 16.0, "float64"),
+    "vectors": ("stokes_sl", 40_000, 24.0, "float64"),
+    "single": ("laplace", 80_000, 16.0, "float32"),
+}
+LEAST_POINTS = 500
+FREE = 0.85  # of what a core does alone, each of all together must do, else others were using them
+PLANES, LINE = 4, 128  # of the transforms: a megabyte, as much as a sum transforms at once
+NAMES = {"float64": "double", "float32": "single"}
+DOUBLE = ("many", "few", "vectors")
+
+log = logging.getLogger("parki.perfmodels")
+
+
+class Times:
+    """Seconds of each phase of one sum, by some clock."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock, self.seconds = clock, dict.fromkeys(Machine.PHASES, 0.0)
+
+    @contextlib.contextmanager
+    def phase(self, name: str, part: str | None = None) -> Iterator[None]:
+        """Add what the body takes."""
+        began = self.clock()
+        yield
+        self.seconds[name] += max(self.clock() - began, 1e-9)
+
+
+class Sum:
+    """A sum of random strengths at random points, of which each phase is timed; `seconds` are the best so far.
+
+    On one thread they are processor time, which stands still where others have the core.
+    """
+
+    def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
+        rng = np.random.default_rng(1)
+        self.space, self.n = space, n
+        self.p = params.choose(kernel, BOX, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs())
+        v, k = variants.choose(space, dtype), self.p.kernel
+        engine.compile_all(stages.workunits(self.p, space, v), space, stages.threads(self.p, space, v))
+        x = rng.random((3, n)).astype(dtype)
+        self.stages = stages.Stages(self.p, v, stages.Points(self.p, x, x, space, v))
+        self.dens = rng.standard_normal((1, k.dens, n)).astype(dtype)
+        self.out = np.empty((1, k.result, n), dtype)
+        self.clock = thread_time if space.name == "Serial" else perf_counter
+        self.seconds = dict.fromkeys(Machine.PHASES, math.inf)
+
+    def once(self) -> None:
+        """Run once more."""
+        times = Times(self.clock)
+        with times.phase("p2p", "sort"):
+            self.stages.pack(self.dens, None)
+        self.stages.fields(times)
+        with times.phase("g2p", "sort"):
+            self.stages.unsort(self.out)
+        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in times.seconds.items()}
+
+    @property
+    def crowd(self) -> float:
+        """Sources in a cube of side rc."""
+        return float(select.Domain(BOX).crowd(self.n, self.p.rc))
+
+    @property
+    def points(self) -> float:
+        """Grid points."""
+        return float(np.prod(self.p.grid))
+
+    @property
+    def transforms(self) -> float:
+        """Seconds of a grid point and one real transform of a component, with its share of the scaling."""
+        spent = sum(self.seconds[phase] for phase in ("fft", "cnv", "ifft"))
+        return spent / (self.points * (self.p.kernel.spread + self.p.kernel.result))
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Measure this machine, store and print it; or with `forget` remove what is stored."""
+    path = machine.stored()
+    if asked.forget:
+        there = path.exists()
+        path.unlink(missing_ok=True)
+        print(f"removed {path}" if there else f"nothing was stored in {path}")  # noqa: T201
+        return 0
+    if not asked.seconds > 0:
+        raise ValueError(f"seconds: found {asked.seconds}, expected a positive number")
+    found = measure(asked.seconds)
+    store(found, path)
+    print(f"{table(found)}\nstored in {path}")  # noqa: T201
+    return 0
+
+
+def measure(seconds: float = FULL) -> Machine:
+    """Measure this host for about so many seconds, besides compiling.
+
+    In less than ten seconds the sums are smaller, and less like real ones.
+    """
+    one, every, built = Space("Serial"), spaces.get("host"), target()
+    threads = spaces.threads() if every.name == "OpenMP" else 1
+    lanes = {dtype: built.vector_bytes // np.dtype(dtype).itemsize for dtype in NAMES}
+    log.info("compiling what is measured")
+    probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
+    probes += [*microbench.memory(threads), *_transforms(), _launch(one)]
+    sums = {name: Sum(*_sized(given, seconds), one) for name, given in SUMS.items()}
+    began, rounds, whole, everywhere = perf_counter(), 0, None, None
+    for probe in probes:
+        probe.plan(min(microbench.LEAST, seconds / 200))
+    if threads > 1:
+        everywhere = microbench.everywhere(probes[0], threads)
+        probes.append(everywhere)
+        whole = Sum(*_sized(SUMS["few"], seconds), every)
+    while rounds < 2 or perf_counter() - began < seconds:
+        log.info("round %d, after %.1f s", rounds + 1, perf_counter() - began)
+        for it in sums.values():
+            it.once()
+        for probe in probes:
+            probe.once()
+        if whole is not None and _free(probes[0], everywhere):
+            whole.once()
+        rounds += 1
+    rates = {probe.name: probe.rate for probe in probes}
+    made = Machine(
+        name=_name(),
+        kind="host",
+        units=threads,
+        operations={dtype: {n[1]: rate for n, rate in rates.items() if n[0] == dtype} for dtype in NAMES},
+        bandwidth=_bandwidths(rates),
+        atomics=rates["atomics",],
+        launch=1.0 / rates["launch",],
+        fft={dtype: rates["fft", dtype] for dtype in NAMES},
+        lanes=lanes,
+        reached=dict.fromkeys(Machine.PHASES, 1.0),
+        parallel=_parallel(sums["few"], whole, threads) if whole and _free(probes[0], everywhere) else {},
+        costs=fitted(sums, lanes["float64"]),
+        source=f"measured {datetime.date.today().isoformat()}",
+    )
+    return replace(made, reached=reached(made, [sums[name] for name in DOUBLE]))
+
+
+def store(made: Machine, path: Path) -> None:
+    """Write a machine: whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = path.with_name(f".{path.stem}.{uuid.uuid4().hex}")
+    try:
+        work.write_text(f"# {predict.built()}\n{made.text()}", "utf-8")
+        os.replace(work, path)
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
+    """The costs with which the model predicts the measured sums."""
+    near, time = near_costs(sums["many"], sums["few"], lanes)
+    measured = [sums[name] for name in DOUBLE]
+    (spread, s), (gather, g) = (_rows(measured, phase, lanes) for phase in ("p2g", "g2p"))
+    sparse = (s + g) / (spread + gather)
+    large = [sums[name].transforms for name in ("few", "vectors")]
+    made = Costs(
+        near=near,
+        target=time,
+        lanes=lanes,
+        fft=float(np.mean(large)),
+        spread=_level(measured, "p2g", lanes, sparse),
+        gather=_level(measured, "g2p", lanes, sparse),
+        sparse=sparse,
+        single=1.0,
+    )
+    double, single = (sum(sums[name].seconds.values()) / _modelled(sums[name], made) for name in ("few", "single"))
+    return replace(made, single=min(single / double, 1.0))
+
+
+def reached(made: Machine, sums: list[Sum]) -> dict[str, float]:
+    """By phase the time that a machine's rates allow over the measured one, the geometric mean of some sums."""
+    found: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
+    for it in sums:
+        v = variants.choose(it.space, it.p.dtype)
+        for phase, counts in model.count(it.p, v, it.n, it.space.kind).items():
+            found[phase].append(roofline.time(counts, made, it.p.dtype).seconds / it.seconds[phase])
+    return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in found.items()}
+
+
+def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
+    """Seconds of a pair, and of a target besides its pairs, from sums with many and with few sources in reach."""
+    model, rows = Costs(near=1.0, lanes=lanes), []
+    for it in (many, few):
+        pairs = 4 / 3 * math.pi * it.crowd
+        pair = model.near_pair(select.relative(it.p.kernel, it.p.tolerance), it.crowd)
+        rows.append((float(pair) * pairs, it.seconds["p2p"] / it.n))
+    (a, t), (b, u) = rows
+    rest = (u * a - t * b) / (a - b)
+    if 0 < rest < u:
+        return (t - rest) / a, rest
+    return t / a, 0.0  # what few sources take is no more than their pairs
+
+
+def _modelled(it: Sum, costs: Costs) -> float:
+    """Seconds that the model expects."""
+    given = it.p.kernel, it.n, it.n, select.Domain(BOX), it.p.rc, it.points, it.p.P
+    return float(select.seconds(*given, np.dtype(it.p.dtype).itemsize, costs))
+
+
+def _rows(sums: list[Sum], phase: str, lanes: int) -> tuple[float, float]:
+    """Seconds of a row of the window, and what a grid point per particle adds: least squares of relative errors."""
+    terms = np.array([_terms(it, phase, lanes) for it in sums])
+    found, *_ = np.linalg.lstsq(terms[:, :2] / terms[:, 2:], np.ones(len(terms)), rcond=None)
+    if found.min() > 0:
+        return float(found[0]), float(found[1])
+    return float(np.mean(terms[:, 2] / terms[:, 0])), 0.0
+
+
+def _level(sums: list[Sum], phase: str, lanes: int, sparse: float) -> float:
+    """Seconds of a row if the cost of sparse grids is given."""
+    terms = np.array([_terms(it, phase, lanes) for it in sums])
+    return float(np.exp(np.mean(np.log(terms[:, 2] / (terms[:, 0] + sparse * terms[:, 1])))))
+
+
+def _terms(it: Sum, phase: str, lanes: int) -> tuple[float, float, float]:
+    """Rows of the window of a particle and component on a dense grid, what a sparse one adds, and measured seconds."""
+    components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.result
+    model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
+    dense = float(model.rows(it.p.P))
+    return dense, float(model.rows(it.p.P, per_particle)) - dense, it.seconds[phase] / (it.n * components)
+
+
+def table(made: Machine) -> str:
+    """The machine in a few lines."""
+    lines = [f"{made.name}, {made.units} cores, {made.source}", f"{'G operations/s':<16}{'double':>10}{'single':>10}"]
+    double, single = (made.operations[dtype] for dtype in NAMES)
+    lines += [f"  {name:<14}{1e-9 * rate:>10.3g}{1e-9 * single[name]:>10.3g}" for name, rate in double.items()]
+    lines.append("  {:<14}{:>10.3g}{:>10.3g}".format("transforms", *(1e-9 * made.fft[dtype] for dtype in NAMES)))
+    lines.append(f"  {'atomics':<14}{1e-9 * made.atomics:>10.3g}")
+    levels = ", ".join(f"{level} {1e-9 * rate:.3g}" for level, rate in made.bandwidth.items())
+    lines.append(f"GB/s            {levels}")
+    lines.append(f"launch          {1e6 * made.launch:.3g} µs")
+    if made.units > 1:
+        told = ", ".join(f"{phase} {share:.0%}" for phase, share in made.parallel.items())
+        lines.append(f"all cores, of {made.units} times one  {told or 'not measured: others were using them'}")
+    lines.append("of the limit    " + ", ".join(f"{phase} {share:.0%}" for phase, share in made.reached.items()))
+    if made.costs is not None:
+        c, usual = made.costs, Costs()
+        lines.append(f"{'costs':<16}{'here':>10}{'default':>10}")
+        for name in ("near", "target", "fft", "spread", "gather"):
+            lines.append(f"  {name + ', ns':<14}{1e9 * getattr(c, name):>10.3g}{1e9 * getattr(usual, name):>10.3g}")
+        for name in ("sparse", "single"):
+            lines.append(f"  {name:<14}{getattr(c, name):>10.3g}{getattr(usual, name):>10.3g}")
+    return "\n".join(lines)
+
+
+def _sized(given: tuple[str, int, float, str], seconds: float) -> tuple[str, int, float, str]:
+    """The same sum of fewer points, if there is less time."""
+    kernel, n, crowd, dtype = given
+    return kernel, max(LEAST_POINTS, int(n * min(1.0, seconds / FULL))), crowd, dtype
+
+
+def _bandwidths(rates: Mapping[tuple[str, ...], float]) -> dict[str, float]:
+    """Bytes a second by level; all cores together reach at least what one does."""
+    found = {name[1]: rate for name, rate in rates.items() if name[0] == "bandwidth"}
+    return found | {"dram_all": max(found["dram"], found.get("dram_all", 0.0))}
+
+
+def _parallel(one: Sum, every: Sum, threads: int) -> dict[str, float]:
+    """By phase the speedup of all threads over one, at least 1, over their number."""
+    speedups = {phase: one.seconds[phase] / every.seconds[phase] for phase in Machine.PHASES}
+    return {phase: min(1.0, max(1.0, speedup) / threads) for phase, speedup in speedups.items()}
+
+
+def _free(one: Probe, every: Probe) -> bool:
+    """Whether all cores could be had at once: together they did nearly as many times as much as one."""
+    return every.rate > FREE * every.amount / one.amount * one.rate
+
+
+def _transforms() -> list[Probe]:
+    """Transforms along both axes of planes, by the library that sums use."""
+    library, found = fft.library(threads=1), []
+    for dtype in NAMES:
+        x = np.ones((PLANES, LINE, LINE), np.result_type(dtype, np.complex64))
+
+        def run(turns: int, x: np.ndarray = x) -> None:
+            for _ in range(turns):
+                for axis in (2, 1):
+                    library.run(x, axis, False)
+                x.fill(1.0)  # neither direction divides: it must not grow
+
+        found.append(Probe(("fft", dtype), run, 2 * x.size * 5 * math.log2(LINE)))
+    return found
+
+
+def _launch(space: Space) -> Probe:
+    """Launches of a kernel that has hardly anything to do."""
+    kernel = engine.kernel("cells", "gather_points", real="float64")
+    x, order, out = np.zeros((3, 1)), np.zeros(1, np.int32), np.zeros((3, 1))
+    launch = engine.prepare(RangePolicy(space, 1), kernel, x=x, order=order, out=out)
+
+    def run(turns: int) -> None:
+        for _ in range(turns):
+            launch.run()
+
+    return Probe(("launch",), run, 1.0)
+
+
+@functools.cache
+def _name() -> str:
+    """What the system calls the processor."""
+    told = [line.partition(":")[2].strip() for line in machine.hardware().splitlines() if line.startswith("model name")]
+    return told[0] if told else platform.machine()
