@@ -1,58 +1,87 @@
-"""Free-space sums against FMM3D at the same measured error, in one run on one core: `parki bench free`."""
+"""Free-space sums against FMM3D at the same measured error, in one run: `parki bench free`."""
 
 import argparse
 import importlib
-import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from parki.arrays import Array
 from parki.direct import direct_sum
 from parki.engine.spaces import Space
 from parki.ewald import api
+from parki.perfmodels.measure import clock, turns, workers
 
 SAMPLE = 100  # targets at which errors are measured
 PRECISIONS = {"laplace": (1e-2, 1e-8), "stokes_sl": (1e-3, 1e-6, 1e-9)}  # asked of FMM3D
-LOOSE, STEP = 8.0, 0.7  # the first tolerance tried over FMM3D's error, and each next one over the last
+LOOSE, STEP = 8.0, 0.7  # the first tolerance tried over the other error, and each next one over the last
+DIRECT = 1e-11  # smaller errors are not asked of parki: few points are summed directly by FMM3D
+FINEST = 1e-13
+
+Found = tuple[str, float, list[float], float, list[float], float]
 
 
-def measure(asked: argparse.Namespace, space: Space) -> list[tuple[str, float, float, float, float]]:
-    """Return kernel, seconds and error of FMM3D, seconds and error of parki, for each precision.
+def measure(asked: argparse.Namespace, space: Space) -> Iterator[Found]:
+    """Yield kernel, eps asked of FMM3D, its times and error, times and error of parki.
 
     Uniform random sources in a cube, which are the targets; whole calls, parki's with everything that a first call does
-    but compiling.  The tolerance asked of parki is the largest tried at which its error is at most FMM3D's.
+    but compiling, with the same number of threads.  The tolerance asked of parki is the largest tried at which its
+    error is at most FMM3D's.
 
     Raises
     ------
     ValueError
         If fmm3dpy is not installed.
+    RuntimeError
+        If the error of either is far above what was asked of it.
     """
-    fmm, rng = _fmm(asked.threads or 1), np.random.default_rng(0)
-    x, found = rng.random((3, asked.n)), []
+    fmm, rng = _fmm(), np.random.default_rng(0)
+    x = rng.random((3, asked.n))
     at = rng.choice(asked.n, min(SAMPLE, asked.n), replace=False)
     for kernel, precisions in PRECISIONS.items():
         dens = rng.standard_normal(asked.n) if kernel == "laplace" else rng.standard_normal((3, asked.n))
         exact = direct_sum(kernel, x[:, at], x, dens)
+
+        def error(u: Array, at: Array = at, exact: Array = exact) -> float:
+            return float(np.linalg.norm(u[..., at] - exact) / np.linalg.norm(exact))
+
+        def ours(tolerance: float, kernel: str = kernel, dens: Array = dens) -> Array:
+            options = {"periodicity": 0, "box": (1, 1, 1), "tolerance": tolerance, "execution_space": space}
+            return getattr(api, kernel)(x, x, dens, **options)
+
         for eps in precisions:
-            seconds, error = _timed(lambda k=kernel, d=dens, e=eps: _other(fmm, k, x, d, e), 1, exact, at)
-            tolerance = LOOSE * error
-            while True:
-                options = {"periodicity": 0, "box": (1, 1, 1), "tolerance": tolerance, "execution_space": space}
-                call = getattr(api, kernel)
-                call(x, x, dens, **options)  # compiles
-                ours, reached = _timed(lambda c=call, d=dens, o=options: c(x, x, d, **o), asked.repeat, exact, at)
-                if reached <= error:
-                    break
-                tolerance *= STEP
-            found.append((kernel, seconds, error, ours, reached))
-    return found
+            with threadpool_limits(workers(space), user_api="openmp"):
+
+                def theirs(kernel: str = kernel, dens: Array = dens, eps: float = eps) -> Array:
+                    return _other(fmm, kernel, x, dens, eps)
+
+                theirs_error = error(theirs())
+                if theirs_error > 10 * eps:
+                    raise RuntimeError(f"FMM3D and the direct sum of {kernel} differ by {theirs_error:.1e}")
+                tolerance, our_error = reaching(lambda t: error(ours(t)), max(theirs_error, DIRECT))
+                times = turns([clock(theirs), clock(lambda t=tolerance: ours(t))], asked.repeat, warm=False)
+            yield kernel, eps, times[0], theirs_error, times[1], our_error
 
 
-def _fmm(threads: int) -> ModuleType:
-    os.environ["OMP_NUM_THREADS"] = str(threads)
+def reaching(error: Callable[[float], float], wanted: float) -> tuple[float, float]:
+    """The largest tolerance tried at which the error is at most `wanted`, and that error.
+
+    Raises
+    ------
+    RuntimeError
+        If no tolerance reaches it.
+    """
+    tolerance = min(LOOSE * wanted, 0.5)
+    while tolerance > FINEST:
+        if (reached := error(tolerance)) <= wanted:
+            return tolerance, reached
+        tolerance *= STEP
+    raise RuntimeError(f"no tolerance down to {FINEST:g} reaches the error {wanted:.1e}")
+
+
+def _fmm() -> ModuleType:
     try:
         return importlib.import_module("fmm3dpy")
     except ImportError:
@@ -64,13 +93,3 @@ def _other(fmm: ModuleType, kernel: str, x: Array, dens: Array, eps: float) -> A
     if kernel == "laplace":
         return 4 * np.pi * fmm.lfmm3d(eps=eps, sources=x, charges=dens, pg=1).pot
     return 8 * np.pi * fmm.stfmm3d(eps=eps, sources=x, stoklet=dens, ifppreg=1).pot
-
-
-def _timed(run: Callable[[], Array], repeat: int, exact: Array, at: Array) -> tuple[float, float]:
-    """Seconds of the fastest run, and the relative RMS error at the sampled targets."""
-    best = np.inf
-    for _ in range(repeat):
-        began = time.perf_counter()
-        u = run()
-        best = min(best, time.perf_counter() - began)
-    return best, float(np.linalg.norm(u[..., at] - exact) / np.linalg.norm(exact))

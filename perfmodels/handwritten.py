@@ -1,6 +1,9 @@
 """What the benchmarks compare with: the same loops written by hand in C++, with vector types and as plain scalars."""
 
 import ctypes
+import time
+
+import numpy as np
 
 from parki.engine.lower.host import HEADERS
 from parki.engine.runtime import build
@@ -28,8 +31,9 @@ extern "C" void pk_run(const double* xt, long nt, const double* src, long ns, do
 }
 """
 
-# Stokes single and double layer near field over 27 cells, as the formulas stand (Gaussian split, erfc and exp).
-SCALAR_STOKES = """
+# Near fields over 27 cells, as the formulas stand (Gaussian split, erfc and exp).  A source is a row of WIDTH numbers:
+# its position and strengths.
+_SCALAR = """
 extern "C" double erfc(double); extern "C" double exp(double); extern "C" double sqrt(double);
 extern "C" void pk_run(const double* x, const double* s, const int* begin, const int* n, const double* box, double rc,
                        double xi, long targets, double* u) {
@@ -47,23 +51,54 @@ extern "C" void pk_run(const double* x, const double* s, const int* begin, const
       }
       const int cell = (m[0] * n[1] + m[1]) * n[2] + m[2];
       for (int j = begin[cell]; j < begin[cell + 1]; j++) {
-        const double dx = x[3 * i] - s[12 * j] - shift[0], dy = x[3 * i + 1] - s[12 * j + 1] - shift[1],
-                     dz = x[3 * i + 2] - s[12 * j + 2] - shift[2], r2 = dx * dx + dy * dy + dz * dz;
+        const double dx = x[3 * i] - s[WIDTH * j] - shift[0], dy = x[3 * i + 1] - s[WIDTH * j + 1] - shift[1],
+                     dz = x[3 * i + 2] - s[WIDTH * j + 2] - shift[2], r2 = dx * dx + dy * dy + dz * dz;
         if (r2 >= rc * rc || r2 == 0) continue;
-        const double *f = s + 12 * j + 3, *q = f + 3, *nn = f + 6;
-        const double r = sqrt(r2), A = erfc(xi * r) / r, B = root * exp(-xi * xi * r2), C = 2 * xi * xi * B;
+        const double* f = s + WIDTH * j + 3;
+        const double r = sqrt(r2), A = erfc(xi * r) / r;
+        PAIR
+      }
+    }
+    STORE
+  }
+}
+"""
+_VECTOR = "u[3 * i] = ux; u[3 * i + 1] = uy; u[3 * i + 2] = uz;"
+_STOKESLET = """const double B = root * exp(-xi * xi * r2), rf = dx * f[0] + dy * f[1] + dz * f[2];
+        const double along = (A + B) / r2 * rf;
+        ux += (A - B) * f[0] + along * dx;
+        uy += (A - B) * f[1] + along * dy;
+        uz += (A - B) * f[2] + along * dz;"""
+_BOTH_LAYERS = """const double *q = f + 3, *nn = f + 6, B = root * exp(-xi * xi * r2), C = 2 * xi * xi * B;
         const double rf = dx * f[0] + dy * f[1] + dz * f[2], rq = dx * q[0] + dy * q[1] + dz * q[2],
                      rn = dx * nn[0] + dy * nn[1] + dz * nn[2], qn = q[0] * nn[0] + q[1] * nn[1] + q[2] * nn[2];
         const double along = (A + B) / r2 * rf + C * qn - (6 * (A + B) / r2 + 2 * C) * rq * rn / r2;
         ux += (A - B) * f[0] + along * dx + C * (rn * q[0] + rq * nn[0]);
         uy += (A - B) * f[1] + along * dy + C * (rn * q[1] + rq * nn[1]);
-        uz += (A - B) * f[2] + along * dz + C * (rn * q[2] + rq * nn[2]);
-      }
-    }
-    u[3 * i] = ux; u[3 * i + 1] = uy; u[3 * i + 2] = uz;
-  }
+        uz += (A - B) * f[2] + along * dz + C * (rn * q[2] + rq * nn[2]);"""
+
+
+def _scalar(width: int, pair: str, store: str = _VECTOR) -> str:
+    return _SCALAR.replace("WIDTH", str(width)).replace("PAIR", pair).replace("STORE", store)
+
+
+SCALAR = {
+    "laplace": _scalar(4, "ux += f[0] * A;", "u[i] = ux;"),
+    "stokes_sl": _scalar(6, _STOKESLET),
+    "stokes_comb": _scalar(12, _BOTH_LAYERS),
 }
-"""
+
+
+def yardstick(runs: int = 60) -> list[float]:
+    """Seconds of each of so many runs of a fixed piece of work, 4 million pairs: how fast the machine is now."""
+    rng = np.random.default_rng(0)
+    xt, src, u = rng.random((3, 2048)), rng.random((2000, 4)), np.empty(2048)
+    run, times = compiled("bench_vector_laplace", VECTOR_LAPLACE), []
+    for _ in range(runs):
+        began = time.perf_counter()
+        call(run, xt, 2048, src, 2000, u)
+        times.append(time.perf_counter() - began)
+    return times
 
 
 def compiled(name: str, source: str) -> ctypes._CFuncPtr:

@@ -1,0 +1,157 @@
+"""Benchmarks of whole sums: by phases, against N, against the tolerance, by splits, and against FMM3D."""
+
+import argparse
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from parki.arrays import Array
+from parki.engine import spaces
+from parki.engine.spaces import Space
+from parki.ewald import api
+from parki.ewald.plan import Plan
+from parki.perfmodels import free
+from parki.perfmodels.measure import Row, clock, cloud, on, row, strengths, turns
+
+CUBE = (1.0, 1.0, 1.0)
+KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+PHASES = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
+RHS = 8
+SAMPLE = 200  # targets at which errors are measured
+LEAST, FLAT = 10_000, 100_000  # smallest N of the scaling, and the N from which it should be flat
+TOLERANCES = [10.0**-digits for digits in range(3, 13)]
+RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # of rc, over the chosen one, that are tried for each split
+
+
+def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls of the three kernels, with everything that a first call does but compiling."""
+    x, dens, normals = on(space, cloud(asked.n))
+    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    return [
+        made
+        for kernel in KERNELS
+        for made in ewald_rows(kernel, x, strengths(kernel, dens, normals), options, asked.repeat)
+    ]
+
+
+def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
+    """A whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
+    n, space = x.shape[1], options["execution_space"]
+    call, count = getattr(api, kernel), n / 1e6
+    plan = api.plan(kernel, x, x, **options)
+    timed = api.plan(kernel, x, x, return_walltime=True, **options)
+    stacked = spaces.array_module(space).stack([given[0]] * RHS)
+    phases: list[dict[str, float]] = []
+
+    def by_phase() -> float:
+        timed(*given)
+        phases.append({name: getattr(timed.walltime, f"time_{name}")["tot"] for name in PHASES})
+        return timed.walltime.time_ewald
+
+    whole, again, many, _ = turns(
+        [
+            clock(lambda: call(x, x, *given, **options), space),
+            clock(lambda: plan(*given), space),
+            clock(lambda: plan(stacked, *given[1:]), space),
+            by_phase,
+        ],
+        repeat,
+    )
+    name = f"{kernel}, N = {n:,}, {options['tolerance']:g}"
+    rows = [row(f"{name}, whole call", whole, count, "M particles")]
+    rows.append(row(f"{kernel}, the plan again", again, count, "M particles"))
+    rows.append(row(f"{kernel}, {RHS} right-hand sides in one pass", many, RHS * count, "M particles", rows[-1]))
+    return rows + [row(f"{kernel}, {p}", [times[p] for times in phases[1:]], count, "M particles") for p in PHASES]
+
+
+def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls for N from 10⁴, or from fewer if so many are asked for, to --n, by factors of about three.
+
+    From 10⁵ on, rates are compared with that of 10⁵, or of the smallest N there is.
+    """
+    counts = numbers(asked.n)
+    data = {n: on(space, cloud(n)) for n in counts}
+    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    rows: list[Row] = []
+    for kernel in KERNELS:
+        runs = [_call(kernel, data[n], options) for n in counts]
+        first = None
+        for n, times in zip(counts, turns([clock(run, space) for run in runs], asked.repeat), strict=True):
+            name = f"{kernel}, N = {n:,}, {asked.tolerance:g}"
+            rows.append(row(name, times, n / 1e6, "M particles", first, n=n, series=kernel))
+            first = first or (rows[-1] if n >= min(FLAT, asked.n) else None)
+    return rows
+
+
+def numbers(n: int) -> list[int]:
+    """10⁴, 3·10⁴, 10⁵, … below `n`, and `n`; `n` alone if it is smaller."""
+    steps = [m * 10**k for k in range(4, 12) for m in (1, 3)]
+    return [*(step for step in steps if LEAST <= step < n), n]
+
+
+def tolerances(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls for tolerances from 1e-3 to 1e-12, and the errors that are measured."""
+    cloud_ = on(space, cloud(asked.n))
+    rows: list[Row] = []
+    for kernel in KERNELS:
+        options = [{"box": CUBE, "tolerance": tolerance, "execution_space": space} for tolerance in TOLERANCES]
+        runs = [_call(kernel, cloud_, given) for given in options]
+        found = turns([clock(run, space) for run in runs], asked.repeat)
+        for given, times in zip(options, found, strict=True):
+            about = {"tolerance": given["tolerance"], "error": _error(kernel, cloud_, given), "series": kernel}
+            name = f"{kernel}, N = {asked.n:,}, {given['tolerance']:g}"
+            rows.append(row(name, times, asked.n / 1e6, "M particles", **about))
+    return rows
+
+
+def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Prolate against Gaussian split, whole calls, each at the best rc that is found around the one it chooses."""
+    cloud_ = on(space, cloud(asked.n))
+    rows: list[Row] = []
+    for kernel in KERNELS:
+        runs, errors = [], []
+        for split in ("gaussian", "prolate"):
+            options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "split": split}
+            options["rc"] = fastest_radius(kernel, cloud_, options)
+            runs.append(_call(kernel, cloud_, options))
+            errors.append(_error(kernel, cloud_, options))
+        found = turns([clock(run, space) for run in runs], asked.repeat)
+        name, count = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}", asked.n / 1e6
+        rows.append(row(f"{name}, gaussian", found[0], count, "M particles", error=errors[0]))
+        rows.append(row(f"{name}, prolate", found[1], count, "M particles", rows[-1], error=errors[1]))
+    return rows
+
+
+def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
+    """The rc among `RADII` of the chosen one with which a whole call took least, in two turns after one for nothing."""
+    chosen = _plan(kernel, cloud_, options).parameters.rc
+    radii = [radius for radius in (chosen * factor for factor in RADII) if radius <= min(CUBE)]
+    runs = [_call(kernel, cloud_, options | {"rc": radius}) for radius in radii]
+    times = turns([clock(run, options["execution_space"]) for run in runs], 2)
+    return min(zip(map(min, times), radii, strict=True))[1]
+
+
+def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls in free space against FMM3D at the same measured error."""
+    rows: list[Row] = []
+    for kernel, eps, other, error, ours, reached in free.measure(asked, space):
+        name, about = f"{kernel}, N = {asked.n:,}, eps {eps:g}", {"tolerance": eps}
+        rows.append(row(f"{name}: FMM3D", other, asked.n / 1e6, "M particles", error=error, **about))
+        rows.append(row(f"{name}: parki", ours, asked.n / 1e6, "M particles", rows[-1], error=reached, **about))
+    return rows
+
+
+def _plan(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Plan:
+    return api.plan(kernel, cloud_[0], cloud_[0], **options)
+
+
+def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable[[], Array]:
+    """A whole call of a kernel for a cloud."""
+    x, dens, normals = cloud_
+    return functools.partial(getattr(api, kernel), x, x, *strengths(kernel, dens, normals), **options)
+
+
+def _error(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> float:
+    """The relative RMS error at some targets, measured by a second sum of other parameters."""
+    plan, given = _plan(kernel, cloud_, options), strengths(kernel, *cloud_[1:])
+    return plan.error(SAMPLE, dens=given[0], normals=given[1] if len(given) > 1 else None).value

@@ -1,0 +1,107 @@
+"""How benchmarks measure: runs that are compared take turns, and a row keeps all its times."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from parki.arrays import Array
+from parki.engine import spaces
+from parki.engine.spaces import Space
+
+Row = dict[str, Any]
+
+
+def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[], float]:
+    """A function that runs once and returns the seconds it took; a device is waited for."""
+    device = spaces.array_module(space).cuda.Device() if space and space.kind == "device" else None
+
+    def measure() -> float:
+        began = time.perf_counter()
+        run()
+        if device is not None:
+            device.synchronize()
+        return time.perf_counter() - began
+
+    return measure
+
+
+def turns(measures: Sequence[Callable[[], float]], repeat: int, warm: bool = True) -> list[list[float]]:
+    """Return `repeat` times of each of `measures`, functions that return seconds.
+
+    They take turns, first, second, …, first, second, …, so that all share the moods of the machine; with `warm` after
+    one turn that does not count.
+    """
+    found = [[measure() for measure in measures] for _ in range(repeat + warm)]
+    return [list(times) for times in zip(*found[warm:], strict=True)]
+
+
+def row(what: str, times: Sequence[float], count: float, unit: str, other: Row | None = None, **about: Any) -> Row:
+    """One measurement: `count` units in the least of `times`; against `other` the ratio of the rates.
+
+    `about` says what it is a measurement of: n, tolerance, threads, error and what a plot needs.
+    """
+    made = {"what": what, "seconds": min(times), "times": list(times), "rate": count / min(times), "unit": f"{unit}/s"}
+    if other is not None:
+        made |= {"ratio": made["rate"] / other["rate"], "against": other["what"]}
+    return made | about
+
+
+def absent(what: str, advice: str) -> Row:
+    """A row that could not be measured, and how to get what it needs."""
+    return {"what": what, "absent": advice}
+
+
+def spread(times: Sequence[float]) -> float:
+    """The median over the fastest, less one: 0.1 if half of the runs took at least 10 % longer than the fastest."""
+    return statistics.median(times) / min(times) - 1.0
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows as text: the fastest time, by how much the median is longer, the rate, the error if it was measured.
+
+    A row's ratio, if it has one, is its rate over that of the row it names.
+    """
+    width = max(58, *(len(r["what"]) for r in rows))
+    lines = [f"{'what':<{width}}{'best':>12}{'median':>8}{'rate':>24}{'error':>10}   against"]
+    for r in rows:
+        if "absent" in r:
+            lines.append(f"{r['what']:<{width}}  not measured: {r['absent']}")
+            continue
+        error = f"{r['error']:.1e}" if "error" in r else ""
+        ratio = f"{r['ratio']:.2f} x {_short(r['against'], r['what'])}" if "ratio" in r else ""
+        noise = f"{spread(r['times']):+.0%}" if len(r["times"]) > 1 else ""
+        figures = f"{1e3 * r['seconds']:>9.2f} ms{noise:>8}"
+        figures += f"{r['rate']:>10.4g} {r['unit']:<13}{error:>10}"
+        lines.append(f"{r['what']:<{width}}{figures}   {ratio}".rstrip())
+    return "\n".join(lines)
+
+
+def _short(other: str, what: str) -> str:
+    """A name without what it shares with another before a colon or a comma."""
+    ends = [k for k in range(2, len(other)) if other[:k] == what[:k] and other[k - 2 : k] in (": ", ", ")]
+    return other[max(ends, default=0) :]
+
+
+def workers(space: Space) -> int:
+    """Threads that kernels of this space use on a host."""
+    return space.threads or (spaces.threads() if space.name == "OpenMP" else 1)
+
+
+def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
+    rng = np.random.default_rng(1)
+    normals = rng.standard_normal((3, n))
+    return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
+
+
+def strengths(kernel: str, dens: Array, normals: Array) -> tuple[Array, ...]:
+    """What a call of ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"`` takes, of a cloud's densities and normals."""
+    return {"laplace": (dens[0],), "stokes_sl": (dens[:3],), "stokes_comb": (dens, normals)}[kernel]
+
+
+def on(space: Space, arrays: Sequence[np.ndarray]) -> list[Array]:
+    """The arrays where kernels of this space take them."""
+    return [spaces.array_module(space).asarray(a) for a in arrays]

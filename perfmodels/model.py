@@ -1,0 +1,225 @@
+"""`parki model ewald`: what each phase of a sum does and how long it takes on a machine that need not be here.
+
+The parameters are those that a plan would choose with the machine's costs.  What each phase does is counted for points
+that are uniform at random, from volumes and the kernels' texts (`parki.ewald.work`).  The time of a phase is its
+roofline (`parki.perfmodels.roofline`) over the share of it that the machine's file says is reached: measured by `parki
+calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`): the published P2G
+made 1.5e11 a second on an H200, beside all else, so that share of their rate is taken.
+
+On an H200 (4e6 points, `stokes_comb`, 1e-9, periodic in x) this says, phase by phase: P2P is double-precision
+arithmetic, 40 % of it for pairs within rc, as a warp's 32 targets are spread over a column of cells; P2G is the
+additions of runs of 32 sources to the grid, past the first level of memory; transforms and multipliers are memory's
+4.8 TB/s, in planes of modes that get smaller with kx; G2P reads all of a window from the first level.
+
+Transforms on a GPU go through planes in batches larger than its cache, so gathering, both axes and scattering each move
+them through memory; a host's planes stay in its cache.  Sorting the points, done once by a plan, is not in the table.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from parki.engine.calls import device as calls
+from parki.engine.calls.gpu import TEAM, requested
+from parki.engine.runtime import devices, rtc
+from parki.engine.spaces import Space
+from parki.ewald import far, multipliers, params, planes, stages, variants, work
+from parki.ewald.mesh import Mesh
+from parki.ewald.near import near_kernel
+from parki.ewald.params import Parameters
+from parki.ewald.report import Params
+from parki.ewald.spread import spread_kernel
+from parki.ewald.variants import Variants
+from parki.perfmodels import modelplot, modeltable, published, roofline
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.occupancy import Occupancy, occupancy
+from parki.perfmodels.roofline import Bound
+
+SECTOR = 4  # numbers that memory moves where one is wanted, from any place
+ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # what NVRTC compiles for
+SPAN, STEPS = 1.9, 15  # of the curve of rc: this far below and above what was chosen, in so many steps
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
+
+    counts: Counts
+    bound: Bound
+    share: float
+
+
+@dataclass(frozen=True)
+class Model:
+    """A predicted sum."""
+
+    parameters: Parameters
+    variants: Variants
+    machine: Machine
+    units: int
+    n: int
+    phases: Mapping[str, Phase]
+
+    @property
+    def seconds(self) -> float:
+        """The whole call, its phases one after the other."""
+        return sum(phase.bound.seconds for phase in self.phases.values())
+
+
+def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
+    """Count all phases over n uniform points that are targets and sources: `work.modelled`, and what surrounds it.
+
+    Strengths come in the caller's order, and results go there.  A GPU's planes go through memory.
+    """
+    found = dict(work.modelled(p, v, n, n, kind).counts)
+    size, kernel = np.dtype(p.dtype).itemsize, p.kernel
+    found["p2p"] += _moved(size * n * (SECTOR * kernel.strengths + 3 + kernel.strengths))
+    found["g2p"] += _moved(size * n * (SECTOR + 2) * kernel.result)
+    if kind == "device":
+        mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p)
+        lines = work.transform_lines(p, mesh, classes)
+        across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
+        for name, components in (("fft", kernel.spread), ("ifft", kernel.result)):
+            found[name] += _moved(4.0 * size * components * across)
+    return {name: found[name] for name in Machine.PHASES}
+
+
+def _moved(count: float) -> Counts:
+    return Counts(bytes={"dram": float(count)}, launches=1)
+
+
+def predict(
+    kernel: str, box: tuple[float, float, float], n: int, tolerance: float, machine: Machine, periodicity: int = 3,
+    dtype: str = "float64", rc: float | None = None, units: int | None = None,
+) -> Model:  # fmt: skip
+    """Predict a sum over n uniform points that are targets and sources.
+
+    Parameters
+    ----------
+    kernel, box, n, tolerance, periodicity, dtype, rc
+        As in `parki.ewald.plan`.
+    machine, units
+        Where; on how many cores, all if not given.
+
+    Raises
+    ------
+    ValueError
+        For what `parki.ewald.params.choose` refuses, and more cores than there are.
+    """
+    units = machine.units if units is None else units
+    if not 0 < units <= machine.units:
+        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    space, lanes = _space(machine), machine.lanes[dtype]
+    p = params.choose(kernel, box, n, n, tolerance, dtype, rc=rc, costs=Costs.of(machine), periodicity=periodicity)
+    v = variants.choose(space, dtype)
+    if space.kind == "host":
+        v = replace(v, targets=lanes, lanes=lanes)
+    found = {}
+    for name, counts in count(p, v, n, space.kind).items():
+        share = machine.reached[name] * _together(machine, name, units)
+        found[name] = _phase(counts, machine, dtype, units, share)
+    return Model(p, v, machine, units, n, found)
+
+
+def _phase(counts: Counts, machine: Machine, dtype: str, units: int, share: float) -> Phase:
+    """A phase at its share of the roofline.
+
+    Of the atomics of a GPU another share is known: that which the published P2G reached.
+    """
+    found = Phase(counts, roofline.time(counts, machine, dtype, units, share), share)
+    if machine.kind == "host" or found.bound.by != "atomics":
+        return found
+    rest = roofline.time(replace(counts, atomics=0.0), machine, dtype, units, share)
+    atomic = min(1.0, published.SUSTAINED / Machine.load("h200").atomics)
+    alone = roofline.time(Counts(atomics=counts.atomics, launches=counts.launches), machine, dtype, units, atomic)
+    longer, reached = (alone, atomic) if alone.seconds > rest.seconds else (rest, share)
+    return Phase(counts, Bound(longer.seconds, longer.by, found.bound.parts), reached)
+
+
+def _space(machine: Machine) -> Space:
+    if machine.kind == "host":
+        return Space("OpenMP")
+    return Space("HIP" if machine.lanes["float64"] == 64 else "Cuda")
+
+
+def _together(machine: Machine, phase: str, units: int) -> float:
+    """Of so many cores' rates, what they reach together; some fall short by their part of what all do."""
+    short = 1.0 - machine.parallel.get(phase, 1.0)
+    return 1.0 - short * (units - 1) / max(1, machine.units - 1)
+
+
+def curve(model: Model) -> list[Model]:
+    """Return the same sum with shorter and longer cutoffs."""
+    p, most = model.parameters, params.most_cutoff(model.parameters.box, model.parameters.periodicity)
+    cutoffs = np.geomspace(p.rc / SPAN, min(most, p.rc * SPAN), STEPS)
+    asked = p.kernel.name, p.box, model.n, p.tolerance, model.machine, p.periodicity, p.dtype
+    return [predict(*asked, rc=float(rc), units=model.units) for rc in cutoffs]
+
+
+def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
+    """Compile the kernels of a GPU's sum; return registers of a thread and occupancy by phase.
+
+    Parameters
+    ----------
+    model
+        A sum on a GPU.
+    arch
+        What to compile for (``"sm_90"``).
+    """
+    p, v, space = model.parameters, model.variants, _space(model.machine)
+    kernels = {
+        "p2p": near_kernel(p, v),
+        "p2g": spread_kernel(p, v),
+        "cnv": planes.workunits(p, False, 1)[1],
+        "g2p": far.gather_kernel(p, v, space),
+    }
+    threads = stages.threads(p, space, v)
+    blocks = {name: threads.get(unit, TEAM) for name, unit in kernels.items()}
+    device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
+    made = [calls.unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
+    found = {}
+    for (name, unit), path in zip(kernels.items(), rtc.build_many(made), strict=True):
+        used = rtc.usage(path)
+        scratch = used.shared + requested(unit.ir, {})
+        found[name] = used.registers, occupancy(model.machine, used.registers, scratch, blocks[name])
+    return found
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Print the table of a sum; write and draw it where that is asked."""
+    machine = Machine.load(asked.device)
+    box, n = tuple(asked.box), asked.n
+    given = asked.periodicity, asked.dtype, asked.rc, asked.threads
+    model = predict(asked.kernel, box, n, asked.tolerance, machine, *given)
+    arch = ARCHES.get(asked.device.lower())
+    compiled = arch is not None and devices.missing_compiler("Cuda") is None
+    held = resident(model, arch) if compiled else {}
+    beside = modeltable.published_stages(machine, asked.device, n, asked.tolerance) if asked.published else None
+    print(modeltable.text(model, str(Params(model.parameters)), held, beside))  # noqa: T201
+    if asked.json:
+        record = modeltable.record(model, held, beside)
+        asked.json.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    if asked.plot:
+        _draw(asked.plot, model)
+    return 0
+
+
+def _draw(path: Path, model: Model) -> None:
+    points = [
+        modelplot.Point(name, phase.counts.flops, phase.counts.bytes.get("dram", 0.0), phase.bound.seconds)
+        for name, phase in model.phases.items()
+    ]
+    others = curve(model)
+    near_ = [m.phases["p2p"].bound.seconds for m in others]
+    rest = [m.seconds - s for m, s in zip(others, near_, strict=True)]
+    drawn = modelplot.Curve([m.parameters.rc for m in others], near_, rest, model.parameters.rc, model.seconds)
+    p = model.parameters
+    what = f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}"
+    title = f"{what}: predicted {modelplot.duration(model.seconds)}"
+    modelplot.draw(path, title, model.machine, model.units, p.dtype, points, drawn)

@@ -1,0 +1,107 @@
+"""The least time that counted work takes on a machine, and what sets it.
+
+Operations of all classes share the arithmetic pipes, so their times add up; the levels of memory and the atomics work
+beside them and beside each other, so the longest of these times counts.  Launches come on top.
+
+    seconds = max(compute, level of memory by level, atomics) / share + launches × launch
+
+Integers have pipes of their own beside those of double precision where 32 lanes are a warp (64 lanes a clock each, of
+128 that are issued), and on hosts, where they are indices: compilers leave addresses with constant offsets of them,
+and few scalar instructions in slots that vectors do not take.  Of these two the longer counts as compute.
+
+`units` cores work at once and share the work evenly: each brings its own rates, but all of them together get at most
+the machine's `dram_all`.  Lanes of vectors whose work does not count take as long as those that do: what cores compute
+and load is more by 1/fill; what comes from memory, where each byte is counted once, is not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Machine
+
+PER_LANE = ("l1", "shared")  # levels whose traffic idle lanes take part in
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A predicted time.
+
+    Attributes
+    ----------
+    seconds
+        The whole.
+    by
+        What sets it: ``"compute"``, a level of memory, ``"atomics"`` or ``"launch"``.
+    parts
+        Seconds that each of these takes by itself, at the machine's full rates.
+    """
+
+    seconds: float
+    by: str
+    parts: Mapping[str, float]
+
+
+def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 1, share: float = 1.0) -> Bound:
+    """Return the time of the work, and what sets it.
+
+    Parameters
+    ----------
+    counts
+        The work.
+    machine
+        Where it is done.
+    dtype
+        ``"float64"`` or ``"float32"``.
+    units
+        Cores at work; a GPU is one unit.
+    share
+        Of the limit, what is reached.
+
+    Raises
+    ------
+    ValueError
+        For operations or levels of memory that the machine has no rate for, and a share or units not positive.
+    """
+    if not (share > 0 and units > 0):
+        raise ValueError(f"share, units: found {share}, {units}, expected positive numbers")
+    parts = {"compute": _compute(counts, machine, dtype) / units}
+    for level, count in counts.bytes.items():
+        if count:
+            spread = counts.fill if level in PER_LANE else 1.0
+            parts[level] = count / spread / bandwidth(machine, level, units)
+    if counts.atomics:
+        parts["atomics"] = counts.atomics / (machine.atomics * units)
+    by = max(parts, key=parts.get)
+    body = parts[by] / share
+    parts["launch"] = counts.launches * machine.launch
+    return Bound(body + parts["launch"], by if body >= parts["launch"] else "launch", parts)
+
+
+def bandwidth(machine: Machine, level: str, units: int = 1) -> float:
+    """Return the bytes a second of so many units from a level of memory.
+
+    Raises
+    ------
+    ValueError
+        If the machine has no such level.
+    """
+    rates = machine.bandwidth
+    if level not in rates:
+        raise ValueError(f"bytes: found level {level!r}, expected one of {', '.join(rates)} on {machine.name}")
+    found = rates[level] * units
+    return min(found, rates.get("dram_all", found)) if level == "dram" else found
+
+
+def _compute(counts: Counts, machine: Machine, dtype: str) -> float:
+    """Seconds of one unit for all operations."""
+    rates, found = machine.operations[dtype], {}
+    for name, count in counts.operations.items():
+        if count:
+            rate = machine.fft[dtype] if name == "fft" else rates.get(name)
+            if rate is None:
+                raise ValueError(f"operations: found {name!r}, expected one of {', '.join(rates)} on {machine.name}")
+            found[name] = count / counts.fill / rate
+    apart = machine.kind == "host" or (dtype == "float64" and machine.lanes[dtype] == 32)
+    beside = found.pop("integer", 0.0) if apart else 0.0
+    return max(sum(found.values()), beside)
