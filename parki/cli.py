@@ -1,4 +1,4 @@
-"""The command ``parki``: demo, run, doctor, bench, cache."""
+"""The command ``parki``: demo, run, doctor, bench, model, calibrate, tune, cache."""
 
 import argparse
 import logging
@@ -15,7 +15,10 @@ KERNELS = (
     "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad",
 )  # fmt: skip
-BENCHMARKS = ("p2p", "p2g", "g2p", "fft", "ewald", "free", "variants")
+BENCHMARKS = (
+    "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "free", "peers", "model",
+    "selection", "roofline",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,6 +92,27 @@ def bench(asked: argparse.Namespace) -> int:
     return module.main(asked)
 
 
+def model(asked: argparse.Namespace) -> int:
+    """Predict a sum on any machine that is known."""
+    from parki.perfmodels import model as module
+
+    return module.main(asked)
+
+
+def calibrate(asked: argparse.Namespace) -> int:
+    """Measure this machine and remember it."""
+    from parki.perfmodels import calibrate as module
+
+    return module.main(asked)
+
+
+def tune(asked: argparse.Namespace) -> int:
+    """Measure what is fastest for sums of random points and remember it."""
+    from parki.perfmodels import tune as module
+
+    return module.main(asked)
+
+
 def cache(asked: argparse.Namespace) -> int:
     """List, clear or prune compiled kernels."""
     from parki.engine.runtime import cache as module
@@ -141,9 +165,36 @@ def _parser() -> argparse.ArgumentParser:
     command("doctor", "Say what is here, what is missing and how to get it.")
     it = command("bench", "Measure a kernel or a whole sum.", 1e-7)
     it.add_argument("name", choices=BENCHMARKS)
-    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
+    it.add_argument("--n", type=count, help="number of particles (100000; of model and selection 30000)")
     it.add_argument("--repeat", type=count, default=5, help="measurements, of which the best counts (%(default)d)")
     it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
+    it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
+    it.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
+    it = command("model", "Predict the time of a sum, phase by phase, on a machine that need not be here.")
+    it.add_argument("what", choices=("ewald",))
+    it.add_argument("--device", default="host", metavar="NAME", help="host, or a machine in the list (%(default)s)")
+    it.add_argument("--kernel", choices=KERNELS, default="stokes_comb", help="what is summed (%(default)s)")
+    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
+    it.add_argument("--tolerance", type=float, default=1e-7, help="relative RMS error (%(default)g)")
+    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
+    it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
+    it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
+    it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
+    it.add_argument("--threads", type=int, help="cores of a host (all)")
+    it.add_argument("--published", action="store_true", help="the published method and its measured times beside it")
+    it.add_argument("--json", type=Path, metavar="FILE", help="write the table to this file")
+    it.add_argument("--plot", type=Path, metavar="FILE", help="draw the roofline and the time against rc")
+    it = command("calibrate", "Measure this machine's rates, for the models that choose parameters.")
+    it.add_argument("--seconds", type=float, default=10.0, help="about so long (%(default)g)")
+    it.add_argument("--forget", action="store_true", help="remove what was measured")
+    it = command("tune", "Measure which parameters are fastest, and remember them for tune=True.", 1e-7)
+    it.add_argument("--kernel", choices=KERNELS, default="stokes_comb", help="what is summed (%(default)s)")
+    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
+    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
+    it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
+    it.add_argument("--kappa", type=float, help="inverse screening length of yukawa")
+    it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
+    it.add_argument("--forget", action="store_true", help="remove what was found on this machine")
     it = command("cache", "List, clear or prune compiled kernels.")
     it.add_argument("what", choices=("list", "clear", "prune"))
     it.add_argument("--days", type=float, default=30.0, help="prune what was not used for so long (%(default)g)")

@@ -137,6 +137,8 @@ OPTIONS = [
     ({"layout": "nd3"}, "layout is 'nd3'"),
     ({"return_params": "no"}, "return_params is 'no'"),
     ({"return_error": 2}, "return_error is 2; expected True or False"),
+    ({"tune": "best"}, "tune is 'best'; expected True or False"),
+    ({"tune": True, "rc": 0.3}, "rc is 0.3 and tune is True"),
     ({"periodicity": (True, False)}, r"periodicity is \(True, False\)"),
     ({"periodicity": -1}, "periodicity is -1; expected 0, 1, 2 or 3, or three booleans"),
     ({"box": np.ones((2, 3))}, "expected three positive"),

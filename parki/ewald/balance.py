@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from parki.ewald import params, stages
 from parki.ewald.params import Parameters
 from parki.ewald.predict import costs
+from parki.perfmodels.machine import Costs
 
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
@@ -13,10 +14,15 @@ if TYPE_CHECKING:
 
 def chosen(plan: "Plan", rhs: int, rc: float | None) -> Parameters:
     """Parameters for so many right-hand sides at once: they share much of the near field, so rc is longer."""
+    return asked(plan, rc, replace(costs(plan.space), rhs=rhs))
+
+
+def asked(plan: "Plan", rc: float | None, what: Costs) -> Parameters:
+    """Parameters of a plan's sum at these costs."""
     options, place = plan.options, plan.geometry
     return params.choose(
         plan.kernel, place.box, plan.n_targets, plan.n_sources, options.tolerance, plan.dtype.name, options.split, rc,
-        options.cell_size, replace(costs(plan.space), rhs=rhs), plan.regular, place.periodicity, place.skew,
+        options.cell_size, what, plan.regular, place.periodicity, place.skew,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ CHOICES = {
     "layout": LAYOUTS,
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
-FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose")
+FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune")
 
 
 class PublishedText(str):
@@ -92,6 +92,9 @@ class EwaldOptions:
         What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
     verbose : bool
         Log parameters and times at level INFO (logger ``parki.ewald``).
+    tune : bool
+        Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
+        What was found is remembered in the cache: sums like it take it at once.
 
     Raises
     ------
@@ -125,6 +128,7 @@ class EwaldOptions:
     verbose: bool = dataclasses.field(default=False, kw_only=True)
     engine: str | None = dataclasses.field(default=None, kw_only=True)
     fft: str | None = dataclasses.field(default=None, kw_only=True)
+    tune: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
@@ -201,6 +205,8 @@ class EwaldOptions:
             value = getattr(self, name)
             if value is not None and not 0 < _number(value) < math.inf:
                 raise ValueError(f"{name} is {value!r}; expected a positive number, or None to have it chosen.")
+            if value is not None and self.tune:
+                raise ValueError(f"{name} is {value!r} and tune is True; expected at most one of them: tune sets rc.")
         shortest = min((side for side, on in zip(sides, self.periodic, strict=True) if on), default=math.inf)
         if self.rc is not None and self.rc > shortest:
             raise ValueError(

@@ -12,7 +12,7 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, variants, work
+from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, tuning, variants, work
 from parki.ewald.error import ErrorEstimate
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -41,6 +41,8 @@ class Plan:
     kernel : parki.ewald.kernels.Kernel
     parameters : parki.ewald.params.Parameters
     variants : parki.ewald.variants.Variants
+    tuned : parki.ewald.tuning.Tuned or None
+        With ``tune=True``, what was found.
     space : parki.engine.spaces.Space
     n_targets, n_sources : int
     walltime : WallTime
@@ -95,7 +97,11 @@ class Plan:
         options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.regular = None if parameters else params.regularity(door.sample(src), self.geometry.box, self.n_sources)
-        self.parameters = p = parameters or balance.chosen(self, 1, options.rc)
+        self.parameters, self.tuned = parameters or balance.chosen(self, 1, options.rc), None
+        if options.tune and parameters is None and self.n_targets and self.n_sources:
+            self.tuned = tuning.tune(self, trg, src)
+            self.parameters, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
+        p = self.parameters
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=door.wait if timed else None
@@ -371,7 +377,7 @@ class Plan:
         return predict.held(self)
 
     def __str__(self) -> str:
-        return predict.describe(self)
+        return "\n".join([predict.describe(self), *([str(self.tuned)] if self.tuned else [])])
 
     def __repr__(self) -> str:
         return f"<Plan: {self.kernel}, {self.n_targets} targets, {self.n_sources} sources, {self.space.name}>"

@@ -1,0 +1,94 @@
+"""What tuning has found, a file for each question in the cache, apart for each machine.
+
+A question is a class of sums alike: on the same device with the same threads, compiled alike, of the same kernel, with
+numbers of points within a factor of two, and so on.  A file holds its question in full, so that no other is answered.
+"""
+
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parki.engine import spaces
+from parki.engine.runtime import cache, devices
+from parki.ewald import predict
+from parki.ewald.options import COUNTS, named
+from parki.perfmodels import machine
+
+if TYPE_CHECKING:
+    from parki.ewald.plan import Plan
+
+FORMAT = 1
+METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
+
+log = logging.getLogger("parki.ewald")
+
+
+def question(plan: "Plan", same: bool) -> list[Any]:
+    """What the best parameters depend on, in classes: `same` if the targets are the sources."""
+    options, place, space = plan.options, plan.geometry, plan.space
+    shortest, size = min(place.box), math.prod(place.box) ** (1 / 3)
+    gpu = devices.current() if space.kind == "device" else None
+    host = space.threads or (spaces.threads() if space.name == "OpenMP" else 1)
+    return [
+        FORMAT,
+        [space.name, space.engine, gpu.name if gpu else "", host, "" if gpu else predict.built()],
+        list(astuple(predict.costs(space))),
+        [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.kernel.parameters]],
+        [plan.dtype.name, options.split, options.transform(), options.fft_type, round(-math.log10(options.tolerance))],
+        [place.periodicity, [_steps(side / shortest) for side in place.box], place.skew is not None],
+        [_steps(plan.n_targets), _steps(plan.n_sources), same, round(2 * plan.regular)],
+        {name: str(value) for name in METHODS if named(value := getattr(options, name))},
+    ]
+
+
+def _steps(value: float) -> int:
+    """Which power of two is nearest."""
+    return round(math.log2(value))
+
+
+def folder() -> Path:
+    """Where all that was found on this machine is."""
+    return cache.folder() / cache.FORMAT / "tuned" / machine.stored().stem
+
+
+def _file(asked: list[Any]) -> Path:
+    return folder() / f"{hashlib.blake2b(json.dumps(asked).encode(), digest_size=10).hexdigest()}.json"
+
+
+def recall(asked: list[Any]) -> dict[str, Any] | None:
+    """What was found for a question, None if it was not asked or if its file cannot be read."""
+    try:
+        found = json.loads(_file(asked).read_text("utf-8"))
+        return found["found"] if found["question"] == asked and isinstance(found["found"], dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remember(asked: list[Any], found: Mapping[str, Any]) -> None:
+    """Write what was found: whole, or where that fails not at all."""
+    path = _file(asked)
+    work = path.with_name(f".{path.stem}.{uuid.uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            work.write_text(json.dumps({"question": asked, "found": dict(found)}, indent=1), "utf-8")
+            os.replace(work, path)
+        finally:
+            work.unlink(missing_ok=True)
+    except OSError as failed:
+        log.info("%s is not remembered: %s", path, failed)
+
+
+def forget() -> int:
+    """Remove all that was found on this machine, and return how many files that were."""
+    count = len(list(folder().glob("*.json")))
+    shutil.rmtree(folder(), ignore_errors=True)
+    return count
