@@ -50,7 +50,7 @@ def backend(space: spaces.Space) -> str:
     found, target = compiler.find_compiler(), compiler.target()
     if space.kind == "sim":
         return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
-    count = 1 if space.name == "Serial" else space.threads or spaces.threads()
+    count = spaces.workers(space)
     plural = "" if count == 1 else "s"
     return f"{space.name}, {count} thread{plural}, {found.version}, {_vectors(target.vector_bytes)}"
 

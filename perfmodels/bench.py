@@ -6,16 +6,14 @@ import importlib.metadata
 import platform
 import statistics
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import parki
-from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.runtime.compiler import cpus, find_compiler, target
-from parki.engine.spaces import Space
+from parki.engine.spaces import Space, workers
 from parki.perfmodels import bench_kernels, bench_models, bench_sums, compare, handwritten, peers, plot
-from parki.perfmodels.measure import Row, table, workers
+from parki.perfmodels.measure import Row, asked_space, table
 
 LIBRARIES = ("numpy", "scipy", "finufft", "fmm3dpy", "openmm", "torch-pme", "torch", "vesin", "ducc0", "mkl-fft")
 
@@ -58,7 +56,7 @@ def main(asked: argparse.Namespace) -> int:
         For files that cannot be what they are asked to be, before anything is measured.
     """
     asked.n = asked.n or FEWER.get(asked.name, N)
-    space = replace(spaces.get(asked.space), threads=asked.threads) if asked.threads else spaces.get(asked.space)
+    space = asked_space(asked)
     given = question(asked, space)
     if asked.plot:
         plot.check(asked.plot)
@@ -90,7 +88,7 @@ def main(asked: argparse.Namespace) -> int:
 
 def question(asked: argparse.Namespace, space: Space) -> Row:
     """What was asked for, with the threads and the space that None stands for."""
-    threads = workers(space) if space.kind == "host" else 1
+    threads = workers(space)
     chosen = {"n": asked.n, "tolerance": asked.tolerance, "threads": threads, "space": space.name}
     return chosen | {"repeat": asked.repeat}
 

@@ -21,9 +21,8 @@ from parki.ewald.mesh import Mesh
 from parki.ewald.options import CHOICES
 from parki.ewald.spread import Spread
 from parki.perfmodels import handwritten
-from parki.perfmodels.measure import Row, absent, clock, cloud, on, row, strengths, turns
+from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 
-CUBE = (1.0, 1.0, 1.0)
 SHORT = 5  # runs of milliseconds are repeated so many times more often
 NEAR = 1e-9, 224.0  # tolerance, and sources in a cube of side rc, of the near fields
 MOST_NEAR = 60_000  # particles of the near fields

@@ -17,8 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from parki.engine.spaces import Space
-from parki.ewald import api, params, predict, work
+from parki.engine.spaces import Space, workers
+from parki.ewald import api, balance, params, predict, work
 from parki.ewald.params import Parameters
 from parki.ewald.plan import Plan
 from parki.perfmodels import calibrate, model, roofline
@@ -26,10 +26,9 @@ from parki.perfmodels.bench_sums import KERNELS
 from parki.perfmodels.calibrate import Times
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.measure import Row, cloud, row, strengths, turns, workers
+from parki.perfmodels.measure import CUBE, Row, cloud, row, strengths, turns
 from parki.perfmodels.roofline import Bound
 
-CUBE = (1.0, 1.0, 1.0)
 SECONDS = 4.0  # of a calibration where none is stored
 CLOSE = 0.25  # of a measured time, what a good prediction may be off by
 FACTORS = np.geomspace(0.6, 1.6, 9)  # of the chosen rc, those that a selection is compared with
@@ -87,14 +86,10 @@ class Sum:
 
     def once(self, whole: bool = True) -> float:
         """Run once more; the seconds of all phases, with packing and sorting back if it is the whole sum."""
-        at, times, (dens, *normals) = self.plan.stages[1], Times(self.clock), self.given
+        times, (dens, *normals) = Times(self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
-        other = times if whole else Times(self.clock)
-        with other.phase("p2p", "sort"):
-            at.pack(dens.reshape(1, -1, dens.shape[-1]), *(normals or [None]))
-        at.fields(times)
-        with other.phase("g2p", "sort"):
-            at.unsort(out)
+        given = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
+        self.plan.stages[1].run(*given, out, times, times if whole else Times(self.clock))
         self.runs.append(times.seconds)
         return sum(times.seconds.values())
 
@@ -130,8 +125,7 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
     """The roofline of a phase on the plan's threads, which fall short of so many cores as they were measured to."""
     units = min(workers(plan.space), machine.units)
-    short = (1.0 - machine.parallel.get(name, 1.0)) * (units - 1) / max(1, machine.units - 1)
-    return roofline.time(counts, machine, plan.dtype.name, units, share * (1.0 - short))
+    return roofline.time(counts, machine, plan.dtype.name, units, share * machine.together(name, units))
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
@@ -226,11 +220,10 @@ def sweep(plan: Plan) -> list[Parameters]:
     """
     p, costs, found = plan.parameters, predict.costs(plan.space), []
     most = params.most_cutoff(p.box, p.periodicity)
-    choose = partial(params.choose, plan.kernel, p.box, plan.n_targets, plan.n_sources, p.tolerance, p.dtype, p.split)
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
             priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = choose(rc=rc, costs=priced, regular=plan.regular, periodicity=p.periodicity, skew=p.skew)
+            made = balance.asked(plan, rc, priced)
             if made not in found and made != p:
                 found.append(made)
     return found

@@ -11,11 +11,10 @@ from parki.engine.spaces import Space
 from parki.ewald import api
 from parki.ewald.plan import Plan
 from parki.perfmodels import free
-from parki.perfmodels.measure import Row, clock, cloud, on, row, strengths, turns
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
 
-CUBE = (1.0, 1.0, 1.0)
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-PHASES = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
 RHS = 8
 SAMPLE = 200  # targets at which errors are measured
 LEAST, FLAT = 10_000, 100_000  # smallest N of the scaling, and the N from which it should be flat
@@ -45,7 +44,7 @@ def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, re
 
     def by_phase() -> float:
         timed(*given)
-        phases.append({name: getattr(timed.walltime, f"time_{name}")["tot"] for name in PHASES})
+        phases.append({name: getattr(timed.walltime, f"time_{name}")["tot"] for name in Machine.PHASES})
         return timed.walltime.time_ewald
 
     whole, again, many, _ = turns(
@@ -61,7 +60,8 @@ def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, re
     rows = [row(f"{name}, whole call", whole, count, "M particles")]
     rows.append(row(f"{kernel}, the plan again", again, count, "M particles"))
     rows.append(row(f"{kernel}, {RHS} right-hand sides in one pass", many, RHS * count, "M particles", rows[-1]))
-    return rows + [row(f"{kernel}, {p}", [times[p] for times in phases[1:]], count, "M particles") for p in PHASES]
+    parts = {p: [times[p] for times in phases[1:]] for p in Machine.PHASES}
+    return rows + [row(f"{kernel}, {p}", times, count, "M particles") for p, times in parts.items()]
 
 
 def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:

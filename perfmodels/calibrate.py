@@ -12,9 +12,7 @@ import datetime
 import functools
 import logging
 import math
-import os
 import platform
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +22,15 @@ import numpy as np
 
 from parki import engine, fft
 from parki.engine import RangePolicy, spaces
+from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald import params, predict, stages, variants
 from parki.perfmodels import machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.measure import CUBE
 from parki.perfmodels.microbench import Probe
 
-BOX = (1.0, 1.0, 1.0)
 TOLERANCE = 1e-6
 FULL = 10.0  # seconds for which sums are of full size
 #: Name → kernel, points, sources in rc³, type.  "many" gives pairs, "few" and "vectors" all else, "single" is "few" in
@@ -74,7 +73,7 @@ class Sum:
     def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
         rng = np.random.default_rng(1)
         self.space, self.n = space, n
-        self.p = params.choose(kernel, BOX, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs())
+        self.p = params.choose(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs())
         v, k = variants.choose(space, dtype), self.p.kernel
         engine.compile_all(stages.workunits(self.p, space, v), space, stages.threads(self.p, space, v))
         x = rng.random((3, n)).astype(dtype)
@@ -87,17 +86,13 @@ class Sum:
     def once(self) -> None:
         """Run once more."""
         times = Times(self.clock)
-        with times.phase("p2p", "sort"):
-            self.stages.pack(self.dens, None)
-        self.stages.fields(times)
-        with times.phase("g2p", "sort"):
-            self.stages.unsort(self.out)
+        self.stages.run(self.dens, None, self.out, times)
         self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in times.seconds.items()}
 
     @property
     def crowd(self) -> float:
         """Sources in a cube of side rc."""
-        return float(select.Domain(BOX).crowd(self.n, self.p.rc))
+        return float(select.Domain(CUBE).crowd(self.n, self.p.rc))
 
     @property
     def points(self) -> float:
@@ -133,7 +128,7 @@ def measure(seconds: float = FULL) -> Machine:
     In less than ten seconds the sums are smaller, and less like real ones.
     """
     one, every, built = Space("Serial"), spaces.get("host"), target()
-    threads = spaces.threads() if every.name == "OpenMP" else 1
+    threads = spaces.workers(every)
     lanes = {dtype: built.vector_bytes // np.dtype(dtype).itemsize for dtype in NAMES}
     log.info("compiling what is measured")
     probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
@@ -176,13 +171,7 @@ def measure(seconds: float = FULL) -> Machine:
 
 def store(made: Machine, path: Path) -> None:
     """Write a machine: whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    work = path.with_name(f".{path.stem}.{uuid.uuid4().hex}")
-    try:
-        work.write_text(f"# {predict.built()}\n{made.text()}", "utf-8")
-        os.replace(work, path)
-    finally:
-        work.unlink(missing_ok=True)
+    cache.write(path, f"# {predict.built()}\n{made.text()}")
 
 
 def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
@@ -232,7 +221,7 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
 
 def _modelled(it: Sum, costs: Costs) -> float:
     """Seconds that the model expects."""
-    given = it.p.kernel, it.n, it.n, select.Domain(BOX), it.p.rc, it.points, it.p.P
+    given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
     return float(select.seconds(*given, np.dtype(it.p.dtype).itemsize, costs))
 
 

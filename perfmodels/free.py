@@ -10,9 +10,9 @@ from threadpoolctl import threadpool_limits
 
 from parki.arrays import Array
 from parki.direct import direct_sum
-from parki.engine.spaces import Space
+from parki.engine.spaces import Space, workers
 from parki.ewald import api
-from parki.perfmodels.measure import clock, turns, workers
+from parki.perfmodels.measure import clock, turns
 
 SAMPLE = 100  # targets at which errors are measured
 PRECISIONS = {"laplace": (1e-2, 1e-8), "stokes_sl": (1e-3, 1e-6, 1e-9)}  # asked of FMM3D

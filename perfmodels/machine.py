@@ -205,6 +205,11 @@ class Machine:
             raise ValueError(f"machine: found no share that {', '.join(missing)} reach")
         return made
 
+    def together(self, phase: str, units: int) -> float:
+        """The share of so many cores' rates that they reach together: some fall short by their part of what all do."""
+        short = 1.0 - self.parallel.get(phase, 1.0)
+        return 1.0 - short * min(1.0, (units - 1) / max(1, self.units - 1))
+
     def text(self) -> str:
         """The machine as TOML, which `parse` reads."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -1,8 +1,10 @@
 """How benchmarks measure: runs that are compared take turns, and a row keeps all its times."""
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,13 @@ from parki.engine import spaces
 from parki.engine.spaces import Space
 
 Row = dict[str, Any]
+CUBE = (1.0, 1.0, 1.0)  # the box of most sums
+
+
+def asked_space(asked: argparse.Namespace) -> Space:
+    """The space that a command is asked for, with so many threads as it is asked for."""
+    space = spaces.get(asked.space)
+    return replace(space, threads=asked.threads) if asked.threads else space
 
 
 def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[], float]:
@@ -83,11 +92,6 @@ def _short(other: str, what: str) -> str:
     """A name without what it shares with another before a colon or a comma."""
     ends = [k for k in range(2, len(other)) if other[:k] == what[:k] and other[k - 2 : k] in (": ", ", ")]
     return other[max(ends, default=0) :]
-
-
-def workers(space: Space) -> int:
-    """Threads that kernels of this space use on a host."""
-    return space.threads or (spaces.threads() if space.name == "OpenMP" else 1)
 
 
 def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

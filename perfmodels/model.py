@@ -122,7 +122,7 @@ def predict(
         v = replace(v, targets=lanes, lanes=lanes)
     found = {}
     for name, counts in count(p, v, n, space.kind).items():
-        share = machine.reached[name] * _together(machine, name, units)
+        share = machine.reached[name] * machine.together(name, units)
         found[name] = _phase(counts, machine, dtype, units, share)
     return Model(p, v, machine, units, n, found)
 
@@ -146,12 +146,6 @@ def _space(machine: Machine) -> Space:
     if machine.kind == "host":
         return Space("OpenMP")
     return Space("HIP" if machine.lanes["float64"] == 64 else "Cuda")
-
-
-def _together(machine: Machine, phase: str, units: int) -> float:
-    """Of so many cores' rates, what they reach together; some fall short by their part of what all do."""
-    short = 1.0 - machine.parallel.get(phase, 1.0)
-    return 1.0 - short * (units - 1) / max(1, machine.units - 1)
 
 
 def curve(model: Model) -> list[Model]:

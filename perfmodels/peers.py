@@ -23,10 +23,10 @@ from types import ModuleType
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parki.engine.spaces import Space
+from parki.engine.spaces import Space, workers
 from parki.ewald import api
 from parki.perfmodels.free import reaching
-from parki.perfmodels.measure import Row, absent, clock, row, turns, workers
+from parki.perfmodels.measure import Row, absent, clock, row, turns
 
 EXACT = 1e-12  # tolerance of the sums that errors are measured against
 AGREE = 1e-2  # a peer whose error is above this sums something else

@@ -1,13 +1,13 @@
 """`parki tune`: what is fastest for sums of uniform random points, measured here and remembered for ``tune=True``."""
 
 import argparse
-from dataclasses import replace
 
 import numpy as np
 
 from parki.engine import spaces
 from parki.ewald import api, remembered, tuning
 from parki.ewald.tuning import Trial, Tuned
+from parki.perfmodels.measure import asked_space
 
 
 def main(asked: argparse.Namespace) -> int:
@@ -16,8 +16,7 @@ def main(asked: argparse.Namespace) -> int:
         where = remembered.folder()
         print(f"removed {remembered.forget()} files from {where}")  # noqa: T201
         return 0
-    space = spaces.get(asked.space)
-    space = replace(space, threads=asked.threads) if asked.threads else space
+    space = asked_space(asked)
     x = np.random.default_rng(1).random((3, asked.n)) * np.array(asked.box)[:, None]
     x = spaces.array_module(space).asarray(x.astype(asked.dtype))
     given = {"box": asked.box, "periodicity": asked.periodicity, "tolerance": asked.tolerance}

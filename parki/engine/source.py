@@ -144,6 +144,11 @@ def read(place: Place, asked: Loc | None = None) -> Source:
     return source
 
 
+def constant(module: str, name: str) -> int | float:
+    """A number that stands at the module level of a file of the package, named as in ``pair/laplace``."""
+    return ast.literal_eval(read(package_place(module)).constants[name])
+
+
 def _suggestion(place: Place) -> str:
     if not place.display.startswith("kernels/"):
         return "Give the path of a kernel file"

@@ -149,6 +149,11 @@ def threads() -> int:
     return int(first) if first.isdecimal() and int(first) > 0 else cpus()
 
 
+def workers(space: Space) -> int:
+    """Threads that kernels of this space use on a host: OpenMP's, 1 in others."""
+    return (space.threads or threads()) if space.name == "OpenMP" else 1
+
+
 def forked() -> bool:
     """Tell whether this process is a fork of another one that had loaded the engine.
 

@@ -15,7 +15,6 @@ import os
 import re
 import sys
 import threading
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -89,10 +88,7 @@ def L0_file(workunit: Workunit, device: bool = False) -> Path:
     with contextlib.suppress(OSError):
         if path.read_bytes().partition(b"\n")[2] == data.partition(b"\n")[2]:  # headers tell slots, and may differ
             return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    work = path.with_name(f".{filename}.{uuid.uuid4().hex}")
-    work.write_bytes(data)
-    os.replace(work, path)
+    cache.write(path, data)
     return path
 
 

@@ -6,7 +6,7 @@ from parki import engine, fft
 from parki.arrays import Array, module_of
 from parki.cells import CellList
 from parki.engine import RangePolicy
-from parki.engine.spaces import Space, threads
+from parki.engine.spaces import Space, workers
 from parki.ewald import mesh, multipliers, planes, window
 from parki.ewald.mesh import Mesh
 from parki.ewald.options import EwaldOptions
@@ -70,8 +70,7 @@ class FarField:
         rhs: int = 1,
     ) -> None:  # fmt: skip
         space = sources.space
-        workers = space.threads or (threads() if space.name == "OpenMP" else 1)
-        self.library = fft.library(options.transform() if options else None, space.kind == "device", workers)
+        self.library = fft.library(options.transform() if options else None, space.kind == "device", workers(space))
         whole = options is not None and options.fft_type == "C2C"
         self.mesh = Mesh(p, multipliers.period(p))
         self.grid = self.mesh.empty(p, rhs * p.kernel.components, space)
@@ -80,7 +79,7 @@ class FarField:
         self.fold, self.wrap = self.mesh.fold(p, spread, space), self.mesh.wrap(p, result, space)
         box = self.mesh.transformed(self.grid)
         self.input, self.output = (fft.complexes(box[: len(a)]) for a in (spread, result))
-        self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, workers)
+        self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, workers(space))
         self.gather = Gather(p, self.mesh.touched(result), points, space, v, rhs)
 
     @property

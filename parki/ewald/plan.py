@@ -189,7 +189,7 @@ class Plan:
                 else:
                     for first, count in door.groups(self, len(strengths)):
                         at = slice(first, first + count)
-                        self._sum(self._prepared(count), strengths[at], axes, parts[at])
+                        self._prepared(count).run(strengths[at], axes, parts[at], self.walltime)
             self._last = dens, normals
             if self.on_gpu or self.space.kind != "device":
                 return u
@@ -197,14 +197,6 @@ class Plan:
                 return arrays.to_host(u)
             out[...] = arrays.to_host(u)
             return out
-
-    def _sum(self, at: Stages, dens: Array, normals: Array | None, out: Array) -> None:
-        times = self.walltime
-        with times.phase("p2p", "sort"):
-            at.pack(dens, normals)
-        at.fields(times)
-        with times.phase("g2p", "sort"):
-            at.unsort(out)
 
     def move(self, src: Array, trg: Array | None = None) -> None:
         """Move the points: as many as before, which are sorted anew; nothing is compiled, and no array is replaced.

@@ -102,12 +102,11 @@ def speedup(phase: str, space: Space) -> float:
 
     What all cores were measured to fall short of it, fewer threads do in proportion.
     """
-    threads = (space.threads or spaces.threads()) if space.name == "OpenMP" else 1
+    threads = spaces.workers(space)
     here = calibrated(space) if threads > 1 else None
-    if here is None or not here.parallel:
+    if here is None:
         return float(threads)
-    share = float(np.mean([here.parallel[name] for name in MEASURED[phase]]))
-    return threads * (1.0 - (1.0 - share) * min(1.0, (threads - 1) / max(1, here.units - 1)))
+    return threads * float(np.mean([here.together(name, threads) for name in MEASURED[phase]]))
 
 
 def held(plan: "Plan") -> int:

@@ -8,9 +8,7 @@ import hashlib
 import json
 import logging
 import math
-import os
 import shutil
-import uuid
 from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
@@ -36,10 +34,9 @@ def question(plan: "Plan", same: bool) -> list[Any]:
     options, place, space = plan.options, plan.geometry, plan.space
     shortest, size = min(place.box), math.prod(place.box) ** (1 / 3)
     gpu = devices.current() if space.kind == "device" else None
-    host = space.threads or (spaces.threads() if space.name == "OpenMP" else 1)
     return [
         FORMAT,
-        [space.name, space.engine, gpu.name if gpu else "", host, "" if gpu else predict.built()],
+        [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else predict.built()],
         list(astuple(predict.costs(space))),
         [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.kernel.parameters]],
         [plan.dtype.name, options.split, options.transform(), options.fft_type, round(-math.log10(options.tolerance))],
@@ -75,14 +72,8 @@ def recall(asked: list[Any]) -> dict[str, Any] | None:
 def remember(asked: list[Any], found: Mapping[str, Any]) -> None:
     """Write what was found: whole, or where that fails not at all."""
     path = _file(asked)
-    work = path.with_name(f".{path.stem}.{uuid.uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            work.write_text(json.dumps({"question": asked, "found": dict(found)}, indent=1), "utf-8")
-            os.replace(work, path)
-        finally:
-            work.unlink(missing_ok=True)
+        cache.write(path, json.dumps({"question": asked, "found": dict(found)}, indent=1))
     except OSError as failed:
         log.info("%s is not remembered: %s", path, failed)
 

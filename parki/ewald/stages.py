@@ -223,6 +223,17 @@ class Stages:
                 for at in self._parts(u):
                     u[:, at] = self.place.back(u[:, at], len(u))
 
+    def run(
+        self, dens: Array, normals: Array | None, out: Array, times: WallTime, sorting: WallTime | None = None
+    ) -> None:
+        """The whole sum: `pack`, `fields` and `unsort`, of which first and last count for `sorting` if it is given."""
+        around = times if sorting is None else sorting
+        with around.phase("p2p", "sort"):
+            self.pack(dens, normals)
+        self.fields(times)
+        with around.phase("g2p", "sort"):
+            self.unsort(out)
+
     @property
     def arrays(self) -> list[Array]:
         """All arrays that it holds, those of its points among them."""

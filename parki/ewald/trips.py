@@ -5,13 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parki.cells import CellGrid
+from parki.engine.source import constant
 from parki.ewald.spread import BLOCK
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
-
-ZT = 8  # grid points of a thread of HYBRID (`kernels/p2g_hybrid.py`)
-BATCH = 16  # sources of BLOCK whose windows are kept (`kernels/p2g.py`)
-SLACK = 0.01  # of a grid point (`kernels/p2g_grid.py`)
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
     ]
     blocks = math.prod(per_block)
     columns = cells.shape[0] * cells.shape[1] * per_block[2]
-    batches = columns * _pieces(s.n / columns, BATCH)
+    batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
     found = {"cx": cells.shape[0] / per_block[0], "cy": cells.shape[1] / per_block[1], "batch": batches / columns}
     found |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
     return Trips(float(blocks), found)
@@ -85,11 +82,11 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
     """A run's grid points are a box, of which threads have ZT neighbours along z each."""
-    size = s.n / _least(runs.count)
+    size, zt = s.n / _least(runs.count), constant("p2g_hybrid", "ZT")
     nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
-    along = max(nz / ZT + (ZT - 1) / (2 * ZT), 1.0)  # rounded up, on the average
-    meets = s.P**2 * (s.P + ZT - 1) / ZT  # items with points of one source's window
-    zp = s.P + 2 * (ZT - 1)
+    along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # rounded up, on the average
+    meets = s.P**2 * (s.P + zt - 1) / zt  # items with points of one source's window
+    zp = s.P + 2 * (zt - 1)
     touched = 1 - max(0.0, 1 - min(1.0, s.P**3 / (nx * ny * nz))) ** size
     return Trips(
         runs.count,
@@ -101,7 +98,7 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
             "k >= ZT - 1 and k < P + ZT - 1": s.P / zp,
             "r:q": nx * ny * along,
             "i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P + ZT - 1": min(1.0, meets / (nx * ny * along)),
-            "z + n < nz and acc[c * ZT + n] != 0.0": touched * nz / (along * ZT),
+            "z + n < nz and acc[c * ZT + n] != 0.0": touched * nz / (along * zt),
         },
     )
 

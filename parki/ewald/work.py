@@ -40,6 +40,7 @@ from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.cells import PER_BATCH, CellGrid, CellList
 from parki.engine.operations import Totals
+from parki.engine.source import constant
 from parki.ewald import far, multipliers, near, planes, spread, trips, variants
 from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
@@ -54,7 +55,6 @@ from parki.perfmodels.p2p import Near
 SAMPLE = 2048  # batches
 DRAWN, PLACES = 128, 256  # batches that stand for all, and places around each
 COLUMNS = 512  # of cells, drawn for the sizes of batches
-TILE = 64  # sources in scratch, of the SM variants (`kernels/p2p.py`)
 WARP = 32  # lanes of a GPU that get a number at once if it is the same for all
 
 
@@ -283,7 +283,7 @@ def _near_one(rc: float, points: Array, bound: Array) -> float:
 
 
 def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
-    """Of each batch: layers, columns in them, those within reach, runs, tiles, cells (images again), and sources.
+    """Of each batch: layers, columns in them, those within reach, runs, SM tiles, cells (images again), and sources.
 
     ``below(x, y, d)`` are the sources of a column below cell d, counted from its lowest cell in the box.
     """
@@ -304,7 +304,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
     x, y, hit = first[0] % n0, first[1] % n1, left > 0.0
     sources = np.where(hit, below(x, y, end) - below(x, y, low), 0)
     runs = np.where(hit, (end - 1) // n2 - low // n2 + 1, 0)
-    tiles = np.ceil(sources / TILE) + np.where(sources > 0, runs - 1, 0)
+    tiles = np.ceil(sources / constant("p2p", "TILE")) + np.where(sources > 0, runs - 1, 0)
     cells = np.where(hit, end - low, 0)
     summed = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
     return ends[0], ends[0] * ends[1], *summed

@@ -84,14 +84,14 @@ def test_every_benchmark_runs(name, tmp_path, capsys):
 
 def test_errors_against_the_tolerance(monkeypatch):
     monkeypatch.setattr(bench_sums, "TOLERANCES", [1e-3, 1e-6])
-    rows = bench_sums.tolerances(asked("tolerance", n=400), bench.spaces.get("Serial"))
+    rows = bench_sums.tolerances(asked("tolerance", n=400), bench_sums.spaces.get("Serial"))
     assert [r["tolerance"] for r in rows] == [1e-3, 1e-6] * 3
     assert all(0 < r["error"] < r["tolerance"] for r in rows)
 
 
 def test_fmm3d_in_free_space():
     pytest.importorskip("fmm3dpy")
-    rows = bench_sums.free_space(asked("free", n=400), bench.spaces.get("Serial"))
+    rows = bench_sums.free_space(asked("free", n=400), bench_sums.spaces.get("Serial"))
     assert len(rows) == 10
     for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
         assert ours["against"] == theirs["what"]
@@ -169,7 +169,7 @@ def test_numbers_of_particles_grow_by_factors_of_three():
 def test_rates_are_compared_from_the_first_large_sum_on(monkeypatch):
     monkeypatch.setattr(bench_sums, "numbers", lambda n: [100, 200, 400])
     monkeypatch.setattr(bench_sums, "FLAT", 200)
-    rows = bench_sums.scaling(asked("scaling", n=400), bench.spaces.get("Serial"))
+    rows = bench_sums.scaling(asked("scaling", n=400), bench_sums.spaces.get("Serial"))
     assert [r["n"] for r in rows] == [100, 200, 400] * 3
     assert ["ratio" in r for r in rows] == [False, False, True] * 3
     assert all(rows[k + 2]["against"] == rows[k + 1]["what"] for k in (0, 3, 6))

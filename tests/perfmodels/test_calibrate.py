@@ -32,9 +32,9 @@ def place(tmp_path, monkeypatch):
 
 def modelled(kernel, n, crowd, dtype, costs=TRUE):
     """A sum whose phases take what the model says."""
-    p = params.choose(kernel, calibrate.BOX, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, costs=Costs())
+    p = params.choose(kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, costs=Costs())
     points, itemsize = float(math.prod(p.grid)), 4 if dtype == "float32" else 8
-    domain = select.Domain(calibrate.BOX)
+    domain = select.Domain(calibrate.CUBE)
     found = select.phases(p.kernel, n, n, domain, p.rc, points, p.P, itemsize, costs)
     seconds = {"p2p": found["near"], "p2g": found["spread"], "g2p": found["gather"]}
     seconds |= dict.fromkeys(("fft", "cnv", "ifft"), found["transform"] / 3)

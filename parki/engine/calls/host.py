@@ -80,11 +80,9 @@ class HostCall:
 
 def _threads(space: Space) -> int:
     global _warned_fork
-    if space.name == "Serial":
-        return 1
-    if spaces.forked():
+    if space.name == "OpenMP" and spaces.forked():
         if not _warned_fork:
             _warned_fork = True
             warnings.warn("OpenMP does not survive a fork: kernels run on one thread here. Use 'spawn'.", stacklevel=3)
         return 1
-    return space.threads or spaces.threads()
+    return spaces.workers(space)

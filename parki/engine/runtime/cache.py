@@ -94,6 +94,17 @@ def _temporary() -> Path:
     return Path(tempfile.mkdtemp(prefix="parki-"))
 
 
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8: whole, or where that fails not at all; folders above it are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    work = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        work.write_bytes(content.encode() if isinstance(content, str) else content)
+        os.replace(work, path)
+    finally:
+        work.unlink(missing_ok=True)
+
+
 def _roots() -> list[Path]:
     """Folders that may hold objects.  The configured one may be read-only and still serve what it has."""
     asked = configured()

@@ -17,7 +17,6 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -315,11 +314,7 @@ def _recall(name: str) -> _Answer | None:
 
 
 def _remember(name: str, answer: _Answer) -> None:
-    path = _stored(name)
-    work = path.with_name(f".{name}.{uuid.uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work.write_text(json.dumps(asdict(answer)), "utf-8")
-        os.replace(work, path)  # whole or absent, as everything in the cache
+        cache.write(_stored(name), json.dumps(asdict(answer)))
     except OSError as error:
         log.debug("the compiler's answers are not stored: %s", error)
