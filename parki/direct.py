@@ -1,25 +1,23 @@
 """Direct sums in free space: every source for every target, no box and no cutoff."""
 
-import ast
 import math
 import os
 from typing import Any
 
 import numpy as np
 
-from parki import arrays, engine
+from parki import arrays, engine, pairs
 from parki.arrays import Array, module_of
-from parki.engine import TeamPolicy, source, spaces
+from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
-from parki.ewald import kernels
-from parki.ewald.kernels import Kernel
+from parki.pairs import Pair
 
 CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 1e-14  # of the largest extent: double precision points closer than this are one point
 
 
 def direct_sum(
-    kernel: str | os.PathLike | Kernel,
+    kernel: str | os.PathLike | Pair,
     targets: Any,
     sources: Any,
     dens: Any,
@@ -29,33 +27,48 @@ def direct_sum(
     threads: int | None = None,
     **parameters: float,
 ) -> Array:
-    """Free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs, coincident ones skipped.
+    """Free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
 
     With r = x − y from source to target, r = |r|, and without a factor 1/4π or 1/8πμ, K s is
 
-    ===================  ========  ======  =========================================================
-    kernel               dens      result  K s
-    ===================  ========  ======  =========================================================
-    ``laplace``          q (Ns,)   1       q / r
-    ``laplace_grad``     q (Ns,)   3       −q r / r³, the gradient of laplace at x
-    ``laplace_dipole``   d (3,Ns)  1       d·r / r³
-    ``stokes_sl``        f (3,Ns)  3       f / r + r (r·f) / r³
-    ``stokes_dl``        q (3,Ns)  3       −6 r (r·q)(r·n) / r⁵
-    ``stokes_comb``      (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
-    ``stokes_pressure``  f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
-    ``stokes_grad``      f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
-    ``yukawa``           q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
-    ===================  ========  ======  =========================================================
+    ========================  ========  ======  ====================================================================
+    kernel                    dens      result  K s
+    ========================  ========  ======  ====================================================================
+    ``laplace``               q (Ns,)   1       q / r; also ``coulomb``
+    ``laplace_grad``          q (Ns,)   3       −q r / r³, the gradient of laplace at x
+    ``laplace_dipole``        d (3,Ns)  1       d·r / r³
+    ``stokes_sl``             f (3,Ns)  3       f / r + r (r·f) / r³; also ``stokeslet``
+    ``stokes_dl``             q (3,Ns)  3       −6 r (r·q)(r·n) / r⁵; also ``stresslet``
+    ``stokes_comb``           (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
+    ``stokes_pressure``       f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
+    ``stokes_grad``           f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
+    ``yukawa``                q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
+    ``regularised_coulomb``   q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
+    ``regularised_yukawa``    q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``
+    ``oscillatory``           q (Ns,)   1       q sin(kr) / r, with ``k``, π if not given
+    ``gaussian``              q (Ns,)   1       q exp(−r²/c²), with c = ``width``
+    ``multiquadric``          q (Ns,)   1       q √(r² + c²), with c = ``width``
+    ``inverse_quadratic``     q (Ns,)   1       q / (r² + c²), with c = ``width``
+    ``biharmonic``            q (Ns,)   1       q r
+    ``thin_plate``            q (Ns,)   1       q r² log r
+    ``rotlet``                t (3,Ns)  3       t × r / r³
+    ``regularised_stokeslet`` f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
+    ``rpy``                   f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
+                                                r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
+    ========================  ========  ======  ====================================================================
+
+    Coincident pairs are skipped where K has no limit at r = 0; from ``regularised_coulomb`` on, ``rotlet`` apart, the
+    limit counts.
 
     In double precision, points closer than 1e-14 of the largest extent of all points coincide; in single precision,
     equal points do.  The work is proportional to Nt Ns.
 
     Parameters
     ----------
-    kernel : str, path or `parki.ewald.kernels.Kernel`
-        A name of the table, or a kernel of one's own.  The path of a file with a function ``pair`` as in
-        ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py``, has ``NS`` numbers in `dens` for each
-        source and ``NU`` in the result for each target.
+    kernel : str, path or `parki.pairs.Pair`
+        A name of the table, or a kernel of one's own; `Pair.with_gradient` has gradients.  The path of a file with a
+        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py``, has ``NS`` numbers
+        in `dens` for each source and ``NU`` in the result for each target.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array
@@ -68,7 +81,7 @@ def direct_sum(
     threads : int, optional
         Number of threads, by default as many as the space has; the result does not depend on it.
     **parameters : float
-        Parameters of the kernel by name: κ of ``yukawa`` is ``kappa``, positive.
+        Parameters of the kernel by name, as in the table; all are positive.
 
     Returns
     -------
@@ -81,12 +94,19 @@ def direct_sum(
         For an unknown kernel, arrays of the wrong shape or dtype or in two places, values that are not finite, missing
         or surplus normals or parameters, a space that is not available or does not take arrays on a GPU, and a number
         of threads that is not positive or that the space does not have.
+    TypeError
+        For a kernel that is neither a name, nor a path, nor a `Pair`.
     KernelError
         For a file that is not there, or not in the language of the kernels.
 
     References
     ----------
-    Pozrikidis, Boundary Integral and Singularity Methods for Linearized Viscous Flow (1992), for the Stokes kernels.
+    Pozrikidis, Boundary Integral and Singularity Methods for Linearized Viscous Flow (1992), for the Stokes kernels and
+    the rotlet.  Cortez, The method of regularized Stokeslets, SIAM J. Sci. Comput. 23 (2001).  Rotne and Prager,
+    Variational treatment of hydrodynamic interaction in polymers, J. Chem. Phys. 50 (1969), and Yamakawa, Transport
+    properties of polymer chains in dilute solution, J. Chem. Phys. 53 (1970), for ``rpy``.  Wilson, Vaughn and Krasny,
+    A GPU-accelerated fast summation method based on barycentric Lagrange interpolation and dual tree traversal (2021),
+    for the oscillatory and the regularised Coulomb kernel.
 
     Examples
     --------
@@ -97,7 +117,7 @@ def direct_sum(
     >>> print(parki.direct.direct_sum("laplace", x, x, np.array([1.0, 4.0])))
     [2.  0.5]
     """
-    kernel = kernels.find(_own(kernel) if _is_path(kernel) else kernel, **parameters)
+    kernel = pairs.find(kernel, **parameters)
     given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
     space = arrays.space_of(execution_space, threads, **given)
     x, y = arrays.points("targets", targets), arrays.points("sources", sources)
@@ -107,40 +127,21 @@ def direct_sum(
     xp = spaces.array_module(space)
     out = xp.zeros((kernel.result, nt), dtype)
     if nt and ns:
-        tiny = _tiny(x, y)
+        tiny = coincident(x, y)
         columns = [xp.asarray(a).reshape(-1, ns) for a in (y, *strengths.values())]
         columns += [xp.full((1, ns), value, dtype) for value in kernel.parameters]
         src = xp.ascontiguousarray(xp.concatenate(columns).T)
         team = (CHUNK, 1) if space.kind != "host" else ()
         engine.parallel_for(
             TeamPolicy(space, math.ceil(nt / CHUNK), *team),
-            engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair),
+            engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair, **dict(kernel.slots)),
             xt=xp.asarray(x), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=tiny,
         )  # fmt: skip
     result = out[0] if kernel.result == 1 else out
     return arrays.to_host(result) if module_of(x) is np else result
 
 
-def _is_path(kernel: Any) -> bool:
-    """Whether a kernel is given by a file of the caller's own."""
-    return isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and kernel.endswith(".py"))
-
-
-def _own(path: str | os.PathLike) -> Kernel:
-    """The kernel of a file: all that direct sums must know."""
-    place = source.locate(path)
-    constants = source.read(place).constants
-    counts = []
-    for name in ("NS", "NU"):
-        value = constants.get(name)
-        if not (isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0):
-            found = "nothing" if value is None else ast.unparse(value)
-            raise ValueError(f"{name} is {found} in {place.display}; expected a number of components, as 3.")
-        counts.append(value.value)
-    return Kernel(os.path.basename(place.display), *counts, place.key, (), "", counts[0], (), ())
-
-
-def _strengths(kernel: Kernel, n: int, dens: Any, normals: Any) -> dict[str, Array]:
+def _strengths(kernel: Pair, n: int, dens: Any, normals: Any) -> dict[str, Array]:
     """Checked strengths by name."""
     checked = {"dens": arrays.density("dens", dens, kernel.dens, n)}
     if kernel.normals:
@@ -152,7 +153,7 @@ def _strengths(kernel: Kernel, n: int, dens: Any, normals: Any) -> dict[str, Arr
     return checked
 
 
-def _tiny(x: Array, y: Array) -> float:
+def coincident(x: Array, y: Array) -> float:
     """Squared distance up to which a pair coincides."""
     if x.dtype == np.float32:
         return 0.0

@@ -6,7 +6,8 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("parki.arrays", "parki.cells", "parki.direct", "parki.fft", "parki.utils")
+SHARED = ("arrays", "cells", "direct", "error", "fft", "pairs", "trees", "utils")
+SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
 LONGEST = 400  # lines
 
@@ -24,7 +25,9 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
-    "parki.direct": (*SHARED, "parki.engine", "parki.ewald.kernels"),
+    "parki.trees": ("parki.trees", "parki.arrays", "parki.engine"),
+    "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
+    "parki.samples": (),
     "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),
     **dict.fromkeys(COMMANDS, ("parki",)),
@@ -81,6 +84,8 @@ def test_imports_point_one_way(root):
         ("parki.ewald.plan", "parki.perfmodels.bench", False),
         ("parki.ewald.plan", "parki.cli", False),
         ("parki.arrays", "parki.ewald", False),
+        ("parki.treecode.plan", "parki.ewald.kernels", False),
+        ("parki.trees.dual", "parki.pairs", False),
         ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.params", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),

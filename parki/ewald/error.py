@@ -4,18 +4,17 @@ In free space that is the direct sum over all pairs.  Else it has the other spli
 another near-field radius, so that the two agree only where both are right.  Both take the points as the plan holds
 them, in its precision, and compute in double precision.
 
-The targets are drawn at random.  Bounds come from resampling them: they say how far the error of all targets may be
-from that of the sample; errors that few targets have need larger samples.
+The targets are drawn at random.
 """
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import direct
+from parki import direct, error
 from parki.arrays import Array, to_host
+from parki.error import ErrorEstimate
 from parki.ewald import door
 from parki.ewald.options import EwaldOptions
 
@@ -24,53 +23,18 @@ if TYPE_CHECKING:
 
 FINEST = 1e-13  # tolerance of the second sum where a hundredth of the first one is out of reach of double precision
 LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; few targets make a large one cheap
-RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
-
-
-@dataclass(frozen=True)
-class ErrorEstimate:
-    """A measured error.
-
-    Attributes
-    ----------
-    value : float
-        √(Σ|u − exact|² / Σ|exact|²) over the sampled targets, all components and right-hand sides.
-    low, high : float
-        Bounds of the 95 % confidence interval of that of all targets; both `value` where all were taken.
-    n : int
-        Number of targets.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"relative RMS error {self.value:.2e} ({self.low:.1e} to {self.high:.1e} at 95 %, {self.n} targets)"
 
 
 def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n: int, seed: int) -> ErrorEstimate:
     """Measure the error of `u`, the plan's sum of these strengths, at `n` random targets: see `Plan.error`."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n is {n!r}; expected a positive number of targets.")
     if plan.points is None:
         raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
+    chosen = error.sample(plan.n_targets, n, seed)
     u = plan(dens, normals) if u is None else u
     strengths, axes, _ = door.strengths(plan, dens, normals)
-    chosen = np.sort(np.random.default_rng(seed).permutation(plan.n_targets)[:n])
     found = to_host(door.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
     exact = to_host(reference(plan, chosen, strengths, axes)).reshape(found.shape)
-    errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
-    if not sizes.any():
-        raise ValueError("the sum is zero at all sampled targets; it has no relative error.")
-    value = low = high = float(np.sqrt(errors.sum() / sizes.sum()))
-    if len(chosen) < plan.n_targets:
-        again = np.random.default_rng(seed).integers(len(chosen), size=(RESAMPLED, len(chosen)))
-        total = np.maximum(sizes[again].sum(axis=1), np.finfo(float).tiny)
-        bounds = np.percentile(np.sqrt(errors[again].sum(axis=1) / total), LEVELS)
-        low, high = min(value, float(bounds[0])), max(value, float(bounds[1]))
-    return ErrorEstimate(value, low, high, len(chosen))
+    return error.estimate(found, exact, plan.n_targets, seed)
 
 
 def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | None) -> Array:

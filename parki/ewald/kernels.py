@@ -4,25 +4,21 @@ A kernel is a pair function (`kernels/pair/`), a function of the modes (`kernels
 its far part (`radial.FAR`), a scalar Green's function (`green`), and the estimates of its error (`radial`, `window`).
 """
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any
+
+from parki import pairs
+from parki.pairs import Pair
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """One kernel.
+class Kernel(Pair):
+    """One kernel: a pair interaction and what an Ewald sum must know besides.
 
     Attributes
     ----------
-    name
-        By which it is asked for.
-    dens, normals, result
-        Components of the density, whether sources have normals, components of the result.
-    names, parameters
-        Names and values of the numbers that every source carries behind its density and normal, the same for all and
-        positive; `find` sets the values.  The first is κ, for the profiles, far parts and Green's functions with one.
-    pair
-        The pair function: a file of `kernels/`, without suffix, or a path of one's own.
+    name, dens, result, pair, normals, names, parameters
+        As in `parki.pairs.Pair`.  The first parameter is κ, for the profiles, far parts and Green's functions with one.
     far
         Names of the radial functions that the pair function takes as far parts, keys of `radial.FAR`.
     multiplier
@@ -45,10 +41,6 @@ class Kernel:
         In how many directions it may be periodic.
     """
 
-    name: str
-    dens: int
-    result: int
-    pair: str
     far: tuple[str, ...]
     multiplier: str
     spread: int
@@ -56,25 +48,13 @@ class Kernel:
     profile: str = "phi"
     green: str = "harmonic"
     scale: float = 1.0
-    normals: bool = False
+    _: KW_ONLY
     slopes: bool = False
     single: bool = False
     mean: bool = False
-    names: tuple[str, ...] = ()
-    parameters: tuple[float, ...] = ()
     near: float = 1.0
     common: float = 0.95
     periodicities: tuple[int, ...] = (0, 1, 2, 3)
-
-    @property
-    def given(self) -> int:
-        """Numbers of a source that a caller gives."""
-        return self.dens + 3 * self.normals
-
-    @property
-    def strengths(self) -> int:
-        """Numbers of a source besides its position."""
-        return self.given + len(self.parameters)
 
     @property
     def components(self) -> int:
@@ -86,46 +66,42 @@ class Kernel:
         """κ of a kernel with Yukawa's profile, its first parameter; 0 for others."""
         return self.parameters[0] if self.parameters and self.profile == "yukawa" else 0.0
 
-    def __str__(self) -> str:
-        return self.name
+
+def _kernel(name: str, *rest: Any, **more: Any) -> Kernel:
+    """The kernel of a pair of `parki.pairs`; the rest is what an Ewald sum must know besides."""
+    pair = {f.name: getattr(pairs.PAIRS[name], f.name) for f in fields(Pair)}
+    return Kernel(*(pair.pop(f) for f in ("name", "dens", "result", "pair")), *rest, **pair, **more)
 
 
 _STOKES = {"profile": "stokes", "green": "biharmonic"}
 
-LAPLACE = Kernel(
-    "laplace", 1, 1, "pair/laplace", ("F",), "multiplier/scalar", 1, ("laplace",), mean=True,
+LAPLACE = _kernel("laplace", ("F",), "multiplier/scalar", 1, ("laplace",), mean=True)
+LAPLACE_GRAD = _kernel(
+    "laplace_grad", ("H",), "multiplier/gradient", 1, ("laplace_grad",), near=1.09, common=0.9,
 )  # fmt: skip
-LAPLACE_GRAD = Kernel(
-    "laplace_grad", 1, 3, "pair/laplace_grad", ("H",), "multiplier/gradient", 1, ("laplace_grad",), near=1.09,
-    common=0.9,
+LAPLACE_DIPOLE = _kernel(
+    "laplace_dipole", ("H",), "multiplier/divergence", 3, ("laplace_grad",), near=1.02, common=0.9,
 )  # fmt: skip
-LAPLACE_DIPOLE = Kernel(
-    "laplace_dipole", 3, 1, "pair/dipole", ("H",), "multiplier/divergence", 3, ("laplace_grad",), near=1.02,
-    common=0.9,
+STOKES_SL = _kernel(
+    "stokes_sl", ("D", "E"), "multiplier/stokes", 3, ("stokes_sl",), mean=True, near=1.35, common=0.84, **_STOKES,
 )  # fmt: skip
-STOKES_SL = Kernel(
-    "stokes_sl", 3, 3, "pair/stokeslet", ("D", "E"), "multiplier/stokes", 3, ("stokes_sl",), mean=True,
-    near=1.35, common=0.84, **_STOKES,
+STOKES_DL = _kernel(
+    "stokes_dl", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_dl",), slopes=True, near=1.66, common=0.75,
+    **_STOKES,
 )  # fmt: skip
-STOKES_DL = Kernel(
-    "stokes_dl", 3, 3, "pair/stresslet", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_dl",),
-    normals=True, slopes=True, near=1.66, common=0.75, **_STOKES,
+STOKES_COMB = _kernel(
+    "stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_sl", "stokes_dl"), slopes=True, single=True,
+    mean=True, near=1.93, common=0.71, **_STOKES,
 )  # fmt: skip
-STOKES_COMB = Kernel(
-    "stokes_comb", 6, 3, "pair/stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4,
-    ("stokes_sl", "stokes_dl"), normals=True, slopes=True, single=True, mean=True, near=1.93, common=0.71, **_STOKES,
+STOKES_PRESSURE = _kernel(
+    "stokes_pressure", ("H",), "multiplier/divergence", 3, ("laplace_grad",), scale=2.0, near=1.02, common=0.9,
 )  # fmt: skip
-STOKES_PRESSURE = Kernel(
-    "stokes_pressure", 3, 1, "pair/stokes_pressure", ("H",), "multiplier/divergence", 3, ("laplace_grad",),
-    scale=2.0, near=1.02, common=0.9,
+STOKES_GRAD = _kernel(
+    "stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, ("stokes_grad",), near=2.0, common=0.7, **_STOKES,
 )  # fmt: skip
-STOKES_GRAD = Kernel(
-    "stokes_grad", 3, 9, "pair/stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, ("stokes_grad",),
-    near=2.0, common=0.7, **_STOKES,
-)  # fmt: skip
-YUKAWA = Kernel(
-    "yukawa", 1, 1, "pair/yukawa", ("Y",), "multiplier/scalar", 1, ("laplace",), profile="yukawa",
-    green="yukawa", mean=True, names=("kappa",), near=1.38, periodicities=(0, 3),
+YUKAWA = _kernel(
+    "yukawa", ("Y",), "multiplier/scalar", 1, ("laplace",), profile="yukawa", green="yukawa", mean=True, near=1.38,
+    periodicities=(0, 3),
 )  # fmt: skip
 
 KERNELS = {
@@ -144,18 +120,4 @@ def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
     ValueError
         For an unknown name, and for missing, surplus or not positive parameters.
     """
-    if isinstance(kernel, str):
-        if kernel not in KERNELS:
-            raise ValueError(f"kernel is {kernel!r}; expected one of {', '.join(map(repr, KERNELS))}.")
-        kernel = KERNELS[kernel]
-    given = {name: float(value) for name, value in parameters.items() if value is not None}
-    for name, value in given.items():
-        if name not in kernel.names:
-            raise ValueError(f"{name} was given, but {kernel} takes {' and '.join(kernel.names) or 'no parameters'}.")
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} is {value}; expected a positive number.")
-    values = dict(zip(kernel.names, kernel.parameters, strict=False)) | given
-    for name in kernel.names:
-        if name not in values:
-            raise ValueError(f"{name} is missing; {kernel} expects a positive number.")
-    return replace(kernel, parameters=tuple(values[name] for name in kernel.names)) if given else kernel
+    return pairs.with_parameters(pairs.named(kernel, KERNELS) if isinstance(kernel, str) else kernel, parameters)

@@ -208,8 +208,87 @@ class Maker:
                 slots = {"multiply": f"multiplier/{name}", "STRIDE": stride, **slots}
                 yield "convolve", slots, planes * rows, args
 
+    # Trees ------------------------------------------------------------------------------------------------------------
+    def trees(self):
+        """Two pieces of one cluster and one of another, with children that are empty."""
+        n, piece = 130, np.array([[0, 70, 0], [70, 20, 0], [93, 30, 1]], np.int32)
+        record, order = self.uniform(n, 3), self.rng.permutation(n).astype(np.int32)
+        middle = np.array([[0.5, 0.3, 0.6], [np.inf, 0.4, np.inf]], self.dtype)
+        code, count, at = np.zeros(n, np.uint8), np.zeros((3, 8), np.int32), np.zeros((3, 8), np.int32)
+        for k, (first, size, row) in enumerate(piece):
+            here = slice(first, first + size)
+            code[here] = (record[here] >= middle[row]) @ np.array([4, 2, 1])
+            count[k] = np.bincount(code[here], minlength=8)
+        for first, rows in ((0, slice(0, 2)), (93, slice(2, 3))):
+            at[rows] = first + (np.cumsum(count[rows].T) - count[rows].T.ravel()).reshape(8, -1).T
+        shared = {"record": record, "piece": piece}
+        bound = self.zeros(3, 6)
+        yield "piece_bounds", {"SLOTS": 24}, 3, {"x": record.T.copy(), "piece": piece, "bound": bound}
+        made = {"middle": middle, "code": np.zeros_like(code), "count": np.zeros((3, 2), np.int64)}
+        yield "piece_count", {}, 3, shared | made
+        shared |= {"order": order, "order_out": np.zeros_like(order)}
+        made = {"code": code, "at": at, "count": count, "out": self.zeros(3 * n), "bound": self.zeros(3, 8, 6)}
+        for at_once in (False, True):
+            yield "piece_place", {"AT_ONCE": at_once, "SLOTS": 24}, 3, shared | made
+        yield "piece_copy", {}, 3, shared | {"out": self.zeros(n, 3)}
+        yield "unpack", {}, n, {"record": record, "x": self.zeros(3, n)}
 
-GROUPS = ("cells", "direct", "p2p", "p2g", "scattered", "g2p", "halo", "planes", "convolve")
+    # Treecodes --------------------------------------------------------------------------------------------------------
+    def proxy_tables(self, most=4):
+        nodes, weights = np.zeros((most, most)), np.zeros((most, most))
+        for m in range(1, most + 1):
+            nodes[m - 1, :m] = np.cos(np.pi * np.arange(m) / max(m - 1, 1)) if m > 1 else 0
+            apart = nodes[m - 1, :m, None] - nodes[m - 1, :m] + np.eye(m)
+            weights[m - 1, :m] = 1 / apart.prod(axis=1)
+        return {"nodes": nodes, "weights": weights}
+
+    def proxy(self):
+        """Two clusters with points and one, flat, of two points; potentials and charges of two components."""
+        box = np.array([[0.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5], [0.2, 0.3, 0.1, 0.1, 0, 0.2]])
+        leaf = np.array([[0, 0, 19], [2, 19, 21]], np.int32)
+        x, tables = self.uniform(3, 21), self.proxy_tables()
+        src = np.concatenate([x, self.normal(2, 21)]).T.copy()
+        given = {"leaf": leaf, "box": box, **tables}
+        yield "charges", {"N1": 3, "NC": 2, "BLOCK": 16}, 2, given | {"src": src, "charge": self.zeros(3, 54)}
+        yield "potentials", {"N1": 3, "NU": 2}, 2, given | {"xt": x, "phi": self.normal(2, 81), "u": self.normal(2, 21)}
+        item = np.array([[0, 0, 2], [1, 1, 3]], np.int32)
+        given = {"item": item, "box": box, "to_box": box[:2] * 2, **tables, "n1": 3, "n2": 4}
+        up = {"given": self.normal(3, 54), "made": self.normal(2, 128)}
+        yield "transfer", {"NC": 2, "ANTERPOLATE": True}, 2, given | up
+        down = {"given": self.normal(2, 81), "made": self.normal(2, 128)}
+        yield "transfer", {"NC": 2, "ANTERPOLATE": False}, 2, given | down
+
+    def clusters(self):
+        """Particles of one leaf and proxy points of one cluster."""
+        item = np.array([[0, 0, 19, 0, 0, 2], [1, 19, 27, 3, 1, 2]], np.int32)
+        box = np.array([[0.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5]])
+        source = np.array([[3.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 5.5, 1.5, 0.5, 0.0, 0.5]])
+        place = self.proxy_tables()["nodes"].astype(self.dtype)
+        for pair, ns in STRENGTHS.items():
+            nu = COMPONENTS[pair]
+            shared = {"item": item, "box": box, "place": place, "xt": self.uniform(3, 46), "u": self.normal(nu, 46)}
+            src = np.concatenate([self.uniform(3, 30), self.normal(ns, 30)]).T.copy()
+            span = np.array([[0, 12], [17, 30]], np.int32)
+            yield "ranges", {"pair": f"pair/{pair}"}, 2, shared | {"src": src, "span": span, "tiny": 0.0}
+            more = {"other": np.array([1, 0], np.int32), "source": source, "constant": self.normal(2)}
+            slots = {"pair": f"pair/{pair}", "N1": 3, "NP": int(ns > 3)}
+            yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
+
+
+GROUPS = (
+    "cells",
+    "direct",
+    "p2p",
+    "p2g",
+    "scattered",
+    "g2p",
+    "halo",
+    "planes",
+    "convolve",
+    "trees",
+    "proxy",
+    "clusters",
+)
 
 
 def cases(real):

@@ -11,7 +11,7 @@ from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dime
 from parki.engine.lower.host_expr import Context
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
 from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import const_trip, walk
+from parki.engine.walk import const_trip, is_lane_range, walk
 
 HEADERS = ("pk_host.h", "pk_math.h", "pk_native.h", "pk_vec.h")
 PARAMETER = {
@@ -48,14 +48,22 @@ def lower(kernel: ir.Kernel, layouts: dict[str, str], checked: bool = False) -> 
 
 
 def lane_bytes(kernel: ir.Kernel) -> int:
-    """The size of a lane: 8 where any value of the kernel's is 64 bits wide, else 4."""
-    wide = {"double", "int64"}
-    if any(p.type in wide for p in kernel.params) or kernel.acc_type in wide:
-        return 8
-    bodies = [kernel.body, *(f.body for f in kernel.functions)]
-    types = {getattr(n, "type", None) for body in bodies for n in walk(body)}
-    types |= {kind for f in kernel.functions for kind in (f.type, *(t for _, t in f.params))}
-    return 8 if types & wide else 4
+    """The size of a lane: 8 where any value that differs between lanes is 64 bits wide, else 4."""
+    types = {kind for f in kernel.functions for kind in (f.type, *(t for _, t in f.params))}
+    types |= {getattr(n, "type", None) for f in kernel.functions for n in walk(f.body)} | {kernel.acc_type}
+    if kernel.policy == "range":
+        types |= _lane_types(kernel.body, kernel.index)
+    for node in walk(kernel.body):
+        if isinstance(node, ir.Range) and is_lane_range(node):
+            types |= {node.acc_type} | _lane_types(node.body, node.index)
+    return 8 if types & {"double", "int64"} else 4
+
+
+def _lane_types(body: tuple[ir.Stmt, ...], index: str) -> set[str | None]:
+    """Types of what differs between the lanes of a range."""
+    kinds = lane_kinds(body, index)
+    found = {n.type for n in walk(body) if kinds.exprs.get(id(n), 0) != 0}
+    return found | {n.type for n in walk(body) if kinds.targets.get(id(n), 0) != 0 and hasattr(n, "type")}
 
 
 class _Host(HostStmt):

@@ -1,0 +1,24 @@
+"""Regularised stokeslet: u = ((r^2 + 2 epsilon^2) f + (r.f) r)/(r^2 + epsilon^2)^(3/2), 2 f/epsilon at r = 0."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 4  # f, epsilon
+NU = 3
+NF = 1
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    e2: real = s[3] * s[3]
+    s2: real = r2 + e2
+    v: real = pk.rsqrt(s2)
+    b: real = v * v * v
+    a: real = (s2 + e2) * b
+    g: real = b * (dx * s[0] + dy * s[1] + dz * s[2])
+    u[0] += a * s[0] + g * dx
+    u[1] += a * s[1] + g * dy
+    u[2] += a * s[2] + g * dz

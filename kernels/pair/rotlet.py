@@ -1,0 +1,19 @@
+"""Rotlet, the flow of a point torque t: u = t x r / r^3."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 3  # t
+NU = 3
+NF = 1
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    a: real = w * w * w
+    u[0] += a * (s[1] * dz - s[2] * dy)
+    u[1] += a * (s[2] * dx - s[0] * dz)
+    u[2] += a * (s[0] * dy - s[1] * dx)

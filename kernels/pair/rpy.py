@@ -1,0 +1,31 @@
+"""Rotne-Prager-Yamakawa mobility of spheres of radius a: u = A f + B (r.f) r.
+
+r > 2 a: A = 1/r + 2 a^2/(3 r^3), B = 1/r^3 - 2 a^2/r^5; overlapping: A = 4/(3 a) - 3 r/(8 a^2), B = 1/(8 a^2 r).
+At r = 0 this is the mobility of a sphere, u = 4 f/(3 a).
+"""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 4  # f, a
+NU = 3
+NF = 1
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
+    half: real = 0.5 / s[3]
+    v: real = pk.fmin(w, half)  # the formula of separate spheres stays finite where it is not taken
+    av2: real = 2.0 * (s[3] * v) * (s[3] * v)
+    a: real = v * (1.0 + av2 * (1.0 / 3.0))
+    b: real = v * v * v * (1.0 - av2)
+    if r2 < 4.0 * s[3] * s[3]:
+        a = half * (8.0 / 3.0 - 1.5 * (half * (r2 * w)))
+        b = 0.5 * (half * half) * w
+    g: real = b * (dx * s[0] + dy * s[1] + dz * s[2])
+    u[0] += a * s[0] + g * dx
+    u[1] += a * s[1] + g * dy
+    u[2] += a * s[2] + g * dz

@@ -1,0 +1,218 @@
+"""Proxy charges and potentials of clusters: tensor products of Lagrange polynomials at Chebyshev points.
+
+A cluster's box is (centre x, y, z, half sides x, y, z); its proxy points are centre + half side x node.
+Values at point (k0, k1, k2) of N per direction stand at N (N k0 + k1) + k2.  A side of length 0 has all its points
+in one place.  Polynomials are products of differences, so they are exactly 0 or 1 at the points themselves.
+"""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+N1 = 9  # points per direction
+NC = 1  # charges of a source
+NP = 0  # numbers of a source that are the same for all, behind its charges
+NU = 1  # potentials of a target
+BLOCK = 128  # particles whose polynomials are in scratch
+ANTERPOLATE = True  # `transfer` goes from charges to charges; else from potentials to potentials
+
+
+@pk.function
+def lagrange(x: real, nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], value: List[real]) -> None:
+    """All N1 polynomials at x in [-1, 1]; weights[N1 - 1][k] = 1 / product over j != k of node k - node j."""
+    before: real = 1.0
+    for k in range(N1):
+        value[k] = before * real(weights[N1 - 1][k])
+        before *= x - real(nodes[N1 - 1][k])
+    after: real = 1.0
+    for k in range(N1):
+        value[N1 - 1 - k] *= after
+        after *= x - real(nodes[N1 - 1][N1 - 1 - k])
+
+
+@pk.function
+def unit(x: pk.double, centre: pk.double, half: pk.double) -> real:
+    """A coordinate of a cluster in [-1, 1]."""
+    v: real = 0.0
+    if half > 0.0:
+        v = real((x - centre) / half)
+    return v
+
+
+@pk.workunit(scratch=[(real, lambda p: 3 * N1 * BLOCK), (real, lambda p: N1 * BLOCK)])
+def charges(
+    team: pk.TeamMember, leaf: pk.View2D[pk.int32], src: pk.View2D[real], box: pk.View2D[pk.double],
+    nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], charge: pk.View2D[real],
+):  # fmt: skip
+    """charge[node][k NC + n] = sum over sources (x, y, z, charges) first … end - 1 of leaf (node, first, end)."""
+    b: int = team.league_rank()
+    node: int = leaf[b][0]
+    first: int = leaf[b][1]
+    end: int = leaf[b][2]
+    values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 3 * N1 * BLOCK)
+    plane: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), N1 * BLOCK)
+
+    def clear(k: int):
+        charge[node][k] = 0.0
+
+    pk.parallel_for(pk.TeamThreadRange(team, N1 * N1 * N1 * NC), clear)
+    for begin in range(first, end, BLOCK):
+        m: int = end - begin
+        if m > BLOCK:
+            m = BLOCK
+
+        def polynomials(e: int):
+            for d in range(3):
+                value: List[real] = [0.0] * N1
+                lagrange(unit(pk.double(src[begin + e][d]), box[node][d], box[node][3 + d]), nodes, weights, value)
+                for k in range(N1):
+                    values[(d * N1 + k) * BLOCK + e] = value[k]
+
+        pk.parallel_for(pk.TeamThreadRange(team, m), polynomials)
+        team.team_barrier()
+        for n in range(NC):
+            for k0 in range(N1):
+
+                def row(k1: int):
+                    def product(e: int):
+                        strength: real = src[begin + e][3 + n]
+                        plane[k1 * BLOCK + e] = values[k0 * BLOCK + e] * values[(N1 + k1) * BLOCK + e] * strength
+
+                    pk.parallel_for(pk.ThreadVectorRange(team, m), product)
+                    for k2 in range(N1):
+
+                        def line(e: int, acc: pk.Acc[real]):
+                            acc += plane[k1 * BLOCK + e] * values[(2 * N1 + k2) * BLOCK + e]
+
+                        v: real = pk.parallel_reduce(pk.ThreadVectorRange(team, m), line)
+
+                        def store():
+                            charge[node][((k0 * N1 + k1) * N1 + k2) * NC + n] += v
+
+                        pk.single(pk.PerThread(team), store)
+
+                pk.parallel_for(pk.TeamThreadRange(team, N1), row)
+                team.team_barrier()
+
+
+@pk.workunit
+def potentials(
+    team: pk.TeamMember, leaf: pk.View2D[pk.int32], xt: pk.View2D[real], box: pk.View2D[pk.double],
+    nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], phi: pk.View2D[real], u: pk.View2D[real],
+):  # fmt: skip
+    """u[n][i] += potentials of the leaf's cluster, phi[n][node N1³ + k], at its targets i."""
+    b: int = team.league_rank()
+    node: int = leaf[b][0]
+    first: int = leaf[b][1]
+    count: int = leaf[b][2] - first
+    base: int = node * (N1 * N1 * N1)
+
+    def target(t: int):
+        i: int = first + t
+        wx: List[real] = [0.0] * N1
+        wy: List[real] = [0.0] * N1
+        wz: List[real] = [0.0] * N1
+        lagrange(unit(pk.double(xt[0][i]), box[node][0], box[node][3]), nodes, weights, wx)
+        lagrange(unit(pk.double(xt[1][i]), box[node][1], box[node][4]), nodes, weights, wy)
+        lagrange(unit(pk.double(xt[2][i]), box[node][2], box[node][5]), nodes, weights, wz)
+        for n in range(NU):
+            total: real = 0.0
+            for k0 in range(N1):
+                plane: real = 0.0
+                for k1 in range(N1):
+                    at: int = base + (k0 * N1 + k1) * N1
+                    row: real = 0.0
+                    for k2 in range(N1):
+                        row += wz[k2] * phi[n][at + k2]
+                    plane += wy[k1] * row
+                total += wx[k0] * plane
+            u[n][i] += total
+
+    pk.parallel_for(pk.TeamThreadRange(team, count), target)
+
+
+@pk.workunit(scratch=[(real, lambda p: 3 * p.n1 * p.n2), (real, lambda p: p.n1 * p.n2 * (p.n1 + p.n2))])
+def transfer(
+    team: pk.TeamMember, item: pk.View2D[pk.int32], box: pk.View2D[pk.double], to_box: pk.View2D[pk.double],
+    nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], given: pk.View2D[real], made: pk.View2D[real], n1: int,
+    n2: int,
+):  # fmt: skip
+    """Add to the values of cluster item[b][0], n2 points a direction, those of clusters item[b][1] … item[b][2] - 1.
+
+    ANTERPOLATE: charges (cluster, point x NC) of n1 points a direction become those of n2 at the polynomials of the
+    cluster that takes them (upward; fewer points of the same box).  Else potentials (NU, cluster x point) of n1 are
+    interpolated at the points of the cluster that takes them (downward; more points of the same box).
+    """
+    b: int = team.league_rank()
+    to: int = item[b][0]
+    begin: int = item[b][1]
+    end: int = item[b][2]
+    values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 3 * n1 * n2)
+    once: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n2 * n1 * n1)
+    twice: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n2 * n2 * n1)
+    for c in range(begin, end):
+
+        def polynomials(e: int):
+            """values[(d n2 + j) n1 + i]: what value i gives to value j."""
+            d: int = e // (n1 * n2)
+            j: int = e // n1 % n2
+            i: int = e % n1
+            v: real = 1.0
+            if ANTERPOLATE:
+                x: real = unit(box[c][d] + box[c][3 + d] * nodes[n1 - 1][i], to_box[to][d], to_box[to][3 + d])
+                for k in range(n2):
+                    if k != j:
+                        v *= x - real(nodes[n2 - 1][k])
+                v *= real(weights[n2 - 1][j])
+            else:
+                y: real = unit(to_box[to][d] + to_box[to][3 + d] * nodes[n2 - 1][j], box[c][d], box[c][3 + d])
+                for k in range(n1):
+                    if k != i:
+                        v *= y - real(nodes[n1 - 1][k])
+                v *= real(weights[n1 - 1][i])
+            values[e] = v
+
+        pk.parallel_for(pk.TeamThreadRange(team, 3 * n1 * n2), polynomials)
+        team.team_barrier()
+        for n in range(NC):
+
+            def first(e: int):
+                j: int = e // (n1 * n1)
+                rest: int = e % (n1 * n1)
+                v: real = 0.0
+                for i in range(n1):
+                    if ANTERPOLATE:
+                        v += values[j * n1 + i] * given[c][(i * (n1 * n1) + rest) * NC + n]
+                    else:
+                        v += values[j * n1 + i] * given[n][c * (n1 * n1 * n1) + i * (n1 * n1) + rest]
+                once[e] = v
+
+            pk.parallel_for(pk.TeamThreadRange(team, n2 * n1 * n1), first)
+            team.team_barrier()
+
+            def second(e: int):
+                j0: int = e // (n2 * n1)
+                j1: int = e // n1 % n2
+                i2: int = e % n1
+                v: real = 0.0
+                for i in range(n1):
+                    v += values[(n2 + j1) * n1 + i] * once[(j0 * n1 + i) * n1 + i2]
+                twice[e] = v
+
+            pk.parallel_for(pk.TeamThreadRange(team, n2 * n2 * n1), second)
+            team.team_barrier()
+
+            def third(e: int):
+                j01: int = e // n2
+                j2: int = e % n2
+                v: real = 0.0
+                for i in range(n1):
+                    v += values[(2 * n2 + j2) * n1 + i] * twice[j01 * n1 + i]
+                if ANTERPOLATE:
+                    made[to][e * NC + n] += v
+                else:
+                    made[n][to * (n2 * n2 * n2) + e] += v
+
+            pk.parallel_for(pk.TeamThreadRange(team, n2 * n2 * n2), third)
+            team.team_barrier()

@@ -1,0 +1,16 @@
+"""Inverse quadratic: phi = 1/(r^2 + width^2)."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NP = 1  # width
+
+
+@pk.function
+def radial(r2: real, w: real, p: List[real], out: List[real]) -> None:
+    """Set out to phi, phi'/r; w = 1/r or 0 for a coincident pair."""
+    phi: real = 1.0 / (r2 + p[0] * p[0])
+    out[0] = phi
+    out[1] = -2.0 * (phi * phi)

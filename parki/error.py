@@ -1,0 +1,68 @@
+"""The error of a sum, measured at some of its targets, with bounds for that of all."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """A measured error.
+
+    Attributes
+    ----------
+    value : float
+        √(Σ|u − exact|² / Σ|exact|²) over the sampled targets, all components and right-hand sides.
+    low, high : float
+        Bounds of the 95 % confidence interval of that of all targets; both `value` where all were taken.
+    n : int
+        Number of targets.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"relative RMS error {self.value:.2e} ({self.low:.1e} to {self.high:.1e} at 95 %, {self.n} targets)"
+
+
+def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
+    """At most `n` targets, drawn at random, in order.
+
+    Raises
+    ------
+    ValueError
+        Where `n` is not a positive number.
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n is {n!r}; expected a positive number of targets.")
+    return np.sort(np.random.default_rng(seed).permutation(n_targets)[:n])
+
+
+def estimate(found: NDArray[np.float64], exact: NDArray[np.float64], n_targets: int, seed: int) -> ErrorEstimate:
+    """Compare results ``(rhs, components, n)`` at sampled targets.
+
+    Bounds come from resampling them: they say how far the error of all targets may be from that of the sample; errors
+    that few targets have need larger samples.
+
+    Raises
+    ------
+    ValueError
+        Where the exact result is zero at all of them.
+    """
+    count = found.shape[-1]
+    errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
+    if not sizes.any():
+        raise ValueError("the sum is zero at all sampled targets; it has no relative error.")
+    value = low = high = float(np.sqrt(errors.sum() / sizes.sum()))
+    if count < n_targets:
+        again = np.random.default_rng(seed).integers(count, size=(RESAMPLED, count))
+        total = np.maximum(sizes[again].sum(axis=1), np.finfo(float).tiny)
+        bounds = np.percentile(np.sqrt(errors[again].sum(axis=1) / total), LEVELS)
+        low, high = min(value, float(bounds[0])), max(value, float(bounds[1]))
+    return ErrorEstimate(value, low, high, count)

@@ -1,0 +1,273 @@
+"""Pair interactions as data: what sums over pairs must know of one.
+
+A pair interaction is a file of `kernels/pair/`, or one of a caller's own, with a function ``pair``.  The radial ones,
+u = q φ(r), share ``pair/radial``: its slot `radial` is a file of `kernels/radial/`, and its constants choose the
+potential, its gradient, or both.
+"""
+
+import ast
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, TypeVar
+
+from parki.arrays import Array, module_of
+from parki.engine import source
+
+Charges = Callable[[Array, Array | None], Array]
+P = TypeVar("P", bound="Pair")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One pair interaction.
+
+    Attributes
+    ----------
+    name
+        By which it is asked for.
+    dens, result
+        Components of the density and of the result.
+    pair
+        The pair function: a file of `kernels/`, without suffix, or a path of one's own.
+    normals
+        Whether sources have normals.
+    names, parameters
+        Names and values of the numbers that every source carries behind its density and normal, the same for all and
+        positive; `find` sets the values.
+    slots
+        Names and values of what is replaced in the pair function's file, as ``("radial", "radial/gaussian")``.
+    singular
+        Whether a pair at r = 0 has no value and is skipped; else its limit counts.
+    smooth
+        Whether interpolation at a distance of some cluster sizes has the same relative error at every scale, as for
+        powers of r.  Not so for kernels with a length of their own in which they oscillate or fall off.
+    core
+        What each parameter adds to the distance from which on the kernel is smooth, see `separation`.
+    """
+
+    name: str
+    dens: int
+    result: int
+    pair: str
+    _: KW_ONLY
+    normals: bool = False
+    names: tuple[str, ...] = ()
+    parameters: tuple[float, ...] = ()
+    slots: tuple[tuple[str, Any], ...] = ()
+    singular: bool = True
+    smooth: bool = False
+    core: tuple[float, ...] = ()
+
+    @property
+    def given(self) -> int:
+        """Numbers of a source that a caller gives."""
+        return self.dens + 3 * self.normals
+
+    @property
+    def strengths(self) -> int:
+        """Numbers of a source besides its position."""
+        return self.given + len(self.parameters)
+
+    def separation(self, parameters: Sequence[float] | None = None) -> float:
+        """Distance up to which a pair may have another formula than beyond: 2a for ``rpy``, 0 for most.
+
+        Parameters
+        ----------
+        parameters : sequence of float, optional
+            Values for `names`, by default the pair's own.
+        """
+        values = self.parameters if parameters is None else parameters
+        return float(sum(c * p for c, p in zip(self.core, values, strict=False)))
+
+    def with_gradient(self, only: bool = False) -> "Pair":
+        """Return the pair whose result is the potential and its gradient at the target, or the gradient alone.
+
+        The rows of the result are then u, ∂u/∂x, ∂u/∂y, ∂u/∂z, or with `only` the last three.
+
+        Raises
+        ------
+        ValueError
+            For a kernel that has none.
+        """
+        if self.pair == STOKES_SL.pair:
+            if only:
+                return STOKES_GRAD
+            raise ValueError(f"{self} has its gradient alone; expected only=True.")
+        if self.pair not in _RADIAL:
+            able = [name for name, pair in PAIRS.items() if pair.pair in _RADIAL]
+            raise ValueError(
+                f"{self} has no gradient; expected one of {', '.join(map(repr, able))}, or 'stokes_sl' with only=True."
+            )
+        slots = {"radial": _RADIAL[self.pair], **dict(self.slots), "VALUE": not only, "GRADIENT": True}
+        kept = {name: getattr(self, name) for name in ("names", "parameters", "singular", "smooth", "core")}
+        name = self.name.removesuffix("_grad").removesuffix("_and") + ("_grad" if only else "_and_grad")
+        return Pair(name, 1, 3 if only else 4, "pair/radial", slots=tuple(slots.items()), **kept)
+
+    def linear(self) -> tuple["Pair", Charges]:
+        """Return an equal pair that is linear in what sources carry, and the function that makes it.
+
+        The function takes `dens` and `normals` as `parki.direct.direct_sum` does, and returns the charges of the linear
+        pair (its `dens`, N).  For most kernels these are `dens` itself.  The stresslet −6 r (r·q)(r·n)/r⁵ is bilinear
+        in q and n, and becomes −6 r (r·S r)/r⁵ with the six different entries xx, xy, xz, yy, yz, zz of
+        S = (q nᵀ + n qᵀ)/2.
+
+        Raises
+        ------
+        ValueError
+            For a kernel with normals whose linear form is not known.
+        """
+        if not self.normals:
+            return self, _itself
+        if self.pair not in _LINEAR:
+            known = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
+            raise ValueError(f"{self} has normals and no form that is linear in its sources; only {known} have one.")
+        return _LINEAR[self.pair], _tensors
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _itself(dens: Array, normals: Array | None = None) -> Array:
+    """Charges (components, N) of a pair that is linear."""
+    return dens.reshape(-1, dens.shape[-1])
+
+
+def _tensors(dens: Array, normals: Array | None = None) -> Array:
+    """Charges (6 or 9, N): f, if there is one, and S."""
+    if normals is None:
+        raise ValueError("normals is missing; expected (3, N), one normal for each source.")
+    f, q, n = dens[:-3], dens[-3:], normals
+    entries = [(q[i] * n[j] + q[j] * n[i]) * 0.5 for i in range(3) for j in range(i, 3)]
+    xp = module_of(dens)
+    return xp.concatenate([f, xp.stack(entries)])
+
+
+def _radial(name: str, *names: str, **more: Any) -> Pair:
+    """A pair u = q φ(r) with φ in a file of this name."""
+    return Pair(name, 1, 1, "pair/radial", names=names, slots=(("radial", f"radial/{name}"),), **more)
+
+
+_SMOOTH = {"smooth": True}
+_FINITE = {"smooth": True, "singular": False}
+
+LAPLACE = Pair("laplace", 1, 1, "pair/laplace", **_SMOOTH)
+STOKES_SL = Pair("stokes_sl", 3, 3, "pair/stokeslet", **_SMOOTH)
+STOKES_DL = Pair("stokes_dl", 3, 3, "pair/stresslet", normals=True, **_SMOOTH)
+STOKES_COMB = Pair("stokes_comb", 6, 3, "pair/stokes_comb", normals=True, **_SMOOTH)
+STOKES_GRAD = Pair("stokes_grad", 3, 9, "pair/stokes_grad", **_SMOOTH)
+
+#: Every pair that comes with parki, by name.
+PAIRS: dict[str, Pair] = {
+    pair.name: pair
+    for pair in (
+        LAPLACE,
+        Pair("laplace_grad", 1, 3, "pair/laplace_grad", **_SMOOTH),
+        Pair("laplace_dipole", 3, 1, "pair/dipole", **_SMOOTH),
+        STOKES_SL,
+        STOKES_DL,
+        STOKES_COMB,
+        Pair("stokes_pressure", 3, 1, "pair/stokes_pressure", **_SMOOTH),
+        STOKES_GRAD,
+        Pair("yukawa", 1, 1, "pair/yukawa", names=("kappa",), **_SMOOTH),
+        _radial("regularised_coulomb", "epsilon", **_FINITE),
+        _radial("regularised_yukawa", "kappa", "epsilon", **_FINITE),
+        _radial("oscillatory", "k", parameters=(math.pi,), singular=False),
+        _radial("gaussian", "width", singular=False),
+        _radial("multiquadric", "width", **_FINITE),
+        _radial("inverse_quadratic", "width", **_FINITE),
+        _radial("biharmonic", **_FINITE),
+        _radial("thin_plate", **_FINITE),
+        Pair("rotlet", 3, 3, "pair/rotlet", **_SMOOTH),
+        Pair("regularised_stokeslet", 3, 3, "pair/regularised_stokeslet", names=("epsilon",), **_FINITE),
+        Pair("rpy", 3, 3, "pair/rpy", names=("radius",), core=(2.0,), **_FINITE),
+    )
+}
+PAIRS |= {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
+
+_RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
+_LINEAR = {
+    STOKES_DL.pair: Pair("stresslet_tensor", 6, 3, "pair/stresslet_tensor", **_SMOOTH),
+    STOKES_COMB.pair: Pair("stokes_comb_tensor", 9, 3, "pair/stokes_comb_tensor", **_SMOOTH),
+}
+
+
+def find(kernel: str | os.PathLike | Pair, /, **parameters: float | None) -> Pair:
+    """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, and for missing, surplus or not positive parameters.
+    TypeError
+        For a kernel that is neither a name, nor a path, nor a `Pair`.
+    KernelError
+        For a file that is not there, or not in the language of the kernels.
+    """
+    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and kernel.endswith(".py")):
+        kernel = own(kernel)
+    elif isinstance(kernel, str):
+        kernel = named(kernel, PAIRS)
+    elif not isinstance(kernel, Pair):
+        raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name, the path of a file, or a Pair.")
+    return with_parameters(kernel, parameters)
+
+
+def named(name: str, known: dict[str, P]) -> P:
+    """Return the pair of this name.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
+    if name not in known:
+        raise ValueError(f"kernel is {name!r}; expected one of {', '.join(map(repr, known))}.")
+    return known[name]
+
+
+def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
+    """Return a pair with these parameters; those that are None are not given.
+
+    Raises
+    ------
+    ValueError
+        For missing, surplus or not positive parameters.
+    """
+    given = {name: float(value) for name, value in parameters.items() if value is not None}
+    for name, value in given.items():
+        if name not in pair.names:
+            raise ValueError(f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}.")
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} is {value}; expected a positive number.")
+    values = dict(zip(pair.names, pair.parameters, strict=False)) | given
+    for name in pair.names:
+        if name not in values:
+            raise ValueError(f"{name} is missing; {pair} expects a positive number.")
+    return replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
+
+
+def own(path: str | os.PathLike) -> Pair:
+    """Return the pair of a file of one's own, as ``kernels/pair/laplace.py`` is one.
+
+    The file has ``NS`` numbers for each source, all of them its density, and ``NU`` in the result for each target.  Its
+    function is called with ``w = 0`` for a coincident pair.
+
+    Raises
+    ------
+    ValueError
+        Where ``NS`` or ``NU`` is not a positive number in the file.
+    KernelError
+        For a file that is not there, or not in the language of the kernels.
+    """
+    place = source.locate(path)
+    constants = source.read(place).constants
+    counts = []
+    for name in ("NS", "NU"):
+        value = constants.get(name)
+        if not (isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0):
+            found = "nothing" if value is None else ast.unparse(value)
+            raise ValueError(f"{name} is {found} in {place.display}; expected a number of components, as 3.")
+        counts.append(value.value)
+    return Pair(os.path.basename(place.display), *counts, place.key)

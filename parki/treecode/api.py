@@ -1,0 +1,153 @@
+"""The calls of `parki.treecode`: one-shot sums, each a plan used once."""
+
+from typing import Any
+
+from parki.arrays import Array
+from parki.treecode.plan import Plan
+
+VARIANTS = ("pc", "cp")
+
+
+def bldtt(
+    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
+    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+) -> Any:  # fmt: skip
+    """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by barycentric Lagrange dual tree traversal.
+
+    The work grows as the number of points.  Clusters of targets and of sources that are far for their size interact
+    through interpolation at Chebyshev points, which asks nothing of a kernel but to be smooth away from r = 0.
+
+    Parameters
+    ----------
+    targets, sources : array (3, Nt), (3, Ns)
+        Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
+        ``(N, 3)`` with ``layout="nd"``.
+    charges : array (Ns,) or (components, Ns)
+        Strengths of the sources, with an axis of right-hand sides in front if there are many.
+    kernel : str, path or Pair
+        A name of `parki.pairs.PAIRS`, a `Pair`, or the path of a file with a function ``pair`` as in ``kernels/pair``.
+        Pairs at distance zero are skipped where the kernel is singular.
+    normals : array (3, Ns), optional
+        Normals of the double layer; required for kernels with one, and only there.
+    return_walltime, return_params, return_error : bool
+        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
+        the direct sum.
+    theta : float, default 0.7
+        Clusters are far where the sum of their radii is less than theta times the distance of their centres.
+    degree : int, default 8
+        Degree of interpolation of clusters at that limit, up to 23; those further apart have less, for the same error.
+    tolerance : float, optional
+        Relative error, as a 2-norm over all targets; instead of theta and degree, which are then chosen.
+    leaf_size, batch_size : int, optional
+        Points of a leaf of the sources' and of the targets' tree, at most; chosen if not given.
+    gradient : bool or "only"
+        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
+        alone for the stokeslet).
+    far_precision : {"double", "single"}, optional
+        Of sums over proxy points; by default single where the error allows.
+    layout : {"dn", "nd"}
+    execution_space, threads, verbose
+        As in `parki.ewald`.
+    **parameters : float
+        Parameters of the kernel by name, as ``kappa`` of ``"yukawa"``.
+
+    Returns
+    -------
+    array (Nt,) or (components, Nt), or a tuple
+        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With ``gradient=True`` the first
+        result is a tuple of the potential and its gradient (3, Nt).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input that does not fit, naming the argument, what was found and what was expected.
+
+    References
+    ----------
+    L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017.  New here: the degree falls with distance.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x, q = parki.samples.uniform(2000, seed=1), parki.samples.charges(2000, seed=2)
+    >>> u = parki.treecode.bldtt(x, x, q, tolerance=1e-6)
+    >>> exact = parki.direct.direct_sum("coulomb", x, x, q)
+    >>> bool(np.linalg.norm(u - exact) < 1e-6 * np.linalg.norm(exact))
+    True
+    """
+    returned = (return_walltime, return_params, return_error)
+    return _sum("dual", targets, sources, charges, kernel, normals, returned, keywords)
+
+
+def bltc(
+    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, variant: str = "pc",
+    normals: Array | None = None, return_walltime: bool = False, return_params: bool = False,
+    return_error: bool = False, **keywords: Any,
+) -> Any:  # fmt: skip
+    """Sum as `bldtt` by the barycentric Lagrange treecode: batches of particles against clusters.
+
+    The work grows as N log N.  Everything else as in `bldtt`, but for
+
+    Parameters
+    ----------
+    variant : {"pc", "cp"}
+        Batches of targets against clusters of sources, or clusters of targets against batches of sources: better where
+        there are many more targets than sources.
+    leaf_size, batch_size : int, optional
+        Points of a leaf of the clusters' tree, and of a batch, at most.
+
+    References
+    ----------
+    N. Vaughn, L. Wilson, R. Krasny, IPDPS Workshops (2020); Wilson et al. (2021), section 4.5, for ``"cp"``.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> print(parki.treecode.bltc(x, x, np.array([1.0, 4.0])))
+    [2.  0.5]
+    """
+    if variant not in VARIANTS:
+        raise ValueError(f"variant is {variant!r}; expected one of {', '.join(map(repr, VARIANTS))}.")
+    returned = (return_walltime, return_params, return_error)
+    return _sum(variant, targets, sources, charges, kernel, normals, returned, keywords)
+
+
+def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "dual", **keywords: Any) -> Plan:
+    """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `bldtt` for the keywords.
+
+    Parameters
+    ----------
+    kernel, targets, sources
+        As in `bldtt`.
+    method : {"dual", "pc", "cp"}
+        Dual tree traversal, or the variants of `bltc`.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> plan = parki.treecode.plan("yukawa", x, x, kappa=0.5)
+    >>> print(plan(np.array([0.0, 2.0])).round(6))
+    [0.367879 0.      ]
+    """
+    return Plan(kernel, targets, sources, method=method, **keywords)
+
+
+def _sum(
+    method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
+    returned: tuple[bool, bool, bool], keywords: dict[str, Any],
+) -> Any:  # fmt: skip
+    made = Plan(kernel, targets, sources, method=method, **keywords)
+    result = made(charges, normals)
+    if not any(returned):
+        return result
+    wall, parameters, measured = returned
+    parts = [result]
+    if wall:
+        parts.append(made.walltime)
+    if parameters:
+        parts.append(made.parameters)
+    if measured:
+        parts.append(made.error(charges, normals))
+    return tuple(parts)

@@ -1,0 +1,213 @@
+"""Parameters of a treecode: from theta and degree as given, or from a tolerance.
+
+The error of interpolation is measured for every kernel, on two clusters at the limit of theta (`measured`): that serves
+a kernel of one's own as well as the built-in ones.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import direct
+from parki.pairs import Pair
+from parki.treecode import barycentric, interactions
+from parki.treecode.interactions import CC, CP, PC, PP, Rule
+
+THETA, DEGREE = 0.7, 8  # of the published treecodes
+TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
+KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
+SHARE = 0.5  # of the tolerance that is aimed at
+REACH = {"float64": 1e-13, "float32": 1e-6}  # relative errors below are not to be had
+MOST_DEGREE = barycentric.MOST - 1
+SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
+GRID = {"float64": 0.65, "float32": 0.35}  # time of a pair with a proxy grid over that of two particles in double
+SAMPLE = 96  # particles of the clusters that errors are measured on
+SCALES = 7  # sizes of clusters, each half the one before
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What a treecode runs with.
+
+    Attributes
+    ----------
+    method
+        ``"dual"``, ``"pc"`` or ``"cp"``.
+    theta
+        Acceptance parameter.
+    degree
+        Degree of interpolation at that limit; pairs further apart have less.
+    leaf_size, batch_size
+        Points of a leaf at most: of the tree of sources (the clusters) and of targets, or of batches.
+    tolerance
+        The relative error asked for; None where theta and degree are given.
+    error
+        The relative error that pairs are chosen for.
+    vary
+        Whether the degree falls with distance.
+    far
+        Type of the far field, ``"float64"`` or ``"float32"``.
+    """
+
+    method: str
+    theta: float
+    degree: int
+    leaf_size: int
+    batch_size: int
+    tolerance: float | None
+    error: float
+    vary: bool
+    far: str
+
+    def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Rule:
+        """The rule for `interactions.build`, for fields that fall off as `strength`."""
+        return Rule(self.theta, self.degree + 1, self.vary, KINDS[self.method], GRID[self.far], self.error, strength)
+
+    def __str__(self) -> str:
+        return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
+
+
+def choose(
+    pair: Pair, method: str, extent: float, n: int, dtype: np.dtype, *, tolerance: float | None = None,
+    theta: float | None = None, degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None,
+    far: str | None = None,
+) -> Parameters:  # fmt: skip
+    """Choose what is not given.
+
+    Parameters
+    ----------
+    pair : Pair
+        Linear in what sources carry.
+    method : str
+    extent : float
+        Half the longest side of the box around all points.
+    n : int
+        Number of points, the larger one of targets and sources.
+    dtype : dtype
+        Of the points.
+    tolerance, theta, degree, leaf_size, batch_size, far
+        As in `Parameters`, or None.
+    """
+    scales = tuple(float(extent * 0.5**k) for k in range(1, SCALES + 1))
+    if tolerance is None:
+        theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
+        error = _bound(theta, degree + 1)
+    else:
+        theta = TOLERANT if theta is None else theta
+        error = SHARE * tolerance
+        degree = _degree(pair, theta, scales, error) if degree is None else degree
+        error /= _factor(pair, scales) if pair.smooth else 1.0
+    if far is None:
+        expected = tolerance if tolerance is not None else 0.3 * error
+        far = "float32" if dtype == np.float32 or expected >= SINGLE else "float64"
+    size = _leaf_size(degree + 1, n)
+    leaf_size = size if leaf_size is None else leaf_size
+    batch_size = leaf_size if batch_size is None else batch_size
+    return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
+
+
+def strength(pair: Pair, extent: float) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """The field of a unit charge as a function of the distance, interpolated between measured ones."""
+    if extent <= 0:
+        return np.ones_like
+    radii = extent * 2.0 ** np.arange(-40.0, 2.0)
+    sizes = np.maximum(_fields(pair, tuple(radii)), 1e-150)
+    sizes = np.maximum(sizes, np.maximum(np.append(sizes[1:], 0), np.append(0, sizes[:-1])))  # zeros say nothing
+    return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
+
+
+@lru_cache(maxsize=64)
+def _fields(pair: Pair, radii: tuple[float, ...]) -> NDArray[np.float64]:
+    """Root mean squares of the result for unit charges in random directions."""
+    rng = np.random.default_rng(0)
+    direction = rng.standard_normal((3, 16))
+    direction /= np.linalg.norm(direction, axis=0)
+    targets = np.concatenate([r * direction for r in radii], axis=1)
+    total = np.zeros(targets.shape[1])
+    for k in range(pair.dens):
+        dens = np.eye(pair.dens)[:, k : k + 1]
+        total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens)).sum(axis=0)
+    return np.sqrt(total.reshape(len(radii), -1).mean(axis=1))
+
+
+def _sum(pair: Pair, targets: NDArray[np.float64], sources: NDArray[np.float64], charges: NDArray[np.float64]
+         ) -> NDArray[np.float64]:  # fmt: skip
+    """Direct sum of charges (NC, Ns) as (NU, Nt), on the host."""
+    dens = charges[0] if pair.dens == 1 else np.ascontiguousarray(charges)
+    given = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
+    return direct.direct_sum(pair, *given, dens, execution_space="OpenMP").reshape(pair.result, -1)
+
+
+def _bound(theta: float, points: int) -> float:
+    """The error of two equal cubes at the limit of theta."""
+    return interactions.limit(theta) ** -points
+
+
+def _weights(pair: Pair, scales: tuple[float, ...]) -> list[float]:
+    """Squares of the fields of clusters of each size at their limit, random charges of one number density."""
+    return [scale**3 * float(_fields(pair, (3 * scale,))[0]) ** 2 for scale in scales]
+
+
+def _factor(pair: Pair, scales: tuple[float, ...]) -> float:
+    """Error of a pair's kernel over that of 1/r, by the worst of a few degrees, where its field is largest."""
+    weights = _weights(pair, scales)
+    scale = scales[weights.index(max(weights))]
+    return max(1.0, *(measured(pair, TOLERANT, m, scale) / measured(_COULOMB, TOLERANT, m, 1.0) for m in (4, 6, 8)))
+
+
+def _degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float) -> int:
+    """Least degree whose error is below `error`: of kernels without a scale from the bound, of others measured."""
+    most = barycentric.MOST
+    if pair.smooth:
+        found = math.ceil(-math.log(error / _factor(pair, scales)) / math.log(interactions.limit(theta)))
+        return min(max(found + 1, 2), most) - 1
+    weights = _weights(pair, scales)
+    for points in range(2, most):
+        squares = [measured(pair, theta, points, scale) ** 2 for scale in scales]
+        if sum(w * e for w, e in zip(weights, squares, strict=True)) <= error**2 * sum(weights):
+            return points - 1
+    return most - 1
+
+
+def _leaf_size(points: int, n: int) -> int:
+    """Points of a leaf: less than a grid, but not so few that lists and lanes cost more than pairs."""
+    return int(np.clip(points**3 // 3, 60, 400))
+
+
+@lru_cache(maxsize=1024)
+def measured(pair: Pair, theta: float, points: int, scale: float) -> float:
+    """Relative error of the field between two cubes of half side `scale` at the limit of theta, both interpolated.
+
+    The larger one of two directions, along an axis and along a diagonal; random points and charges.
+    """
+    rng = np.random.default_rng(1)
+    y, x = scale * rng.uniform(-1, 1, (2, 3, SAMPLE))
+    charges = rng.uniform(-1, 1, (pair.dens, SAMPLE))
+    nodes = barycentric.tables()[0][points - 1, :points]
+    grid = scale * np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
+    up, down = _polynomials(y / scale, points), _polynomials(x / scale, points)
+    errors = []
+    for direction in ((1.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
+        along = np.array(direction)[:, None]
+        shift = along / np.linalg.norm(along) * (2 * math.sqrt(3) * scale / theta)
+        exact = _sum(pair, x + shift, y, charges)
+        found = _sum(pair, grid + shift, grid, charges @ up) @ down.T
+        size = np.linalg.norm(exact)
+        errors.append(float(np.linalg.norm(found - exact) / size) if size > 0 else 0.0)
+    return max(errors)
+
+
+def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
+    """All products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
+    nodes, weights = (table[points - 1, :points] for table in barycentric.tables())
+    difference = x[:, :, None] - nodes  # (3, N, points)
+    others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
+    value = weights * others.prod(axis=-1)
+    return np.einsum("ni,nj,nk->nijk", *value).reshape(x.shape[1], -1)
+
+
+_COULOMB = Pair("coulomb", 1, 1, "pair/radial", slots=(("radial", "radial/coulomb"),), smooth=True)

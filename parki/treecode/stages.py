@@ -1,0 +1,298 @@
+"""The stages of a treecode sum as prepared launches: charges up, sums over lists, potentials down.
+
+Arrays are made once; a call fills them anew.  Proxy values of a cluster c with m points per direction stand at
+c m³ … in one array for each m: those of the largest m are made from particles or children, the others from these.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine
+from parki.arrays import Array
+from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
+from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit
+from parki.pairs import Pair
+from parki.treecode import barycentric
+from parki.treecode.interactions import Interactions, Lists
+from parki.treecode.report import WallTime
+from parki.trees.cluster import ClusterTree
+
+THREADS = (128, 1)  # of a team on a device: a target each
+WARPS = (4, 32)  # of a team whose threads have lanes
+
+
+@dataclass(frozen=True)
+class Units:
+    """Workunits of one pair, dtype and far dtype; `linear` is the pair as linear in what sources carry."""
+
+    linear: Pair
+    real: np.dtype
+    far: np.dtype
+    points: int
+
+    @property
+    def charges(self) -> int:
+        """Charges of a source."""
+        return self.linear.dens
+
+    def _pair(self) -> dict[str, Any]:
+        return {"pair": self.linear.pair, **dict(self.linear.slots)}
+
+    def ranges(self) -> Workunit:
+        """Source particles."""
+        return engine.kernel("clusters", "ranges", real=self.real, **self._pair())
+
+    def grids(self, m: int) -> Workunit:
+        """Source clusters of m points per direction."""
+        slots = {"N1": m, "NP": len(self.linear.parameters)}
+        return engine.kernel("clusters", "grids", real=self.far, **slots, **self._pair())
+
+    def particles_to_charges(self) -> Workunit:
+        """Proxy charges of leaves."""
+        return engine.kernel("proxy", "charges", real=self.real, N1=self.points, NC=self.charges)
+
+    def potentials_to_particles(self) -> Workunit:
+        """Potentials of leaves at their particles."""
+        return engine.kernel("proxy", "potentials", real=self.real, N1=self.points, NU=self.linear.result)
+
+    def transfer(self, up: bool) -> Workunit:
+        """Charges to charges, or potentials to potentials, of other clusters or of other numbers of points."""
+        components = self.charges if up else self.linear.result
+        return engine.kernel("proxy", "transfer", real=self.real, ANTERPOLATE=up, NC=components)
+
+    def gather(self) -> Workunit:
+        """Strengths in the order of the tree."""
+        return engine.kernel("cells", "gather_sources", real=self.real, NB=self.linear.strengths)
+
+    def needed(self, found: Interactions) -> list[Workunit]:
+        """All that these lists launch."""
+        units = [self.gather(), *(self.grids(m) for m in {*found.pc, *found.cc})]
+        if len(found.pp.items) + len(found.cp.items):
+            units.append(self.ranges())
+        up, down = _used(found)
+        if up:
+            units += [self.particles_to_charges(), self.transfer(up=True)]
+        if down:
+            units += [self.potentials_to_particles(), self.transfer(up=False)]
+        return units
+
+
+def _used(found: Interactions) -> tuple[dict[int, NDArray[np.int32]], dict[int, NDArray[np.int32]]]:
+    """Source and target nodes that have proxy points, by their number per direction."""
+    up = {}
+    for m in sorted({*found.pc, *found.cc}):
+        up[m] = np.unique(np.concatenate([of[m].sources for of in (found.pc, found.cc) if m in of]))
+    items = np.concatenate([found.cp.items, *(one.items for one in found.cc.values())])
+    return up, {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
+
+
+class Stages:
+    """Launches and arrays of one set of lists.
+
+    Parameters
+    ----------
+    units : Units
+    targets, sources : ClusterTree
+    found : Interactions
+    space : Space
+    tiny : float
+        Squared distance up to which points coincide.
+    """
+
+    def __init__(
+        self, units: Units, targets: ClusterTree, sources: ClusterTree, found: Interactions, space: Space, tiny: float
+    ) -> None:
+        self.units, self.space, self.xp = units, space, spaces.array_module(space)
+        self.targets, self.sources = targets, sources
+        self.up, self.down = _used(found)
+        self._held: list[Array] = []
+        pair, xp = units.linear, self.xp
+        nodes, weights = barycentric.tables()
+        self._tables = {"nodes": xp.asarray(nodes), "weights": xp.asarray(weights)}
+        self._boxes = {id(tree): self._array(np.hstack([tree.centre, tree.half])) for tree in (targets, sources)}
+        self.rows = self._empty((sources.n, 3 + pair.strengths), units.real)
+        self.strengths = self._empty((pair.strengths, sources.n), units.real)
+        for k, value in enumerate(pair.parameters):
+            self.strengths[pair.dens + k] = value
+        self.u = self._empty((pair.result, targets.n), units.real)
+        self._upward()
+        self._downward()
+        self._sums(found, tiny)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all arrays, those of the trees apart."""
+        return sum(a.nbytes for a in self._held)
+
+    def run(self, charges: Array, times: WallTime) -> Array:
+        """The sum at the targets in the order of their tree, from charges (NC, N) in the caller's order."""
+        with times.phase("upward"):
+            self.strengths[: self.units.charges] = charges
+            self._gather.launch()
+            for a in self.charge.values():
+                a.fill(0)
+            _launch(self._up)
+            for m, a in self.far_charge.items():
+                if a is not self.charge[m]:
+                    a[...] = self.charge[m]
+        for a in {id(a): a for a in (self.u, self.phi, self.far_u, self.far_phi)}.values():
+            a.fill(0)
+        for name, launches in self._lists.items():
+            with times.phase(name):
+                _launch(launches)
+        with times.phase("downward"):
+            if self.far_phi is not self.phi:
+                self.phi += self.far_phi
+            if self.far_u is not self.u:
+                self.u += self.far_u
+            _launch(self._down)
+        return self.u
+
+    # Arrays -----------------------------------------------------------------------------------------------------------
+    def _array(self, a: NDArray[Any]) -> Array:
+        self._held.append(self.xp.ascontiguousarray(self.xp.asarray(a)))
+        return self._held[-1]
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        self._held.append(self.xp.zeros(shape, dtype))
+        return self._held[-1]
+
+    def _team(self, league: int, shape: tuple[int, int] = THREADS) -> TeamPolicy:
+        return TeamPolicy(self.space, league, *(() if self.space.kind == "host" else shape))
+
+    # Upward -----------------------------------------------------------------------------------------------------------
+    def _upward(self) -> None:
+        """From particles to leaves, to their parents level by level, and to fewer points of the same clusters."""
+        units, tree = self.units, self.sources
+        gather = {"x": tree.points, "strength": self.strengths, "order": tree.order, "out": self.rows}
+        self._gather = engine.prepare(RangePolicy(self.space, tree.n), units.gather(), **gather)
+        m_all, count, nc = units.points, len(tree.begin), units.charges
+        self.charge = {m: self._empty((count, m**3 * nc), units.real) for m in {m_all, *self.up} if self.up}
+        self.far_charge = {
+            m: self.charge[m] if units.far == units.real else self._empty(self.charge[m].shape, units.far)
+            for m in self.up
+        }
+        self._up: list[Prepared] = []
+        if not self.up:
+            return
+        most = self.charge[m_all]
+        leaf = self._array(np.column_stack([tree.leaves, tree.begin[tree.leaves], tree.end[tree.leaves]]))
+        box = self._boxes[id(tree)]
+        given = {"leaf": leaf, "src": self.rows, "box": box, "charge": most, **self._tables}
+        self._up.append(engine.prepare(self._team(len(leaf), WARPS), units.particles_to_charges(), **given))
+        top = min(int(tree.level[nodes].min()) for nodes in self.up.values())
+        for level in range(len(tree.level_begin) - 3, top - 1, -1):
+            node = np.arange(tree.level_begin[level], tree.level_begin[level + 1], dtype=np.int32)
+            node = node[tree.n_children[node] > 0]
+            first = tree.first_child[node]
+            items = np.column_stack([node, first, first + tree.n_children[node]])
+            below, here = _level(tree, level + 1), _level(tree, level)
+            offset = (here.start, below.start, below.start)
+            self._transfer(True, (m_all, m_all), items - offset, box[below], box[here], most[below], most[here])
+        for m, node in self.up.items():
+            if m != m_all:
+                items = np.column_stack([node, node, node + 1])
+                self._transfer(True, (m_all, m), items, box, box, most, self.charge[m])
+
+    def _transfer(
+        self, up: bool, m: tuple[int, int], items: NDArray[np.int32], box: Array, to_box: Array, given: Array,
+        made: Array,
+    ) -> None:  # fmt: skip
+        """Add a launch, from m[0] to m[1] points per direction."""
+        if len(items):
+            args = {"item": self._array(items.astype(np.int32)), "box": box, "to_box": to_box, **self._tables}
+            args |= {"given": given, "made": made, "n1": m[0], "n2": m[1]}
+            prepared = engine.prepare(self._team(len(items)), self.units.transfer(up), **args)
+            (self._up if up else self._down).append(prepared)
+
+    # Downward ---------------------------------------------------------------------------------------------------------
+    def _downward(self) -> None:
+        """From fewer points to all of the same clusters, to their children level by level, and to particles."""
+        units, tree = self.units, self.targets
+        m_all, count, nu = units.points, len(tree.begin), units.linear.result
+        self._base, total = {}, 0
+        for m in sorted({m_all, *self.down} if self.down else ()):
+            self._base[m], total = total, total + count * m**3
+        self.phi = self._empty((nu, total), units.real)
+        self.far_phi = self.phi if units.far == units.real else self._empty((nu, total), units.far)
+        self._down: list[Prepared] = []
+        if not self.down:
+            return
+        box, phi = self._boxes[id(tree)], {m: self.phi[:, at : at + count * m**3] for m, at in self._base.items()}
+        for m, node in self.down.items():
+            if m != m_all:
+                items = np.column_stack([node, node, node + 1])
+                self._transfer(False, (m, m_all), items, box, box, phi[m], phi[m_all])
+        active = np.zeros(count, bool)
+        active[np.concatenate(list(self.down.values()))] = True
+        for level in range(1, len(tree.level_begin) - 1):
+            node = np.arange(tree.level_begin[level], tree.level_begin[level + 1], dtype=np.int32)
+            parent = tree.parent[node]
+            taking = active[parent]
+            active[node] |= taking
+            items = np.column_stack([node, parent, parent + 1])[taking]
+            here, above = _level(tree, level), _level(tree, level - 1)
+            offset = (here.start, above.start, above.start)
+            of, to = (phi[m_all][:, at.start * m_all**3 : at.stop * m_all**3] for at in (above, here))
+            self._transfer(False, (m_all, m_all), items - offset, box[above], box[here], of, to)
+        leaves = tree.leaves[active[tree.leaves]]
+        leaf = self._array(np.column_stack([leaves, tree.begin[leaves], tree.end[leaves]]))
+        given = {"leaf": leaf, "xt": tree.points, "box": box, "phi": phi[m_all], "u": self.u}
+        unit = units.potentials_to_particles()
+        self._down.append(engine.prepare(self._team(len(leaf)), unit, **given, **self._tables))
+
+    # Lists ------------------------------------------------------------------------------------------------------------
+    def _sums(self, found: Interactions, tiny: float) -> None:
+        units, xp, tree = self.units, self.xp, self.targets
+        place = {dtype: xp.asarray(self._tables["nodes"], dtype) for dtype in {units.real, units.far}}
+        box, other = self._boxes[id(tree)], self._boxes[id(self.sources)]
+        constant = xp.asarray([*units.linear.parameters, 0.0], units.far)
+        same = units.far == units.real
+        self.far_u = self.u if same or not found.pc else self._empty(self.u.shape, units.far)
+        local = self._local() if found.pc else self._empty((3, 0), units.far)
+        self._lists: dict[str, list[Prepared]] = {"pp": [], "pc": [], "cp": [], "cc": []}
+        for name, of, u, proxies in (("pp", found.pp, self.u, False), ("cp", found.cp, self.phi, True)):
+            if len(of.items):
+                given = {"xt": tree.points, "box": box, "place": place[units.real], "src": self.rows, "tiny": tiny}
+                given |= {"item": self._items(of, proxies), "span": self._array(of.sources), "u": u}
+                prepared = engine.prepare(self._team(len(of.items)), units.ranges(), **given)
+                self._lists[name].append(prepared)
+        for name, lists, u, proxies in (("pc", found.pc, self.far_u, False), ("cc", found.cc, self.far_phi, True)):
+            for m, of in lists.items():
+                given = {"xt": local, "box": box, "place": place[units.far], "source": other, "constant": constant}
+                given |= {"item": self._items(of, proxies), "other": self._array(of.sources), "u": u}
+                unit = units.grids(m)
+                prepared = engine.prepare(self._team(len(of.items)), unit, charge=self.far_charge[m], **given)
+                self._lists[name].append(prepared)
+
+    def _items(self, of: Lists, proxies: bool) -> Array:
+        """Items, the first proxy point counted from the start of the array of all."""
+        items = of.items
+        if proxies:
+            base = np.zeros(barycentric.MOST + 1, np.int32)
+            for m, at in self._base.items():
+                base[m] = at
+            items = items.copy()
+            items[:, 1] += base[items[:, 3]]
+        return self._array(items)
+
+    def _local(self) -> Array:
+        """Targets from the centres of their leaves."""
+        xp, tree = self.xp, self.targets
+        centre = np.repeat(tree.centre[tree.leaves], tree.count[tree.leaves], axis=0).T
+        return self._array((tree.points - xp.asarray(centre)).astype(self.units.far))
+
+
+def _launch(launches: Iterable[Prepared]) -> None:
+    for one in launches:
+        one.launch()
+
+
+def _level(tree: ClusterTree, level: int) -> slice:
+    """The nodes of a level."""
+    return slice(int(tree.level_begin[level]), int(tree.level_begin[level + 1]))

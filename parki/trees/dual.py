@@ -1,0 +1,163 @@
+"""Dual tree traversal: pairs of clusters, one of targets and one of sources, that are far from or near each other.
+
+Source: L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017, section 2.6 and algorithm 2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.trees.cluster import ClusterTree
+
+BLOCK = 1 << 15  # pairs looked at together: what is computed of them stays in the second-level cache
+
+Nodes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of nodes, of a tree of targets and one of sources, int32: each pair of points belongs to one of them.
+
+    Attributes
+    ----------
+    far_t, far_s : arrays (F,)
+        Well separated pairs.
+    near_t, near_s : arrays (P,)
+        The others, which nothing but the points themselves will do for.
+    """
+
+    far_t: Nodes
+    far_s: Nodes
+    near_t: Nodes
+    near_s: Nodes
+
+    def swapped(self) -> "Pairs":
+        """The same pairs with targets and sources exchanged."""
+        return Pairs(self.far_s, self.far_t, self.near_s, self.near_t)
+
+
+def traverse(targets: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0) -> Pairs:
+    """Pair the nodes of two trees, from the pair of their roots.
+
+    A pair of radii r_t and r_s at a distance R of centres is well separated if r_t + r_s < theta R and
+    R − r_t − r_s ≥ `separation`: then it is far.  If it is not, and both are leaves, it is near.  Else the one with
+    the larger radius, the source if they are equal, is replaced by its children, or the one that is no leaf.
+
+    Parameters
+    ----------
+    targets, sources : ClusterTree
+        They may be the same.
+    theta : float
+        Multipole acceptance parameter.
+    separation : float
+        Least distance between points of a far pair, at least that of the balls around their boxes.
+    """
+    frontier, found = _root_pair(targets, sources), Found()
+    t_geometry, s_geometry = Geometry.of(targets, sources)
+    t_children, s_children = Children(targets), Children(sources)
+    while len(frontier[0]):
+        following = []
+        for t, s in blocks(*frontier):
+            far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
+            found.far(t[far], s[far])
+            t, s = t[~far], s[~far]
+            t_leaf, s_leaf = t_children.none[t], s_children.none[s]
+            near = t_leaf & s_leaf
+            found.near(t[near], s[near])
+            split_t = ~t_leaf & (s_leaf | (t_geometry.radius[t] > s_geometry.radius[s]))
+            split_s = ~(split_t | near)
+            following.append(t_children.instead(t[split_t], s[split_t]))
+            following.append(s_children.instead(s[split_s], t[split_s])[::-1])
+        frontier = joined(following)
+    return found.pairs()
+
+
+def _root_pair(targets: ClusterTree, sources: ClusterTree) -> tuple[Nodes, Nodes]:
+    both = min(targets.n, sources.n, 1)  # no points, no pairs
+    return np.zeros(both, np.int32), np.zeros(both, np.int32)
+
+
+def blocks(t: Nodes, s: Nodes) -> Iterator[tuple[Nodes, Nodes]]:
+    """Cut lists of pairs into blocks."""
+    for i in range(0, len(t), BLOCK):
+        yield t[i : i + BLOCK], s[i : i + BLOCK]
+
+
+def joined(parts: list[tuple[Nodes, Nodes]]) -> tuple[Nodes, Nodes]:
+    """One pair of arrays from many."""
+    if not parts:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    return np.concatenate([t for t, _ in parts]), np.concatenate([s for _, s in parts])
+
+
+class Found:
+    """Lists of pairs that grow."""
+
+    def __init__(self) -> None:
+        self._far: list[tuple[Nodes, Nodes]] = []
+        self._near: list[tuple[Nodes, Nodes]] = []
+
+    def far(self, t: Nodes, s: Nodes) -> None:
+        """Add far pairs."""
+        self._far.append((t, s))
+
+    def near(self, t: Nodes, s: Nodes) -> None:
+        """Add near pairs."""
+        self._near.append((t, s))
+
+    def pairs(self) -> Pairs:
+        """All of them."""
+        return Pairs(*joined(self._far), *joined(self._near))
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Centres and radii of nodes times `scale`, a power of 2 that keeps squares of distances in range."""
+
+    balls: NDArray[np.float64]  # (M, 4): centre and radius
+    radius: NDArray[np.float64]
+    scale: float
+
+    @classmethod
+    def of(cls, *trees: ClusterTree) -> "list[Geometry]":
+        """Those of several trees, in one scale."""
+        most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
+        scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)
+        balls = [np.column_stack([tree.centre, tree.radius]) * scale for tree in trees]
+        return [cls(ball, np.ascontiguousarray(ball[:, 3]), float(scale)) for ball in balls]
+
+    def take(self, node: Nodes) -> NDArray[np.float64]:
+        """Centres and radii of some nodes, (4, nodes)."""
+        return np.take(self.balls, node, axis=0).T
+
+
+def is_far(t: NDArray[np.float64], s: NDArray[np.float64], theta: float, separation: float) -> NDArray[np.bool_]:
+    """Whether balls (4, K) are well separated."""
+    apart = t - s
+    distance = np.sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2])
+    radii = t[3] + s[3]
+    far = radii < theta * distance
+    if separation > 0 or theta > 1:
+        far &= distance - radii >= separation
+    return far
+
+
+class Children:
+    """What nodes are replaced by."""
+
+    def __init__(self, tree: ClusterTree) -> None:
+        self._first, self._count, self.none = tree.first_child, tree.n_children, tree.is_leaf
+
+    def instead(self, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
+        """Every child of each node, paired with what the node was paired with."""
+        count = self._count[node]
+        return spread(self._first[node], count).astype(np.int32), np.repeat(other, count)
+
+
+def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
+    """first[0], first[0] + 1, …, count[0] numbers, then those of the next."""
+    until = np.cumsum(count, dtype=np.int64)
+    total = int(until[-1]) if len(until) else 0
+    return np.arange(total) + np.repeat(first - (until - count), count)

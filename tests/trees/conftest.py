@@ -1,0 +1,56 @@
+"""Distributions of points, and the slow versions to compare with."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+_spec = importlib.util.spec_from_file_location("trees_by_hand", Path(__file__).with_name("by_hand.py"))
+_by_hand = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_by_hand)
+
+
+@pytest.fixture
+def by_hand():
+    return _by_hand
+
+
+def plummer(rng, n):
+    """Radii of the Plummer model, in random directions: a dense core and points far out."""
+    r = (rng.uniform(1e-6, 1, n) ** (-2 / 3) - 1) ** -0.5
+    v = rng.standard_normal((3, n))
+    return r * v / np.sqrt((v**2).sum(axis=0))
+
+
+def geometric(rng, n):
+    """Halves of halves: every cut takes off one point."""
+    return np.array([2.0 ** -np.arange(n), np.zeros(n), np.zeros(n)])
+
+
+SHAPES = {
+    "cube": lambda rng, n: rng.random((3, n)),
+    "normal": lambda rng, n: rng.standard_normal((3, n)),
+    "plummer": plummer,
+    "slab": lambda rng, n: rng.random((3, n)) * [[10], [10], [1]],
+    "rod": lambda rng, n: rng.random((3, n)) * [[1], [1], [10]],
+    "plane": lambda rng, n: rng.random((3, n)) * [[1], [0], [1]],
+    "line": lambda rng, n: np.ones((3, 1)) * rng.random(n),
+    "grid": lambda rng, n: rng.integers(0, 4, (3, n)) / 4,
+    "equal": lambda rng, n: np.full((3, n), 0.7),
+    "two groups": lambda rng, n: rng.random((3, n)) + 1e6 * (np.arange(n) % 2),
+    "two equal groups": lambda rng, n: np.ones((3, 1)) * (np.arange(n) % 2),
+    "tiny": lambda rng, n: rng.random((3, n)) * 1e-38,
+    "far from the origin": lambda rng, n: rng.random((3, n)) * 1e-3 + 1e4,
+}
+
+
+@pytest.fixture(params=SHAPES)
+def shape(request):
+    """A function of a generator and a number: that many points (3, N)."""
+    return SHAPES[request.param]
+
+
+@pytest.fixture
+def shapes():
+    return {**SHAPES, "geometric": geometric}
