@@ -132,87 +132,89 @@ def potentials(
     pk.parallel_for(pk.TeamThreadRange(team, count), target)
 
 
-@pk.workunit(scratch=[(real, lambda p: 3 * p.n1 * p.n2), (real, lambda p: p.n1 * p.n2 * (p.n1 + p.n2))])
+@pk.workunit(
+    scratch=[(real, lambda p: 3 * p.m * p.n), (real, lambda p: p.n * p.m * p.m), (real, lambda p: p.n * p.n * p.m)]
+)
 def transfer(
     team: pk.TeamMember, item: pk.View2D[pk.int32], box: pk.View2D[pk.double], to_box: pk.View2D[pk.double],
-    nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], given: pk.View2D[real], made: pk.View2D[real], n1: int,
-    n2: int,
+    nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], given: pk.View2D[real], made: pk.View2D[real], m: int,
+    n: int,
 ):  # fmt: skip
-    """Add to the values of cluster item[b][0], n2 points a direction, those of clusters item[b][1] … item[b][2] - 1.
+    """Add to the values of cluster item[b][0], n points a direction, those of clusters item[b][1] … item[b][2] - 1.
 
-    ANTERPOLATE: charges (cluster, point x NC) of n1 points a direction become those of n2 at the polynomials of the
-    cluster that takes them (upward; fewer points of the same box).  Else potentials (NU, cluster x point) of n1 are
+    ANTERPOLATE: charges (cluster, point x NC) of m points a direction become those of n at the polynomials of the
+    cluster that takes them (upward; fewer points of the same box).  Else potentials (NU, cluster x point) of m are
     interpolated at the points of the cluster that takes them (downward; more points of the same box).
     """
     b: int = team.league_rank()
     to: int = item[b][0]
     begin: int = item[b][1]
     end: int = item[b][2]
-    values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 3 * n1 * n2)
-    once: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n2 * n1 * n1)
-    twice: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n2 * n2 * n1)
+    values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 3 * m * n)
+    once: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n * m * m)
+    twice: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n * n * m)
     for c in range(begin, end):
 
         def polynomials(e: int):
-            """values[(d n2 + j) n1 + i]: what value i gives to value j."""
-            d: int = e // (n1 * n2)
-            j: int = e // n1 % n2
-            i: int = e % n1
+            """values[(d n + j) m + i]: what value i gives to value j."""
+            d: int = e // (m * n)
+            j: int = e // m % n
+            i: int = e % m
             v: real = 1.0
             if ANTERPOLATE:
-                x: real = unit(box[c][d] + box[c][3 + d] * nodes[n1 - 1][i], to_box[to][d], to_box[to][3 + d])
-                for k in range(n2):
+                x: real = unit(box[c][d] + box[c][3 + d] * nodes[m - 1][i], to_box[to][d], to_box[to][3 + d])
+                for k in range(n):
                     if k != j:
-                        v *= x - real(nodes[n2 - 1][k])
-                v *= real(weights[n2 - 1][j])
+                        v *= x - real(nodes[n - 1][k])
+                v *= real(weights[n - 1][j])
             else:
-                y: real = unit(to_box[to][d] + to_box[to][3 + d] * nodes[n2 - 1][j], box[c][d], box[c][3 + d])
-                for k in range(n1):
+                y: real = unit(to_box[to][d] + to_box[to][3 + d] * nodes[n - 1][j], box[c][d], box[c][3 + d])
+                for k in range(m):
                     if k != i:
-                        v *= y - real(nodes[n1 - 1][k])
-                v *= real(weights[n1 - 1][i])
+                        v *= y - real(nodes[m - 1][k])
+                v *= real(weights[m - 1][i])
             values[e] = v
 
-        pk.parallel_for(pk.TeamThreadRange(team, 3 * n1 * n2), polynomials)
+        pk.parallel_for(pk.TeamThreadRange(team, 3 * m * n), polynomials)
         team.team_barrier()
-        for n in range(NC):
+        for comp in range(NC):
 
             def first(e: int):
-                j: int = e // (n1 * n1)
-                rest: int = e % (n1 * n1)
+                j: int = e // (m * m)
+                rest: int = e % (m * m)
                 v: real = 0.0
-                for i in range(n1):
+                for i in range(m):
                     if ANTERPOLATE:
-                        v += values[j * n1 + i] * given[c][(i * (n1 * n1) + rest) * NC + n]
+                        v += values[j * m + i] * given[c][(i * (m * m) + rest) * NC + comp]
                     else:
-                        v += values[j * n1 + i] * given[n][c * (n1 * n1 * n1) + i * (n1 * n1) + rest]
+                        v += values[j * m + i] * given[comp][c * (m * m * m) + i * (m * m) + rest]
                 once[e] = v
 
-            pk.parallel_for(pk.TeamThreadRange(team, n2 * n1 * n1), first)
+            pk.parallel_for(pk.TeamThreadRange(team, n * m * m), first)
             team.team_barrier()
 
             def second(e: int):
-                j0: int = e // (n2 * n1)
-                j1: int = e // n1 % n2
-                i2: int = e % n1
+                j0: int = e // (n * m)
+                j1: int = e // m % n
+                i2: int = e % m
                 v: real = 0.0
-                for i in range(n1):
-                    v += values[(n2 + j1) * n1 + i] * once[(j0 * n1 + i) * n1 + i2]
+                for i in range(m):
+                    v += values[(n + j1) * m + i] * once[(j0 * m + i) * m + i2]
                 twice[e] = v
 
-            pk.parallel_for(pk.TeamThreadRange(team, n2 * n2 * n1), second)
+            pk.parallel_for(pk.TeamThreadRange(team, n * n * m), second)
             team.team_barrier()
 
             def third(e: int):
-                j01: int = e // n2
-                j2: int = e % n2
+                j01: int = e // n
+                j2: int = e % n
                 v: real = 0.0
-                for i in range(n1):
-                    v += values[(2 * n2 + j2) * n1 + i] * twice[j01 * n1 + i]
+                for i in range(m):
+                    v += values[(2 * n + j2) * m + i] * twice[j01 * m + i]
                 if ANTERPOLATE:
-                    made[to][e * NC + n] += v
+                    made[to][e * NC + comp] += v
                 else:
-                    made[n][to * (n2 * n2 * n2) + e] += v
+                    made[comp][to * (n * n * n) + e] += v
 
-            pk.parallel_for(pk.TeamThreadRange(team, n2 * n2 * n2), third)
+            pk.parallel_for(pk.TeamThreadRange(team, n * n * n), third)
             team.team_barrier()

@@ -206,7 +206,7 @@ class Stages:
         """Add a launch, from m[0] to m[1] points per direction."""
         if len(items):
             args = {"item": self._array(items.astype(np.int32)), "box": box, "to_box": to_box, **self._tables}
-            args |= {"given": given, "made": made, "n1": m[0], "n2": m[1]}
+            args |= {"given": given, "made": made, "m": m[0], "n": m[1]}
             prepared = engine.prepare(self._team(len(items)), self.units.transfer(up), **args)
             (self._up if up else self._down).append(prepared)
 

@@ -1,6 +1,6 @@
 """Tiny launches of every workunit in kernels/: slots, policy and arguments, for both dtypes."""
 
-import itertools
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -252,7 +252,7 @@ class Maker:
         yield "charges", {"N1": 3, "NC": 2, "BLOCK": 16}, 2, given | {"src": src, "charge": self.zeros(3, 54)}
         yield "potentials", {"N1": 3, "NU": 2}, 2, given | {"xt": x, "phi": self.normal(2, 81), "u": self.normal(2, 21)}
         item = np.array([[0, 0, 2], [1, 1, 3]], np.int32)
-        given = {"item": item, "box": box, "to_box": box[:2] * 2, **tables, "n1": 3, "n2": 4}
+        given = {"item": item, "box": box, "to_box": box[:2] * 2, **tables, "m": 3, "n": 4}
         up = {"given": self.normal(3, 54), "made": self.normal(2, 128)}
         yield "transfer", {"NC": 2, "ANTERPOLATE": True}, 2, given | up
         down = {"given": self.normal(2, 81), "made": self.normal(2, 128)}
@@ -306,8 +306,5 @@ ALL = {f"{name}-{real}": (case, real) for real in DTYPES for name, case in cases
 
 def workunits_of(folder):
     """Every workunit that the kernel files define, as (file, name)."""
-    lines = itertools.chain.from_iterable(
-        ((p.stem, line) for line in itertools.pairwise(p.read_text("utf-8").splitlines())) for p in folder.glob("*.py")
-    )
-    heads = [(f, b) for f, (a, b) in lines if a.startswith("@pk.workunit")]
-    return {(f, b.removeprefix("def ").partition("(")[0]) for f, b in heads}
+    heads = re.compile(r"^@pk\.workunit.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
+    return {(path.stem, name) for path in folder.glob("*.py") for name in heads.findall(path.read_text("utf-8"))}
