@@ -12,7 +12,7 @@ An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of 
    where target and source coincide: what is added there is the self term;
 2  its far parts, `far`: names of band-limited radial functions, `parki.ewald.radial.FAR`.  D and E are the stokeslet's;
 3  a function of the modes, `multiplier`, of as many components as `spread` says, with the parities `odd`;
-4  the estimates that choose rc and the grid, `layers`; its cost, `near` and `flops`.
+4  the estimates that choose rc and the grid, `layers`; its cost, `near`.
 
 A blob of force (1 + k²ε²/4) exp(−k²ε²/4) has the flow
 

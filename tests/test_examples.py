@@ -15,12 +15,15 @@ NUMBER = r"(-?\d[\d.]*(?:e[-+]\d+)?)"
 # script: its key number after this text, the right value and how far it may be off, and whether it draws
 RESULTS = {
     "backends.py": (rf"(?m)^GpuSim +50 .* s +{NUMBER}$", 0.0, 1e-13, False),
+    "blobs.py": (rf"largest error: {NUMBER} of", 0.5, 0.5, False),
     "electrolyte.py": (rf"below both walls: {NUMBER} of", 1.0, 1e-6, True),
     "forces.py": (rf"Madelung constant {NUMBER},", 1.7475645946331822, 1e-10, True),
     "gmres.py": (rf" 324 points, .* drag {NUMBER} of", 1.0, 1e-7, True),
     "madelung.py": (rf"(?m)^ +1e-12 +{NUMBER}", -1.7475645946331822, 2e-12, True),
     "own_kernel.py": (rf"ε = 0.04: {NUMBER} from", 0.0, 1e-10, True),
     "pipe.py": (rf" 552 points .* slowed by {NUMBER} a/R", 2.104443, 1e-3, True),
+    "plummer.py": (rf"energy {NUMBER} of −3π/32", 1.0, 0.03, True),
+    "screened_sphere.py": (rf"charges: {NUMBER} of", 1.0, 1e-5, True),
     "sedimentation.py": (rf"a/L = 0.01: {NUMBER} of", 1 - 0.0283729747948062, 1e-10, True),
     "squirmers.py": (rf"in front of it: {NUMBER} of", 1.0, 1e-5, True),
     "tolerance.py": (rf"largest measured error: {NUMBER} of", 0.5, 0.5, True),

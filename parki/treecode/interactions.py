@@ -7,6 +7,7 @@ Source: L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017
 are this library's own.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from parki.trees import lists
 from parki.trees.cluster import ClusterTree
-from parki.trees.dual import Nodes, Pairs
+from parki.trees.dual import BLOCK, Nodes, Pairs
 
 PP, PC, CP, CC = range(4)
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
@@ -100,81 +101,106 @@ def limit(theta: float) -> float:
     return float(growth(np.sqrt(3.0) * max(2.0 / theta - 1.0, 0.0)))
 
 
-def points_needed(tree: ClusterTree, node: Nodes, other: NDArray[np.float64], apart: NDArray[np.float64],
-                  allowed: NDArray[np.float64], rule: Rule) -> Ints:  # fmt: skip
-    """Proxy points per direction for nodes of a tree and partners of radius `other` with centres at distance `apart`.
+class _Far:
+    """Far pairs, looked at in blocks: how many proxy points each side needs, and the cheapest kind."""
 
-    Their interpolation errs by `allowed` or less, relative to the field of the pair; a node without extent needs one
-    point.
-    """
-    half = tree.half.max(axis=1)[node]
-    if not rule.vary:
-        return np.where(half > 0, rule.points, 1).astype(np.int32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.ceil(-np.log(allowed) / np.log(growth((apart - other) / half)))
-    m = np.clip(needed, 2, rule.points)
-    return np.where(half > 0, np.where(m > EVEN, np.minimum(m + m % 2, rule.points), m), 1).astype(np.int32)
+    def __init__(self, targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) -> None:
+        self.targets, self.sources, self.found, self.rule = targets, sources, found, rule
+        self.half = targets.half.max(axis=1), sources.half.max(axis=1)
+        self.m = np.empty((2, len(found.far_t)), np.int8)
+        self.kind = np.empty(len(found.far_t), np.int8)
+        self.pairs = np.zeros(4)
+        scale = self._scale() if rule.vary else 0.0
+        for at in blocks(len(self.kind)):
+            t, s = found.far_t[at], found.far_s[at]
+            self.m[:, at] = self._points(t, s, scale)
+            self._choose(at, targets.count[t].astype(float), sources.count[s].astype(float))
+
+    def _scale(self) -> float:
+        """Allowed error of a pair times √(weight / work), the same for all.
+
+        With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
+        the whole error each pair gets a share like that of its work: so the whole costs least.
+        """
+        weights = work = 0.0
+        for at in blocks(len(self.found.near_t)):
+            t, s = self.found.near_t[at], self.found.near_s[at]
+            own = np.sqrt(self.targets.radius[t] ** 2 + self.sources.radius[s] ** 2)
+            weights += self._weight(t, s, np.hypot(self._apart(t, s), own)).sum()
+        for at in blocks(len(self.kind)):
+            t, s = self.found.far_t[at], self.found.far_s[at]
+            weights += self._weight(t, s, self._apart(t, s)).sum()
+            work += self._work(t, s).sum()
+        return self.rule.error * math.sqrt(weights / work) if work else 0.0
+
+    def _apart(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
+        return np.sqrt(((self.targets.centre[t] - self.sources.centre[s]) ** 2).sum(axis=1))
+
+    def _weight(self, t: Nodes, s: Nodes, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Square of the field that the sources of each pair make at its targets, over all of these."""
+        return self.targets.count[t].astype(float) * self.sources.count[s] * self.rule.strength(distance) ** 2
+
+    def _work(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
+        proxies = float(self.rule.points**3)
+        return np.minimum(self.targets.count[t], proxies) * np.minimum(self.sources.count[s], proxies)
+
+    def _points(self, t: Nodes, s: Nodes, scale: float) -> tuple[Ints, Ints]:
+        """Proxy points per direction of targets and sources; a cluster without extent needs one."""
+        half, most = (self.half[0][t], self.half[1][s]), self.rule.points
+        if not self.rule.vary:
+            return tuple(np.where(h > 0, most, 1) for h in half)
+        apart = self._apart(t, s)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            digits = -np.log(scale * np.sqrt(self._work(t, s) / self._weight(t, s, apart)))
+            radii = self.sources.radius[s], self.targets.radius[t]
+            needed = [np.ceil(digits / np.log(growth((apart - r) / h))) for r, h in zip(radii, half, strict=True)]
+        m = [np.clip(np.nan_to_num(n), 2, most) for n in needed]
+        m = [np.where(n > EVEN, np.minimum(n + n % 2, most), n) for n in m]
+        return tuple(np.where(h > 0, n, 1) for h, n in zip(half, m, strict=True))
+
+    def _choose(self, at: slice, nt: NDArray[np.float64], ns: NDArray[np.float64]) -> None:
+        """The cheapest kind of each pair of a block."""
+        pt, ps = (m.astype(float) ** 3 for m in self.m[:, at])
+        pairs = [nt * ns, nt * ps, pt * ns, pt * ps]
+        cost = np.full((4, len(nt)), np.inf)
+        for kind in self.rule.kinds:
+            # Interpolation, upward or downward, costs as well: at equal numbers particles are exact.
+            factor = (self.rule.grid if kind in (PC, CC) else 1.0) * (1.0 if kind == PP else 1.02)
+            cost[kind] = factor * pairs[kind]
+        self.kind[at] = np.argmin(cost, axis=0)
+        for kind in self.rule.kinds:
+            self.pairs[kind] += pairs[kind][self.kind[at] == kind].sum()
 
 
-def allowances(targets: ClusterTree, sources: ClusterTree, found: Pairs, apart: NDArray[np.float64], rule: Rule
-               ) -> NDArray[np.float64]:  # fmt: skip
-    """Relative error that each far pair may have.
-
-    With charges of random signs, squares of fields add up, and so do squares of errors.  Of the square of the whole
-    error each pair has a share like that of its work: this is the cheapest way to keep the whole.
-    """
-
-    def weight(t: Nodes, s: Nodes, distance: NDArray[np.float64]) -> NDArray[np.float64]:
-        return targets.count[t].astype(float) * sources.count[s] * rule.strength(distance) ** 2
-
-    t, s = found.near_t, found.near_s
-    squares = ((targets.centre[t] - sources.centre[s]) ** 2).sum(axis=1)
-    near = weight(t, s, np.sqrt(squares + targets.radius[t] ** 2 + sources.radius[s] ** 2)).sum()
-    t, s = found.far_t, found.far_s
-    far = weight(t, s, apart)
-    proxies = float(rule.points**3)
-    work = np.minimum(targets.count[t], proxies) * np.minimum(sources.count[s], proxies)
-    with np.errstate(divide="ignore"):
-        return rule.error * np.sqrt((near + far.sum()) / far * (work / work.sum()))
+def blocks(n: int) -> Iterator[slice]:
+    """Slices of n pairs, each of which stays in the second-level cache with what is computed of it."""
+    return (slice(i, i + BLOCK) for i in range(0, n, BLOCK))
 
 
 def build(targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) -> Interactions:
     """Choose the cheapest kind for every far pair, and sort all into lists."""
-    t, s = found.far_t, found.far_s
-    apart = np.sqrt(((targets.centre[t] - sources.centre[s]) ** 2).sum(axis=1))
-    allowed = allowances(targets, sources, found, apart, rule)
-    mt = points_needed(targets, t, sources.radius[s], apart, allowed, rule)
-    ms = points_needed(sources, s, targets.radius[t], apart, allowed, rule)
-    kind, pairs = _kinds(targets.count[t], sources.count[s], mt, ms, rule)
-    at = [kind == k for k in range(4)]
-    near = targets.count[found.near_t].astype(float) @ sources.count[found.near_s]
-    counts = [float(pairs[k][at[k]].sum()) for k in range(4)]
-    direct = np.concatenate([found.near_t, t[at[PP]]]), np.concatenate([found.near_s, s[at[PP]]])
+    far = _Far(targets, sources, found, rule)
+    chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
+    pairs = far.pairs
+    pairs[PP] += targets.count[found.near_t].astype(float) @ sources.count[found.near_s]
+
+    def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
+        return found.far_t[at], found.far_s[at]
+
+    direct = [np.concatenate(both) for both in zip((found.near_t, found.near_s), of(chosen[PP]), strict=True)]
     return Interactions(
         _particles(targets, sources, *direct),
-        {int(m): _to_particles(targets, t[one], s[one]) for m, one in _each(ms, at[PC])},
-        _from_particles(targets, sources, t[at[CP]], s[at[CP]], mt[at[CP]]),
-        {int(m): _to_proxies(targets, t[one], s[one], mt[one]) for m, one in _each(ms, at[CC])},
-        (counts[PP] + float(near), *counts[1:]),
-    )  # fmt: skip
+        {m: _to_particles(targets, *of(at)) for m, at in _each(far.m[1], chosen[PC])},
+        _from_particles(targets, sources, *of(chosen[CP]), far.m[0][chosen[CP]]),
+        {m: _to_proxies(*of(at), far.m[0][at]) for m, at in _each(far.m[1], chosen[CC])},
+        tuple(float(n) for n in pairs),
+    )
 
 
-def _kinds(nt: Ints, ns: Ints, mt: Ints, ms: Ints, rule: Rule) -> tuple[NDArray[np.intp], list[NDArray[np.float64]]]:
-    """The cheapest kind of each pair, and the evaluations of each kind."""
-    nt, ns, pt, ps = (a.astype(float) for a in (nt, ns, mt.astype(float) ** 3, ms.astype(float) ** 3))
-    pairs = [nt * ns, nt * ps, pt * ns, pt * ps]
-    cost = [np.full(len(nt), np.inf)] * 4
-    for kind in rule.kinds:
-        cost[kind] = pairs[kind] * (rule.grid if kind in (PC, CC) else 1.0)
-        # Interpolation, upward or downward, costs as well: at equal numbers particles are exact.
-        cost[kind] = cost[kind] * (1.0 if kind == PP else 1.02)
-    return np.argmin(cost, axis=0) if len(nt) else np.empty(0, np.intp), pairs
-
-
-def _each(m: Ints, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """Each value of m among the chosen pairs, largest first, with the mask of its pairs."""
-    for value in np.unique(m[chosen])[::-1]:
-        yield value, chosen & (m == value)
+def _each(m: NDArray[np.int8], chosen: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Each value of m among the chosen pairs, largest first, with the places of its pairs."""
+    of = m[chosen]
+    return ((int(value), chosen[of == value]) for value in np.unique(of)[::-1])
 
 
 def _rows(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints]:
@@ -225,7 +251,7 @@ def _from_particles(targets: ClusterTree, sources: ClusterTree, t: Nodes, s: Nod
     return Lists(_proxy_items(keys, starts), np.column_stack([begin, end]).astype(np.int32))
 
 
-def _to_proxies(targets: ClusterTree, t: Nodes, s: Nodes, m: Ints) -> Lists:
+def _to_proxies(t: Nodes, s: Nodes, m: Ints) -> Lists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
     starts, s = lists.csr(row, s, len(keys))
     return Lists(_proxy_items(keys, starts), s)

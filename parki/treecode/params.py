@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import direct
-from parki.pairs import Pair
+from parki.engine.spaces import Space
+from parki.pairs import PAIRS, Pair
 from parki.treecode import barycentric, interactions
 from parki.treecode.interactions import CC, CP, PC, PP, Rule
 
+COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
@@ -74,7 +76,7 @@ class Parameters:
 def choose(
     pair: Pair, method: str, extent: float, n: int, dtype: np.dtype, *, tolerance: float | None = None,
     theta: float | None = None, degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None,
-    far: str | None = None,
+    far: str | None = None, space: Space | None = None,
 ) -> Parameters:  # fmt: skip
     """Choose what is not given.
 
@@ -91,16 +93,23 @@ def choose(
         Of the points.
     tolerance, theta, degree, leaf_size, batch_size, far
         As in `Parameters`, or None.
+    space : Space, optional
+        Where errors are measured, by default on the host.
     """
     scales = tuple(float(extent * 0.5**k) for k in range(1, SCALES + 1))
     if tolerance is None:
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        theta = TOLERANT if theta is None else theta
-        error = SHARE * tolerance
-        degree = _degree(pair, theta, scales, error) if degree is None else degree
-        error /= _factor(pair, scales) if pair.smooth else 1.0
+        theta, error = TOLERANT, SHARE * tolerance
+        factor = _factor(pair, scales, space) if extent > 0 and pair.smooth else 1.0
+        if extent > 0:
+            degree = (
+                _least(theta, error / factor) if pair.smooth else _measured_degree(pair, theta, scales, error, space)
+            )
+        else:
+            degree = 1
+        error /= factor
     if far is None:
         expected = tolerance if tolerance is not None else 0.3 * error
         far = "float32" if dtype == np.float32 or expected >= SINGLE else "float64"
@@ -110,18 +119,20 @@ def choose(
     return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
 
 
-def strength(pair: Pair, extent: float) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def strength(
+    pair: Pair, extent: float, space: Space | None = None
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """The field of a unit charge as a function of the distance, interpolated between measured ones."""
     if extent <= 0:
         return np.ones_like
     radii = extent * 2.0 ** np.arange(-40.0, 2.0)
-    sizes = np.maximum(_fields(pair, tuple(radii)), 1e-150)
+    sizes = np.maximum(_fields(pair, tuple(radii), space), 1e-150)
     sizes = np.maximum(sizes, np.maximum(np.append(sizes[1:], 0), np.append(0, sizes[:-1])))  # zeros say nothing
     return lambda r: np.exp(np.interp(np.log(np.maximum(r, radii[0])), np.log(radii), np.log(sizes)))
 
 
 @lru_cache(maxsize=64)
-def _fields(pair: Pair, radii: tuple[float, ...]) -> NDArray[np.float64]:
+def _fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArray[np.float64]:
     """Root mean squares of the result for unit charges in random directions."""
     rng = np.random.default_rng(0)
     direction = rng.standard_normal((3, 16))
@@ -130,16 +141,18 @@ def _fields(pair: Pair, radii: tuple[float, ...]) -> NDArray[np.float64]:
     total = np.zeros(targets.shape[1])
     for k in range(pair.dens):
         dens = np.eye(pair.dens)[:, k : k + 1]
-        total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens)).sum(axis=0)
+        total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens, space)).sum(axis=0)
     return np.sqrt(total.reshape(len(radii), -1).mean(axis=1))
 
 
-def _sum(pair: Pair, targets: NDArray[np.float64], sources: NDArray[np.float64], charges: NDArray[np.float64]
-         ) -> NDArray[np.float64]:  # fmt: skip
-    """Direct sum of charges (NC, Ns) as (NU, Nt), on the host."""
+def _sum(
+    pair: Pair, targets: NDArray[np.float64], sources: NDArray[np.float64], charges: NDArray[np.float64],
+    space: Space | None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Direct sum of charges (NC, Ns) as (NU, Nt)."""
     dens = charges[0] if pair.dens == 1 else np.ascontiguousarray(charges)
     given = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
-    return direct.direct_sum(pair, *given, dens, execution_space="OpenMP").reshape(pair.result, -1)
+    return direct.direct_sum(pair, *given, dens, execution_space=space).reshape(pair.result, -1)
 
 
 def _bound(theta: float, points: int) -> float:
@@ -147,30 +160,34 @@ def _bound(theta: float, points: int) -> float:
     return interactions.limit(theta) ** -points
 
 
-def _weights(pair: Pair, scales: tuple[float, ...]) -> list[float]:
+def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
     """Squares of the fields of clusters of each size at their limit, random charges of one number density."""
-    return [scale**3 * float(_fields(pair, (3 * scale,))[0]) ** 2 for scale in scales]
+    return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
-def _factor(pair: Pair, scales: tuple[float, ...]) -> float:
+def _factor(pair: Pair, scales: tuple[float, ...], space: Space | None) -> float:
     """Error of a pair's kernel over that of 1/r, by the worst of a few degrees, where its field is largest."""
-    weights = _weights(pair, scales)
+    weights = _weights(pair, scales, space)
     scale = scales[weights.index(max(weights))]
-    return max(1.0, *(measured(pair, TOLERANT, m, scale) / measured(_COULOMB, TOLERANT, m, 1.0) for m in (4, 6, 8)))
+    unit = [measured(COULOMB, TOLERANT, m, 1.0, space) for m in (4, 6, 8)]
+    own = [measured(pair, TOLERANT, m, scale, space) for m in (4, 6, 8)]
+    return max(1.0, *(a / b for a, b in zip(own, unit, strict=True)))
 
 
-def _degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float) -> int:
-    """Least degree whose error is below `error`: of kernels without a scale from the bound, of others measured."""
-    most = barycentric.MOST
-    if pair.smooth:
-        found = math.ceil(-math.log(error / _factor(pair, scales)) / math.log(interactions.limit(theta)))
-        return min(max(found + 1, 2), most) - 1
-    weights = _weights(pair, scales)
-    for points in range(2, most):
-        squares = [measured(pair, theta, points, scale) ** 2 for scale in scales]
+def _least(theta: float, error: float) -> int:
+    """Least degree of two equal cubes at the limit of theta for an error of 1/r."""
+    points = math.ceil(-math.log(error) / math.log(interactions.limit(theta)))
+    return min(max(points, 2), barycentric.MOST) - 1
+
+
+def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
+    """Least degree whose measured error, over all sizes of clusters, is below `error`."""
+    weights = _weights(pair, scales, space)
+    for points in range(2, barycentric.MOST):
+        squares = [measured(pair, theta, points, scale, space) ** 2 for scale in scales]
         if sum(w * e for w, e in zip(weights, squares, strict=True)) <= error**2 * sum(weights):
             return points - 1
-    return most - 1
+    return barycentric.MOST - 1
 
 
 def _leaf_size(points: int, n: int) -> int:
@@ -179,7 +196,7 @@ def _leaf_size(points: int, n: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def measured(pair: Pair, theta: float, points: int, scale: float) -> float:
+def measured(pair: Pair, theta: float, points: int, scale: float, space: Space | None = None) -> float:
     """Relative error of the field between two cubes of half side `scale` at the limit of theta, both interpolated.
 
     The larger one of two directions, along an axis and along a diagonal; random points and charges.
@@ -194,8 +211,8 @@ def measured(pair: Pair, theta: float, points: int, scale: float) -> float:
     for direction in ((1.0, 0.0, 0.0), (1.0, 1.0, 1.0)):
         along = np.array(direction)[:, None]
         shift = along / np.linalg.norm(along) * (2 * math.sqrt(3) * scale / theta)
-        exact = _sum(pair, x + shift, y, charges)
-        found = _sum(pair, grid + shift, grid, charges @ up) @ down.T
+        exact = _sum(pair, x + shift, y, charges, space)
+        found = _sum(pair, grid + shift, grid, charges @ up, space) @ down.T
         size = np.linalg.norm(exact)
         errors.append(float(np.linalg.norm(found - exact) / size) if size > 0 else 0.0)
     return max(errors)
@@ -208,6 +225,3 @@ def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
     others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
     value = weights * others.prod(axis=-1)
     return np.einsum("ni,nj,nk->nijk", *value).reshape(x.shape[1], -1)
-
-
-_COULOMB = Pair("coulomb", 1, 1, "pair/radial", slots=(("radial", "radial/coulomb"),), smooth=True)

@@ -10,6 +10,7 @@ from parki import arrays, direct, engine, error, pairs
 from parki.arrays import Array, module_of
 from parki.engine import spaces
 from parki.engine.runtime import devices
+from parki.engine.spaces import Space
 from parki.error import ErrorEstimate
 from parki.treecode import interactions, operator, params
 from parki.treecode.report import WallTime
@@ -76,12 +77,22 @@ class Plan:
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": _PRECISION[far_precision]}
         self.parameters = params.choose(
-            self.linear, method, _extent(x, y), max(self.n_targets, self.n_sources), self.dtype, **asked
+            self.linear,
+            method,
+            _extent(x, y),
+            max(self.n_targets, self.n_sources),
+            self.dtype,
+            space=self._probe(),
+            **asked,
         )
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
         self.stages: Stages | None = None
         if self.n_targets and self.n_sources:
             self._prepare(self.xp.asarray(x), self.xp.asarray(y), same)
+
+    def _probe(self) -> Space | None:
+        """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
+        return self.space if self.space.kind == "device" else None
 
     def _prepare(self, x: Array, y: Array, same: bool) -> None:
         """Trees, lists, kernels and arrays."""
@@ -91,7 +102,7 @@ class Plan:
             sources = cluster.build(y, s_size, self.space)
             targets = sources if same and t_size == s_size else cluster.build(x, t_size, self.space)
         with times.phase("lists"):
-            apart = {"separation": self.pair.separation()}
+            apart = {"separation": self.pair.separation(), "cubes": p.tolerance is not None}
             match p.method:
                 case "dual":
                     found = dual.traverse(targets, sources, p.theta, **apart)
@@ -99,7 +110,7 @@ class Plan:
                     found = lists.traverse(targets, sources, p.theta, **apart)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
-            rule = p.rule(params.strength(self.linear, _extent(x, y)))
+            rule = p.rule(params.strength(self.linear, _extent(x, y), self._probe()))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
         units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1)

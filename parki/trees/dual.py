@@ -3,6 +3,7 @@
 Source: L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017, section 2.6 and algorithm 2.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -38,7 +39,9 @@ class Pairs:
         return Pairs(self.far_s, self.far_t, self.near_s, self.near_t)
 
 
-def traverse(targets: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0) -> Pairs:
+def traverse(
+    targets: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0, cubes: bool = False
+) -> Pairs:
     """Pair the nodes of two trees, from the pair of their roots.
 
     A pair of radii r_t and r_s at a distance R of centres is well separated if r_t + r_s < theta R and
@@ -53,9 +56,11 @@ def traverse(targets: ClusterTree, sources: ClusterTree, theta: float, *, separa
         Multipole acceptance parameter.
     separation : float
         Least distance between points of a far pair, at least that of the balls around their boxes.
+    cubes : bool
+        Take the radii of cubes around the boxes: no box is then worse off than a cube, however long and thin.
     """
     frontier, found = _root_pair(targets, sources), Found()
-    t_geometry, s_geometry = Geometry.of(targets, sources)
+    t_geometry, s_geometry = Geometry.of(targets, sources, cubes=cubes)
     t_children, s_children = Children(targets), Children(sources)
     while len(frontier[0]):
         following = []
@@ -121,11 +126,12 @@ class Geometry:
     scale: float
 
     @classmethod
-    def of(cls, *trees: ClusterTree) -> "list[Geometry]":
-        """Those of several trees, in one scale."""
+    def of(cls, *trees: ClusterTree, cubes: bool = False) -> "list[Geometry]":
+        """Those of several trees, in one scale; with `cubes` the radii of the smallest cubes around the boxes."""
         most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
         scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)
-        balls = [np.column_stack([tree.centre, tree.radius]) * scale for tree in trees]
+        radii = [math.sqrt(3) * tree.half.max(axis=1) if cubes else tree.radius for tree in trees]
+        balls = [np.column_stack([tree.centre, r]) * scale for tree, r in zip(trees, radii, strict=True)]
         return [cls(ball, np.ascontiguousarray(ball[:, 3]), float(scale)) for ball in balls]
 
     def take(self, node: Nodes) -> NDArray[np.float64]:

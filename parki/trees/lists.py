@@ -13,8 +13,9 @@ from parki.trees.dual import Children, Found, Geometry, Nodes, Pairs, blocks, is
 
 
 def traverse(
-    batches: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0, small: int = 0
-) -> Pairs:
+    batches: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0, cubes: bool = False,
+    small: int = 0,
+) -> Pairs:  # fmt: skip
     """Pair each leaf of `batches` with nodes of `sources`, from the root.
 
     A pair is far by the criterion of `dual.traverse`; one that is not is near if the source is a leaf, else the
@@ -24,7 +25,7 @@ def traverse(
     Parameters
     ----------
     batches, sources : ClusterTree
-    theta, separation : float
+    theta, separation, cubes
         As in `dual.traverse`.
     small : int
         A well separated source of at most so many points is near all the same, though it may be no leaf: its points
@@ -32,7 +33,7 @@ def traverse(
     """
     some = len(batches.leaves) * min(batches.n, sources.n, 1)
     frontier, found = (batches.leaves[:some], np.zeros(some, np.int32)), Found()
-    t_geometry, s_geometry = Geometry.of(batches, sources)
+    t_geometry, s_geometry = Geometry.of(batches, sources, cubes=cubes)
     children, large = Children(sources), sources.count > small
     while len(frontier[0]):
         following = []
