@@ -87,7 +87,9 @@ def main(arguments=None):
     n, steps, step = (4000, 5, 0.02) if asked.small else (50_000, 60, 0.02)
     x, v = galaxy(n)
     kinetic, potential = energy(v, field(x)[0])
-    print(f"potential energy {potential / (-3 * np.pi / 32):.4f} of −3π/32, virial ratio {-2 * kinetic / potential:.3f}")
+    print(
+        f"potential energy {potential / (-3 * np.pi / 32):.4f} of −3π/32, virial ratio {-2 * kinetic / potential:.3f}"
+    )
     after, _, energies = evolve(x, v, steps, step)
     drift = np.abs(energies / energies[0] - 1).max()
     print(f"{n} stars, {steps} steps of {step:g}: the energy changes by {drift:.1e} at most")

@@ -14,6 +14,7 @@ from typing import List
 import pykokkos as pk
 
 from parki.kernels.pair.laplace import NF, NS, NU, pair
+from parki.kernels.particles import add_sources
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
@@ -60,20 +61,10 @@ def ranges(
             y = xt[1][i]
             z = xt[2][i]
         acc: List[real] = [0.0] * NU
-        far: List[real] = [0.0] * NF
         for j in range(j_begin, j_end):
             e_begin: int = span[j][0]
             e_end: int = span[j][1]
-            for e in range(e_begin, e_end):
-                dx: real = x - src[e][0]
-                dy: real = y - src[e][1]
-                dz: real = z - src[e][2]
-                r2: real = dx * dx + dy * dy + dz * dz
-                w: real = rinv_or_zero(r2, tiny)
-                s: List[real] = [0.0] * NS
-                for k in range(NS):
-                    s[k] = src[e][3 + k]
-                pair(dx, dy, dz, r2, w, far, s, acc)
+            add_sources(x, y, z, src, e_begin, e_end, tiny, acc)
         for k in range(NU):
             u[k][i] += acc[k]
 
@@ -84,12 +75,13 @@ def ranges(
 def grids(
     team: pk.TeamMember, item: pk.View2D[pk.int32], xt: pk.View2D[real], u: pk.View2D[real], box: pk.View2D[pk.double],
     place: pk.View2D[real], other: pk.View1D[pk.int32], source: pk.View2D[pk.double], charge: pk.View2D[real],
-    constant: pk.View1D[real],
+    constant: pk.View1D[real], tiny: real,
 ):  # fmt: skip
     """Add to u source clusters other[j] of the item's list; particles xt are from the centre of their node.
 
     A source cluster c has box source[c] and proxy charges charge[c][(N1 (N1 k0 + k1) + k2) NC + n]; `constant` stands
-    behind all.  Only centres are double, so that little is lost where `real` is float.
+    behind all.  Only centres are double, so that little is lost where `real` is float.  Clusters are apart from their
+    targets, but for those of one point.
     """
     b: int = team.league_rank()
     node: int = item[b][0]
@@ -141,7 +133,10 @@ def grids(
                         r2: real = xy + zz[k2]
                         for k in range(NS - NP):
                             s[k] = charge[c][row + k2 * (NS - NP) + k]
-                        pair(dx, dy, dz[k2], r2, pk.rsqrt(r2), far, s, acc)
+                        if N1 == 1:
+                            pair(dx, dy, dz[k2], r2, rinv_or_zero(r2, tiny), far, s, acc)
+                        else:
+                            pair(dx, dy, dz[k2], r2, pk.rsqrt(r2), far, s, acc)
             for k in range(NU):
                 total[k] += acc[k]
         for k in range(NU):

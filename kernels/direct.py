@@ -4,8 +4,8 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.pair.laplace import NF, NS, NU, pair
-from parki.kernels.scalar import rinv_or_zero
+from parki.kernels.pair.laplace import NU, pair  # noqa: F401  the slot `pair` says whose NU is meant
+from parki.kernels.particles import add_sources
 
 real = pk.double
 
@@ -27,17 +27,7 @@ def direct_sum(
         y: real = xt[1][i]
         z: real = xt[2][i]
         acc: List[real] = [0.0] * NU
-        far: List[real] = [0.0] * NF
-        for e in range(ns):
-            dx: real = x - src[e][0]
-            dy: real = y - src[e][1]
-            dz: real = z - src[e][2]
-            r2: real = dx * dx + dy * dy + dz * dz
-            w: real = rinv_or_zero(r2, tiny)
-            s: List[real] = [0.0] * NS
-            for k in range(NS):
-                s[k] = src[e][3 + k]
-            pair(dx, dy, dz, r2, w, far, s, acc)
+        add_sources(x, y, z, src, 0, ns, tiny, acc)
         for k in range(NU):
             u[k][i] = acc[k]
 

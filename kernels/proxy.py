@@ -96,7 +96,7 @@ def charges(
                 team.team_barrier()
 
 
-@pk.workunit
+@pk.workunit(scratch=[(real, lambda p: 2 * N1 * BLOCK)])
 def potentials(
     team: pk.TeamMember, leaf: pk.View2D[pk.int32], xt: pk.View2D[real], box: pk.View2D[pk.double],
     nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], phi: pk.View2D[real], u: pk.View2D[real],
@@ -105,36 +105,40 @@ def potentials(
     b: int = team.league_rank()
     node: int = leaf[b][0]
     first: int = leaf[b][1]
-    count: int = leaf[b][2] - first
+    end: int = leaf[b][2]
     base: int = node * (N1 * N1 * N1)
+    values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 2 * N1 * BLOCK)
+    for begin in range(first, end, BLOCK):
+        m: int = end - begin
+        if m > BLOCK:
+            m = BLOCK
 
-    def target(t: int):
-        i: int = first + t
-        wx: List[real] = [0.0] * N1
-        wy: List[real] = [0.0] * N1
-        wz: List[real] = [0.0] * N1
-        lagrange(unit(pk.double(xt[0][i]), box[node][0], box[node][3]), nodes, weights, wx)
-        lagrange(unit(pk.double(xt[1][i]), box[node][1], box[node][4]), nodes, weights, wy)
-        lagrange(unit(pk.double(xt[2][i]), box[node][2], box[node][5]), nodes, weights, wz)
-        for n in range(NU):
-            total: real = 0.0
-            for k0 in range(N1):
-                plane: real = 0.0
-                for k1 in range(N1):
-                    at: int = base + (k0 * N1 + k1) * N1
-                    row: real = 0.0
-                    for k2 in range(N1):
-                        row += wz[k2] * phi[n][at + k2]
-                    plane += wy[k1] * row
-                total += wx[k0] * plane
-            u[n][i] += total
+        def target(t: int):
+            i: int = begin + t
+            value: List[real] = [0.0] * N1
+            for d in range(2):
+                lagrange(unit(pk.double(xt[d][i]), box[node][d], box[node][3 + d]), nodes, weights, value)
+                for k in range(N1):
+                    values[(d * N1 + k) * BLOCK + t] = value[k]
+            lagrange(unit(pk.double(xt[2][i]), box[node][2], box[node][5]), nodes, weights, value)
+            for n in range(NU):
+                total: real = 0.0
+                for k0 in range(N1):
+                    plane: real = 0.0
+                    for k1 in range(N1):
+                        at: int = base + (k0 * N1 + k1) * N1
+                        row: real = 0.0
+                        for k2 in range(N1):
+                            row += value[k2] * phi[n][at + k2]
+                        plane += values[(N1 + k1) * BLOCK + t] * row
+                    total += values[k0 * BLOCK + t] * plane
+                u[n][i] += total
 
-    pk.parallel_for(pk.TeamThreadRange(team, count), target)
+        pk.parallel_for(pk.TeamThreadRange(team, m), target)
+        team.team_barrier()
 
 
-@pk.workunit(
-    scratch=[(real, lambda p: 3 * p.m * p.n), (real, lambda p: p.n * p.m * p.m), (real, lambda p: p.n * p.n * p.m)]
-)
+@pk.workunit(scratch=[(real, lambda p: 3 * p.m * p.n), (real, lambda p: p.m * p.m), (real, lambda p: p.n * p.m)])
 def transfer(
     team: pk.TeamMember, item: pk.View2D[pk.int32], box: pk.View2D[pk.double], to_box: pk.View2D[pk.double],
     nodes: pk.View2D[pk.double], weights: pk.View2D[pk.double], given: pk.View2D[real], made: pk.View2D[real], m: int,
@@ -144,15 +148,16 @@ def transfer(
 
     ANTERPOLATE: charges (cluster, point x NC) of m points a direction become those of n at the polynomials of the
     cluster that takes them (upward; fewer points of the same box).  Else potentials (NU, cluster x point) of m are
-    interpolated at the points of the cluster that takes them (downward; more points of the same box).
+    interpolated at the points of the cluster that takes them (downward; more points of the same box).  One axis after
+    the other, for one plane of points at a time.
     """
     b: int = team.league_rank()
     to: int = item[b][0]
     begin: int = item[b][1]
     end: int = item[b][2]
     values: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), 3 * m * n)
-    once: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n * m * m)
-    twice: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n * n * m)
+    once: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), m * m)
+    twice: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), n * m)
     for c in range(begin, end):
 
         def polynomials(e: int):
@@ -178,43 +183,41 @@ def transfer(
         pk.parallel_for(pk.TeamThreadRange(team, 3 * m * n), polynomials)
         team.team_barrier()
         for comp in range(NC):
+            for j0 in range(n):
 
-            def first(e: int):
-                j: int = e // (m * m)
-                rest: int = e % (m * m)
-                v: real = 0.0
-                for i in range(m):
+                def first(e: int):
+                    v: real = 0.0
+                    for i in range(m):
+                        if ANTERPOLATE:
+                            v += values[j0 * m + i] * given[c][(i * (m * m) + e) * NC + comp]
+                        else:
+                            v += values[j0 * m + i] * given[comp][c * (m * m * m) + i * (m * m) + e]
+                    once[e] = v
+
+                pk.parallel_for(pk.TeamThreadRange(team, m * m), first)
+                team.team_barrier()
+
+                def second(e: int):
+                    j1: int = e // m
+                    i2: int = e % m
+                    v: real = 0.0
+                    for i in range(m):
+                        v += values[(n + j1) * m + i] * once[i * m + i2]
+                    twice[e] = v
+
+                pk.parallel_for(pk.TeamThreadRange(team, n * m), second)
+                team.team_barrier()
+
+                def third(e: int):
+                    j1: int = e // n
+                    j2: int = e % n
+                    v: real = 0.0
+                    for i in range(m):
+                        v += values[(2 * n + j2) * m + i] * twice[j1 * m + i]
                     if ANTERPOLATE:
-                        v += values[j * m + i] * given[c][(i * (m * m) + rest) * NC + comp]
+                        made[to][(j0 * (n * n) + e) * NC + comp] += v
                     else:
-                        v += values[j * m + i] * given[comp][c * (m * m * m) + i * (m * m) + rest]
-                once[e] = v
+                        made[comp][to * (n * n * n) + j0 * (n * n) + e] += v
 
-            pk.parallel_for(pk.TeamThreadRange(team, n * m * m), first)
-            team.team_barrier()
-
-            def second(e: int):
-                j0: int = e // (n * m)
-                j1: int = e // m % n
-                i2: int = e % m
-                v: real = 0.0
-                for i in range(m):
-                    v += values[(n + j1) * m + i] * once[(j0 * m + i) * m + i2]
-                twice[e] = v
-
-            pk.parallel_for(pk.TeamThreadRange(team, n * n * m), second)
-            team.team_barrier()
-
-            def third(e: int):
-                j01: int = e // n
-                j2: int = e % n
-                v: real = 0.0
-                for i in range(m):
-                    v += values[(2 * n + j2) * m + i] * twice[j01 * m + i]
-                if ANTERPOLATE:
-                    made[to][e * NC + comp] += v
-                else:
-                    made[comp][to * (n * n * n) + e] += v
-
-            pk.parallel_for(pk.TeamThreadRange(team, n * n * n), third)
-            team.team_barrier()
+                pk.parallel_for(pk.TeamThreadRange(team, n * n), third)
+                team.team_barrier()

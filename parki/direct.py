@@ -131,10 +131,10 @@ def direct_sum(
         columns = [xp.asarray(a).reshape(-1, ns) for a in (y, *strengths.values())]
         columns += [xp.full((1, ns), value, dtype) for value in kernel.parameters]
         src = xp.ascontiguousarray(xp.concatenate(columns).T)
-        team = (CHUNK, 1) if space.kind != "host" else ()
+        team, slots = (CHUNK, 1) if space.kind != "host" else (), dict(kernel.slots)
         engine.parallel_for(
             TeamPolicy(space, math.ceil(nt / CHUNK), *team),
-            engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair, **dict(kernel.slots)),
+            engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair, hints=kernel.hints, **slots),
             xt=xp.asarray(x), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=tiny,
         )  # fmt: skip
     result = out[0] if kernel.result == 1 else out

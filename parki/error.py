@@ -1,4 +1,4 @@
-"""The error of a sum, measured at some of its targets, with bounds for that of all."""
+"""The error of a sum: measured at some of its targets, with bounds for that of all; a warning where it is large."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
+
+
+class PrecisionWarning(UserWarning):
+    """A tolerance below what the floating type can give; the best it can is computed."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,15 @@ class Pair:
         return self.dens + 3 * self.normals
 
     @property
+    def hints(self) -> tuple[str, ...]:
+        """What compilers may be told of loops over this pair, see `parki.engine.kernel`.
+
+        The pairs of parki use neither an infinite root, as they are given w, nor exponentials of infinity.
+        """
+        ours = self.pair.startswith("pair/")
+        return ("finite_rsqrt", "rounded_exp", "long_blocks") if ours else ("long_blocks",)
+
+    @property
     def strengths(self) -> int:
         """Numbers of a source besides its position."""
         return self.given + len(self.parameters)

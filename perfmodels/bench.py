@@ -12,7 +12,17 @@ import parki
 from parki.engine.runtime import devices
 from parki.engine.runtime.compiler import cpus, find_compiler, target
 from parki.engine.spaces import Space, workers
-from parki.perfmodels import bench_kernels, bench_models, bench_sums, compare, handwritten, peers, plot
+from parki.perfmodels import (
+    bench_clusters,
+    bench_kernels,
+    bench_models,
+    bench_sums,
+    bench_treecode,
+    compare,
+    handwritten,
+    peers,
+    plot,
+)
 from parki.perfmodels.measure import Row, asked_space, table
 
 LIBRARIES = ("numpy", "scipy", "finufft", "fmm3dpy", "openmm", "torch-pme", "torch", "vesin", "ducc0", "mkl-fft")
@@ -31,13 +41,20 @@ BENCHMARKS = {
     "peers": peers.peers,
     "model": bench_models.predictions,
     "selection": bench_models.selections,
-    "roofline": bench_models.rooflines,
+    "roofline": lambda asked, space: bench_models.rooflines(asked, space) + bench_clusters.rooflines(asked, space),
+    "treecode": bench_treecode.treecode,
+    "treecode-leaves": bench_treecode.leaves,
+    "treecode-free": bench_treecode.against_fmm,
+    "treecode-model": bench_clusters.predictions,
 }
 #: Of those whose rows are not one a line.
 TABLES = {
     "model": bench_models.predictions_table,
     "selection": bench_models.selections_table,
     "roofline": bench_models.rooflines_table,
+    "treecode": bench_treecode.table,
+    "treecode-leaves": bench_treecode.leaves_table,
+    "treecode-model": bench_clusters.predictions_table,
 }
 N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no number is asked for
 

@@ -34,7 +34,7 @@ CLOSE = 0.25  # of a measured time, what a good prediction may be off by
 FACTORS = np.geomspace(0.6, 1.6, 9)  # of the chosen rc, those that a selection is compared with
 WEIGHTS = (1.0, 0.25, 4.0)  # of the cost of a window: the width that is chosen, wider ones, narrower ones
 FINALISTS, WITHIN = 5, 1.10  # sums that are measured again beside the choice; by how much the best may be faster
-WANTED = {"p2p": 0.7, "p2g": 0.6, "g2p": 0.6, "cnv": 0.8}  # shares of the roofline
+WANTED = {"p2p": 0.7, "p2g": 0.6, "g2p": 0.6, "cnv": 0.8, "ranges": 0.7, "grids": 0.7}  # shares of the roofline
 
 
 @dataclass(frozen=True)

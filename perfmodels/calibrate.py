@@ -13,23 +13,24 @@ import functools
 import logging
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, thread_time
 
 import numpy as np
 
-from parki import engine, fft
+from parki import engine, fft, pairs, samples
 from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald import params, predict, stages, variants
-from parki.perfmodels import machine, microbench, model, roofline, select
+from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
 from parki.perfmodels.microbench import Probe
+from parki.treecode.plan import Plan
 
 TOLERANCE = 1e-6
 FULL = 10.0  # seconds for which sums are of full size
@@ -42,6 +43,8 @@ SUMS = {
     "single": ("laplace", 80_000, 16.0, "float32"),
 }
 LEAST_POINTS = 500
+CLUSTERS, LEAST_CLUSTERS = 20_000, 4_000  # points of the treecode; fewer have no clusters that are far
+DEGREE = 4  # of all its pairs
 FREE = 0.85  # of what a core does alone, each of all together must do, else others were using them
 PLANES, LINE = 4, 128  # of the transforms: a megabyte, as much as a sum transforms at once
 NAMES = {"float64": "double", "float32": "single"}
@@ -53,8 +56,8 @@ log = logging.getLogger("parki.perfmodels")
 class Times:
     """Seconds of each phase of one sum, by some clock."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.clock, self.seconds = clock, dict.fromkeys(Machine.PHASES, 0.0)
+    def __init__(self, clock: Callable[[], float], phases: Iterable[str] = Machine.PHASES) -> None:
+        self.clock, self.seconds = clock, dict.fromkeys(phases, 0.0)
 
     @contextlib.contextmanager
     def phase(self, name: str, part: str | None = None) -> Iterator[None]:
@@ -106,6 +109,39 @@ class Sum:
         return spent / (self.points * (self.p.kernel.spread + self.p.kernel.result))
 
 
+class Treecode:
+    """A treecode's sum of random charges at random points on one thread, planned anew each time; otherwise as `Sum`."""
+
+    def __init__(self, n: int, degree: int) -> None:
+        self.x, self.q, self.degree = samples.uniform(n), samples.charges(n), degree
+        self.pair = replace(pairs.find("coulomb"), smooth=False)  # one degree, so few kernels to compile
+        self.plan = self.planned()
+        self.seconds = dict.fromkeys(clusters.PHASES, math.inf)
+
+    def planned(self) -> Plan:
+        """Plan it."""
+        options = {"degree": self.degree, "far_precision": "double", "execution_space": "Serial"}
+        return Plan(self.pair, self.x, self.x, **options)
+
+    def once(self) -> None:
+        """Plan and run once more."""
+        self.plan, times = self.planned(), Times(thread_time, clusters.PHASES)
+        self.plan.stages.run(self.q[None], times)
+        found = {name: spent or self.plan.walltime.time[name] for name, spent in times.seconds.items()}
+        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in found.items()}
+
+    def reached(self, made: Machine) -> dict[str, float]:
+        """The time that a machine's rates allow over the measured one, by the names of `clusters.SHARES`."""
+        limits = {name: roofline.time(it, made).seconds for name, it in clusterwork.counts(self.plan, made).items()}
+        found = {}
+        for share in dict.fromkeys(clusters.SHARES.values()):
+            phases = [name for name, known in clusters.SHARES.items() if known == share]
+            limit, spent = (sum(of[name] for name in phases) for of in (limits, self.seconds))
+            if limit > 0:
+                found[share] = limit / spent
+        return found
+
+
 def main(asked: argparse.Namespace) -> int:
     """Measure this machine, store and print it; or with `forget` remove what is stored."""
     path = machine.stored()
@@ -134,6 +170,7 @@ def measure(seconds: float = FULL) -> Machine:
     probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
     probes += [*microbench.memory(threads), *_transforms(), _launch(one)]
     sums = {name: Sum(*_sized(given, seconds), one) for name, given in SUMS.items()}
+    treecode = Treecode(max(LEAST_CLUSTERS, int(CLUSTERS * min(1.0, seconds / FULL))), DEGREE)
     began, rounds, whole, everywhere = perf_counter(), 0, None, None
     for probe in probes:
         probe.plan(min(microbench.LEAST, seconds / 200))
@@ -143,7 +180,7 @@ def measure(seconds: float = FULL) -> Machine:
         whole = Sum(*_sized(SUMS["few"], seconds), every)
     while rounds < 2 or perf_counter() - began < seconds:
         log.info("round %d, after %.1f s", rounds + 1, perf_counter() - began)
-        for it in sums.values():
+        for it in (*sums.values(), treecode):
             it.once()
         for probe in probes:
             probe.once()
@@ -166,7 +203,7 @@ def measure(seconds: float = FULL) -> Machine:
         costs=fitted(sums, lanes["float64"]),
         source=f"measured {datetime.date.today().isoformat()}",
     )
-    return replace(made, reached=reached(made, [sums[name] for name in DOUBLE]))
+    return replace(made, reached=reached(made, [sums[name] for name in DOUBLE]) | treecode.reached(made))
 
 
 def store(made: Machine, path: Path) -> None:

@@ -88,6 +88,53 @@ SCALAR = {
     "stokes_comb": _scalar(12, _BOTH_LAYERS),
 }
 
+# All pairs as published treecodes write them: the compiler makes vectors of sources, with one division and one root for
+# each pair.
+_TREECODE = """
+#include <math.h>
+extern "C" void pk_run(const double* x, long nt, const double* s, long ns, double kappa, double* u) {
+  const double *sx = s, *sy = s + ns, *sz = s + 2 * ns, *q = s + 3 * ns;
+  for (long i = 0; i < nt; i++) {
+    const double tx = x[i], ty = x[nt + i], tz = x[2 * nt + i];
+    double sum = 0.0;
+    for (long j = 0; j < ns; j++) {
+      const double dx = tx - sx[j], dy = ty - sy[j], dz = tz - sz[j];
+      const double r2 = dx * dx + dy * dy + dz * dz;
+      if (r2 > 2.2250738585072014e-308) { const double r = sqrt(r2); sum += VALUE; }
+    }
+    u[i] = sum;
+  }
+}
+"""
+# The same, as compilers make it that take estimates for reciprocal roots; ns is a multiple of the lanes.
+_ESTIMATED = """
+#define PK_LANE_BYTES 8
+#include "pk_host.h"
+typedef pk_vec<double, PK_BYTES / 8> V;
+extern "C" void pk_run(const double* x, long nt, const double* s, long ns, double kappa, double* u) {
+  constexpr int L = PK_BYTES / 8;
+  for (long i = 0; i < nt; i++) {
+    V acc = {};
+    for (long j = 0; j < ns; j += L) {
+      const V dx = x[i] - pk_load<V>(s + j, pk_true{}), dy = x[nt + i] - pk_load<V>(s + ns + j, pk_true{});
+      const V dz = x[2 * nt + i] - pk_load<V>(s + 2 * ns + j, pk_true{});
+      const V r2 = dx * dx + dy * dy + dz * dz;
+      const V w = pk_rsqrt(r2);
+      acc += pk_load<V>(s + 3 * ns + j, pk_true{}) * pk_select(r2 > 0.0, w, V{});
+    }
+    double sum = 0.0;
+    for (int l = 0; l < L; l++) sum += acc[l];
+    u[i] = sum;
+  }
+}
+"""
+TREECODES = {
+    "coulomb": (_TREECODE.replace("VALUE", "q[j] / r"), _ESTIMATED),
+    "yukawa": (_TREECODE.replace("VALUE", "q[j] * exp(-kappa * r) / r"),),
+}
+#: As published codes are compiled; vectors are as wide as the compiler likes them for the processor.
+FAST = ("-O3", "-ffast-math", "-mprefer-vector-width=none")
+
 
 def yardstick(runs: int = 60) -> list[float]:
     """Seconds of each of so many runs of a fixed piece of work, 4 million pairs: how fast the machine is now."""
@@ -101,10 +148,11 @@ def yardstick(runs: int = 60) -> list[float]:
     return times
 
 
-def compiled(name: str, source: str) -> ctypes._CFuncPtr:
-    """The function ``pk_run`` of a text, compiled with the engine's own flags."""
+def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFuncPtr:
+    """The function ``pk_run`` of a text, compiled with the engine's own flags and these."""
     headers = HEADERS if "pk_host.h" in source else ()
-    unit = build.Unit(name=name, label=f"{name} (for comparison)", source=source, headers=headers, target=target())
+    about = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
+    unit = build.Unit(source=source, flags=flags, **about)
     run = ctypes.CDLL(str(build.build(unit))).pk_run
     run.restype = None
     return run

@@ -123,7 +123,7 @@ class Machine:
         Of a GPU's multiprocessor: 32-bit registers, bytes of shared memory, resident threads; and how many there are.
     reached : dict
         The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
-        measured, or a stated assumption.
+        measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.clusters.ASSUMED`.
     parallel : dict
         By phase, of a host: the speedup of all units over one, divided by their number; empty where not measured.
     costs : Costs, optional

@@ -12,8 +12,11 @@ COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.for
 LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
-MEASURING = "bench bench_kernels bench_models bench_sums calibrate compare measure model peers plot tune".split()
-MODELS = [f"parki.perfmodels.{name}" for name in "convolve counts fft g2p machine p2g p2p select".split()]
+MEASURING = """
+bench bench_clusters bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare measure model
+peers plot tune
+""".split()
+MODELS = [f"parki.perfmodels.{name}" for name in "clusters convolve counts fft g2p machine p2g p2p select".split()]
 
 # The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
 EDGES = {

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,14 @@ from parki.engine.parse import parse
 from parki.engine.runtime import build
 from parki.engine.runtime.compiler import target
 from parki.engine.specialise import L0, specialise
+
+# What a text may be told about itself, and what that tells the compiler of hosts; other spaces have no use for it.
+HINTS = {
+    "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
+    "short_rsqrt": ("-DPK_RSQRT_SHORT",),
+    "rounded_exp": ("-DPK_EXP_ROUNDED",),
+    "long_blocks": ("-fschedule-insns",),
+}
 
 
 def checking() -> bool:
@@ -41,8 +50,8 @@ class Compiled:
 class Workunit:
     """One specialisation of a workunit.  Make it with `kernel`; launch it with `parallel_for` or `prepare`."""
 
-    def __init__(self, l0: L0) -> None:
-        self.l0 = l0
+    def __init__(self, l0: L0, hints: tuple[str, ...] = ()) -> None:
+        self.l0, self.hints = l0, hints
         self.ir: ir.Kernel = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
         self.objects: dict[tuple, Any] = {}  # by what each was compiled for
@@ -71,7 +80,7 @@ class Workunit:
             source=lowered.source,
             headers=host.HEADERS,
             target=target(),
-            flags=flags,
+            flags=(*(flag for hint in self.hints for flag in HINTS[hint]), *flags),
             l0=self.l0.text,
         )
         if _debugging("source"):
@@ -113,11 +122,11 @@ def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
 
 
 @lru_cache(maxsize=512)
-def _of(l0: L0) -> Workunit:
-    return Workunit(l0)
+def _of(l0: L0, hints: tuple[str, ...]) -> Workunit:
+    return Workunit(l0, hints)
 
 
-def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workunit:
+def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (), **slots: object) -> Workunit:
     """Specialise, parse and check one workunit; nothing is compiled yet.
 
     Parameters
@@ -126,6 +135,15 @@ def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workuni
         Name of a kernel file of parki (``"p2p"``, ``"pair/laplace"``), or the path of a file of your own.
     workunit : str
         Name of the ``@pk.workunit`` in it.
+    hints : iterable of str, optional
+        What makes it faster on hosts, and what is true of it or enough for it; other spaces ignore them.
+
+        - ``"finite_rsqrt"``: what ``pk.rsqrt`` gives at 0 and at infinity is not used: it may be NaN.
+        - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
+        - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
+          rounded: an error of |x|/2 more units in the last place of e^x is allowed.
+        - ``"long_blocks"``: its loops hold many independent terms without branches: g++ mixes their instructions
+          before it gives registers to them, which is slow to compile and now and then spills.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``.
 
@@ -133,8 +151,14 @@ def kernel(source: str | os.PathLike, workunit: str, **slots: object) -> Workuni
     ------
     KernelError
         The file, or what the slots make of it, is outside the workunit subset.
+    ValueError
+        There is no such hint.
     """
-    return _of(specialise(source, workunit, **slots))
+    hints = tuple(sorted(set(hints)))
+    for hint in hints:
+        if hint not in HINTS:
+            raise ValueError(f"hints: found {hint!r}, expected some of {', '.join(HINTS)}")
+    return _of(specialise(source, workunit, **slots), hints)
 
 
 def object_path(workunit: Workunit) -> Path:

@@ -1,5 +1,6 @@
 """Spectral Ewald sums in boxes that are periodic in none, one, two or all directions."""
 
+from parki.error import PrecisionWarning
 from parki.ewald.api import (
     laplace,
     laplace_dipole,
@@ -14,7 +15,7 @@ from parki.ewald.api import (
 )
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.plan import Plan, PrecisionWarning
+from parki.ewald.plan import Plan
 
 __all__ = [
     "EwaldOptions",

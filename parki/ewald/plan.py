@@ -12,8 +12,8 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
+from parki.error import ErrorEstimate, PrecisionWarning
 from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, tuning, variants, work
-from parki.ewald.error import ErrorEstimate
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
@@ -24,10 +24,6 @@ from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
 
 log = logging.getLogger("parki.ewald")
-
-
-class PrecisionWarning(UserWarning):
-    """A tolerance below what the floating type can give; the best it can is computed."""
 
 
 class Plan:

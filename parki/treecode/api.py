@@ -138,7 +138,7 @@ def _sum(
     method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
     returned: tuple[bool, bool, bool], keywords: dict[str, Any],
 ) -> Any:  # fmt: skip
-    made = Plan(kernel, targets, sources, method=method, **keywords)
+    made = Plan(kernel, targets, sources, method=method, timed=returned[0], **keywords)
     result = made(charges, normals)
     if not any(returned):
         return result

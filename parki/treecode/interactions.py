@@ -80,7 +80,7 @@ class Lists:
 class Interactions:
     """All lists: of particles with particles, and by the proxy points per direction of the source for PC and CC.
 
-    `pairs` counts evaluations of the kernel by kind, PP PC CP CC.
+    `pairs` counts evaluations of the kernel by kind, PP PC CP CC; `clusters` the pairs of clusters of the traversal.
     """
 
     pp: Lists
@@ -88,6 +88,7 @@ class Interactions:
     cp: Lists
     cc: dict[int, Lists]
     pairs: tuple[float, float, float, float]
+    clusters: int
 
 
 def growth(ratio: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -120,13 +121,10 @@ class _Far:
         """Allowed error of a pair times √(weight / work), the same for all.
 
         With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
-        the whole error each pair gets a share like that of its work: so the whole costs least.
+        the whole error each pair gets a share like that of its work: so the whole costs least.  Near pairs, whose
+        fields add to the whole, are left out: a few close points would allow all others any error.
         """
         weights = work = 0.0
-        for at in blocks(len(self.found.near_t)):
-            t, s = self.found.near_t[at], self.found.near_s[at]
-            own = np.sqrt(self.targets.radius[t] ** 2 + self.sources.radius[s] ** 2)
-            weights += self._weight(t, s, np.hypot(self._apart(t, s), own)).sum()
         for at in blocks(len(self.kind)):
             t, s = self.found.far_t[at], self.found.far_s[at]
             weights += self._weight(t, s, self._apart(t, s)).sum()
@@ -182,19 +180,31 @@ def build(targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) 
     far = _Far(targets, sources, found, rule)
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     pairs = far.pairs
-    pairs[PP] += targets.count[found.near_t].astype(float) @ sources.count[found.near_s]
+    one = ((sources.half == 0).all(axis=1) & (sources.count > 1))[found.near_s]  # points in one place: one proxy point
+    near, lumped = ((found.near_t[at], found.near_s[at]) for at in (~one, one))
+    pairs[PP] += targets.count[near[0]].astype(float) @ sources.count[near[1]]
+    pairs[PC] += targets.count[lumped[0]].sum()
 
     def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
         return found.far_t[at], found.far_s[at]
 
-    direct = [np.concatenate(both) for both in zip((found.near_t, found.near_s), of(chosen[PP]), strict=True)]
+    direct = _joined(near, of(chosen[PP]))
+    clusters = {m: of(at) for m, at in _each(far.m[1], chosen[PC])}
+    if one.any():
+        clusters[1] = _joined(clusters.get(1, of(chosen[PC][:0])), lumped)
     return Interactions(
         _particles(targets, sources, *direct),
-        {m: _to_particles(targets, *of(at)) for m, at in _each(far.m[1], chosen[PC])},
+        {m: _to_particles(targets, *some) for m, some in clusters.items()},
         _from_particles(targets, sources, *of(chosen[CP]), far.m[0][chosen[CP]]),
         {m: _to_proxies(*of(at), far.m[0][at]) for m, at in _each(far.m[1], chosen[CC])},
         tuple(float(n) for n in pairs),
+        len(found.far_t) + len(found.near_t),
     )
+
+
+def _joined(*parts: tuple[Nodes, Nodes]) -> tuple[Nodes, Nodes]:
+    t, s = (np.concatenate(both) for both in zip(*parts, strict=True))
+    return t, s
 
 
 def _each(m: NDArray[np.int8], chosen: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:

@@ -22,13 +22,14 @@ COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
-SHARE = 0.5  # of the tolerance that is aimed at
+SHARE, LEAST_SHARE = 0.5, 0.2  # of the tolerance that is aimed at; where few particles leave little to average
+FEW = 1000
 REACH = {"float64": 1e-13, "float32": 1e-6}  # relative errors below are not to be had
 MOST_DEGREE = barycentric.MOST - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
-GRID = {"float64": 0.65, "float32": 0.35}  # time of a pair with a proxy grid over that of two particles in double
 SAMPLE = 96  # particles of the clusters that errors are measured on
-SCALES = 7  # sizes of clusters, each half the one before
+SCALES = 40  # sizes of clusters, each half the one before
+FAINT = 1e-3  # share of the square of the largest field below which clusters of a size do not matter
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,16 @@ class Parameters:
     vary: bool
     far: str
 
-    def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Rule:
-        """The rule for `interactions.build`, for fields that fall off as `strength`."""
-        return Rule(self.theta, self.degree + 1, self.vary, KINDS[self.method], GRID[self.far], self.error, strength)
+    def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: float) -> Rule:
+        """The rule for `interactions.build`, for fields that fall off as `strength` and pairs that cost `grid`."""
+        return Rule(self.theta, self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength)
 
     def __str__(self) -> str:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
 
 
 def choose(
-    pair: Pair, method: str, extent: float, n: int, dtype: np.dtype, *, tolerance: float | None = None,
+    pair: Pair, method: str, extent: float, fewest: int, dtype: np.dtype, *, tolerance: float | None = None,
     theta: float | None = None, degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None,
     far: str | None = None, space: Space | None = None,
 ) -> Parameters:  # fmt: skip
@@ -87,8 +88,8 @@ def choose(
     method : str
     extent : float
         Half the longest side of the box around all points.
-    n : int
-        Number of points, the larger one of targets and sources.
+    fewest : int
+        Number of points, the smaller one of targets and sources.
     dtype : dtype
         Of the points.
     tolerance, theta, degree, leaf_size, batch_size, far
@@ -101,7 +102,7 @@ def choose(
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        theta, error = TOLERANT, SHARE * tolerance
+        theta, error = TOLERANT, (SHARE if fewest >= FEW else LEAST_SHARE) * tolerance
         factor = _factor(pair, scales, space) if extent > 0 and pair.smooth else 1.0
         if extent > 0:
             degree = (
@@ -113,7 +114,7 @@ def choose(
     if far is None:
         expected = tolerance if tolerance is not None else 0.3 * error
         far = "float32" if dtype == np.float32 or expected >= SINGLE else "float64"
-    size = _leaf_size(degree + 1, n)
+    size = _leaf_size(degree + 1)
     leaf_size = size if leaf_size is None else leaf_size
     batch_size = leaf_size if batch_size is None else batch_size
     return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
@@ -183,16 +184,17 @@ def _least(theta: float, error: float) -> int:
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
     """Least degree whose measured error, over all sizes of clusters, is below `error`."""
     weights = _weights(pair, scales, space)
+    counted = [(w, scale) for w, scale in zip(weights, scales, strict=True) if w > FAINT * max(weights)]
     for points in range(2, barycentric.MOST):
-        squares = [measured(pair, theta, points, scale, space) ** 2 for scale in scales]
-        if sum(w * e for w, e in zip(weights, squares, strict=True)) <= error**2 * sum(weights):
+        squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in counted)
+        if squares <= error**2 * sum(weights):
             return points - 1
     return barycentric.MOST - 1
 
 
-def _leaf_size(points: int, n: int) -> int:
-    """Points of a leaf: less than a grid, but not so few that lists and lanes cost more than pairs."""
-    return int(np.clip(points**3 // 3, 60, 400))
+def _leaf_size(points: int) -> int:
+    """Points of a leaf, fitted to sweeps: about a grid, but not so few that lists and lanes cost more than pairs."""
+    return int(np.clip(12 * points**1.6, 80, 600))
 
 
 @lru_cache(maxsize=1024)

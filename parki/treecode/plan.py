@@ -1,7 +1,9 @@
 """A treecode sum for fixed points, and what it can tell about itself."""
 
 import logging
+import math
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,15 @@ from parki.arrays import Array, module_of
 from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.spaces import Space
-from parki.error import ErrorEstimate
-from parki.treecode import interactions, operator, params
+from parki.error import ErrorEstimate, PrecisionWarning
+from parki.treecode import costs, interactions, operator, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, Units
 from parki.trees import cluster, dual, lists
 
 log = logging.getLogger("parki")
 METHODS = ("dual", "pc", "cp")
+SHORT = 1e-11  # error from which roots may err by 1.5e-13
 
 
 class Plan:
@@ -33,6 +36,8 @@ class Plan:
     method : {"dual", "pc", "cp"}
         Dual tree traversal; batches of targets against clusters of sources; clusters of targets against batches of
         sources.
+    timed : bool
+        On a device, wait for each phase, so that its time is that of its work, not of its launches.
     **keywords
         As in `parki.treecode.bldtt`.
 
@@ -55,7 +60,7 @@ class Plan:
         degree: int | None = None, tolerance: float | None = None, leaf_size: int | None = None,
         batch_size: int | None = None, gradient: bool | str = False, far_precision: str | None = None,
         layout: str = "dn", execution_space: Any = None, threads: int | None = None, verbose: bool = False,
-        **parameters: float,
+        timed: bool = False, **parameters: float,
     ) -> None:  # fmt: skip
         _check(method, theta, degree, tolerance, leaf_size, batch_size, gradient, far_precision, layout, parameters)
         pair = pairs.find(kernel, **parameters)
@@ -71,20 +76,17 @@ class Plan:
         self.n_targets, self.n_sources = x.shape[1], y.shape[1]
         self.xp = spaces.array_module(self.space)
         self.linear, self._charges = self.pair.linear()
-        self.walltime = WallTime(_wait if self.space.kind == "device" else None)
+        self.walltime = WallTime(_wait if self.space.kind == "device" and timed else None)
         self._points, self._lock, self._last = (x, y), threading.RLock(), None
         self._turned: Plan | None = None
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": _PRECISION[far_precision]}
-        self.parameters = params.choose(
-            self.linear,
-            method,
-            _extent(x, y),
-            max(self.n_targets, self.n_sources),
-            self.dtype,
-            space=self._probe(),
-            **asked,
-        )
+        asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
+        self.parameters = params.choose(self.linear, method, _extent(x, y), dtype=self.dtype, **asked)
+        floor = params.REACH[self.dtype.name]
+        if tolerance is not None and tolerance < floor:
+            text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
+            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
         self.stages: Stages | None = None
         if self.n_targets and self.n_sources:
@@ -102,7 +104,9 @@ class Plan:
             sources = cluster.build(y, s_size, self.space)
             targets = sources if same and t_size == s_size else cluster.build(x, t_size, self.space)
         with times.phase("lists"):
-            apart = {"separation": self.pair.separation(), "cubes": p.tolerance is not None}
+            tiny = direct.coincident(x, y) if self.pair.singular else 0.0
+            separation = max(self.pair.separation(), math.sqrt(tiny))  # grids skip no pairs
+            apart = {"separation": separation, "cubes": p.tolerance is not None}
             match p.method:
                 case "dual":
                     found = dual.traverse(targets, sources, p.theta, **apart)
@@ -110,12 +114,12 @@ class Plan:
                     found = lists.traverse(targets, sources, p.theta, **apart)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
-            rule = p.rule(params.strength(self.linear, _extent(x, y), self._probe()))
+            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.error > SHORT)
+            fields = params.strength(self.linear, _extent(x, y), self._probe())
+            rule = p.rule(fields, costs.grid(units, self.space))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
-        units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1)
         engine.compile_all(units.needed(chosen), self.space)
-        tiny = direct.coincident(x, y) if self.pair.singular else 0.0
         self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
 
     def __call__(self, charges: Any, normals: Any = None, *, out: Array | None = None) -> Any:
@@ -162,7 +166,7 @@ class Plan:
                     made = self._charges(one if self.pair.dens > 1 else one[0], axes)
                     result[:, order] = self.stages.run(made.reshape(-1, self.n_sources), self.walltime)
             self._last = charges, normals
-            return self._shaped(u if self.on_gpu or self.xp is np else arrays.to_host(u), many, out)
+            return self._shaped(u if self.on_gpu or self.xp is np else arrays.to_host(u), many, out, (dens, axes))
 
     def _strengths(self, charges: Any, normals: Any) -> tuple[Array, Array | None, bool]:
         """Checked charges ``(rhs, components, Ns)`` and normals, and whether there was an axis of right-hand sides."""
@@ -187,7 +191,7 @@ class Plan:
         axes = None if axes is None else self.xp.asarray(axes)
         return self.xp.asarray(dens[:, None] if components == 1 else dens), axes, many
 
-    def _shaped(self, u: Array, many: bool, out: Array | None) -> Any:
+    def _shaped(self, u: Array, many: bool, out: Array | None, given: tuple[Array | None, ...]) -> Any:
         """Results (rhs, components, Nt) in the caller's axes."""
         if self.gradient is True:
             if out is not None:
@@ -199,6 +203,8 @@ class Plan:
         if getattr(out, "shape", None) != u.shape or out.dtype != u.dtype or module_of(out) is not module_of(u):
             found = f"{type(out).__name__} of shape {getattr(out, 'shape', None)} and {getattr(out, 'dtype', None)}"
             raise ValueError(f"out is a {found}; expected an array like the result, of {u.shape} and {u.dtype}.")
+        if any(a is not None and module_of(a) is np and np.shares_memory(out, a) for a in given):
+            raise ValueError("out shares memory with charges or normals; expected an array apart from them.")
         out[...] = u
         return out
 
@@ -225,9 +231,11 @@ class Plan:
         """The plan with targets and sources exchanged, for transposed sums."""
         if self._turned is None:
             p, (x, y) = self.parameters, self._points
+            x, y = (x.T, y.T) if self.layout == "nd" else (x, y)
             asked = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
-            method = {"pc": "cp", "cp": "pc"}.get(p.method, p.method)
-            self._turned = Plan(self.pair, y, x, method=method, execution_space=self.space, **asked)
+            asked |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}
+            asked |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
+            self._turned = Plan(self.pair, y, x, method={"pc": "cp", "cp": "pc"}.get(p.method, p.method), **asked)
         return self._turned
 
     def error(self, charges: Any = None, normals: Any = None, *, n: int = 100, seed: int = 0) -> ErrorEstimate:

@@ -34,6 +34,7 @@ class Units:
     real: np.dtype
     far: np.dtype
     points: int
+    short: bool = False  # whether roots to twelve digits are enough
 
     @property
     def charges(self) -> int:
@@ -41,7 +42,8 @@ class Units:
         return self.linear.dens
 
     def _pair(self) -> dict[str, Any]:
-        return {"pair": self.linear.pair, **dict(self.linear.slots)}
+        hints = (*self.linear.hints, "short_rsqrt") if self.short else self.linear.hints
+        return {"pair": self.linear.pair, "hints": hints, **dict(self.linear.slots)}
 
     def ranges(self) -> Workunit:
         """Source particles."""
@@ -54,11 +56,12 @@ class Units:
 
     def particles_to_charges(self) -> Workunit:
         """Proxy charges of leaves."""
-        return engine.kernel("proxy", "charges", real=self.real, N1=self.points, NC=self.charges)
+        block = 128 if self.points <= 10 else 64  # scratch of devices is small
+        return engine.kernel("proxy", "charges", real=self.real, N1=self.points, NC=self.charges, BLOCK=block)
 
     def potentials_to_particles(self) -> Workunit:
         """Potentials of leaves at their particles."""
-        return engine.kernel("proxy", "potentials", real=self.real, N1=self.points, NU=self.linear.result)
+        return engine.kernel("proxy", "potentials", real=self.real, N1=self.points, NU=self.linear.result, BLOCK=64)
 
     def transfer(self, up: bool) -> Workunit:
         """Charges to charges, or potentials to potentials, of other clusters or of other numbers of points."""
@@ -108,7 +111,7 @@ class Stages:
         self, units: Units, targets: ClusterTree, sources: ClusterTree, found: Interactions, space: Space, tiny: float
     ) -> None:
         self.units, self.space, self.xp = units, space, spaces.array_module(space)
-        self.targets, self.sources = targets, sources
+        self.targets, self.sources, self.found = targets, sources, found
         self.up, self.down = _used(found)
         self._held: list[Array] = []
         pair, xp = units.linear, self.xp
@@ -264,7 +267,14 @@ class Stages:
                 self._lists[name].append(prepared)
         for name, lists, u, proxies in (("pc", found.pc, self.far_u, False), ("cc", found.cc, self.far_phi, True)):
             for m, of in lists.items():
-                given = {"xt": local, "box": box, "place": place[units.far], "source": other, "constant": constant}
+                given = {
+                    "xt": local,
+                    "box": box,
+                    "place": place[units.far],
+                    "source": other,
+                    "constant": constant,
+                    "tiny": tiny,
+                }
                 given |= {"item": self._items(of, proxies), "other": self._array(of.sources), "u": u}
                 unit = units.grids(m)
                 prepared = engine.prepare(self._team(len(of.items)), unit, charge=self.far_charge[m], **given)

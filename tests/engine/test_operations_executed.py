@@ -15,6 +15,7 @@ from parki.engine.calls.arguments import set_shape
 from parki.engine.runtime import compiler
 
 PAIRS = {"laplace": (1, 1), "stokeslet": (3, 3), "stokes_comb": (9, 3)}  # numbers of a source, of a result
+AHEAD = 6  # sources of a turn of the loop over blocks
 CHILD = """
 import ctypes, pickle, sys
 for path, blob, views in pickle.load(open(sys.argv[1], "rb")):
@@ -84,12 +85,12 @@ def test_a_build_executes_what_is_counted(tmp_path, monkeypatch, rng):
     nt, ns, units, calls = 64, 100, {}, []
     for pair, (numbers, result) in PAIRS.items():
         args = {"xt": rng.random((3, nt)), "src": rng.random((ns, 3 + numbers)), "u": np.zeros((result, nt))}
-        units[pair] = engine.kernel("direct", "direct_sum", pair=f"pair/{pair}")
+        units[pair] = engine.kernel("direct", "direct_sum", pair=f"pair/{pair}", AHEAD=AHEAD)
         calls.append(call(units[pair], 1, {**args, "nt": nt, "ns": ns, "chunk": nt, "tiny": 0.0}))
     found = executed(calls, tmp_path)
     vectors = nt // lanes * ns
     for (pair, unit), (path, _, _) in zip(units.items(), calls, strict=True):
-        text = engine.operations(unit).total({"t": nt, "e": ns}, lanes=lanes)
+        text = engine.operations(unit).total({"t": nt, "block": ns // AHEAD, "e": ns % AHEAD}, lanes=lanes)
         done = {
             "add": sum(n for name, n in found[path].items() if re.fullmatch("v(add|sub)pd", name)),
             "mul": found[path]["vmulpd"],

@@ -15,12 +15,12 @@ import parki.engine.include
 
 INCLUDE = Path(parki.engine.include.__file__).parent
 FLAGS = "-std=gnu++17 -fPIC -fno-math-errno -fno-trapping-math -Wall -Werror -Wno-psabi".split()
-VECTORISED = ("rsqrt", "exp", "erf", "erfc", "sin", "cos")
-BY_LANES = ("log", "expm1", "tan", "sinh", "cosh", "tanh")
+VECTORISED = ("rsqrt", "exp", "log", "erf", "erfc", "sin", "cos")
+BY_LANES = ("expm1", "tan", "sinh", "cosh", "tanh")
 EXACT = ("sqrt", "fabs", "floor", "ceil")
 UNARY = VECTORISED + BY_LANES + EXACT
 BINARY = ("fmin", "fmax", "pow")
-SIZES = ("rsqrt", "exp", "erfc", "sin", "floor")  # also compiled for vectors smaller and larger than native
+SIZES = ("rsqrt", "exp", "log", "erfc", "sin", "floor")  # also compiled for vectors smaller and larger than native
 TYPES = {"double": np.float64, "float": np.float32}
 LD = np.longdouble
 EXTENDED = np.finfo(LD).nmant >= 63
@@ -220,7 +220,7 @@ def points(name, dtype, count):
     seams, bulk = [], rng.uniform(-4, 4, count)
     if name in ("sqrt", "rsqrt", "log"):
         bulk = rng.uniform(0.5, 4, count)
-        seams = [info.tiny, 1.2e-38, 2.9e-39, 3.4e38, 1, 2, 4]
+        seams = [info.tiny, 1.2e-38, 2.9e-39, 3.4e38, 1, 2, 4, 0.5**0.5, 2**0.5, 2**-0.25, info.max]
     elif name == "exp":
         low, high = -60, np.log2(710 if double else 89)
         bulk = rng.uniform(-750, 710, count) if double else rng.uniform(-105, 89, count)

@@ -9,7 +9,7 @@ import pytest
 
 from parki.engine.spaces import Space
 from parki.ewald import api, work
-from parki.perfmodels import bench, bench_models, model, roofline
+from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
 from parki.perfmodels.bench_models import PROBLEMS, Problem, Sum
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import row
@@ -147,7 +147,8 @@ def test_a_sweep_goes_around_the_choice():
     assert {(p.tolerance, p.kernel, p.dtype) for p in found} == {(1e-4, chosen.kernel, "float64")}
 
 
-def test_shares_of_the_roofline(known, tmp_path, capsys):
+def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench_clusters, "LIMITED", ())
     rows = ran("roofline", tmp_path)
     assert [(r["kernel"], r["phase"]) for r in rows] == [
         (kernel, phase) for kernel in ("laplace", "stokes_sl", "stokes_comb") for phase in Machine.PHASES

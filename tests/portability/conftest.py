@@ -1,5 +1,6 @@
-"""After the portability tests: what ran in each space, what was skipped and why, what kernels use on a GPU."""
+"""Where workunits are; what ran in each space, what was skipped and why, what kernels use on a GPU."""
 
+import re
 from collections import Counter, defaultdict
 
 import pytest
@@ -10,6 +11,16 @@ OUTCOMES = ("passed", "failed", "skipped")
 _results: dict[str, Counter] = defaultdict(Counter)
 _reasons: dict[str, Counter] = defaultdict(Counter)
 _usage: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)  # kernel → architecture, dtype → registers
+
+
+@pytest.fixture(scope="session")
+def where(root):
+    """The kernel file of every workunit."""
+    found = {}
+    for path in sorted((root / "kernels").glob("*.py")):
+        for name in re.findall(r"^@pk\.workunit.*?^def (\w+)", path.read_text("utf-8"), re.M | re.S):
+            found[name] = path.stem
+    return found
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -5,6 +5,12 @@ import itertools
 import numpy as np
 
 
+def close(found, exact, factor=1.0):
+    """Agreement to a few roundings, relative to the size of all."""
+    bound = factor * {"float64": 1e-14, "float32": 4e-6}[found.dtype.name]
+    np.testing.assert_allclose(found, exact, rtol=0, atol=bound * np.abs(exact).max())
+
+
 def horner(coefficients, t):
     """Polynomials, highest power first along the first axis, at t."""
     value = np.zeros(np.broadcast_shapes(coefficients.shape[1:], np.shape(t)))

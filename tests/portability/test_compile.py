@@ -4,14 +4,19 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from parki import pairs
 from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
 from parki.ewald import params, stages, variants
 from parki.ewald.options import EwaldOptions
+from parki.treecode.interactions import Interactions, Lists
+from parki.treecode.stages import THREADS, WARPS, Units
+from parki.trees import cluster
 
 ARCHES = ("sm_80", "sm_90", "sm_100")
 BOX = (1.0, 1.0, 1.0)
@@ -22,6 +27,10 @@ SLOW = pytest.param("float64", 1e-4, marks=pytest.mark.slow)
 CUDA = Space("Cuda")
 OTHERS = [{"p2p_method": m} for m in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")]
 OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
+TREECODES = {"coulomb": {}, "yukawa": {"kappa": 1.0}, "stokes_sl": {}, "stokes_comb": {}, "stokes_grad": {}}
+POINTS = range(2, 14)  # proxy points per direction: up to degree 12
+FEW = [("stokes_comb", "float64", (2, 9)), ("coulomb", "float32", (9,))]
+ALL = [pytest.param(k, dtype, POINTS, marks=pytest.mark.slow) for k in TREECODES for dtype in ("float64", "float32")]
 
 _spec = importlib.util.spec_from_file_location("gpu_texts", Path(__file__).parent.parent / "engine" / "gpu_texts.py")
 texts = importlib.util.module_from_spec(_spec)
@@ -45,6 +54,17 @@ def workunits(kernel, dtype, tolerance, **named):
     for unit in stages.workunits(p, CUDA, v):
         near = unit.ir.name.startswith("p2p")
         yield unit, shape[0] * shape[1] if near else 128
+
+
+def of_treecode(kernel, dtype, points):
+    """What plans launch that have all kinds of pairs of clusters with so many proxy points."""
+    real, source = np.dtype(dtype), np.zeros(1, np.int32)
+    proxies = {m: Lists(np.array([[0, 0, m**3, m, 0, 1]], np.int32), source) for m in points}
+    particles = Lists(np.array([[0, 0, 1, 0, 0, 1]], np.int32), source)
+    found = Interactions(particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4)
+    units = Units(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
+    assert np.prod(THREADS) == np.prod(WARPS) == 128
+    return [(w, 128) for w in (*units.needed(found), *cluster.workunits(real, CUDA))]
 
 
 def compiled(units, device):
@@ -72,6 +92,17 @@ def test_all_variants_compile(device, dtype, tolerance):
     assert {"p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d", "p2g_atomic", "p2g_grid", "p2g_hybrid"} <= names
     assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
     assert {"halo_fold", "halo_ends", "halo_rows"} <= names
+
+
+@pytest.mark.parametrize(("kernel", "dtype", "points"), [*FEW, *ALL])
+def test_treecodes_do_not_spill(device, kernel, dtype, points, record_property):
+    found = compiled(of_treecode(kernel, dtype, points), device)
+    for w, used in found:
+        record_property("usage", (device.arch, dtype, w.ir.name, used.registers, used.shared))
+    names = "gather_sources grids ranges charges potentials transfer"
+    assert {w.ir.name for w, _ in found} == {*names.split(), *(w.ir.name for w in cluster.workunits(np.float64, CUDA))}
+    assert len(found) == 6 + len(points) + len(cluster.workunits(np.float64, CUDA))
+    assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads or used.stack} == {}
 
 
 def test_wide_indices_compile(device):
@@ -102,6 +133,15 @@ def hip():
 @pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
 def test_all_kernels_compile_for_hip(hip, dtype, tolerance):
     units = {w: block for named in OTHERS for w, block in workunits("stokes_comb", dtype, tolerance, **named)}
-    for w, block in units.items():
+    compile_for_hip(hip, units.items())
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("float64", marks=pytest.mark.slow), "float32"])
+def test_treecodes_compile_for_hip(hip, dtype):
+    compile_for_hip(hip, of_treecode("stokes_comb", dtype, (5,)))
+
+
+def compile_for_hip(hip, units):
+    for w, block in units:
         done = texts.compile_hip([*hip, f"-DPK_BLOCK={block}"], w.gpu(w.default_layouts()).source, "gfx90a")
         assert done.returncode == 0, f"{w}: {done.stderr}"

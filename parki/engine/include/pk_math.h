@@ -8,13 +8,20 @@
 //   pk_erfc                                    7       6      all; underflow is gradual
 //   pk_erf                                     4       3.5    all
 //   pk_sin, pk_cos                             1.75    1.75   |x| < 1e5; lane by lane through libm beyond
+//   pk_log                                     1.75    1.75   positive normal x; lane by lane through libm beyond
 //   pk_sqrt, pk_fabs, pk_floor, pk_ceil        0.5     0.5    all
-//   pk_log, pk_expm1, pk_tan, pk_sinh          3       3      libm, lane by lane: not for inner loops
-//   pk_cosh, pk_tanh, pk_pow                   3       3      libm, lane by lane
+//   pk_expm1, pk_tan, pk_sinh, pk_cosh         3       3      libm, lane by lane: not for inner loops
+//   pk_tanh, pk_pow                            3       3      libm, lane by lane
 //
 // NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes that hold
 // garbage spoil nothing but their own result: no traps, no loops that depend on the data.  The polynomials are minimax
 // fits (Remez, weighted for the relative error of the function).
+//
+// A text may ask for less, where its loops cannot meet the rest (parki.engine.workunit.HINTS):
+//
+//   PK_RSQRT_FINITE  pk_rsqrt of 0 and of infinity may be NaN
+//   PK_RSQRT_SHORT   pk_rsqrt of doubles is right to 1.5e-13
+//   PK_EXP_ROUNDED   pk_exp(x) errs by |x|/2 ulp more, as if x had been rounded; x is finite, above -1e60 (float: -1e20)
 #ifndef PK_MATH_H
 #define PK_MATH_H
 
@@ -27,9 +34,10 @@ struct pk_k;
 template <>
 struct pk_k<double> {
   static constexpr int digits = 52;
+  static constexpr double bias = 1023, least = 0x1p-1022, most = 0x1.fffffffffffffp+1023;  // normal numbers
   // x + magic rounds x to an integer and leaves it in the low bits; magic16 to sixteenths.
   static constexpr double magic = 0x1.8p52, magic16 = 0x1.8p48;
-  static constexpr double log2e = 0x1.71547652b82fep+0;
+  static constexpr double log2e = 0x1.71547652b82fep+0, ln2 = 0x1.62e42fefa39efp-1, root_half = 0x1.6a09e667f3bcdp-1;
   // ln 2 in two parts: n * ln2_high is exact for |n| < 2^15.
   static constexpr double ln2_high = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b3ap-40;
   static constexpr double exp_min = -746.0, exp_max = 710.0;
@@ -39,8 +47,9 @@ struct pk_k<double> {
 template <>
 struct pk_k<float> {
   static constexpr int digits = 23;
+  static constexpr float bias = 127, least = 0x1p-126f, most = 0x1.fffffep+127f;
   static constexpr float magic = 0x1.8p23f, magic16 = 0x1.8p19f;
-  static constexpr float log2e = 0x1.715476p+0f;
+  static constexpr float log2e = 0x1.715476p+0f, ln2 = 0x1.62e43p-1f, root_half = 0x1.6a09e6p-1f;
   static constexpr float ln2_high = 0x1.62ep-1f, ln2_low = 0x1.0bfbe8p-15f;
   static constexpr float exp_min = -104.0f, exp_max = 89.0f;
   static constexpr float erfc_s = 3.0f, erfc_t = 0x1.555556p-1f, erfc_max = 10.4f;
@@ -106,6 +115,19 @@ struct pk_erf_poly<float> {  // 1e-9
     0.12837916612625122f, -0.37612608075141907f, 0.11282821744680405f, -0.026757100597023964f, 0.004717798437923193f};
 };
 template <class T>
+struct pk_log_poly;  // (log((1 + s) / (1 - s)) / s - 2) / s^2 in s^2 for |s| <= (sqrt(2) - 1)^2
+template <>
+struct pk_log_poly<double> {  // 1e-18
+  static constexpr double c[] = {
+    0.6666666666666734, 0.39999999999414676, 0.28571428742388205, 0.22222198573132546, 0.18183564328532595,
+    0.15314050495786896, 0.1479595022294881};
+};
+template <>
+struct pk_log_poly<float> {  // 8e-10
+  static constexpr float c[] = {
+    0.6666677594184875f, 0.3997754156589508f, 0.29871729016304016f};
+};
+template <class T>
 struct pk_sin_poly;  // (sin(x) / x - 1) / x^2 in x^2 for |x| <= pi / 4
 template <>
 struct pk_sin_poly<double> {  // 4e-18
@@ -145,6 +167,14 @@ PK_INLINE V pk_estrin(V x, V x2, V x4, V x8, V x16) {
     return pk_estrin<C, FROM, LOW>(x, x2, x4, x8, x16) + power * pk_estrin<C, FROM + LOW, N - LOW>(x, x2, x4, x8, x16);
   }
 }
+// The same from FROM on by Horner's, with the fewest operations: for loops that have others to do meanwhile.
+template <class C, int FROM = 0, class V>
+PK_INLINE V pk_horner(V x) {
+  if constexpr (FROM + 1 == sizeof(C::c) / sizeof(C::c[0]))
+    return pk_splat<V>(C::c[FROM]);
+  else
+    return C::c[FROM] + x * pk_horner<C, FROM + 1>(x);
+}
 template <class C, class V>
 PK_INLINE V pk_poly(V x) {
   const V x2 = x * x, x4 = x2 * x2, x8 = x4 * x4;
@@ -162,12 +192,12 @@ PK_INLINE V pk_poly(V x) {
     return pk_join<V>(NAME(pk_low(x), pk_low(y)), NAME(pk_high(x), pk_high(y)));    \
   else
 
-PK_BY_LANES(pk_log, log)
 PK_BY_LANES(pk_expm1, expm1)
 PK_BY_LANES(pk_tan, tan)
 PK_BY_LANES(pk_sinh, sinh)
 PK_BY_LANES(pk_cosh, cosh)
 PK_BY_LANES(pk_tanh, tanh)
+PK_BY_LANES(pk_libm_log, log)
 PK_BY_LANES(pk_libm_sin, sin)
 PK_BY_LANES(pk_libm_cos, cos)
 
@@ -182,10 +212,6 @@ PK_INLINE V pk_floor(V x) {
 template <class V>
 PK_INLINE V pk_ceil(V x) {
   PK_SPLIT(pk_ceil) return pk_native_ceil(x);
-}
-template <class V>
-PK_INLINE V pk_fabs(V x) {
-  return pk_bits<V>(pk_as_bits(x) & ~pk_as_bits(pk_splat<V>(-0.0)));
 }
 template <class V>
 PK_INLINE V pk_fmin(V x, V y) {
@@ -204,37 +230,6 @@ PK_INLINE V pk_pow(V x, V y) {
   else
     for (int i = 0; i < pk_lanes<V>; i++) x[i] = pk_pow((pk_elem<V>)x[i], (pk_elem<V>)y[i]);
   return x;
-}
-
-// rsqrt: y + y e (1/2 + 3/8 e + ...) with e = 1 - x y^2 for the guess y -----------------------------------------------
-template <class V>
-PK_INLINE V pk_rsqrt(V x) {
-  typedef pk_elem<V> T;
-#if defined(PK_HAS_GUESS)
-  constexpr bool DOUBLE = pk_same<T, double>;
-  if constexpr (pk_guess_bits<V> != 0) {
-    const V y = pk_guess(x);
-    const V e = T(1) - (x * y) * y;
-    if constexpr (pk_guess_bits<V> == 14) {
-      // 3/8 is raised by what takes up most of the next term, 35/128 e^3, for |e| <= 2^-13.
-      const V series = DOUBLE ? T(0.5) + e * (T(0.375000003375) + e * T(0.3125)) : pk_splat<V>(0.5);
-      // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
-      return pk_select(e == e, y + (y * e) * series, y);
-    } else {
-      const V series = DOUBLE ? T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * (T(0.2734375) + e * T(0.24609375))))
-                              : T(0.5) + e * T(0.375);
-      const V r = y + (y * e) * series;
-      const auto good = pk_fabs(e) < T(0.5);
-      if (__builtin_expect(pk_all(good), 1)) return r;
-      return pk_select(good, r, T(1) / pk_sqrt(x));
-    }
-  } else if constexpr (pk_same<V, pk_f2>)
-    return pk_low(pk_rsqrt(pk_pad(x)));
-  else
-    return pk_join<V>(pk_rsqrt(pk_low(x)), pk_rsqrt(pk_high(x)));
-#else
-  return T(1) / pk_sqrt(x);
-#endif
 }
 
 // exp, erfc, erf ------------------------------------------------------------------------------------------------------
@@ -274,10 +269,41 @@ PK_INLINE V pk_exp_times(V x, V w, Low... low) {
 
 template <class V>
 PK_INLINE V pk_exp(V x) {
-  typedef pk_k<pk_elem<V>> K;
+  typedef pk_elem<V> T;
+  typedef pk_k<T> K;
   PK_SPLIT(pk_exp) {
+#if defined(PK_EXP_ROUNDED)
+    // ln 2 in one part and no bounds: powers of two saturate, and what is left of any such x has a finite polynomial.
+    if constexpr (PK_SIXTEENTHS && pk_has_scalef<V>) {
+      const V u = x * K::log2e + K::magic16, n = u - K::magic16, r = x - n * K::ln2, p = pk_sixteenth(u);
+      return pk_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
+    }
+#endif
     const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_lesser(pk_splat<V>(K::exp_max), x));  // NaN stays
     return pk_exp_times(inside, pk_splat<V>(1));
+  }
+}
+
+// log: x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f); log(1 + f) = f - (h - s (h + z P)), h = f^2/2 and
+// z = s^2.
+template <class V>
+__attribute__((noinline, cold)) static V pk_log_beyond(V x, V y) {
+  typedef pk_k<pk_elem<V>> K;
+  return pk_select(pk_and(x >= K::least, x <= K::most), y, pk_libm_log(x));
+}
+template <class V>
+PK_INLINE V pk_log(V x) {
+  typedef pk_elem<V> T;
+  typedef pk_k<T> K;
+  PK_SPLIT(pk_log) {
+    const auto one = pk_as_bits(pk_splat<V>(1)), bits = pk_as_bits(x);
+    const auto biased = (bits + (one - pk_as_bits(pk_splat<V>(K::root_half)))) >> K::digits;
+    const V n = pk_bits<V>(pk_as_bits(pk_splat<V>(K::magic)) + biased) - (K::magic + K::bias);
+    const V f = pk_bits<V>(bits - (biased << K::digits) + one) - 1;
+    const V s = f / (2 + f), z = s * s, h = (f * T(0.5)) * f;
+    const V y = n * K::ln2_high - ((h - (s * (h + z * pk_poly<pk_log_poly<T>>(z)) + n * K::ln2_low)) - f);
+    if (__builtin_expect(pk_all(pk_and(x >= K::least, x <= K::most)), 1)) return y;
+    return pk_log_beyond(x, y);
   }
 }
 

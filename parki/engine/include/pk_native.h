@@ -1,4 +1,5 @@
-// Instructions that GCC vector extensions have no operator for, by compiler builtins, each with a portable way round.
+// Instructions that GCC vector extensions have no operator for, by compiler builtins, each with a portable way round;
+// and the reciprocal root, which begins with one.
 #ifndef PK_NATIVE_H
 #define PK_NATIVE_H
 
@@ -23,6 +24,11 @@ using pk_uints = pk_vec<typename pk_int_of<sizeof(pk_elem<V>)>::bits, pk_lanes<V
 template <class V>
 PK_INLINE pk_uints<V> pk_as_bits(V v) {
   return pk_bits<pk_uints<V>>(v);
+}
+
+template <class V>
+PK_INLINE V pk_fabs(V x) {
+  return pk_bits<V>(pk_as_bits(x) & ~pk_as_bits(pk_splat<V>(-0.0)));
 }
 
 // Square root, minimum, maximum, rounding -----------------------------------------------------------------------------
@@ -130,6 +136,51 @@ PK_GUESS(12, pk_d4, pk_convert<double>(pk_guess(pk_convert<float>(x))))
 #endif
 #endif
 #endif
+
+// rsqrt: y + y e (1/2 + 3/8 e + ...) with e = 1 - x y^2 for the guess y -----------------------------------------------
+#if defined(PK_RSQRT_FINITE)  // see pk_math.h
+#define PK_FINITE true
+#else
+#define PK_FINITE false
+#endif
+#if defined(PK_RSQRT_SHORT)
+#define PK_SHORT true
+#else
+#define PK_SHORT false
+#endif
+
+template <class V>
+PK_INLINE V pk_rsqrt(V x) {
+  typedef pk_elem<V> T;
+#if defined(PK_HAS_GUESS)
+  constexpr bool DOUBLE = pk_same<T, double>;
+  if constexpr (pk_guess_bits<V> != 0) {
+    const V y = pk_guess(x);
+    const V e = T(1) - (x * y) * y;
+    if constexpr (pk_guess_bits<V> == 14) {
+      // 3/8, or 1/2, is raised by what takes up most of the first term left out, for |e| <= 2^-13.
+      const V series = !DOUBLE ? pk_splat<V>(0.5)
+                       : PK_SHORT ? T(0.5000000035) + e * T(0.375)
+                                  : T(0.5) + e * (T(0.375000003375) + e * T(0.3125));
+      // e is NaN at 0 and infinity, where the guess is exact: one compare, and the last multiply-add is masked.
+      return PK_FINITE ? y + (y * e) * series : pk_select(e == e, y + (y * e) * series, y);
+    } else {
+      const V series = !DOUBLE ? T(0.5) + e * T(0.375)
+                       : PK_SHORT ? T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * T(0.2734375)))
+                                  : T(0.5) + e * (T(0.375) + e * (T(0.3125) + e * (T(0.2734375) + e * T(0.24609375))));
+      const V r = y + (y * e) * series;
+      const auto good = pk_fabs(e) < T(0.5);
+      if (__builtin_expect(pk_all(good), 1)) return r;
+      return pk_select(good, r, T(1) / pk_native_sqrt(x));
+    }
+  } else if constexpr (pk_same<V, pk_f2>)
+    return pk_low(pk_rsqrt(pk_pad(x)));
+  else
+    return pk_join<V>(pk_rsqrt(pk_low(x)), pk_rsqrt(pk_high(x)));
+#else
+  return T(1) / pk_native_sqrt(x);
+#endif
+}
 
 // Powers of two -------------------------------------------------------------------------------------------------------
 // pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n.

@@ -24,7 +24,8 @@ BASE_FLAGS = (
     "-Wno-psabi",
 )
 # A compiler that fails itself, not the text, is asked again without the passes in which compilers of these days do.
-CRASHED, CAREFUL = "internal compiler error", ("-fno-tree-slp-vectorize", "-fno-tree-vectorize")
+CRASHED = "internal compiler error"
+CAREFUL = ("-fno-tree-slp-vectorize", "-fno-tree-vectorize", "-fno-schedule-insns")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Benchmarks of the treecode's models: predicted against measured phases, and shares of the roofline.
+
+On one core unless threads are asked for, with rates that are measured now if none are stored.
+"""
+
+import argparse
+import statistics
+from collections.abc import Sequence
+
+from parki.engine.spaces import Space, workers
+from parki.perfmodels import bench_models, clusters, clusterwork, roofline
+from parki.perfmodels.bench_treecode import CASES, Case, cloud
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.measure import Row, row
+from parki.treecode.plan import Plan
+
+LIMITED = (Case("coulomb", "pc", 8), Case("yukawa", "pc", 8))  # whose PP and PC are held against the roofline
+KERNELS = {"pp": "ranges", "pc": "grids"}  # phase of these cases that is nothing but this kernel
+
+
+def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Phases of plans and of their sums, predicted and measured, of all cases of `parki bench treecode`."""
+    space, machine = bench_models.host(asked, space)
+    return [made for case in CASES for made in predicted(case, asked, space, machine)]
+
+
+def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+    """Rows of one case: phases that take no time are left out; the last row is the whole call."""
+    plan, runs = _runs(case, asked, space)
+    bounds = clusterwork.predict(plan, machine, min(workers(space), machine.units))
+    parts = {name: (name,) for name in clusters.PHASES if bounds[name].seconds > 0}
+    rows = []
+    for part, phases in {**parts, "whole": tuple(parts)}.items():
+        times = [sum(run[name] for name in phases) for run in runs]
+        expected = sum(bounds[name].seconds for name in phases)
+        about = {"n": asked.n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "part": part}
+        about |= {"predicted": expected, "ratio": expected / min(times), "against": f"{case}, {part}: predicted"}
+        rows.append(row(f"{case}, {part}", times, asked.n / 1e6, "M particles", **about))
+    return rows
+
+
+def _runs(case: Case, asked: argparse.Namespace, space: Space, **options: str) -> tuple[Plan, list[dict[str, float]]]:
+    """A plan, and seconds by phase of so many calls as are asked for, after one that does not count."""
+    x, q = cloud(asked.n)
+    runs = []
+    for _ in range(asked.repeat + 1):
+        plan = case.plan(x, space, **options)
+        plan(q)
+        runs.append(dict(plan.walltime.time))
+    return plan, runs[1:]
+
+
+def predictions_table(rows: Sequence[Row]) -> str:
+    """Predicted over measured times, a case a line; and how many are close."""
+    width = max(len(r["case"]) for r in rows)
+    names = (*clusters.PHASES, "whole")
+    lines = [f"{'predicted / measured':<{width}}{'measured':>13}" + "".join(f"{name:>10}" for name in names)]
+    for case in dict.fromkeys(r["case"] for r in rows):
+        some = {r["part"]: r for r in rows if r["case"] == case}
+        figures = "".join(f"{some[name]['ratio']:>10.2f}" if name in some else f"{'–':>10}" for name in names)
+        lines.append(f"{case:<{width}}{1e3 * some['whole']['seconds']:>10.1f} ms{figures}")
+    for title, whole in (("phases", False), ("sums", True)):
+        ratios = [r["ratio"] for r in rows if (r["part"] == "whole") == whole]
+        close = sum(abs(ratio - 1) <= bench_models.CLOSE for ratio in ratios)
+        within = f"within {bench_models.CLOSE:.0%} of the measured time"
+        lines.append(f"{close} of {len(ratios)} {title} {within} (median {statistics.median(ratios):.2f})")
+    return "\n".join(lines)
+
+
+def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """PP and PC of two kernels in double precision against what the machine's rates allow, where there are any."""
+    space, machine = bench_models.host(asked, space)
+    rows = []
+    for case in LIMITED:
+        plan, runs = _runs(case, asked, space, far_precision="double")
+        found = clusterwork.counts(plan, machine)
+        for phase, name in KERNELS.items():
+            counts, times = found[phase], [run[phase] for run in runs]
+            if not counts.amount:
+                continue
+            limit = roofline.time(counts, machine, "float64", min(workers(space), machine.units))
+            level = limit.by if limit.by in counts.bytes else "dram"
+            about = {"threads": workers(space), "phase": name, "kernel": case.kernel, "by": limit.by, "level": level}
+            about |= {"limit": limit.seconds, "flops": counts.flops / min(times)}
+            about |= {"bandwidth": counts.bytes.get(level, 0.0) / min(times), "ratio": limit.seconds / min(times)}
+            what = f"{case.kernel}, {name}"
+            pairs = plan.walltime.pairs[phase] / 1e9
+            rows.append(row(what, times, pairs, "G pairs", against=f"{what}: its limit", **about))
+    return rows

@@ -1,0 +1,350 @@
+"""Counts and times of a treecode: what its kernels' texts add up to over trees, lists and proxy points.
+
+Sums over lists have two kernels: `ranges` (source particles; of PP and CP) and `grids` (tensor grids of proxy points;
+of PC and CC), whose items are numbers of targets and of sources.  Charges go up and potentials down by a kernel for
+leaves each and transfers between clusters.  Trees and lists move through memory; what they reach of it is measured, as
+it is set by what processors do not tell: sorting in steps of one, and NumPy's passes over arrays.
+
+What the texts say is given by loops (`parki.engine.operations`), which have the names of the kernel files.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.perfmodels import roofline
+from parki.perfmodels.counts import Counts, levels, times
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.roofline import Bound
+
+PHASES = ("tree", "lists", "upward", "pp", "pc", "cp", "cc", "downward")
+#: What is reached of a phase's limit is known by these names, or if not measured assumed as for a phase of Ewald sums.
+SHARES = {"tree": "tree", "lists": "lists", "upward": "upward", "downward": "downward",
+          "pp": "ranges", "cp": "ranges", "pc": "grids", "cc": "grids"}  # fmt: skip
+ASSUMED = {"ranges": "p2p", "grids": "p2p", "upward": "g2p", "downward": "g2p", "tree": "p2g", "lists": "p2g"}
+WARP, TEAM = 32, 128  # threads of a device that load a number at once; that are one item's
+BLOCK = 128  # particles of a leaf that the upward pass takes at once
+PASSES = 40  # of NumPy over each pair of clusters, 8 bytes in and out: criteria, children, kinds, sorting
+MANY = 1000  # sources of the pairs that a time is stated for
+
+
+class Totals(Protocol):
+    """What a text adds up to (`parki.engine.operations.Totals`)."""
+
+    operations: Mapping[str, float]
+    memory: float
+    scratch: float
+    atomics: float
+
+
+class Text(Protocol):
+    """A kernel's text by loops (`parki.engine.operations.Block`)."""
+
+    def total(self, trips: Mapping[str, float], lanes: int = 1, otherwise: float | None = None) -> Any:
+        """What one turn adds up to, as `Totals`."""
+
+
+@dataclass(frozen=True)
+class Added:
+    """A text's totals over all teams: see `Totals`."""
+
+    operations: Mapping[str, float]
+    memory: float
+    scratch: float
+    atomics: float
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of one kernel, item by item.
+
+    Attributes
+    ----------
+    targets, places, met
+        Of each item, targets; ranges or clusters of its list; source particles or proxy points in these (I,).
+    proxies
+        Share of the targets that are proxy points.
+    distinct
+        Sources that there are, of all items together.
+    """
+
+    targets: NDArray[Any]
+    places: NDArray[Any]
+    met: NDArray[Any]
+    proxies: float
+    distinct: float
+
+    @property
+    def pairs(self) -> float:
+        """Evaluations of the kernel."""
+        return float(self.targets.astype(float) @ self.met)
+
+    def rounded(self, group: int) -> "Lists":
+        """The same with whole groups of targets."""
+        return replace(self, targets=-(-self.targets // group) * group)
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Launches from `given` to `made` points per direction: clusters that take, and clusters that give, in all."""
+
+    given: int
+    made: int
+    items: int
+    clusters: int
+    launches: int = 1
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a plan holds.
+
+    Attributes
+    ----------
+    n_targets, n_sources, points
+        Particles, and proxy points per direction of all that go up and down.
+    moved
+        Points that were moved to children, of all levels.
+    listed
+        Pairs of clusters that were found, and entries of the lists.
+    up, down
+        Particles of each leaf that has charges, and potentials: none where there are no proxy points.
+    charges, potentials
+        Between clusters.
+    sums
+        By phase, ``"pp"`` to ``"cc"``, points per direction of a source (0: particles) and lists.
+    """
+
+    n_targets: int
+    n_sources: int
+    points: int
+    moved: float
+    listed: float
+    up: NDArray[Any]
+    down: NDArray[Any]
+    charges: Sequence[Transfers]
+    potentials: Sequence[Transfers]
+    sums: Mapping[str, Mapping[int, Lists]]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The kernels of a pair: `grids` by points per direction; numbers of charges, of constants, and of a result."""
+
+    gather: Text
+    ranges: Text
+    grids: Mapping[int, Text]
+    charges: Text
+    potentials: Text
+    up: Text
+    down: Text
+    dens: int
+    constants: int
+    result: int
+
+
+def interacting(text: Text, lists: Lists, source: float, result: int, itemsize: int, lanes: int, device: bool = False
+                ) -> Counts:  # fmt: skip
+    """Count one launch of `ranges` or `grids`.
+
+    Parameters
+    ----------
+    text
+        Of the kernel.
+    lists
+        What it goes over.
+    source, result
+        Numbers of a source particle or proxy point, and of the result at a target.
+    itemsize
+        Bytes of a number.
+    lanes
+        Of a host's vectors.
+    device
+        Whether threads stand for lanes, and `TEAM` of them for one item.
+    """
+    if not lists.pairs:
+        return Counts()
+    together = _together(text)
+    useful, done = (
+        _added(text, _turns(some, together), len(lists.targets), lanes, device)
+        for some in (lists, lists.rounded(TEAM if device else lanes))
+    )
+    ends = itemsize * (3 + 2 * result) * float(lists.targets.sum())
+    past, once = (itemsize * source * float(n) + ends for n in (lists.met.sum(), lists.distinct))
+    amount, lanes_done = sum(useful.operations.values()), sum(done.operations.values())
+    return Counts(useful.operations, levels(useful, past, once, device), useful.atomics, 1, amount / lanes_done)
+
+
+def _turns(lists: Lists, together: int) -> dict[str, float]:
+    """Turns of the loops of `ranges` and `grids`, on the average over items, over targets, over places."""
+    targets = lists.targets.astype(float)
+    n, looked = float(targets.sum()), float(targets @ lists.places)
+    size = lists.pairs / looked
+    blocks, rest = (size / together, 0.0) if together else (0.0, size)
+    return {"t": n / len(targets), "t:j": looked / n, "t:j:block": blocks, "t:j:e": rest, "m > 0": lists.proxies}
+
+
+def _together(text: Text) -> int:
+    """How many sources a turn of the loop over blocks takes: as many times the work of the loop over single ones."""
+
+    def amount(blocks: int, single: int) -> float:
+        found = text.total({"t": 1, "t:j": 1, "t:j:block": blocks, "t:j:e": single}, otherwise=0.0)
+        return sum(found.operations.values())
+
+    none = amount(0, 0)
+    block, single = amount(1, 0) - none, amount(0, 1) - none
+    return round(block / single) if block and single else 0
+
+
+def leaves(text: Text, sizes: NDArray[Any], row: int, held: int, itemsize: int, lanes: int, device: bool = False
+           ) -> Counts:  # fmt: skip
+    """Count one launch over leaves of so many particles: charges of proxy points, or potentials of particles.
+
+    Parameters
+    ----------
+    text
+        Of either kernel.
+    sizes
+        Particles of each leaf.
+    row, held
+        Numbers of a particle, and of a cluster.
+    itemsize, lanes, device
+        As in `interacting`.
+    """
+    if not len(sizes):
+        return Counts()
+    n, blocks = float(sizes.mean()), float((-(-sizes // BLOCK)).mean())
+    found = _added(text, {"t": n, "begin": blocks, "e": n / blocks, "half > 0.0": 1.0}, len(sizes), lanes, device)
+    moved = itemsize * len(sizes) * (n * row + held)
+    return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
+
+
+def transferred(text: Text, it: Transfers, up: bool, components: int, itemsize: int, lanes: int, device: bool = False
+                ) -> Counts:  # fmt: skip
+    """Count transfers of so many components: charges up, or potentials down."""
+    if not it.items:
+        return Counts()
+    m, n = it.given, it.made
+    # Three loops of one name make the values of one direction more each; their turns are told on the average.
+    direction = (n * m * m + n * n * m + n * n * n) / 3
+    trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "c:comp:e": direction, "i": m, "k": n if up else m}
+    trips |= {"half > 0.0": 1.0, "k != j": 1 - 1 / n, "k != i": 1 - 1 / m}
+    found = _added(text, trips, it.items, lanes, device)
+    moved = itemsize * components * (it.clusters * m**3 + 2 * it.items * n**3)
+    return Counts(found.operations, levels(found, moved, moved, device), found.atomics, it.launches)
+
+
+def _added(text: Text, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
+    """What all teams do.  Every thread of a device computes for itself, but a warp loads the same number once."""
+    found = text.total(trips, 1 if device else lanes, otherwise=1.0)
+    loaded = text.total(trips, WARP, otherwise=1.0) if device else found
+    moved = teams * loaded.memory, teams * loaded.scratch, teams * found.atomics
+    return Added(times(found.operations, teams), *moved)
+
+
+def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int, int], device: bool = False
+          ) -> dict[str, Counts]:  # fmt: skip
+    """Count all phases of a plan and one sum.
+
+    Parameters
+    ----------
+    texts
+        The kernels.
+    n
+        What the plan holds.
+    itemsize, far
+        Bytes of the particles' numbers, and of those of sums over proxy points.
+    lanes
+        Of a host's vectors, by bytes of a number.
+    device
+        Whether the machine is one.
+    """
+    row, result, proxies = 3 + texts.dens + texts.constants, texts.result, n.points**3
+    about, wide = (itemsize, lanes[itemsize], device), (far, lanes[far], device)
+    record = 3 * itemsize
+    found = {
+        "tree": _streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
+        "lists": _streamed(n.listed * 16 * PASSES, 0),
+        "upward": _gathered(texts.gather, n.n_sources, row, itemsize, lanes[itemsize], device)
+        + leaves(texts.charges, n.up, 3 + texts.dens, 2 * proxies * texts.dens, *about),
+        "downward": leaves(texts.potentials, n.down, 3 + 2 * result, proxies * result, *about),
+    }
+    for it in n.charges:
+        found["upward"] += transferred(texts.up, it, True, texts.dens, *about)
+    for it in n.potentials:
+        found["downward"] += transferred(texts.down, it, False, result, *about)
+    for name, by_points in n.sums.items():
+        found[name] = Counts()
+        for m, lists in by_points.items():
+            text, source = (texts.grids[m], texts.dens + 6 / m**3) if m else (texts.ranges, row)
+            found[name] += interacting(text, lists, source, result, *(wide if m else about))
+    return {name: found.get(name, Counts()) for name in PHASES}
+
+
+def _gathered(text: Text, n: int, row: int, itemsize: int, lanes: int, device: bool) -> Counts:
+    """Strengths from the caller's order, each from another place, into rows."""
+    found = _added(text, {}, n, lanes, device)
+    moved = float(n * (itemsize * (2 * row) + 4))
+    return Counts(found.operations, levels(found, moved, moved, device), launches=1)
+
+
+def _streamed(moved: float, launches: int) -> Counts:
+    return Counts(bytes={"l2": float(moved), "dram": float(moved)}, launches=launches) if moved else Counts()
+
+
+def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64", far: str | None = None,
+            units: int | None = None) -> dict[str, Bound]:  # fmt: skip
+    """Predict seconds by phase: the limit of each over the share of it that is reached.
+
+    Parameters
+    ----------
+    found
+        As `count` gives it.
+    machine, units
+        Where; on how many of its cores, all if not given.  Lists are made on one.
+    dtype, far
+        Types of the particles, and of sums over proxy points, the same if not given.
+    """
+    units = machine.units if units is None else units
+    made = {}
+    for name, counts in found.items():
+        kind = far if far and name in ("pc", "cc") else dtype
+        many = 1 if name == "lists" else units
+        reached = share(machine, name) * machine.together(ASSUMED[SHARES[name]], many)
+        made[name] = roofline.time(counts, machine, kind, many, reached)
+    return made
+
+
+def share(machine: Machine, phase: str) -> float:
+    """The share of its limit that a phase reaches: measured, or that of the phase in `ASSUMED`."""
+    name = SHARES[phase]
+    return machine.reached.get(name, machine.reached[ASSUMED[name]])
+
+
+def time_of(text: Text, machine: Machine, dtype: str = "float64", points: int = 0) -> float:
+    """Return the seconds of one pair of a target and a source on one core, or on a GPU.
+
+    Parameters
+    ----------
+    text
+        Of `ranges`, or of `grids` for so many points per direction.
+    machine
+        Where.
+    dtype
+        Of the kernel.
+    points
+        Per direction of a source cluster, whose points³ proxy points are the sources; 0 for particles.
+    """
+    device, lanes = machine.kind == "device", machine.lanes[dtype]
+    each = float(points**3 if points else MANY)
+    targets = np.full(machine.multiprocessors * TEAM if device else 1, TEAM if device else 8 * lanes)
+    places = np.full(len(targets), max(1.0, MANY / each))
+    lists = Lists(targets, places, each * places, 0.0, each)
+    counts = interacting(text, lists, 4.0, 1, 4 if dtype == "float32" else 8, lanes, device)
+    near = {level: count for level, count in counts.bytes.items() if level in roofline.PER_LANE}
+    counts = replace(counts, bytes=near, launches=0)  # sources are met by many targets
+    reached = share(machine, "pc" if points else "pp")
+    return roofline.time(counts, machine, dtype, 1, reached).seconds / lists.pairs

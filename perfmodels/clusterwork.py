@@ -1,0 +1,109 @@
+"""What a treecode's plan holds, and what that adds up to: the numbers that `parki.perfmodels.clusters` asks for."""
+
+import numpy as np
+
+from parki import engine
+from parki.perfmodels import clusters
+from parki.perfmodels.clusters import Numbers, Texts, Transfers
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Machine
+from parki.treecode.interactions import Lists
+from parki.treecode.plan import Plan
+from parki.trees.cluster import ClusterTree
+
+NAMES = {8: "float64", 4: "float32"}
+
+
+def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
+    """Count all phases of a plan and one sum, as if its lists were summed on this machine."""
+    far, lanes = np.dtype(plan.parameters.far).itemsize, {size: machine.lanes[name] for size, name in NAMES.items()}
+    chosen = plan.stages.found
+    kinds = {m for of in (chosen.pc, chosen.cc) for m in of}
+    return clusters.count(texts(plan, kinds), numbers(plan), plan.dtype.itemsize, far, lanes, machine.kind == "device")
+
+
+def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, clusters.Bound]:
+    """Predict the phases of a plan and one sum; see `clusters.predict`."""
+    return clusters.predict(counts(plan, machine), machine, plan.dtype.name, plan.parameters.far, units)
+
+
+def texts(plan: Plan, kinds: set[int]) -> Texts:
+    """The texts of a plan's kernels, of `grids` for these points per direction."""
+    linear, units, read = plan.linear, plan.stages.units, engine.operations
+    return Texts(
+        read(units.gather()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds},
+        read(units.particles_to_charges()), read(units.potentials_to_particles()), read(units.transfer(True)),
+        read(units.transfer(False)), units.charges, len(linear.parameters), linear.result,
+    )  # fmt: skip
+
+
+def numbers(plan: Plan) -> Numbers:
+    """What a plan holds."""
+    targets, sources, chosen = plan.stages.targets, plan.stages.sources, plan.stages.found
+    moved = sum(float(tree.count[~tree.is_leaf].sum()) for tree in {id(t): t for t in (targets, sources)}.values())
+    of = [chosen.pp, chosen.cp, *chosen.pc.values(), *chosen.cc.values()]
+    listed = chosen.clusters + sum(one.pairs for one in of)
+    points, up, down = plan.parameters.degree + 1, plan.stages.up, plan.stages.down
+    active = _below(targets, down)
+    sums = {
+        "pp": {0: _ranges(chosen.pp, sources.n)},
+        "pc": {m: _grids(one, m) for m, one in chosen.pc.items()},
+        "cp": {0: _ranges(chosen.cp, sources.n)},
+        "cc": {m: _grids(one, m) for m, one in chosen.cc.items()},
+    }
+    return Numbers(
+        targets.n, sources.n, points, moved, float(listed),
+        sources.count[sources.leaves] if up else np.empty(0), targets.count[targets.leaves[active[targets.leaves]]],
+        _upward(sources, up, points), _downward(targets, down, active, points),
+        {name: {m: one for m, one in of.items() if len(one.targets)} for name, of in sums.items()},
+    )  # fmt: skip
+
+
+def _below(tree: ClusterTree, used: dict[int, np.ndarray]) -> np.ndarray:
+    """Whether each node or one above it has potentials."""
+    active = np.zeros(len(tree.begin), bool)
+    for node in used.values():
+        active[node] = True
+    for first, end in zip(tree.level_begin[1:-1], tree.level_begin[2:], strict=True):
+        active[first:end] |= active[tree.parent[first:end]]
+    return active
+
+
+def _upward(tree: ClusterTree, used: dict[int, np.ndarray], points: int) -> list[Transfers]:
+    """From children to parents, up to the highest level that is used, and to fewer points."""
+    if not used:
+        return []
+    top = min(int(tree.level[node].min()) for node in used.values())
+    node = np.flatnonzero(~tree.is_leaf & (tree.level >= top))
+    levels = len(np.unique(tree.level[node]))
+    up = Transfers(points, points, len(node), int(tree.n_children[node].sum()), levels)
+    return [up, *(Transfers(points, m, len(node), len(node)) for m, node in used.items() if m != points)]
+
+
+def _downward(tree: ClusterTree, used: dict[int, np.ndarray], active: np.ndarray, points: int) -> list[Transfers]:
+    """From fewer points, and from parents to children."""
+    if not used:
+        return []
+    taking = np.flatnonzero(active & (tree.parent >= 0))
+    taking = taking[active[tree.parent[taking]]]
+    down = Transfers(points, points, len(taking), len(taking), len(np.unique(tree.level[taking])))
+    return [*(Transfers(m, points, len(node), len(node)) for m, node in used.items() if m != points), down]
+
+
+def _ranges(of: Lists, n: int) -> clusters.Lists:
+    size = (of.sources[:, 1] - of.sources[:, 0]).astype(float) if len(of.sources) else np.empty(0)
+    return _of(of, size, float(n))
+
+
+def _grids(of: Lists, m: int) -> clusters.Lists:
+    return _of(of, np.full(len(of.sources), float(m**3)), float(m**3 * len(np.unique(of.sources))))
+
+
+def _of(of: Lists, size: np.ndarray, distinct: float) -> clusters.Lists:
+    """Items with the sizes of their sources."""
+    items = of.items
+    total = np.concatenate([[0.0], np.cumsum(size)])
+    met = total[items[:, 5]] - total[items[:, 4]]
+    targets, places = items[:, 2].astype(np.int64), (items[:, 5] - items[:, 4]).astype(np.int64)
+    every = float(targets.sum())
+    return clusters.Lists(targets, places, met, float(targets[items[:, 3] > 0].sum()) / max(every, 1.0), distinct)

@@ -1,0 +1,116 @@
+"""Hints of a workunit: what they tell the compiler, and that sums stay what they are."""
+
+import ctypes
+import importlib.util
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.engine import TeamPolicy
+from parki.engine.runtime import build
+from parki.engine.workunit import HINTS
+
+_spec = importlib.util.spec_from_file_location("vector_math", Path(__file__).with_name("test_vector_math.py"))
+MATH = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(MATH)
+
+YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa"}
+
+
+def test_hints_are_flags_of_hosts():
+    plain, hinted = (engine.kernel("direct", "direct_sum", hints=h) for h in ((), HINTS))
+    assert hinted is engine.kernel("direct", "direct_sum", hints=[*HINTS, *HINTS])
+    assert plain is engine.kernel("direct", "direct_sum")
+    units = [w.unit(w.default_layouts(), False)[0] for w in (plain, hinted)]
+    assert units[0].source == units[1].source
+    assert units[0].flags == ()
+    assert sorted(units[1].flags) == sorted(flag for flags in HINTS.values() for flag in flags)
+    assert build.key(units[0]) != build.key(units[1])
+    assert plain.gpu(plain.default_layouts()) == hinted.gpu(hinted.default_layouts())
+
+
+def test_an_unknown_hint():
+    with pytest.raises(ValueError, match="hints: found 'fast', expected some of finite_rsqrt"):
+        engine.kernel("direct", "direct_sum", hints=("fast",))
+
+
+def arguments(rng, real, ns, counted):
+    """Targets 0 … 7, 17 … 20 are sources, too; `counted` sources: with and without a rest after whole blocks."""
+    dtype = {"double": np.float64, "float": np.float32}[real]
+    src = rng.random((counted, 3 + ns)).astype(dtype)
+    xt = rng.random((3, 21)).astype(dtype)
+    at = [*range(8), *range(17, 21)]
+    xt[:, at] = src[np.arange(len(at)) * 2 % counted, :3].T
+    return {"xt": xt, "src": src, "u": np.zeros((1, 21), dtype)}
+
+
+def expected(xt, src, slots, **_):
+    """The sum in double precision; coincident pairs count nothing."""
+    r = np.linalg.norm(xt.T[:, None].astype(float) - src[None, :, :3], axis=2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        w = np.where(r > 0, np.exp(-src[:, 4] * r if slots else 0 * r) / r, 0)
+    return w @ src[:, 3].astype(float)
+
+
+@pytest.mark.parametrize("counted", [12, 23])
+@pytest.mark.parametrize("slots", [{}, YUKAWA], ids=["coulomb", "yukawa"])
+@pytest.mark.parametrize("real", ["double", "float"])
+def test_coincident_pairs_count_nothing(real, slots, counted, rng):
+    given = arguments(rng, real, 1 + len(slots) // 2, counted)
+    want = expected(slots=slots, **given)
+    span = np.array([[0, 5], [5, counted]], np.int32)
+    item = np.array([[0, 0, 21, 0, 0, 2]], np.int32)
+    more = {"item": item, "span": span, "box": np.zeros((1, 6)), "place": np.zeros((1, 1), given["u"].dtype)}
+    whole = {"nt": 21, "ns": counted, "chunk": 21}
+    for hints in ((), HINTS):
+        for space in ("Serial", "GpuSim") if hints and counted == 23 else ("Serial",):
+            for file, name, own in (("clusters", "ranges", more), ("direct", "direct_sum", whole)):
+                given["u"][:] = 0
+                policy = TeamPolicy(space, 1) if space == "Serial" else TeamPolicy(space, 1, 32, 1)
+                unit = engine.kernel(file, name, real=real, hints=hints, **slots)
+                engine.parallel_for(policy, unit, tiny=0.0, **given, **own)
+                np.testing.assert_allclose(given["u"][0], want, rtol=1e-12 if real == "double" else 1e-5)
+
+
+def test_a_pair_alone_is_exactly_zero(rng):
+    x = rng.random((1, 3))
+    given = {"xt": np.repeat(x.T, 21, axis=1).copy(), "src": np.repeat(np.c_[x, 1.0], 7, axis=0), "u": np.ones((1, 21))}
+    unit = engine.kernel("direct", "direct_sum", hints=HINTS)
+    engine.parallel_for(TeamPolicy("Serial", 1), unit, nt=21, ns=7, chunk=21, tiny=0.0, **given)
+    np.testing.assert_array_equal(given["u"], 0)
+
+
+@pytest.mark.parametrize("form", MATH.BUILDS)
+def test_shorter_forms(form, tmp_path):
+    """Errors of rsqrt and exp as the top of pk_math.h says, underflow to 0, NaN as ever."""
+    size, target, needs, contract = MATH.BUILDS[form]
+    cxx = MATH.compiler("g++")
+    if not needs <= MATH.features():
+        pytest.skip(f"this CPU lacks one of {', '.join(sorted(needs))}")
+    lines = [MATH.RUN, "REFERENCE(exp)"]
+    for name, dtype in MATH.TYPES.items():
+        lines += [f"UNARY({f}, {name}, {n})" for f in ("rsqrt", "exp") for n in (1, size // dtype().nbytes)]
+    (tmp_path / "all.cpp").write_text("\n".join(lines))
+    hinted = [flag for flags in HINTS.values() for flag in flags if flag.startswith("-D")]
+    options = ["-O3", target, f"-DPK_BYTES={size}", f"-ffp-contract={contract}", f"-I{MATH.INCLUDE}", *hinted]
+    command = [cxx, *MATH.FLAGS, *options, "-shared", "-o", tmp_path / "all.so", tmp_path / "all.cpp"]
+    subprocess.run(command, check=True)
+    library = MATH.Library(ctypes.CDLL(str(tmp_path / "all.so")), size)
+    count = 20000 if MATH.EXTENDED else 300
+    for dtype in MATH.TYPES.values():
+        single = dtype is np.float32
+        for call in (library.vector, library.scalar):
+            x = MATH.points("rsqrt", dtype, count)
+            x = np.where(np.isfinite(x), x, 1)
+            error = np.abs(call("rsqrt", x).astype(MATH.LD) / library.reference("rsqrt", x) - 1).max()
+            assert error < (1e-7 if single else 1.5e-13)
+            x = MATH.points("exp", dtype, count)
+            x = np.where(np.abs(x) <= (87 if single else 708), x, 1)
+            assert (MATH.ulps(call("exp", x), library.reference("exp", x)) - np.abs(x) / 2).max() < 1.5
+            below = np.resize(np.array([-800, -1e4, -1e9, -1e15, -1e20 if single else -1e60], dtype), 80)
+            np.testing.assert_array_equal(call("exp", below), 0)
+            assert np.isnan(call("exp", np.full(16, np.nan, dtype))).all()
+            assert np.isnan(call("rsqrt", np.full(16, -1, dtype))).all()

@@ -1,0 +1,64 @@
+"""What the tests of treecodes share: points, numbers of far pairs, errors, polynomials by their definition."""
+
+import numpy as np
+
+from parki import samples
+
+NUMBERS = {"kappa": 1.5, "epsilon": 0.05, "width": 0.5, "radius": 0.05, "k": 3.0}
+
+
+def two_groups(n, seed=0, apart=20.0):
+    """Two cubes of side 2 with half of the points each, at a distance along x."""
+    x = samples.uniform(n, seed)
+    x[0, n // 2 :] += apart
+    return x
+
+
+SHAPES = {
+    "uniform": samples.uniform,
+    "gaussian": samples.gaussian,
+    "plummer": samples.plummer,
+    "sphere": samples.sphere,
+    "rod": lambda n, seed: samples.box(n, seed, (1, 1, 10)),
+    "two groups": two_groups,
+}
+
+
+def relative(found, exact):
+    """Error in the 2-norm over all targets and components."""
+    return float(np.linalg.norm(np.asarray(found, np.float64) - exact) / np.linalg.norm(exact))
+
+
+def far_share(plan):
+    """Share of the pairs of particles that are not summed one by one."""
+    return 1 - plan.walltime.pairs["pp"] / (plan.n_targets * plan.n_sources)
+
+
+def far(plan):
+    """Evaluations of the kernel at proxy points."""
+    return sum(plan.walltime.pairs[kind] for kind in ("pc", "cp", "cc"))
+
+
+def chebyshev(m):
+    """Points of the second kind, from 1 to -1."""
+    return np.cos(np.pi * np.arange(m) / (m - 1)) if m > 1 else np.zeros(1)
+
+
+def lagrange(x, m):
+    """All polynomials at x, (len(x), m), each as the product that defines it."""
+    s = chebyshev(m)
+    value = np.ones((len(x), m))
+    for k in range(m):
+        for j in range(m):
+            if j != k:
+                value[:, k] *= (x - s[j]) / (s[k] - s[j])
+    return value
+
+
+def proxy_charges(tree, node, q, m):
+    """Charges (m³, components) of one cluster, made from its particles; q (components, N) in the order of the tree."""
+    inside = slice(tree.begin[node], tree.end[node])
+    x, half = tree.points[:, inside].T - tree.centre[node], tree.half[node]
+    unit = np.divide(x, half, out=np.zeros_like(x), where=half > 0)
+    a, b, c = (lagrange(unit[:, d], m) for d in range(3))
+    return np.einsum("ji,jk,jl,nj->ikln", a, b, c, q[:, inside]).reshape(m**3, -1)

@@ -1,0 +1,216 @@
+"""The mathematics: interpolation, proxy charges, what must be exact, what sums keep, errors as published."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import parki
+from parki import samples
+from parki.direct import direct_sum
+from parki.treecode import barycentric, interactions
+
+METHODS = ("dual", "pc", "cp")
+#: Of degree 2 along every axis, so that three points along each interpolate it exactly.
+POLYNOMIAL = '''"""A kernel that is a polynomial."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 1
+NU = 2
+NF = 1
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    u[0] += s[0] * (dx * dx * dy * dy * dz * dz - dx * dz * dz + 2.0 * dy * dy - dx + 1.5)
+    u[1] += s[0] * (dx * dy * dz - dx * dx * dz)
+'''
+
+
+def plan_of(x, y=None, kernel="coulomb", **options):
+    """A plan with small leaves."""
+    options = {"leaf_size": 20, "degree": 2, "far_precision": "double"} | options
+    return parki.treecode.plan(kernel, x, x if y is None else y, **options)
+
+
+# Interpolation --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("m", range(1, barycentric.MOST + 1))
+def test_tables(m, sums):
+    nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+    np.testing.assert_allclose(nodes, sums.chebyshev(m), rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(nodes, -nodes[::-1])
+    apart = nodes[:, None] - nodes + np.eye(m)
+    np.testing.assert_allclose(weights * apart.prod(axis=1), 1, rtol=1e-13)
+
+
+@pytest.mark.parametrize("m", range(2, barycentric.MOST + 1))
+def test_polynomials_up_to_the_degree_are_interpolated_exactly(m, rng):
+    nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+    x = rng.uniform(-1, 1, 50)
+    value = weights * (x[:, None] - nodes).prod(axis=1)[:, None] / (x[:, None] - nodes)
+    np.testing.assert_allclose(value.sum(axis=1), 1, rtol=0, atol=2e-14)
+    for power in range(m):
+        np.testing.assert_allclose(value @ nodes**power, x**power, rtol=0, atol=2e-14)
+    # One degree more has an error: that of the product of all differences.
+    beyond = value @ nodes**m - x**m
+    np.testing.assert_allclose(beyond, -(x[:, None] - nodes).prod(axis=1), rtol=0, atol=2e-14)
+    assert np.abs(beyond).max() > 2.0 ** (1 - m) / 2
+
+
+def test_rate_of_convergence(rng):
+    """1/(z − x) errs by the rate g(z) for each point more."""
+    z, x, errors = 2.5, rng.uniform(-1, 1, 200), []
+    for m in (6, 12):
+        nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+        value = weights * (x[:, None] - nodes).prod(axis=1)[:, None] / (x[:, None] - nodes)
+        errors.append(np.abs(value @ (1 / (z - nodes)) - 1 / (z - x)).max())
+    assert errors[0] / errors[1] == pytest.approx(float(interactions.growth(z)) ** 6, rel=0.3)
+
+
+# Upward pass ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", ["uniform", "rod", "sphere"])
+def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
+    """Of leaves, of clusters made from their children, and of fewer points."""
+    y = sums.SHAPES[shape](1500, 3)
+    targets = np.concatenate([samples.uniform(25, 1), 0.3 * samples.uniform(25, 2) + 6], axis=1)
+    plan = plan_of(targets, y, method="pc", leaf_size=40, batch_size=1)
+    q = rng.standard_normal(1500)
+    plan(q)
+    stages, tree = plan.stages, plan.stages.sources
+    top = min(int(tree.level[nodes].min()) for nodes in stages.up.values())
+    assert top < tree.level.max() - 1
+    assert len(stages.up) > 1
+    sorted_q = q[None, tree.order]
+    for m, charge in stages.charge.items():
+        nodes = np.flatnonzero(tree.level >= top) if m == 3 else stages.up[m]
+        assert len(nodes) > 0
+        for node in nodes:
+            right = sums.proxy_charges(tree, node, sorted_q, m).ravel()
+            np.testing.assert_allclose(charge[node], right, rtol=0, atol=1e-12 * np.abs(right).max())
+
+
+def test_charges_of_several_components(sums, rng):
+    y, q = samples.uniform(300, 5), rng.standard_normal((3, 300))
+    plan = plan_of(samples.uniform(40, 1) + 3, y, "stokeslet", degree=1, method="pc")
+    plan(q)
+    tree, charge = plan.stages.sources, plan.stages.charge[2]
+    for node in plan.stages.up[2]:
+        right = sums.proxy_charges(tree, node, q[:, tree.order], 2).ravel()
+        np.testing.assert_allclose(charge[node], right, rtol=0, atol=1e-13 * np.abs(right).max())
+
+
+def on_nodes(m):
+    """All proxy points of the cube [−1, 1]³, in any order."""
+    s = barycentric.tables()[0][m - 1, :m]
+    order = np.random.default_rng(0).permutation(m**3)
+    return np.stack(np.meshgrid(s, s, s, indexing="ij")).reshape(3, -1)[:, order], order
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_particles_on_proxy_points_are_proxy_points(m, rng):
+    """Where a particle has a coordinate of a proxy point, no quotient is 0/0."""
+    y, order = on_nodes(m)
+    targets = rng.uniform(-0.1, 0.1, (3, 40)) + np.array([[4.5], [0], [0]])
+    plan = plan_of(targets, y, "gaussian", width=4.0, degree=m - 1, leaf_size=m**3, method="pc", theta=0.8)
+    for k in (0, 3, m**3 - 1):
+        one = np.eye(m**3)[k]
+        u = plan(one)
+        charge = plan.stages.charge[m][0]
+        np.testing.assert_array_equal(np.flatnonzero(charge), [order[k]])
+        assert charge[order[k]] == pytest.approx(1, rel=1e-15)
+        np.testing.assert_allclose(u, direct_sum("gaussian", targets, y, one, width=4.0), rtol=1e-13)
+    assert plan.walltime.pairs["pp"] == 0
+
+
+def test_targets_on_proxy_points_have_their_potentials(rng):
+    x, _ = on_nodes(3)
+    x = np.concatenate([x, x[:, :9]], axis=1)
+    sources, q = rng.uniform(-0.1, 0.1, (3, 40)) + np.array([[0], [4.5], [0]]), rng.standard_normal(40)
+    plan = plan_of(x, sources, "gaussian", width=4.0, leaf_size=64, method="cp", theta=0.8)
+    np.testing.assert_allclose(plan(q), direct_sum("gaussian", x, sources, q, width=4.0), rtol=0, atol=1e-13)
+    assert plan.walltime.pairs["pp"] == 0
+    assert plan.walltime.pairs["cp"] == 27 * 40
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_kernel_that_is_a_polynomial_is_summed_exactly(method, tmp_path_factory, sums, rng):
+    path = tmp_path_factory.getbasetemp() / "polynomial.py"
+    path.write_text(POLYNOMIAL, "utf-8")
+    x, y, q = samples.uniform(700, 1), samples.gaussian(800, 2, 0.2), rng.standard_normal(800)
+    plan = plan_of(x, y, path, method=method, leaf_size=40, theta=0.9)
+    assert sums.far_share(plan) > 0.2
+    exact = direct_sum(path, x, y, q)
+    for found, right in zip(plan(q), exact, strict=True):
+        assert sums.relative(found, right) < 1e-13
+    if method == "pc":  # it is the degree that makes it so
+        assert sums.relative(plan_of(x, y, path, method=method, degree=1, theta=0.9)(q), exact) > 1e-3
+
+
+# Sums -----------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_are_linear(method, sums, rng):
+    x = samples.gaussian(1000, 4)
+    plan = plan_of(x, method=method)
+    assert sums.far(plan) > 0
+    p, q = rng.standard_normal((2, 1000))
+    both = 3 * plan(p) - 0.25 * plan(q)
+    assert sums.relative(plan(3 * p - 0.25 * q), both) < 1e-13
+    np.testing.assert_array_equal(plan(4 * p), 4 * plan(p))
+    np.testing.assert_array_equal(plan(-p), -plan(p))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_places_do_not_matter(method, sums, rng):
+    """Points moved by numbers that add exactly, in another order, with axes exchanged."""
+    x = np.round(samples.uniform(900, 6) * [[1.0], [0.9], [0.8]] * 2**30) / 2**30
+    q = rng.standard_normal(900)
+    plan = plan_of(x, method=method)
+    assert sums.far(plan) > 0
+    u = plan(q)
+    moved = x + np.array([[3.0], [-64.0], [0.5]])
+    assert sums.relative(plan_of(moved, method=method)(q), u) < 1e-12
+    order = rng.permutation(900)
+    other = plan_of(x[:, order].copy(), method=method)
+    assert sums.relative(other(q[order]), u[order]) < 1e-12
+    turned = plan_of(x[[1, 2, 0]].copy(), method=method)
+    assert sums.relative(turned(q), u) < 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_fall_with_the_degree(method, sums):
+    x, q = samples.uniform(2500, 7), samples.charges(2500, 8)
+    exact, errors = direct_sum("coulomb", x, x, q), []
+    for degree in (1, 2, 3):
+        plan = plan_of(x, degree=degree, leaf_size=30, method=method, theta=0.8)
+        assert sums.far(plan) > 0
+        errors.append(sums.relative(plan(q), exact))
+    assert all(a > 2 * b for a, b in itertools.pairwise(errors)), errors
+    # Not beyond the error of two clusters at the limit of theta.
+    assert all(e < interactions.limit(0.8) ** -n for n, e in enumerate(errors, 1)), errors
+
+
+def test_errors_fall_with_theta(sums):
+    x, q = samples.uniform(2500, 7), samples.charges(2500, 8)
+    exact = direct_sum("coulomb", x, x, q)
+    plans = [plan_of(x, degree=2, theta=theta) for theta in (0.9, 0.7, 0.5)]
+    errors = [sums.relative(plan(q), exact) for plan in plans]
+    assert errors[0] > 1.5 * errors[1] > 2 * errors[2] > 0
+    assert plans[0].walltime.pairs["pp"] < plans[1].walltime.pairs["pp"] < plans[2].walltime.pairs["pp"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("method", "published"), [("pc", 1.75e-8), ("dual", 1.58e-8)])
+def test_errors_as_published(method, published, sums):
+    """Wilson, Vaughn and Krasny (2021), table 2: N = 1e5 in a cube, θ = 0.7, n = 8; at most twice the error."""
+    n = 100_000
+    x, q = samples.uniform(n, 1), samples.charges(n, 2)
+    plan = parki.treecode.plan("coulomb", x, x, method=method, theta=0.7, degree=8)
+    u = plan(q)
+    assert sums.far_share(plan) > 0.5
+    error = sums.relative(u, direct_sum("coulomb", x, x, q))
+    assert 1e-10 < error < 2 * published

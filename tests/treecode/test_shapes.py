@@ -1,0 +1,214 @@
+"""Points that are hard on trees: lines, planes, one place, groups far apart, few, none."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki import samples
+from parki.direct import direct_sum
+
+METHODS = ("dual", "pc", "cp")
+TOLERANCE = 1e-3
+#: Bytes of a plan per point with leaves chosen by it, of which each has fewer points than its proxy grids.
+PER_POINT = 20_000
+
+
+def line(n, seed):
+    return np.array([[1.0], [2.0], [-0.5]]) * samples.charges(n, seed)
+
+
+def along_x(n, seed):
+    return np.array([[1.0], [0.0], [0.0]]) * samples.charges(n, seed) + np.array([[0.0], [0.3], [-7.0]])
+
+
+def plane(n, seed):
+    return samples.uniform(n, seed) * [[1.0], [0.0], [0.4]]
+
+
+def tilted(n, seed):
+    u, v = samples.charges(n, seed), samples.charges(n, seed + 1)
+    return np.array([[1.0], [0.5], [0.0]]) * u + np.array([[0.0], [1.0], [1.0]]) * v
+
+
+def duplicates(n, seed):
+    return np.repeat(samples.uniform(-(-n // 4), seed), 4, axis=1)[:, :n]
+
+
+def lattice(n, seed):
+    m = int(np.ceil(n ** (1 / 3)))
+    return np.array(np.meshgrid(*[np.arange(float(m))] * 3)).reshape(3, -1)[:, :n]
+
+
+def far_groups(n, seed):
+    x = samples.uniform(n, seed)
+    x[:, n // 2 :] += 1e6
+    return x
+
+
+def outlier(n, seed):
+    x = samples.uniform(n, seed)
+    x[:, 0] = 1e9
+    return x
+
+
+def geometric(n, seed):
+    """Every cut takes off one point."""
+    x = samples.uniform(n, seed)
+    return x * 2.0 ** -np.linspace(0, 40, n)
+
+
+SHAPES = {f.__name__: f for f in (line, along_x, plane, tilted, duplicates, lattice, far_groups, outlier, geometric)}
+
+
+def checked(kernel, x, y, q, sums, method, tolerance=TOLERANCE, **options):
+    """Error of a sum, with its plan."""
+    parameters = {name: options.pop(name) for name in ("kappa", "width") if name in options}
+    plan = parki.treecode.plan(kernel, x, y, method=method, tolerance=tolerance, **options, **parameters)
+    return sums.relative(plan(q), direct_sum(kernel, x, y, q, **parameters)), plan
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hard_shapes(shape, method, sums):
+    n = 2000
+    x, q = SHAPES[shape](n, 3), samples.charges(n, 4)
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=40)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) > 0.1
+    assert plan.memory < PER_POINT * n
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_points_that_nearly_coincide(method, sums):
+    """Points within 1e-14 of the largest extent are one point, as in direct sums, though clusters are smaller."""
+    x, q = samples.uniform(1500, 3), samples.charges(1500, 4)
+    x[:, :500] *= 2.0**-60
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=40)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) > 0.1
+
+
+@pytest.mark.parametrize("kernel", [
+    {"kernel": "gaussian", "width": 1.0}, pytest.param({"kernel": "yukawa", "kappa": 1.0}, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_kernels_with_a_length_in_groups_far_apart(kernel, sums):
+    """The size of the whole says nothing about where pairs interact."""
+    n = 3000
+    x, q = far_groups(n, 3), samples.charges(n, 4)
+    error, plan = checked(x=x, y=x, q=q, sums=sums, method="pc", leaf_size=40, **kernel)
+    assert sums.far_share(plan) > 0.5
+    assert error < TOLERANCE
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_charges_of_one_group_alone(method, sums):
+    """Two groups, charges in one of them, and targets in the other: near pairs have no part in the sum."""
+    y = sums.two_groups(3000, 1)
+    q = np.where(y[0] < 10, samples.charges(3000, 2) + 1, 0.0)
+    x = samples.uniform(1500, 5) + np.array([[20.0], [0], [0]])
+    error, plan = checked("coulomb", x, y, q, sums, method, leaf_size=40)
+    assert sums.far_share(plan) > 0.5
+    assert error < TOLERANCE
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_all_points_equal(n, method):
+    """Every pair of a singular kernel coincides; of others, its limit counts."""
+    x, q = np.full((3, n), 0.7), samples.charges(n, 1)
+    plan = parki.treecode.plan("coulomb", x, x, method=method, tolerance=TOLERANCE)
+    np.testing.assert_array_equal(plan(q), 0)
+    assert plan.memory < PER_POINT * n
+    if n <= 10_000:
+        u = parki.treecode.plan("multiquadric", x, x, method=method, tolerance=TOLERANCE, width=3.0)(q)
+        np.testing.assert_allclose(u, 3 * q.sum(), rtol=1e-10)
+
+
+def test_two_places_of_many_points(sums):
+    x = np.array([[0.0], [0.0], [1.0]]) * (np.arange(4000) % 2)
+    q = samples.charges(4000, 1)
+    for method in METHODS:
+        error, _ = checked("coulomb", x, x, q, sums, method, far_precision="double")
+        assert error < 1e-12  # one proxy point for each place
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_point(method, sums):
+    one, q = np.array([[0.3], [0.1], [-2.0]]), np.array([2.5])
+    np.testing.assert_array_equal(parki.treecode.plan("coulomb", one, one, method=method, degree=1)(q), [0])
+    with_itself = parki.treecode.plan("gaussian", one, one.copy(), method=method, degree=1, width=1.0)
+    np.testing.assert_array_equal(with_itself(q), q)
+    apart = parki.treecode.plan("coulomb", one + 1, one, method=method, degree=1, far_precision="double")
+    np.testing.assert_allclose(apart(q), q / np.sqrt(3), rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kernel", ["coulomb", "stokeslet"])
+def test_no_points(kernel, method):
+    x, none = samples.uniform(7, 1), np.empty((3, 0))
+    many, charges = (3,) if kernel == "stokeslet" else (), samples.charges(7, 1)
+    empty = parki.treecode.plan(kernel, none, x, method=method)
+    assert empty(np.ones((*many, 7))).shape == (*many, 0)
+    assert empty(np.ones((2, *many, 7))).shape == (2, *many, 0)
+    silent = parki.treecode.plan(kernel, x, none, method=method)
+    np.testing.assert_array_equal(silent(np.ones((*many, 0))), np.zeros((*many, 7)))
+    nothing = parki.treecode.plan(kernel, none, none, method=method, tolerance=1e-3)
+    assert nothing(np.ones((*many, 0))).shape == (*many, 0)
+    assert empty.memory == silent.memory == nothing.memory == 0
+    for plan in (empty, silent):
+        with pytest.raises(ValueError, match="this plan has no targets or no sources"):
+            plan.error()
+    assert len(charges) == 7
+    u, g = parki.treecode.bldtt(none, x, charges, gradient=True)
+    assert (u.shape, g.shape) == ((0,), (3, 0))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_many_targets_and_one_source_and_the_reverse(n, method, sums):
+    many, one, q = samples.uniform(n, 1), np.array([[0.2], [0.1], [0.4]]), samples.charges(n, 2)
+    error, plan = checked("coulomb", many, one, np.array([-3.0]), sums, method)
+    assert error < TOLERANCE
+    assert plan.memory < PER_POINT * n
+    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # at one target, none that cancel
+    assert error < TOLERANCE
+    assert plan.memory < PER_POINT * n
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_charges_that_are_zero(method, sums):
+    x = samples.uniform(2000, 1)
+    plan = parki.treecode.plan("coulomb", x, x, method=method, tolerance=TOLERANCE, leaf_size=40)
+    assert sums.far(plan) > 0
+    plan(samples.charges(2000, 2))  # what it leaves is forgotten
+    np.testing.assert_array_equal(plan(np.zeros(2000)), 0)
+    with pytest.raises(ValueError, match="the sum is zero at all sampled targets"):
+        plan.error()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_leaves_of_one_point(method, sums):
+    x, q = samples.plummer(800, 1), samples.charges(800, 2)
+    for sizes in ({"leaf_size": 1}, {"leaf_size": 1, "batch_size": 50}, {"leaf_size": 50, "batch_size": 1}):
+        error, plan = checked("coulomb", x, x, q, sums, method, **sizes)
+        assert error < TOLERANCE
+        assert plan.stages.targets.n == 800
+        assert plan.memory < PER_POINT * 800
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_sizes_of_the_whole(scale, method, sums):
+    x, q = scale * samples.uniform(1500, 1), samples.charges(1500, 2)
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=40)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) > 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_single_precision_of_hard_shapes(method, sums):
+    for shape in (line, far_groups, duplicates):
+        x, q = shape(1500, 1).astype(np.float32), samples.charges(1500, 2).astype(np.float32)
+        plan = parki.treecode.plan("coulomb", x, x, method=method, tolerance=TOLERANCE, leaf_size=40)
+        exact = direct_sum("coulomb", x.astype(float), x.astype(float), q.astype(float))
+        assert sums.relative(plan(q), exact) < TOLERANCE
