@@ -15,7 +15,6 @@ import pykokkos as pk
 
 from parki.kernels.pair.laplace import NF, NS, NU, pair
 from parki.kernels.particles import add_sources
-from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
 NP = 0  # numbers of a source that are the same for all
@@ -75,13 +74,13 @@ def ranges(
 def grids(
     team: pk.TeamMember, item: pk.View2D[pk.int32], xt: pk.View2D[real], u: pk.View2D[real], box: pk.View2D[pk.double],
     place: pk.View2D[real], other: pk.View1D[pk.int32], source: pk.View2D[pk.double], charge: pk.View2D[real],
-    constant: pk.View1D[real], tiny: real,
+    constant: pk.View1D[real],
 ):  # fmt: skip
     """Add to u source clusters other[j] of the item's list; particles xt are from the centre of their node.
 
     A source cluster c has box source[c] and proxy charges charge[c][(N1 (N1 k0 + k1) + k2) NC + n]; `constant` stands
     behind all.  Only centres are double, so that little is lost where `real` is float.  Clusters are apart from their
-    targets, but for those of one point.
+    targets.
     """
     b: int = team.league_rank()
     node: int = item[b][0]
@@ -133,10 +132,7 @@ def grids(
                         r2: real = xy + zz[k2]
                         for k in range(NS - NP):
                             s[k] = charge[c][row + k2 * (NS - NP) + k]
-                        if N1 == 1:
-                            pair(dx, dy, dz[k2], r2, rinv_or_zero(r2, tiny), far, s, acc)
-                        else:
-                            pair(dx, dy, dz[k2], r2, pk.rsqrt(r2), far, s, acc)
+                        pair(dx, dy, dz[k2], r2, pk.rsqrt(r2), far, s, acc)
             for k in range(NU):
                 total[k] += acc[k]
         for k in range(NU):

@@ -26,7 +26,6 @@ SHARES = {"tree": "tree", "lists": "lists", "upward": "upward", "downward": "dow
           "pp": "ranges", "cp": "ranges", "pc": "grids", "cc": "grids"}  # fmt: skip
 ASSUMED = {"ranges": "p2p", "grids": "p2p", "upward": "g2p", "downward": "g2p", "tree": "p2g", "lists": "p2g"}
 WARP, TEAM = 32, 128  # threads of a device that load a number at once; that are one item's
-BLOCK = 128  # particles of a leaf that the upward pass takes at once
 PASSES = 40  # of NumPy over each pair of clusters, 8 bytes in and out: criteria, children, kinds, sorting
 MANY = 1000  # sources of the pairs that a time is stated for
 
@@ -132,7 +131,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Texts:
-    """The kernels of a pair: `grids` by points per direction; numbers of charges, of constants, and of a result."""
+    """The kernels of a pair: `grids` by points per direction; numbers of charges, of constants, and of a result.
+
+    `blocks` are the particles of a leaf that `charges` and `potentials` take at once.
+    """
 
     gather: Text
     ranges: Text
@@ -144,6 +146,7 @@ class Texts:
     dens: int
     constants: int
     result: int
+    blocks: tuple[int, int]
 
 
 def interacting(text: Text, lists: Lists, source: float, result: int, itemsize: int, lanes: int, device: bool = False
@@ -188,19 +191,21 @@ def _turns(lists: Lists, together: int) -> dict[str, float]:
 
 
 def _together(text: Text) -> int:
-    """How many sources a turn of the loop over blocks takes: as many times the work of the loop over single ones."""
+    """How many sources a turn of the loop over blocks takes: as many times the loads of the loop over single ones.
+
+    Not the operations: a block has those of its addresses, too.
+    """
 
     def amount(blocks: int, single: int) -> float:
-        found = text.total({"t": 1, "t:j": 1, "t:j:block": blocks, "t:j:e": single}, otherwise=0.0)
-        return sum(found.operations.values())
+        return text.total({"t": 1, "t:j": 1, "t:j:block": blocks, "t:j:e": single}, otherwise=0.0).memory
 
     none = amount(0, 0)
     block, single = amount(1, 0) - none, amount(0, 1) - none
     return round(block / single) if block and single else 0
 
 
-def leaves(text: Text, sizes: NDArray[Any], row: int, held: int, itemsize: int, lanes: int, device: bool = False
-           ) -> Counts:  # fmt: skip
+def leaves(text: Text, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,
+           device: bool = False) -> Counts:  # fmt: skip
     """Count one launch over leaves of so many particles: charges of proxy points, or potentials of particles.
 
     Parameters
@@ -209,6 +214,8 @@ def leaves(text: Text, sizes: NDArray[Any], row: int, held: int, itemsize: int, 
         Of either kernel.
     sizes
         Particles of each leaf.
+    block
+        How many of these it takes at once.
     row, held
         Numbers of a particle, and of a cluster.
     itemsize, lanes, device
@@ -216,8 +223,9 @@ def leaves(text: Text, sizes: NDArray[Any], row: int, held: int, itemsize: int, 
     """
     if not len(sizes):
         return Counts()
-    n, blocks = float(sizes.mean()), float((-(-sizes // BLOCK)).mean())
-    found = _added(text, {"t": n, "begin": blocks, "e": n / blocks, "half > 0.0": 1.0}, len(sizes), lanes, device)
+    n, blocks = float(sizes.mean()), float((-(-sizes // block)).mean())
+    trips = {"begin": blocks, "t": n / blocks, "e": n / blocks, "half > 0.0": 1.0}
+    found = _added(text, trips, len(sizes), lanes, device)
     moved = itemsize * len(sizes) * (n * row + held)
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
 
@@ -228,9 +236,9 @@ def transferred(text: Text, it: Transfers, up: bool, components: int, itemsize: 
     if not it.items:
         return Counts()
     m, n = it.given, it.made
-    # Three loops of one name make the values of one direction more each; their turns are told on the average.
-    direction = (n * m * m + n * n * m + n * n * n) / 3
-    trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "c:comp:e": direction, "i": m, "k": n if up else m}
+    # Three loops of one name make a plane's values of one direction more each; their turns are told on the average.
+    direction = (m * m + n * m + n * n) / 3
+    trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "j0": n, "j0:e": direction, "i": m, "k": n if up else m}
     trips |= {"half > 0.0": 1.0, "k != j": 1 - 1 / n, "k != i": 1 - 1 / m}
     found = _added(text, trips, it.items, lanes, device)
     moved = itemsize * components * (it.clusters * m**3 + 2 * it.items * n**3)
@@ -269,8 +277,8 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
         "tree": _streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
         "lists": _streamed(n.listed * 16 * PASSES, 0),
         "upward": _gathered(texts.gather, n.n_sources, row, itemsize, lanes[itemsize], device)
-        + leaves(texts.charges, n.up, 3 + texts.dens, 2 * proxies * texts.dens, *about),
-        "downward": leaves(texts.potentials, n.down, 3 + 2 * result, proxies * result, *about),
+        + leaves(texts.charges, n.up, texts.blocks[0], 3 + texts.dens, 2 * proxies * texts.dens, *about),
+        "downward": leaves(texts.potentials, n.down, texts.blocks[1], 3 + 2 * result, proxies * result, *about),
     }
     for it in n.charges:
         found["upward"] += transferred(texts.up, it, True, texts.dens, *about)

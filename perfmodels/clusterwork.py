@@ -3,6 +3,7 @@
 import numpy as np
 
 from parki import engine
+from parki.engine.workunit import Workunit
 from parki.perfmodels import clusters
 from parki.perfmodels.clusters import Numbers, Texts, Transfers
 from parki.perfmodels.counts import Counts
@@ -30,11 +31,16 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 def texts(plan: Plan, kinds: set[int]) -> Texts:
     """The texts of a plan's kernels, of `grids` for these points per direction."""
     linear, units, read = plan.linear, plan.stages.units, engine.operations
+    charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return Texts(
-        read(units.gather()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds},
-        read(units.particles_to_charges()), read(units.potentials_to_particles()), read(units.transfer(True)),
-        read(units.transfer(False)), units.charges, len(linear.parameters), linear.result,
+        read(units.gather()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
+        read(potentials), read(units.transfer(True)), read(units.transfer(False)), units.charges,
+        len(linear.parameters), linear.result, (_block(charges), _block(potentials)),
     )  # fmt: skip
+
+
+def _block(unit: Workunit) -> int:
+    return int(dict(unit.l0.slots)["BLOCK"])
 
 
 def numbers(plan: Plan) -> Numbers:

@@ -19,6 +19,7 @@ from parki.trees.cluster import ClusterTree
 from parki.trees.dual import BLOCK, Nodes, Pairs
 
 PP, PC, CP, CC = range(4)
+CROWD = 64  # sources in one place that are summed before they meet targets
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
@@ -81,6 +82,7 @@ class Interactions:
     """All lists: of particles with particles, and by the proxy points per direction of the source for PC and CC.
 
     `pairs` counts evaluations of the kernel by kind, PP PC CP CC; `clusters` the pairs of clusters of the traversal.
+    `lumps` are source nodes with a crowd in one place: near targets see it as one source, the k-th at place n + k.
     """
 
     pp: Lists
@@ -89,6 +91,7 @@ class Interactions:
     cc: dict[int, Lists]
     pairs: tuple[float, float, float, float]
     clusters: int
+    lumps: Ints
 
 
 def growth(ratio: NDArray[np.float64] | float) -> NDArray[np.float64]:
@@ -180,31 +183,25 @@ def build(targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) 
     far = _Far(targets, sources, found, rule)
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     pairs = far.pairs
-    one = ((sources.half == 0).all(axis=1) & (sources.count > 1))[found.near_s]  # points in one place: one proxy point
-    near, lumped = ((found.near_t[at], found.near_s[at]) for at in (~one, one))
-    pairs[PP] += targets.count[near[0]].astype(float) @ sources.count[near[1]]
-    pairs[PC] += targets.count[lumped[0]].sum()
+    lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD)).astype(np.int32)
+    begin, end = sources.begin.copy(), sources.end.copy()
+    begin[lumps] = sources.n + np.arange(len(lumps), dtype=np.int32)
+    end[lumps] = begin[lumps] + 1
+    pairs[PP] += targets.count[found.near_t].astype(float) @ (end - begin)[found.near_s]
 
     def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
         return found.far_t[at], found.far_s[at]
 
-    direct = _joined(near, of(chosen[PP]))
-    clusters = {m: of(at) for m, at in _each(far.m[1], chosen[PC])}
-    if one.any():
-        clusters[1] = _joined(clusters.get(1, of(chosen[PC][:0])), lumped)
+    t, s = (np.concatenate(both) for both in zip((found.near_t, found.near_s), of(chosen[PP]), strict=True))
     return Interactions(
-        _particles(targets, sources, *direct),
-        {m: _to_particles(targets, *some) for m, some in clusters.items()},
+        _particles(targets, t, begin[s], end[s]),
+        {m: _to_particles(targets, *of(at)) for m, at in _each(far.m[1], chosen[PC])},
         _from_particles(targets, sources, *of(chosen[CP]), far.m[0][chosen[CP]]),
         {m: _to_proxies(*of(at), far.m[0][at]) for m, at in _each(far.m[1], chosen[CC])},
         tuple(float(n) for n in pairs),
         len(found.far_t) + len(found.near_t),
+        lumps,
     )
-
-
-def _joined(*parts: tuple[Nodes, Nodes]) -> tuple[Nodes, Nodes]:
-    t, s = (np.concatenate(both) for both in zip(*parts, strict=True))
-    return t, s
 
 
 def _each(m: NDArray[np.int8], chosen: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
@@ -239,10 +236,9 @@ def _row_of_leaf(tree: ClusterTree) -> Ints:
     return row
 
 
-def _particles(targets: ClusterTree, sources: ClusterTree, t: Nodes, s: Nodes) -> Lists:
-    leaf, s = lists.to_leaves(targets, t, s)
-    row = _row_of_leaf(targets)[leaf]
-    row, begin, end = lists.merge_ranges(row, sources.begin[s], sources.end[s])
+def _particles(targets: ClusterTree, t: Nodes, begin: Ints, end: Ints) -> Lists:
+    leaf, at = lists.to_leaves(targets, t, np.arange(len(t)))
+    row, begin, end = lists.merge_ranges(_row_of_leaf(targets)[leaf], begin[at], end[at])
     starts = np.searchsorted(row, np.arange(len(targets.leaves) + 1)).astype(np.int32)
     return Lists(_leaf_items(targets, row, starts), np.column_stack([begin, end]).astype(np.int32))
 

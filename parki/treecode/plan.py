@@ -116,7 +116,7 @@ class Plan:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
             units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.error > SHORT)
             fields = params.strength(self.linear, _extent(x, y), self._probe())
-            rule = p.rule(fields, costs.grid(units, self.space))
+            rule = p.rule(fields, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
         engine.compile_all(units.needed(chosen), self.space)

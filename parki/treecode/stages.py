@@ -118,7 +118,7 @@ class Stages:
         nodes, weights = barycentric.tables()
         self._tables = {"nodes": xp.asarray(nodes), "weights": xp.asarray(weights)}
         self._boxes = {id(tree): self._array(np.hstack([tree.centre, tree.half])) for tree in (targets, sources)}
-        self.rows = self._empty((sources.n, 3 + pair.strengths), units.real)
+        self.rows = self._empty((sources.n + len(found.lumps), 3 + pair.strengths), units.real)
         self.strengths = self._empty((pair.strengths, sources.n), units.real)
         for k, value in enumerate(pair.parameters):
             self.strengths[pair.dens + k] = value
@@ -137,6 +137,7 @@ class Stages:
         with times.phase("upward"):
             self.strengths[: self.units.charges] = charges
             self._gather.launch()
+            self._lump()
             for a in self.charge.values():
                 a.fill(0)
             _launch(self._up)
@@ -156,6 +157,15 @@ class Stages:
             _launch(self._down)
         return self.u
 
+    def _lump(self) -> None:
+        """Behind the sources, one for each crowd of sources in one place."""
+        n, tree, xp = self.sources.n, self.sources, self.xp
+        for k, node in enumerate(self.found.lumps):
+            rows = self.rows[int(tree.begin[node]) : int(tree.end[node])]
+            self.rows[n + k] = rows[0]
+            charges = slice(3, 3 + self.units.charges)
+            self.rows[n + k, charges] = xp.sum(rows[:, charges], axis=0)
+
     # Arrays -----------------------------------------------------------------------------------------------------------
     def _array(self, a: NDArray[Any]) -> Array:
         self._held.append(self.xp.ascontiguousarray(self.xp.asarray(a)))
@@ -172,7 +182,7 @@ class Stages:
     def _upward(self) -> None:
         """From particles to leaves, to their parents level by level, and to fewer points of the same clusters."""
         units, tree = self.units, self.sources
-        gather = {"x": tree.points, "strength": self.strengths, "order": tree.order, "out": self.rows}
+        gather = {"x": tree.points, "strength": self.strengths, "order": tree.order, "out": self.rows[: tree.n]}
         self._gather = engine.prepare(RangePolicy(self.space, tree.n), units.gather(), **gather)
         m_all, count, nc = units.points, len(tree.begin), units.charges
         self.charge = {m: self._empty((count, m**3 * nc), units.real) for m in {m_all, *self.up} if self.up}
@@ -267,14 +277,7 @@ class Stages:
                 self._lists[name].append(prepared)
         for name, lists, u, proxies in (("pc", found.pc, self.far_u, False), ("cc", found.cc, self.far_phi, True)):
             for m, of in lists.items():
-                given = {
-                    "xt": local,
-                    "box": box,
-                    "place": place[units.far],
-                    "source": other,
-                    "constant": constant,
-                    "tiny": tiny,
-                }
+                given = {"xt": local, "box": box, "place": place[units.far], "source": other, "constant": constant}
                 given |= {"item": self._items(of, proxies), "other": self._array(of.sources), "u": u}
                 unit = units.grids(m)
                 prepared = engine.prepare(self._team(len(of.items)), unit, charge=self.far_charge[m], **given)

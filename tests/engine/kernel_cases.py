@@ -270,7 +270,7 @@ class Maker:
             src = np.concatenate([self.uniform(3, 30), self.normal(ns, 30)]).T.copy()
             span = np.array([[0, 12], [17, 30]], np.int32)
             yield "ranges", {"pair": f"pair/{pair}"}, 2, shared | {"src": src, "span": span, "tiny": 0.0}
-            more = {"other": np.array([1, 0], np.int32), "source": source, "constant": self.normal(2), "tiny": 0.0}
+            more = {"other": np.array([1, 0], np.int32), "source": source, "constant": self.normal(2)}
             slots = {"pair": f"pair/{pair}", "N1": 3, "NP": int(ns > 3)}
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 

@@ -81,26 +81,42 @@ def test_a_device_fills_teams_of_threads():
 def test_no_items_are_no_work():
     empty = Lists(np.empty(0, int), np.empty(0, int), np.empty(0), 0.0, 0.0)
     assert clusters.interacting(engine.operations(units().ranges()), empty, 4, 1, 8, 8) == Counts()
-    assert clusters.leaves(None, np.empty(0), 4, 27, 8, 8) == Counts()
+    assert clusters.leaves(None, np.empty(0), 64, 4, 27, 8, 8) == Counts()
     assert clusters.transferred(None, Transfers(3, 3, 0, 0), True, 1, 8, 8) == Counts()
 
 
 def test_charges_and_potentials_are_products_with_all_polynomials():
     made, sizes, points = units(points=3), np.array([20, 150]), 27
-    up = clusters.leaves(engine.operations(made.particles_to_charges()), sizes, 4, 2 * points, 8, 8)
+    up = clusters.leaves(engine.operations(made.particles_to_charges()), sizes, 128, 4, 2 * points, 8, 8)
     assert up.operations["fma"] == pytest.approx(points * 170)
     assert up.operations["div"] == pytest.approx(3 * 170)
     assert up.bytes["dram"] == 8 * (170 * 4 + 2 * 2 * points)
-    down = clusters.leaves(engine.operations(made.potentials_to_particles()), sizes, 5, points, 8, 8)
-    sums = down.operations["fma"] + down.operations["mul"]
-    assert sums >= (27 + 9 + 3) * 170
+    down = clusters.leaves(engine.operations(made.potentials_to_particles()), sizes, 64, 5, points, 8, 8)
+    first = 9  # each sum over a row begins with a product
+    assert down.operations["fma"] == pytest.approx((27 + 9 + 3 - first) * 170)
+    assert down.operations["mul"] >= first * 170
     assert down.operations["div"] == pytest.approx(3 * 170)
+    assert down.bytes["dram"] == 8 * (170 * 5 + 2 * points)
+
+
+def test_two_of_three_tables_of_polynomials_are_in_scratch():
+    text, sizes = engine.operations(units(points=3).potentials_to_particles()), np.array([20, 150])
+    found = clusters.leaves(text, sizes, 64, 5, 27, 8, 32, device=True)
+    assert found.bytes["shared"] == pytest.approx(8 * 170 * (2 * 3 + 3 + 9))  # stored, loaded for planes and for rows
+
+
+def test_leaves_go_in_blocks():
+    """The charges of a cluster are updated once for each block of its particles."""
+    text, sizes = engine.operations(units(points=3).particles_to_charges()), np.array([96, 96])
+    one, two = (clusters.leaves(text, sizes, block, 4, 54, 8, 1).operations for block in (128, 64))
+    assert two["fma"] == pytest.approx(one["fma"])
+    assert two["add"] - one["add"] == pytest.approx(27 * 2)
 
 
 @pytest.mark.parametrize(("up", "m", "n"), [(True, 3, 3), (True, 4, 2), (False, 2, 4)])
 def test_transfers_go_along_one_direction_after_the_other(up, m, n):
     found = clusters.transferred(engine.operations(units().transfer(up)), Transfers(m, n, 5, 35), up, 1, 8, 8)
-    along = 35 * m * (n * m * m + n * n * m + n**3)
+    along = 35 * n * m * (m * m + n * m + n * n)  # each of n planes: sums of m along each direction
     assert found.operations["fma"] == pytest.approx(along + 35 * 3 * m * n)  # and one for each polynomial's place
     assert found.bytes["dram"] == 8 * (35 * m**3 + 2 * 5 * n**3)
 

@@ -300,7 +300,6 @@ def test_grids(name, launch, real, rng):
         "other": other,
         "source": source,
         "constant": constant,
-        "tiny": 0.0,
     }
     near = np.ascontiguousarray((x - BOX[0, :3, None]).astype(real))
     launch("grids", 2, int(name == "yukawa"), xt=near, u=u, charge=charge, **given)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import LaunchError, SpaceUnavailable, spaces
+from parki.engine import SpaceUnavailable, spaces
 
 _spec = importlib.util.spec_from_file_location("standin", Path(__file__).parent.parent / "ewald" / "cupy_standin.py")
 standin = importlib.util.module_from_spec(_spec)
@@ -181,10 +181,3 @@ def test_nothing_to_sum(cupy):
     assert isinstance(u, cupy.ndarray)
     np.testing.assert_array_equal(u.get(), np.zeros(4))
     assert parki.treecode.bldtt(nothing, x, cupy.asarray(np.ones(4))).shape == (0,)
-
-
-def test_too_little_scratch(counted):
-    """A device that has too little for a degree says so before anything runs; the stand-in has 48 KiB."""
-    x, y, _ = map(counted.cupy.asarray, arguments(np.random.default_rng(5)))
-    with pytest.raises(LaunchError, match=r"charges asks for \d+ bytes of scratch, Cuda has at most 49152 for a team"):
-        parki.treecode.plan("coulomb", x, y, theta=0.9, degree=12, leaf_size=150)

@@ -139,7 +139,9 @@ def test_one_point(method, sums):
     with_itself = parki.treecode.plan("gaussian", one, one.copy(), method=method, degree=1, width=1.0)
     np.testing.assert_array_equal(with_itself(q), q)
     apart = parki.treecode.plan("coulomb", one + 1, one, method=method, degree=1, far_precision="double")
-    np.testing.assert_allclose(apart(q), q / np.sqrt(3), rtol=1e-14)
+    np.testing.assert_allclose(
+        apart(q), q / np.sqrt(3), rtol=1e-12
+    )  # roots err by 1.5e-13 where interpolation errs by more
 
 
 @pytest.mark.parametrize("method", METHODS)
