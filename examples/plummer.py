@@ -70,7 +70,7 @@ def draw(file, before, after, energies):
     figure = Figure(figsize=(11, 4), layout="constrained")
     panels = figure.subplots(1, 3)
     for panel, x, title in zip(panels, (before, after), ("at the start", "at the end"), strict=False):
-        image = panel.hexbin(*x[:2], gridsize=90, extent=(-4, 4, -4, 4), bins="log", cmap="magma", mincnt=1)
+        image = panel.hexbin(*x[:2], gridsize=50, extent=(-3, 3, -3, 3), bins="log", cmap="magma", mincnt=1)
         panel.set(aspect="equal", facecolor="black", xlabel="x / a", ylabel="y / a", title=title)
     figure.colorbar(image, ax=panels[:2], label="stars")
     panels[2].plot(energies / energies[0] - 1)

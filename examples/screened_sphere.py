@@ -48,7 +48,7 @@ def draw(file, pixels, n):
     side = np.linspace(-2, 2, pixels)
     plane = np.stack(np.meshgrid(side, side, [0.3])).reshape(3, -1)
     u, _ = potential(plane, *rough(spiral(n)))
-    figure = Figure(figsize=(6, 5), layout="constrained")
+    figure = Figure(figsize=(7, 6), layout="constrained")
     panel = figure.subplots()
     most = np.percentile(np.abs(u), 99)
     image = panel.imshow(u.reshape(pixels, pixels), extent=(-2, 2, -2, 2), origin="lower", cmap="RdBu_r",
@@ -75,7 +75,7 @@ def main(arguments=None):
     if asked.o and importlib.util.find_spec("matplotlib") is None:
         print('no picture: pip install "parki[plot]"')
     elif asked.o:
-        draw(asked.o, 60 if asked.small else 300, n)
+        draw(asked.o, 150 if asked.small else 400, n)
         print(f"picture in {asked.o}")
 
 

@@ -13,8 +13,8 @@ meant for all that end so.
 >>> from parki import engine
 >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
 >>> tree.expected()
-['t', 't:e']
->>> found = tree.total({"t": 16, "e": 1000})
+['t', 't:block', 't:e']
+>>> found = tree.total({"t": 16, "block": 0, "e": 1000})
 >>> found.operations["rsqrt"], found.loads["src"], found.memory
 (16000.0, 64000.0, 512512.0)
 >>> tree.at("e").total().operations

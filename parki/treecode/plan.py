@@ -21,7 +21,7 @@ from parki.trees import cluster, dual, lists
 
 log = logging.getLogger("parki")
 METHODS = ("dual", "pc", "cp")
-SHORT = 1e-11  # error from which roots may err by 1.5e-13
+SHORT = 1e-9  # tolerance from which roots may err by 1.5e-13
 
 
 class Plan:
@@ -114,7 +114,7 @@ class Plan:
                     found = lists.traverse(targets, sources, p.theta, **apart)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
-            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.error > SHORT)
+            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, (p.tolerance or 0) >= SHORT)
             fields = params.strength(self.linear, _extent(x, y), self._probe())
             rule = p.rule(fields, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)

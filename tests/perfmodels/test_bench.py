@@ -65,7 +65,9 @@ def test_names_are_those_of_the_command():
     assert tuple(bench.BENCHMARKS) == cli.BENCHMARKS
 
 
-@pytest.mark.parametrize("name", ["p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "split"])
+@pytest.mark.parametrize(
+    "name", ["p2p", "p2g", "g2p", "fft", pytest.param("variants", marks=pytest.mark.slow), "ewald", "scaling", "split"]
+)
 def test_every_benchmark_runs(name, tmp_path, capsys):
     path = tmp_path / "record.json"
     assert bench.main(asked(name, json=path)) == 0

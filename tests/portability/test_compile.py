@@ -130,7 +130,7 @@ def hip():
     return command
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [SETTINGS[0], pytest.param(*SETTINGS[1], marks=pytest.mark.slow)])
 def test_all_kernels_compile_for_hip(hip, dtype, tolerance):
     units = {w: block for named in OTHERS for w, block in workunits("stokes_comb", dtype, tolerance, **named)}
     compile_for_hip(hip, units.items())
