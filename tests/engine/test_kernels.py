@@ -40,7 +40,8 @@ SLOW = slow()
 @pytest.fixture(scope="module")
 def compiled(request):
     """All that tests ask for, compiled together."""
-    asked = [item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")]
+    here = [item for item in request.session.items if item.path == Path(__file__) and hasattr(item, "callspec")]
+    asked = [item.callspec.params.get("name") for item in here]
     units = {n: case.unit(real) for n, (case, real) in cases.ALL.items() if n not in SLOW or n in asked}
     engine.compile_all(list(dict.fromkeys(units.values())))
     return units

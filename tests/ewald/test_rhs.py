@@ -98,7 +98,7 @@ def test_grids_on_a_simulated_gpu(variant, layer, rng):
     close(*spreads("GpuSim", variant, layer, rng, 8))
 
 
-@pytest.mark.parametrize("variant", loops.SPREAD)
+@pytest.mark.parametrize("variant", slow_but("BLOCK", loops.SPREAD))
 def test_the_double_layer_alone_is_that_without_forces(variant, rng):
     x, begin = loops.cloud(rng, 40)
     s, window = rng.standard_normal((6, 40)), loops.window(rng)
