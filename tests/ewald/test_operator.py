@@ -1,5 +1,7 @@
 """Sums as linear operators: against dense matrices, their transposes, corrections, solvers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -127,7 +129,7 @@ def test_normals_are_checked_when_it_is_made(rng):
 
 
 def test_kernels_of_ones_own_have_no_transpose(rng):
-    own = kernels.replace(kernels.LAPLACE, name="mine")
+    own = dataclasses.replace(kernels.LAPLACE, name="mine")
     x = BOX * rng.random((3, 4))
     A = parki.ewald.plan(own, x, x, box=tuple(BOX.ravel())).operator()
     assert (A @ np.ones(4)).shape == (4,)

@@ -61,7 +61,9 @@ def of_treecode(kernel, dtype, points):
     real, source = np.dtype(dtype), np.zeros(1, np.int32)
     proxies = {m: Lists(np.array([[0, 0, m**3, m, 0, 1]], np.int32), source) for m in points}
     particles = Lists(np.array([[0, 0, 1, 0, 0, 1]], np.int32), source)
-    found = Interactions(particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4)
+    found = Interactions(
+        particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4, 1, np.empty(0, int)
+    )
     units = Units(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
     assert np.prod(THREADS) == np.prod(WARPS) == 128
     return [(w, 128) for w in (*units.needed(found), *cluster.workunits(real, CUDA))]
