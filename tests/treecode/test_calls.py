@@ -99,7 +99,7 @@ def test_times_are_those_of_the_last_sum(q):
     assert plan.walltime.time == first  # measuring is no sum of the caller's
     plan(q)
     assert plan.walltime.time["tree"] == before["tree"]
-    assert 0 < plan.walltime.time["pp"] < 5 * first["pp"]
+    assert 0 < plan.walltime.time["pp"] != first["pp"]
 
 
 @pytest.mark.parametrize("kernel", ["coulomb", "stresslet"])
