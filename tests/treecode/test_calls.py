@@ -102,7 +102,7 @@ def test_times_are_those_of_the_last_sum(q):
     assert 0 < plan.walltime.time["pp"] != first["pp"]
 
 
-@pytest.mark.parametrize("kernel", ["coulomb", "stresslet"])
+@pytest.mark.parametrize("kernel", ["coulomb", pytest.param("stresslet", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("options", [{}, {"layout": "nd"}])
 def test_errors_are_measured(kernel, options, rng, sums):
     x, y = points()
@@ -267,6 +267,7 @@ def test_gradients_to_a_tolerance(sums):
         assert sums.relative(g, exact[1:]) < TOLERANCE
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_stokeslet(q, sums):
     u = plan_of("stokeslet", gradient="only")(np.stack([q, -q, 2 * q]))
     assert u.shape == (9, NT)
@@ -324,6 +325,7 @@ def test_a_kernel_of_ones_own(method, rng, tmp_path_factory, sums):
     np.testing.assert_array_equal(parki.treecode.plan(str(path), x, y, **options)(s), u)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_spheres_that_overlap(method, rng, sums):
     """RPY has another formula for spheres nearer than 2a: no cluster is far within that."""
