@@ -7,7 +7,6 @@ import numpy as np
 
 from parki import arrays
 from parki.arrays import Array
-from parki.engine.runtime import devices
 from parki.ewald import geometry
 from parki.ewald.geometry import Geometry
 from parki.ewald.options import EwaldOptions
@@ -125,8 +124,3 @@ def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
             size //= 2
         yield first, size
         first += size
-
-
-def wait() -> None:
-    """Wait for what has been launched on a GPU."""
-    devices.cupy().cuda.get_current_stream().synchronize()

@@ -12,6 +12,7 @@ from parki import arrays, engine
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
+from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, tuning, variants, work
 from parki.ewald.geometry import Geometry
@@ -100,7 +101,7 @@ class Plan:
         p = self.parameters
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(
-            self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=door.wait if timed else None
+            self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
         )
         log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(p))
         self.points: stages.Points | None = None

@@ -1,7 +1,6 @@
 """What a sum reports besides its result: wall-clock times by phase, and its parameters by their published names."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from parki.arrays import Array
 from parki.ewald import multipliers
+from parki.timing import timed
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
@@ -88,21 +88,17 @@ class WallTime:
             raise KeyError(f"phase {name!r} has no part {part!r}")
         if self.watch is not None:
             self.watch(name)
-        if self._wait is not None:
-            self._wait()
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            if self._wait is not None:
-                self._wait()
-            spent = time.perf_counter() - began
+
+        def add(spent: float) -> None:
             if isinstance(times, dict):
                 times["tot"] += spent
                 if part is not None and part != "tot":
                     times[part] += spent
             else:
                 setattr(self, attribute, getattr(self, attribute) + spent)
+
+        with timed(add, self._wait):
+            yield
 
     def table(self) -> str:
         """Return a table of the phases: time, share of the whole, rate."""

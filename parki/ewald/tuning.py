@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parki.arrays import Array
-from parki.ewald import balance, door, error, predict, remembered, variants
+from parki.engine.runtime import devices
+from parki.ewald import balance, error, predict, remembered, variants
 from parki.ewald.options import named
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants
@@ -190,5 +191,5 @@ def seconds(plan: "Plan", given: list[Array]) -> float:
     began = time.perf_counter()
     plan(*given)
     if plan.space.kind == "device":
-        door.wait()
+        devices.wait()
     return time.perf_counter() - began

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from parki.trees import lists
 from parki.trees.cluster import ClusterTree
-from parki.trees.dual import BLOCK, Nodes, Pairs
+from parki.trees.dual import Nodes, Pairs, blocks
 
 PP, PC, CP, CC = range(4)
 CROWD = 64  # sources in one place that are summed before they meet targets
@@ -30,10 +30,8 @@ class Rule:
 
     Attributes
     ----------
-    theta : float
-        Acceptance parameter: the radii of two clusters are less than theta times their distance.
     points : int
-        Proxy points per direction, degree + 1, of a pair at that limit.
+        Proxy points per direction, degree + 1, of a pair at the limit of the acceptance parameter.
     vary : bool
         Whether pairs further apart take fewer.
     kinds : tuple of int
@@ -46,7 +44,6 @@ class Rule:
         The field of a unit charge, of arrays of distances.
     """
 
-    theta: float
     points: int
     vary: bool
     kinds: tuple[int, ...]
@@ -173,11 +170,6 @@ class _Far:
             self.pairs[kind] += pairs[kind][self.kind[at] == kind].sum()
 
 
-def blocks(n: int) -> Iterator[slice]:
-    """Slices of n pairs, each of which stays in the second-level cache with what is computed of it."""
-    return (slice(i, i + BLOCK) for i in range(0, n, BLOCK))
-
-
 def build(targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) -> Interactions:
     """Choose the cheapest kind for every far pair, and sort all into lists."""
     far = _Far(targets, sources, found, rule)
@@ -223,7 +215,7 @@ def _items(node: Ints, first: Ints, count: Ints, m: Ints | int, starts: Ints) ->
     return items
 
 
-def _leaf_items(tree: ClusterTree, row: Ints, starts: Ints) -> Ints:
+def _leaf_items(tree: ClusterTree, starts: Ints) -> Ints:
     """Items whose targets are the particles of leaves, the k-th leaf having row k."""
     leaves = tree.leaves
     items = _items(leaves, tree.begin[leaves], tree.count[leaves], 0, starts)
@@ -236,25 +228,29 @@ def _row_of_leaf(tree: ClusterTree) -> Ints:
     return row
 
 
+def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]:
+    """Where each row starts, and its ranges, those joined that touch."""
+    row, begin, end = lists.merge_ranges(row, begin, end)
+    starts = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int32)
+    return starts, np.column_stack([begin, end]).astype(np.int32)
+
+
 def _particles(targets: ClusterTree, t: Nodes, begin: Ints, end: Ints) -> Lists:
     leaf, at = lists.to_leaves(targets, t, np.arange(len(t)))
-    row, begin, end = lists.merge_ranges(_row_of_leaf(targets)[leaf], begin[at], end[at])
-    starts = np.searchsorted(row, np.arange(len(targets.leaves) + 1)).astype(np.int32)
-    return Lists(_leaf_items(targets, row, starts), np.column_stack([begin, end]).astype(np.int32))
+    starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[at], end[at], len(targets.leaves))
+    return Lists(_leaf_items(targets, starts), ranges)
 
 
 def _to_particles(targets: ClusterTree, t: Nodes, s: Nodes) -> Lists:
     leaf, s = lists.to_leaves(targets, t, s)
-    row = _row_of_leaf(targets)[leaf]
-    starts, s = lists.csr(row, s, len(targets.leaves))
-    return Lists(_leaf_items(targets, row, starts), s)
+    starts, s = lists.csr(_row_of_leaf(targets)[leaf], s, len(targets.leaves))
+    return Lists(_leaf_items(targets, starts), s)
 
 
 def _from_particles(targets: ClusterTree, sources: ClusterTree, t: Nodes, s: Nodes, m: Ints) -> Lists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
-    row, begin, end = lists.merge_ranges(row, sources.begin[s], sources.end[s])
-    starts = np.searchsorted(row, np.arange(len(keys) + 1)).astype(np.int32)
-    return Lists(_proxy_items(keys, starts), np.column_stack([begin, end]).astype(np.int32))
+    starts, ranges = _ranges(row, sources.begin[s], sources.end[s], len(keys))
+    return Lists(_proxy_items(keys, starts), ranges)
 
 
 def _to_proxies(t: Nodes, s: Nodes, m: Ints) -> Lists:

@@ -68,7 +68,7 @@ class Parameters:
 
     def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: float) -> Rule:
         """The rule for `interactions.build`, for fields that fall off as `strength` and pairs that cost `grid`."""
-        return Rule(self.theta, self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength)
+        return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength)
 
     def __str__(self) -> str:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"

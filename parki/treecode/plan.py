@@ -65,7 +65,7 @@ class Plan:
         _check(method, theta, degree, tolerance, leaf_size, batch_size, gradient, far_precision, layout, parameters)
         pair = pairs.find(kernel, **parameters)
         self.pair = pair.with_gradient(only=gradient == "only") if gradient else pair
-        self.gradient, self.layout, self.verbose = gradient, layout, verbose
+        self.gradient, self.layout = gradient, layout
         given = {"targets": targets, "sources": sources}
         self.space = arrays.space_of(execution_space, threads, **given)
         self.on_gpu = arrays.on_gpu(**given) is not None
@@ -76,13 +76,14 @@ class Plan:
         self.n_targets, self.n_sources = x.shape[1], y.shape[1]
         self.xp = spaces.array_module(self.space)
         self.linear, self._charges = self.pair.linear()
-        self.walltime = WallTime(_wait if self.space.kind == "device" and timed else None)
+        self.walltime = WallTime(devices.wait if self.space.kind == "device" and timed else None)
         self._points, self._lock, self._last = (x, y), threading.RLock(), None
         self._turned: Plan | None = None
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": _PRECISION[far_precision]}
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
-        self.parameters = params.choose(self.linear, method, _extent(x, y), dtype=self.dtype, **asked)
+        extent = _extent(x, y)
+        self.parameters = params.choose(self.linear, method, extent, dtype=self.dtype, **asked)
         floor = params.REACH[self.dtype.name]
         if tolerance is not None and tolerance < floor:
             text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
@@ -90,13 +91,13 @@ class Plan:
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
         self.stages: Stages | None = None
         if self.n_targets and self.n_sources:
-            self._prepare(self.xp.asarray(x), self.xp.asarray(y), same)
+            self._prepare(self.xp.asarray(x), self.xp.asarray(y), same, extent)
 
     def _probe(self) -> Space | None:
         """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
         return self.space if self.space.kind == "device" else None
 
-    def _prepare(self, x: Array, y: Array, same: bool) -> None:
+    def _prepare(self, x: Array, y: Array, same: bool, extent: float) -> None:
         """Trees, lists, kernels and arrays."""
         p, times = self.parameters, self.walltime
         t_size, s_size = (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
@@ -115,7 +116,7 @@ class Plan:
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
             units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, (p.tolerance or 0) >= SHORT)
-            fields = params.strength(self.linear, _extent(x, y), self._probe())
+            fields = params.strength(self.linear, extent, self._probe())
             rule = p.rule(fields, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
@@ -262,9 +263,9 @@ class Plan:
             if self._last is None:
                 raise ValueError("charges is missing: this plan has not been called; call it, or pass charges.")
             charges, normals = self._last
-        last, times = self._last, (dict(self.walltime.time), self.walltime)
+        last, times = self._last, dict(self.walltime.time)
         found = self(charges, normals)
-        self._last, times[1].time = last, times[0]
+        self._last, self.walltime.time = last, times
         dens, axes, many = self._strengths(charges, normals)
         parts = found if isinstance(found, tuple) else (found,)
         parts = [self._parts(part, many) for part in parts]
@@ -348,8 +349,3 @@ def _extent(x: Array, y: Array) -> float:
     low = [min(float(a[d].min()) for a in some) for d in range(3)]
     high = [max(float(a[d].max()) for a in some) for d in range(3)]
     return max(0.5 * b - 0.5 * a for a, b in zip(low, high, strict=True))
-
-
-def _wait() -> None:
-    """Wait for what has been launched on a GPU."""
-    devices.cupy().cuda.get_current_stream().synchronize()

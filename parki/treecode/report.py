@@ -1,8 +1,9 @@
 """Wall-clock times of a treecode sum by phase."""
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
+
+from parki.timing import timed
 
 PHASES = {
     "tree": "trees",
@@ -51,16 +52,13 @@ class WallTime:
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time that the body takes to a phase."""
-        before = self.time[name]
-        if self._wait is not None:
-            self._wait()
-        began = time.perf_counter()
-        try:
+        before = self.time[name]  # before the clock starts: a wrong name fails without running the body
+
+        def add(spent: float) -> None:
+            self.time[name] = before + spent
+
+        with timed(add, self._wait):
             yield
-        finally:
-            if self._wait is not None:
-                self._wait()
-            self.time[name] = before + time.perf_counter() - began
 
     def table(self) -> str:
         """Return a table of the phases: time, share of the whole, kernel evaluations and their rate."""

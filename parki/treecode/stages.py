@@ -77,10 +77,9 @@ class Units:
         units = [self.gather(), *(self.grids(m) for m in {*found.pc, *found.cc})]
         if len(found.pp.items) + len(found.cp.items):
             units.append(self.ranges())
-        up, down = _used(found)
-        if up:
+        if found.pc or found.cc:
             units += [self.particles_to_charges(), self.transfer(up=True)]
-        if down:
+        if len(found.cp.items) or found.cc:
             units += [self.potentials_to_particles(), self.transfer(up=False)]
         return units
 

@@ -64,7 +64,8 @@ def traverse(
     t_children, s_children = Children(targets), Children(sources)
     while len(frontier[0]):
         following = []
-        for t, s in blocks(*frontier):
+        for at in blocks(len(frontier[0])):
+            t, s = frontier[0][at], frontier[1][at]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
             found.far(t[far], s[far])
             t, s = t[~far], s[~far]
@@ -84,10 +85,9 @@ def _root_pair(targets: ClusterTree, sources: ClusterTree) -> tuple[Nodes, Nodes
     return np.zeros(both, np.int32), np.zeros(both, np.int32)
 
 
-def blocks(t: Nodes, s: Nodes) -> Iterator[tuple[Nodes, Nodes]]:
-    """Cut lists of pairs into blocks."""
-    for i in range(0, len(t), BLOCK):
-        yield t[i : i + BLOCK], s[i : i + BLOCK]
+def blocks(n: int) -> Iterator[slice]:
+    """Slices of n pairs."""
+    return (slice(i, i + BLOCK) for i in range(0, n, BLOCK))
 
 
 def joined(parts: list[tuple[Nodes, Nodes]]) -> tuple[Nodes, Nodes]:

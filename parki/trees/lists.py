@@ -37,7 +37,8 @@ def traverse(
     children, large = Children(sources), sources.count > small
     while len(frontier[0]):
         following = []
-        for t, s in blocks(*frontier):
+        for at in blocks(len(frontier[0])):
+            t, s = frontier[0][at], frontier[1][at]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
             near = np.where(far, ~large[s], children.none[s])
             found.near(t[near], s[near])

@@ -80,6 +80,17 @@ class ndarray:
     def __setitem__(self, index, value):
         self.inner[_own(index)] = _own(value)
 
+    def fill(self, value):
+        self.inner.fill(value)
+
+    def __iadd__(self, other):
+        self.inner += _own(other)
+        return self
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes
+
     def get(self):
         counts["to host"] += 1
         return self.inner.copy()

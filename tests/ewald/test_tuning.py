@@ -15,7 +15,8 @@ import parki
 from parki import arrays, cli
 from parki.engine import spaces
 from parki.engine.errors import BuildError
-from parki.ewald import door, geometry, kernels, params, remembered, tuning
+from parki.engine.runtime import devices
+from parki.ewald import geometry, kernels, params, remembered, tuning
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 from parki.perfmodels import select
@@ -328,7 +329,7 @@ def test_on_a_device(on_gpu, x, rng, monkeypatch, unmeasured):
     monkeypatch.setattr(tuning, "WINDOW", ())
     monkeypatch.setattr(tuning, "LEAST_RUNS", 1)
     monkeypatch.setattr(tuning, "ENOUGH", 0.0)
-    monkeypatch.setattr(door, "wait", lambda: waits.append(1))
+    monkeypatch.setattr(devices, "wait", lambda: waits.append(1))
     few, dens = x[:, :30], rng.standard_normal(30)
     given = (cupy.asarray(few), cupy.asarray(dens)) if on_gpu else (few, dens)
     plan = plan_of(given[0], tolerance=1e-3, execution_space="GPU")

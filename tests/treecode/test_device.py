@@ -19,20 +19,6 @@ METHODS = ("dual", "pc", "cp")
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 
 
-def _fill(self, value):
-    self.inner.fill(value)
-
-
-def _add(self, other):
-    self.inner += other.inner
-    return self
-
-
-# What CuPy's arrays have besides, and treecodes use.
-standin.ndarray.fill, standin.ndarray.__iadd__ = _fill, _add
-standin.ndarray.nbytes = property(lambda self: self.inner.nbytes)
-
-
 @pytest.fixture
 def counted(monkeypatch):
     """The stand-in, with its counts at zero."""

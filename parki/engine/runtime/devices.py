@@ -88,6 +88,11 @@ def cupy() -> ModuleType:
     return module
 
 
+def wait() -> None:
+    """Wait for what has been launched on the GPU in use."""
+    cupy().cuda.get_current_stream().synchronize()
+
+
 def installed() -> bool:
     """Tell whether there is a CuPy to be imported; this imports nothing."""
     if "cupy" in sys.modules:
