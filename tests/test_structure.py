@@ -6,7 +6,7 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("arrays", "cells", "direct", "error", "fft", "pairs", "timing", "trees", "utils")
+SHARED = ("arrays", "cells", "direct", "error", "fft", "operators", "pairs", "timing", "trees", "utils")
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
 LONGEST = 400  # lines

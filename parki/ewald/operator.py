@@ -13,11 +13,11 @@ stokes_grad
     trace; the antisymmetric one takes dipoles.
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from parki import operators
 from parki.arrays import Array, module_of
 from parki.ewald.kernels import KERNELS, Kernel
 
@@ -43,8 +43,6 @@ def make(plan: "Plan", normals: Array | None, correction: Any) -> Any:
     if kernel.normals is not (normals is not None):
         expected = f"{kernel} expects (3, {ns})" if kernel.normals else f"{kernel} takes none"
         raise ValueError(f"normals is {'missing' if normals is None else 'given'}; {expected}.")
-    if correction is not None and correction.shape != shape:
-        raise ValueError(f"correction has shape {correction.shape}; expected {shape}.")
     turned = normals.T if normals is not None and plan.options.layout == "nd" else normals
 
     def forward(x: Array) -> Array:
@@ -53,30 +51,17 @@ def make(plan: "Plan", normals: Array | None, correction: Any) -> Any:
     def backward(w: Array) -> Array:
         return adjoint(plan, w, turned)
 
-    def matmat(x: Array) -> Array:
-        found = _columns(plan, x, forward, kernel.dens, ns)
-        return found if correction is None else found + correction @ x
+    def columns(x: Array) -> Array:
+        return _columns(plan, x, forward, kernel.dens, ns)
 
-    def rmatmat(w: Array) -> Array:
-        found = _columns(plan, w, backward, kernel.result, nt)
-        return found if correction is None else found + correction.conj().T @ w
+    def rows(w: Array) -> Array:
+        return _columns(plan, w, backward, kernel.result, nt)
 
-    def matvec(x: Array) -> Array:
-        return matmat(x.reshape(-1, 1))[:, 0]
-
-    def rmatvec(w: Array) -> Array:
-        return rmatmat(w.reshape(-1, 1))[:, 0]
-
-    library = importlib.import_module("cupyx.scipy.sparse.linalg" if plan.on_gpu else "scipy.sparse.linalg")
-    return library.LinearOperator(
-        shape, matvec=matvec, rmatvec=rmatvec, matmat=matmat, rmatmat=rmatmat, dtype=plan.dtype
-    )
+    return operators.linear(shape, plan.dtype, columns, rows, correction, plan.on_gpu)
 
 
 def _columns(plan: "Plan", x: Array, function: Callable[[Array], Array], components: int, n: int) -> Array:
     """Columns of flattened arrays, through a function of ``(columns, components, n)``, and back."""
-    if x.dtype.kind == "c":
-        return _columns(plan, x.real, function, components, n) + 1j * _columns(plan, x.imag, function, components, n)
     rows = plan.options.layout == "nd"
     given = x.T.astype(plan.dtype).reshape(-1, *((n, components) if rows else (components, n)))
     found = function(given.swapaxes(1, 2) if rows else given)
