@@ -94,8 +94,10 @@ def bench(asked: argparse.Namespace) -> int:
 
 def model(asked: argparse.Namespace) -> int:
     """Predict a sum on any machine that is known."""
-    from parki.perfmodels import model as module
-
+    if asked.what == "treecode":
+        from parki.perfmodels import model_treecode as module
+    else:
+        from parki.perfmodels import model as module
     return module.main(asked)
 
 
@@ -171,12 +173,16 @@ def _parser() -> argparse.ArgumentParser:
     it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
     it.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
     it = command("model", "Predict the time of a sum, phase by phase, on a machine that need not be here.")
-    it.add_argument("what", choices=("ewald",))
+    it.add_argument("what", choices=("ewald", "treecode"))
     it.add_argument("--device", default="host", metavar="NAME", help="host, or a machine in the list (%(default)s)")
-    it.add_argument("--kernel", choices=KERNELS, default="stokes_comb", help="what is summed (%(default)s)")
+    it.add_argument("--kernel", help="what is summed (stokes_comb; of treecodes coulomb)")
     it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
-    it.add_argument("--tolerance", type=float, default=1e-7, help="relative RMS error (%(default)g)")
-    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
+    it.add_argument("--tolerance", type=float, help="relative RMS error (1e-7)")
+    it.add_argument("--theta", type=float, help="of a treecode, with --degree, instead of a tolerance")
+    it.add_argument("--degree", type=int, help="of a treecode's polynomials")
+    it.add_argument("--method", choices=("dual", "pc", "cp"), default="dual", help="of a treecode (%(default)s)")
+    it.add_argument("--kappa", type=float, help="of a treecode's yukawa")
+    it.add_argument("--periodicity", type=int, choices=range(4), help="periodic directions (3; of treecodes 0)")
     it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
     it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
     it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")

@@ -43,6 +43,7 @@ from parki.perfmodels.roofline import Bound
 
 SECTOR = 4  # numbers that memory moves where one is wanted, from any place
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # what NVRTC compiles for
+TOLERANCE = 1e-7  # if none is given
 SPAN, STEPS = 1.9, 15  # of the curve of rc: this far below and above what was chosen, in so many steps
 
 
@@ -187,14 +188,18 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
 
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum; write and draw it where that is asked."""
+    for name in ("theta", "degree", "kappa"):
+        if getattr(asked, name) is not None:
+            raise ValueError(f"--{name}: found with ewald, expected with treecode")
     machine = Machine.load(asked.device)
+    kernel, tolerance = asked.kernel or "stokes_comb", TOLERANCE if asked.tolerance is None else asked.tolerance
     box, n = tuple(asked.box), asked.n
-    given = asked.periodicity, asked.dtype, asked.rc, asked.threads
-    model = predict(asked.kernel, box, n, asked.tolerance, machine, *given)
+    given = 3 if asked.periodicity is None else asked.periodicity, asked.dtype, asked.rc, asked.threads
+    model = predict(kernel, box, n, tolerance, machine, *given)
     arch = ARCHES.get(asked.device.lower())
     compiled = arch is not None and devices.missing_compiler("Cuda") is None
     held = resident(model, arch) if compiled else {}
-    beside = modeltable.published_stages(machine, asked.device, n, asked.tolerance) if asked.published else None
+    beside = modeltable.published_stages(machine, asked.device, n, tolerance) if asked.published else None
     print(modeltable.text(model, str(Params(model.parameters)), held, beside))  # noqa: T201
     if asked.json:
         record = modeltable.record(model, held, beside)

@@ -1,4 +1,4 @@
-"""The table of a modelled sum as text and as data, with the published method beside it."""
+"""Tables of modelled sums as text and as data; of Ewald sums with the published method beside it."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -56,28 +56,55 @@ def text(model: Model, parameters: str, held: Held, beside: Mapping[str, Stage] 
         f"{parameters}",
         f"P2P {v.p2p} with {v.targets} targets, P2G {v.p2g}, G2P {v.g2p}; rates: {machine.source or 'stated'}",
         "",
-        "phase      Gop    Gflop       GB    lanes  bound by    limit ms   of it      ms",
+        *phases({TITLES[name]: phase for name, phase in model.phases.items()}),
+        "",
+        about(machine),
+        "Sorting the points, once a plan, is not counted.",
     ]
-    for name, phase in model.phases.items():
-        counts, bound = phase.counts, phase.bound
-        by = bound.by if bound.by != "launch" else max(bound.parts, key=bound.parts.get)
-        limit = bound.parts[by]
-        lines.append(
-            f"{TITLES[name]:5s} {counts.amount / 1e9:8.4g} {counts.flops / 1e9:8.4g} "
-            f"{counts.bytes.get('dram', 0.0) / 1e9:8.4g} {counts.fill:7.0%}  {bound.by:9s} {1e3 * limit:10.4g} "
-            f"{phase.share:7.0%} {1e3 * bound.seconds:7.4g}"
-        )
-    lines.append(f"{'total':69s} {1e3 * model.seconds:7.4g}")
-    about = "GB: from and to memory.  lanes: share whose work counts.  of it: share of the limit, "
-    lines += ["", about + _shares(machine), "Sorting the points, once a plan, is not counted."]
     for name, (registers, o) in held.items():
         per = f"{o.blocks} blocks, {o.warps} warps on a multiprocessor"
         lines.append(f"{TITLES[name]}: {registers} registers, {per} (limit: {o.limit}), {o.share:.0%} of peak at most")
     return "\n".join([*lines, *(_published(model, beside) if beside else [])])
 
 
-def _shares(machine: Machine) -> str:
-    return "assumed." if machine.kind == "device" else "measured or assumed, as the rates."
+def phases(found: Mapping[str, Phase]) -> list[str]:
+    """Return the lines of phases by their titles, the first with names of columns, the last with the total."""
+    width = max(5, *map(len, found))
+    lines = [f"{'phase':{width}s}      Gop    Gflop       GB   lanes  bound by    limit ms   of it      ms"]
+    for title, phase in found.items():
+        counts, bound = phase.counts, phase.bound
+        by = bound.by if bound.by != "launch" else max(bound.parts, key=bound.parts.get)
+        limit = bound.parts[by]
+        lines.append(
+            f"{title:{width}s} {counts.amount / 1e9:8.4g} {counts.flops / 1e9:8.4g} "
+            f"{counts.bytes.get('dram', 0.0) / 1e9:8.4g} {counts.fill:7.0%}  {bound.by:9s} {1e3 * limit:10.4g} "
+            f"{phase.share:7.0%} {1e3 * bound.seconds:7.4g}"
+        )
+    total = sum(phase.bound.seconds for phase in found.values())
+    return [*lines, f"{'total':{width + 65}s} {1e3 * total:7.4g}"]
+
+
+def about(machine: Machine) -> str:
+    """Return what the columns are."""
+    shares = "assumed." if machine.kind == "device" else "measured or assumed, as the rates."
+    return f"GB: from and to memory.  lanes: share whose work counts.  of it: share of the limit, {shares}"
+
+
+def figures(phase: Phase) -> dict[str, Any]:
+    """Return a phase as data."""
+    counts, bound = phase.counts, phase.bound
+    return {
+        "seconds": bound.seconds,
+        "by": bound.by,
+        "share": phase.share,
+        "parts": dict(bound.parts),
+        "flops": counts.flops,
+        "operations": dict(counts.operations),
+        "bytes": dict(counts.bytes),
+        "atomics": counts.atomics,
+        "launches": counts.launches,
+        "fill": counts.fill,
+    }
 
 
 def published_stages(machine: Machine, name: str, n: int, tolerance: float) -> dict[str, Stage]:
@@ -122,21 +149,7 @@ def _published(model: Model, beside: Mapping[str, Stage]) -> list[str]:
 def record(model: Model, held: Held, beside: Mapping[str, Stage] | None) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p, v = model.parameters, model.variants
-    phases = {
-        name: {
-            "seconds": phase.bound.seconds,
-            "by": phase.bound.by,
-            "share": phase.share,
-            "parts": dict(phase.bound.parts),
-            "flops": phase.counts.flops,
-            "operations": dict(phase.counts.operations),
-            "bytes": dict(phase.counts.bytes),
-            "atomics": phase.counts.atomics,
-            "launches": phase.counts.launches,
-            "fill": phase.counts.fill,
-        }
-        for name, phase in model.phases.items()
-    }
+    by_phase = {name: figures(phase) for name, phase in model.phases.items()}
     found = {
         "what": "ewald",
         "kernel": p.kernel.name,
@@ -150,11 +163,11 @@ def record(model: Model, held: Held, beside: Mapping[str, Stage] | None) -> dict
         "parameters": {name: getattr(p, name) for name in ("rc", "c", "P", "radial_degree", "window_degree")}
         | {"grid": list(p.grid)},
         "variants": asdict(v),
-        "phases": phases,
+        "phases": by_phase,
         "seconds": model.seconds,
     }
     for name, (registers, o) in held.items():
-        phases[name]["occupancy"] = {"registers": registers} | asdict(o)
+        by_phase[name]["occupancy"] = {"registers": registers} | asdict(o)
     if beside is not None:
         found["published"] = {
             name: {"seconds": s.seconds, "limit": s.limit, "share": s.reached.share, "measured": s.measured}

@@ -1,0 +1,119 @@
+"""`parki model treecode`: what each phase of a treecode sum does, and how long it takes on any machine that is known.
+
+Trees and lists are made here, of points uniform in a cube; what a machine would do with them is counted from the
+kernels' texts (`parki.perfmodels.clusterwork`).  The time of a phase is its roofline over the share of it that is
+reached: measured by `parki calibrate` on a host, a stated assumption for a GPU.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from parki import samples
+from parki.perfmodels import clusters, clusterwork, modeltable
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.roofline import Bound
+from parki.treecode import api
+from parki.treecode.plan import Plan
+
+TOLERANCE = 1e-7  # if nothing is given
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
+
+    counts: Counts
+    bound: Bound
+    share: float
+
+
+def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, Phase]:
+    """Predict the phases of making a plan and of one sum, those that do something.
+
+    Parameters
+    ----------
+    plan
+        Of any points; its lists are what is summed.
+    machine, units
+        Where; on how many cores, all if not given.
+
+    Raises
+    ------
+    ValueError
+        For more cores than there are.
+    """
+    units = machine.units if units is None else units
+    if not 0 < units <= machine.units:
+        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    counts = clusterwork.counts(plan, machine)
+    bounds = clusters.predict(counts, machine, plan.dtype.name, plan.parameters.far, units)
+    return {
+        name: Phase(counts[name], bounds[name], clusters.share(machine, name))
+        for name in clusters.PHASES
+        if bounds[name].seconds > 0
+    }
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Print the table of a sum, and write it where that is asked."""
+    machine, plan = Machine.load(asked.device), _plan(asked)
+    phases = predict(plan, machine, asked.threads)
+    print(text(asked, plan, machine, phases))  # noqa: T201
+    if asked.json:
+        asked.json.write_text(json.dumps(record(asked, plan, machine, phases), indent=1) + "\n", "utf-8")
+    return 0
+
+
+def _plan(asked: argparse.Namespace) -> Plan:
+    for name in ("published", "plot", "rc"):
+        if getattr(asked, name):
+            raise ValueError(f"--{name}: found with treecode, expected with ewald")
+    if asked.periodicity not in (None, 0):
+        raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with treecode")
+    given = {name: getattr(asked, name) for name in ("tolerance", "theta", "degree", "kappa")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not {"tolerance", "theta", "degree"} & set(given):
+        given["tolerance"] = TOLERANCE
+    x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
+    return api.plan(_kernel(asked), x, x, method=asked.method, execution_space="Serial", **given)
+
+
+def _kernel(asked: argparse.Namespace) -> str:
+    return asked.kernel or "coulomb"
+
+
+def text(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> str:
+    """Return the table."""
+    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
+    evaluations = "  ".join(f"{k.upper()} {n / 1e9:.4g}" for k, n in plan.walltime.pairs.items())
+    lines = [
+        f"{_kernel(asked)}, {asked.method}, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
+        f"{plan.parameters}; far field {plan.parameters.far}; evaluations in G: {evaluations}",
+        "",
+        *modeltable.phases({name.upper() if len(name) == 2 else name: phase for name, phase in phases.items()}),
+        "",
+        modeltable.about(machine),
+    ]
+    return "\n".join(lines)
+
+
+def record(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> dict[str, Any]:
+    """Return the table as data, in seconds, operations and bytes."""
+    p = plan.parameters
+    return {
+        "what": "treecode",
+        "kernel": _kernel(asked),
+        "method": asked.method,
+        "n": asked.n,
+        "dtype": asked.dtype,
+        "machine": machine.name,
+        "units": asked.threads or machine.units,
+        "parameters": {"theta": p.theta, "degree": p.degree, "leaf_size": p.leaf_size, "batch_size": p.batch_size},
+        "far": p.far,
+        "evaluations": dict(plan.walltime.pairs),
+        "phases": {name: modeltable.figures(phase) for name, phase in phases.items()},
+        "seconds": sum(phase.bound.seconds for phase in phases.values()),
+    }
