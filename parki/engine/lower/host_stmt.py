@@ -180,16 +180,28 @@ class HostStmt(HostExpr, Emitter):
 
     def worth_unrolling(self, s: ir.For, trip: int) -> bool:
         """Short loops, but not those that step through rows: unrolled, each row costs its own address arithmetic."""
-        nodes = list(walk(s.body))
-        if trip > UNROLL or trip * len(nodes) > 40 * UNROLL:
+        if trip > UNROLL or trip * self.unrolled(s.body) > 40 * UNROLL:
             return False
-        for n in nodes:
+        for n in walk(s.body):
             if isinstance(n, ir.Load | ir.Store | ir.Atomic):
                 # what is not known yet is a table of the body's own
                 for e, stride in zip(n.indices, self.views.strides.get(n.view, ["1"]), strict=True):
                     if stride != "1" and any(isinstance(x, ir.Name) and x.name == s.name for x in walk([e])):
                         return False
         return True
+
+    def unrolled(self, body: list[ir.Stmt]) -> int:
+        """Nodes of a body, with those of its own loops as often as they are written out."""
+        count, within = 0, set()
+        for n in walk(body):
+            count += 1
+            trip = const_trip(n.start, n.stop, n.step) if isinstance(n, ir.For) and id(n) not in within else None
+            if trip is not None:
+                inner = list(walk(n.body))
+                within |= {id(m) for m in inner}
+                if self.worth_unrolling(n, trip):
+                    count += trip * self.unrolled(n.body) - len(inner)
+        return count
 
     def do_While(self, s: ir.While, ctx: Context) -> None:
         """A loop while a condition holds."""
