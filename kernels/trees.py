@@ -9,6 +9,7 @@ import pykokkos as pk
 
 real = pk.double
 AT_ONCE = False  # places of a piece's points by prefix sums of four counts in 16 bits each; else one after another
+BOUNDS = True  # whether `piece_place` finds bounds of children
 SLOTS = 48  # numbers that are looked at together: 16 records
 
 
@@ -99,7 +100,7 @@ def piece_count(team: pk.TeamMember, record: pk.View2D[real], piece: pk.View2D[p
 def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[pk.int32], piece: pk.View2D[pk.int32],
                 code: pk.View1D[pk.uint8], at: pk.View2D[pk.int32], count: pk.View2D[pk.int32], out: pk.View1D[real],
                 order_out: pk.View1D[pk.int32], bound: pk.View3D[real]):  # fmt: skip
-    """Records of a piece to their children, and the bounds of each child's as in `piece_bounds`.
+    """Records of a piece to their children, and, with BOUNDS, bounds of each child's as in `piece_bounds`.
 
     at[k][c], count[k][c] = where those of child c go, and how many they are; bounds of none are left as they are.
     out = the numbers of all records, one after another.
@@ -165,39 +166,40 @@ def piece_place(team: pk.TeamMember, record: pk.View2D[real], order: pk.View1D[p
 
         pk.single(pk.PerTeam(team), place)
     team.team_barrier()
-    for c in range(8):
-        n: int = 3 * count[k][c]
-        full: int = n // SLOTS
-        base: pk.int64 = at[k][c]
-        base = 3 * base
-        if n > 0:
+    if BOUNDS:
+        for c in range(8):
+            n: int = 3 * count[k][c]
+            full: int = n // SLOTS
+            base: pk.int64 = at[k][c]
+            base = 3 * base
+            if n > 0:
 
-            def slots(j: int):
-                least: real = out[base + j % 3]
-                most: real = least
-                for t in range(full):
-                    v: real = out[base + t * SLOTS + j]
-                    least = pk.fmin(least, v)
-                    most = pk.fmax(most, v)
-                if full * SLOTS + j < n:
-                    w: real = out[base + full * SLOTS + j]
-                    least = pk.fmin(least, w)
-                    most = pk.fmax(most, w)
-                part[j] = least
-                part[SLOTS + j] = -most
+                def slots(j: int):
+                    least: real = out[base + j % 3]
+                    most: real = least
+                    for t in range(full):
+                        v: real = out[base + t * SLOTS + j]
+                        least = pk.fmin(least, v)
+                        most = pk.fmax(most, v)
+                    if full * SLOTS + j < n:
+                        w: real = out[base + full * SLOTS + j]
+                        least = pk.fmin(least, w)
+                        most = pk.fmax(most, w)
+                    part[j] = least
+                    part[SLOTS + j] = -most
 
-            pk.parallel_for(pk.TeamThreadRange(team, SLOTS), slots)
-            team.team_barrier()
+                pk.parallel_for(pk.TeamThreadRange(team, SLOTS), slots)
+                team.team_barrier()
 
-            def join(d: int):
-                a: int = d // 3 * SLOTS + d % 3
-                joined: real = part[a]
-                for j in range(3, SLOTS, 3):
-                    joined = pk.fmin(joined, part[a + j])
-                bound[k][c][d] = joined
+                def join(d: int):
+                    a: int = d // 3 * SLOTS + d % 3
+                    joined: real = part[a]
+                    for j in range(3, SLOTS, 3):
+                        joined = pk.fmin(joined, part[a + j])
+                    bound[k][c][d] = joined
 
-            pk.parallel_for(pk.TeamThreadRange(team, 6), join)
-            team.team_barrier()
+                pk.parallel_for(pk.TeamThreadRange(team, 6), join)
+                team.team_barrier()
 
 
 @pk.workunit

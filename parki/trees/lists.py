@@ -107,11 +107,14 @@ def merge_ranges(
         Sorted by row, then by begin.
     """
     some = begin < end
-    key = (rows[some].astype(np.int64) << 32) + begin[some]
-    order = np.argsort(key)  # no two are equal
-    key, last = key[order], end[some][order]
-    new = np.ones(len(key), bool)
-    new[1:] = key[1:] != key[:-1] - (key[:-1] & 0xFFFFFFFF) + last[:-1]
-    first = np.flatnonzero(new)
-    last = last[np.append(first[1:], len(key))[: len(first)] - 1]
-    return (key[first] >> 32).astype(np.int32), (key[first] & 0xFFFFFFFF).astype(np.int32), last
+    if not some.all():
+        rows, begin, end = rows[some], begin[some], end[some]
+    last = rows.astype(np.int64) << 32
+    first = last + begin
+    last += end
+    first.sort()
+    last.sort()  # in the same order, as ranges do not overlap
+    new = np.ones(len(first), bool)
+    new[1:] = first[1:] != last[:-1]
+    first, last = first[new], last[np.append(new[1:], True)[: len(new)]]
+    return (first >> 32).astype(np.int32), (first & 0xFFFFFFFF).astype(np.int32), (last & 0xFFFFFFFF).astype(np.int32)

@@ -12,7 +12,7 @@ import pytest
 from parki import engine
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.trees import cluster
+from parki.trees import cluster, passes
 
 _spec = importlib.util.spec_from_file_location("standin", Path(__file__).parent.parent / "ewald" / "cupy_standin.py")
 standin = importlib.util.module_from_spec(_spec)
@@ -158,7 +158,7 @@ def test_geometry():
 def test_pieces_do_not_show(shape, size, rng, monkeypatch):
     x = shape(rng, 400)
     whole = cluster.build(x, 12, SERIAL)
-    monkeypatch.setattr(cluster, "PIECE", {"host": size})
+    monkeypatch.setattr(passes, "PIECE", {"host": size})
     same(cluster.build(x, 12, SERIAL), whole)
 
 
@@ -166,7 +166,7 @@ def test_pieces_do_not_show(shape, size, rng, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
     """Also where a piece ends within a node."""
-    monkeypatch.setattr(cluster, "DEVICE_PIECE", 100)
+    monkeypatch.setattr(passes, "DEVICE_PIECE", 100)
     where = spaces.get(space)
     xp = spaces.array_module(where)
     for name in ("plummer", "slab", "two equal groups"):

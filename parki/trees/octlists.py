@@ -1,0 +1,186 @@
+"""Lists of boxes of an octree: which meet directly, and which through expansions of one of them or of both.
+
+Every pair of a target and a source belongs to exactly one of: a pair of leaves (U), a pair of boxes of one level (V),
+a leaf of targets and a finer box of sources (W), and a box of targets and a coarser leaf of sources (X).
+
+Source: L. Ying, G. Biros, D. Zorin, "A kernel-independent adaptive fast multipole algorithm in two and three
+dimensions", J. Comput. Phys. 196 (2004) 591–626, section 3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.trees.lists import merge_ranges
+from parki.trees.octree import OCTANTS, Ints, Octree
+
+# Directions (dx, dy, dz), dx the slowest: 13 is (0, 0, 0).
+CENTRE = 13
+DIRECTIONS = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(27, 3)
+# Cells −1 … 2 in each direction around the octants of a box: the neighbour of that box, and the octant of it.
+_CELLS = np.stack(np.meshgrid(*[[-1, 0, 1, 2]] * 3, indexing="ij"), axis=-1).reshape(64, 3)
+_CELL_NEIGHBOUR = (_CELLS // 2 + 1) @ [9, 3, 1]
+_CELL_OCTANT = (_CELLS % 2 @ [4, 2, 1]).astype(np.int32)
+# Whether an octant of the box in a direction touches the box in the middle: this holds for all generations below.
+_TOUCHES = ((DIRECTIONS[:, None] == 0) | ((DIRECTIONS < 0)[:, None] == OCTANTS)).all(axis=-1)
+
+Pair = tuple[Ints, Ints]
+
+
+@dataclass(frozen=True)
+class OctLists:
+    """Pairs of boxes (target, source) of an octree, or of octets, int32.
+
+    Attributes
+    ----------
+    u_t, u_s : arrays
+        Leaves that touch, and those that `lists` was told not to keep apart.
+    w_t, w_s : arrays
+        A leaf, and a finer box that does not touch it though its parent does.
+    x_t, x_s : arrays
+        A box, and a coarser leaf that touches the box's parent but not the box.
+    v_t, v_s : arrays
+        Octets whose parents are neighbours on one level: boxes of one and of the other that do not touch are pairs.
+        Sorted by target, hence by level, then by direction.
+    v_direction : array
+        From the parent of the target octet to that of the source octet, 0 … 25: differences (dx, dy, dz) of −1, 0, 1
+        with dx slowest, without (0, 0, 0).
+    """
+
+    u_t: Ints
+    u_s: Ints
+    w_t: Ints
+    w_s: Ints
+    x_t: Ints
+    x_s: Ints
+    v_t: Ints
+    v_s: Ints
+    v_direction: Ints
+
+
+def lists(tree: Octree, few: int = 0) -> OctLists:
+    """Find all lists of a tree.
+
+    Boxes without sources are no sources, and those without targets no targets; of two octets some box has sources,
+    and some of the other targets.
+
+    Parameters
+    ----------
+    tree : Octree
+    few : int
+        A W pair whose source is a leaf of fewer sources, and an X pair whose target is a leaf of fewer targets, are
+        U pairs instead: their points cost less than what would stand for them.
+    """
+    found = _Found(tree, few)
+    around = np.full((1, 27), -1, np.int32)  # of the boxes of a level
+    around[0, CENTRE] = 0
+    coarse, fine, direction = np.empty((3, 0), np.int32)  # leaves, and boxes of a level that touch them and are none
+    for level in range(tree.depth + 1):
+        box = np.arange(*tree.level_begin[level : level + 2], dtype=np.int32)
+        leaf = tree.is_leaf[box]
+        here, colleague, around = box[leaf], around[leaf], around[~leaf]
+        found.octets(tree.octet[box[~leaf]], tree.octet[around])
+        split = tree.octet[colleague] >= 0
+        last = (colleague >= 0) & ~split
+        found.near(np.repeat(here, np.count_nonzero(last, axis=1)), colleague[last])
+        row, at = np.nonzero(split)
+        coarse = np.concatenate([coarse, here[row]])
+        fine = np.concatenate([fine, colleague[row, at]])
+        direction = np.concatenate([direction, at.astype(np.int32)])
+        coarse, fine, direction = found.children(coarse, fine, direction)
+        around = _colleagues(tree, around, slice(*tree.octet_begin[level : level + 2]))
+    return found.lists()
+
+
+def _colleagues(tree: Octree, around: Ints, octets: slice) -> Ints:
+    """Boxes in the 27 places around each box in octets, (boxes, 27), from those around the boxes above (octets, 27)."""
+    # A missing box is −1: it stands for the last box, which is a leaf, so that its children are missing, too.
+    cell = tree.child.ravel().take(8 * around.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
+    found = np.empty((len(cell), 8, 3, 3, 3), np.int32)
+    for octant, (x, y, z) in enumerate(OCTANTS):
+        found[:, octant] = cell[:, x : x + 3, y : y + 3, z : z + 3]
+    return found[tree.child[tree.octet_parent[octets]] >= 0].reshape(-1, 27)
+
+
+class _Found:
+    """Lists that grow, of boxes that have what their part in a pair takes."""
+
+    def __init__(self, tree: Octree, few: int) -> None:
+        self.tree = tree
+        self.full = tree.targets is tree.sources and tree.sources.n > 0  # no box lacks sources or targets
+        self.few_src, self.few_trg = (tree.is_leaf & (n < few) for n in (tree.n_src, tree.n_trg))
+        self.u: list[Pair] = []
+        self.w: list[Pair] = []
+        self.x: list[Pair] = []
+        self.v: list[tuple[Ints, Ints, Ints]] = []
+
+    def _used(self, t: Ints, s: Ints) -> Pair:
+        """Pairs of boxes with targets and boxes with sources."""
+        if self.full:
+            return t, s
+        used = (self.tree.n_trg[t] > 0) & (self.tree.n_src[s] > 0)
+        return t[used], s[used]
+
+    def near(self, t: Ints, s: Ints) -> None:
+        """Add leaves that touch."""
+        self.u.append(self._used(t, s))
+
+    def _far(self, into: list[Pair], t: Ints, s: Ints, direct: NDArray[np.bool_]) -> None:
+        """Add boxes that do not touch, to U lists where `direct`."""
+        into.append((t[~direct], s[~direct]))
+        self.u.append((t[direct], s[direct]))
+
+    def octets(self, target: Ints, around: Ints) -> None:
+        """Add pairs of octets: those below boxes of one level, and those below the boxes around them (octets, 27)."""
+        row, at = np.nonzero((around >= 0) & (np.arange(27) != CENTRE))
+        t, s = target[row], around[row, at]
+        direction = (at - (at > CENTRE)).astype(np.int32)
+        if not self.full:
+            above = self.tree.octet_parent
+            used = (self.tree.n_trg[above[t]] > 0) & (self.tree.n_src[above[s]] > 0)
+            t, s, direction = t[used], s[used], direction[used]
+        self.v.append((t, s, direction))
+
+    def children(self, coarse: Ints, fine: Ints, direction: Ints) -> tuple[Ints, Ints, Ints]:
+        """Pair leaves with the children of finer boxes that touch them; return pairs that are to be split again."""
+        child = self.tree.child[fine]
+        touches = _TOUCHES[direction]
+        row, octant = np.nonzero((child >= 0) & ~touches)
+        leaf, box = coarse[row], child[row, octant]
+        w, x = self._used(leaf, box), self._used(box, leaf)
+        self._far(self.w, *w, self.few_src[w[1]])
+        self._far(self.x, *x, self.few_trg[x[0]])
+        row, octant = np.nonzero((child >= 0) & touches)
+        leaf, box = coarse[row], child[row, octant]
+        last = self.tree.is_leaf[box]
+        self.near(leaf[last], box[last])
+        self.near(box[last], leaf[last])
+        return leaf[~last], box[~last], direction[row[~last]]
+
+    def lists(self) -> OctLists:
+        """All of them."""
+        parts = self.u, self.w, self.x, self.v
+        return OctLists(*(np.concatenate(column) for part in parts for column in zip(*part, strict=True)))
+
+
+def near(tree: Octree, found: OctLists) -> tuple[Ints, Ints]:
+    """U lists as ranges of sources.
+
+    Returns
+    -------
+    items : array (I, 4) of int32
+        Of a leaf with targets that has a U list: first target, end of targets, first range, end of ranges.  In the
+        order of targets.
+    ranges : array (R, 2) of int32
+        First source and end of sources; of one leaf sorted, and no two touch.
+    """
+    leaves = np.flatnonzero(tree.is_leaf & (tree.n_trg > 0))
+    leaves = leaves[np.argsort(tree.begin_trg[leaves])]
+    rank = np.zeros(tree.n, np.int32)
+    rank[leaves] = np.arange(len(leaves))
+    row, begin, end = merge_ranges(rank[found.u_t], tree.begin_src[found.u_s], tree.end_src[found.u_s])
+    ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int32)
+    ranges_begin = np.append(np.int32(0), ranges_end[:-1]) if len(leaves) else ranges_end
+    items = np.stack([tree.begin_trg[leaves], tree.end_trg[leaves], ranges_begin, ranges_end], axis=1)
+    return np.ascontiguousarray(items[ranges_begin < ranges_end]), np.stack([begin, end], axis=1)

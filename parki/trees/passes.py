@@ -1,0 +1,175 @@
+"""Passes over the points of one level of a tree: bounds of boxes, and a stable sort by child, all boxes at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine
+from parki.arrays import Array, to_host
+from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.spaces import Space, array_module
+
+PIECE = {"host": 1 << 14}  # points of a piece, at most: enough to hide its launch, counted in 16 bits
+DEVICE_PIECE = 1 << 12  # more pieces, as a device has more multiprocessors than a host has cores
+MOST_POINTS = 2**31 - 1
+SHIFTS = np.arange(0, 64, 16)
+
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # low and high, (…, 3)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Points of R ranges by child: `piece` (P, 3) as `cut` makes them, `count` (P, 8), `total` and `begin` (R, 8).
+
+    `begin` is where the points of each child belong.
+    """
+
+    piece: NDArray[np.int32]
+    count: NDArray[np.int32]
+    total: NDArray[np.int32]
+    begin: NDArray[np.int32]
+
+    def only(self, kept: NDArray[np.bool_]) -> "Counted":
+        """Some of the ranges."""
+        of_kept, number = kept[self.piece[:, 2]], np.cumsum(kept, dtype=np.int32) - 1
+        piece = self.piece[of_kept]
+        piece[:, 2] = number[piece[:, 2]]
+        return Counted(piece, self.count[of_kept], self.total[kept], self.begin[kept])
+
+
+def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine.Workunit]:
+    """All workunits that passes launch in a space; `bounds` says whether `Passes.place` finds them."""
+    names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
+    return [engine.kernel("trees", name, real=real, **_slots(name, space, bounds)) for name in names]
+
+
+def check_points(name: str, x: Array) -> None:
+    """Raise ValueError unless x is (3, N), float32 or float64, and not too long."""
+    if x.ndim != 2 or x.shape[0] != 3 or x.dtype not in (np.float32, np.float64) or x.shape[1] > MOST_POINTS:
+        found = f"{name} has shape {x.shape} and dtype {x.dtype}"
+        raise ValueError(f"{found}; expected (3, N), N at most {MOST_POINTS}, float32 or float64.")
+
+
+def check_leaf_size(leaf_size: int) -> None:
+    """Raise ValueError unless it is a positive integer."""
+    if isinstance(leaf_size, bool) or not isinstance(leaf_size, int | np.integer) or leaf_size < 1:
+        raise ValueError(f"leaf_size is {leaf_size!r}; expected an integer of at least 1.")
+
+
+class Passes:
+    """The records of the points, in one of two pairs of arrays, and the launches that move them to and fro."""
+
+    def __init__(self, x: Array, space: Space) -> None:
+        self.n, self.space, self.real, self.xp = x.shape[1], space, x.dtype, array_module(space)
+        self.size = PIECE.get(space.kind, DEVICE_PIECE)
+        self.x = self.xp.ascontiguousarray(x)
+        self.now = self.x.T, self.xp.arange(self.n, dtype=np.int32)
+        self.spare: tuple[Array, Array] | None = None
+        self.code = self.xp.empty(self.n, np.uint8)
+        self.rounds = 0
+        self.done: list[tuple[Array, Array, int]] = []  # ranges of leaves, and the round when they were left
+
+    def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
+        kernel = engine.kernel("trees", name, real=self.real, **_slots(name, self.space, bounds))
+        engine.parallel_for(TeamPolicy(self.space, len(piece)), kernel, piece=piece, **args)
+
+    def bounds(self, begin: Array, end: Array) -> Bounds:
+        """The minimal boxes of ranges; those without points are from infinity to minus infinity."""
+        piece = _cut(begin, end, self.size)
+        found = np.full((len(begin), 6), np.inf)
+        if len(piece):
+            bound = self.xp.empty((len(piece), 6), self.real)
+            self._launch("piece_bounds", self.xp.asarray(piece), x=self.now[0].T, bound=bound)
+            some, first = _firsts(piece)
+            found[some] = np.minimum.reduceat(to_host(bound), first, axis=0)
+        return as_box(found)
+
+    def count(self, begin: Array, end: Array, middle: Array) -> Counted:
+        """Find the child of every point of R ranges, cut at `middle` (R, 3); `place` comes before the next count."""
+        piece, total = _cut(begin, end, self.size), np.zeros((len(begin), 8), np.int32)
+        count = np.zeros((0, 8), np.int32)
+        if len(piece):
+            packed = self.xp.empty((len(piece), 2), np.int64)
+            made = {"middle": self.xp.asarray(middle), "code": self.code, "count": packed}
+            self._launch("piece_count", self.xp.asarray(piece), record=self.now[0], **made)
+            count = (to_host(packed)[:, :, None] >> SHIFTS & 0xFFFF).reshape(-1, 8).astype(np.int32)
+            some, first = _firsts(piece)
+            total[some] = np.add.reduceat(count, first, axis=0, dtype=np.int32)
+        return Counted(piece, count, total, begin[:, None] + np.cumsum(total, axis=1, dtype=np.int32) - total)
+
+    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+        """Sort the points of ranges by child; return the minimal boxes of the children (R, 8, 3) if asked."""
+        piece, count = counted.piece, counted.count
+        found = np.full((len(counted.total), 8, 6), np.inf) if bounds else None
+        if len(piece):
+            some, first = _firsts(piece)
+            before = np.cumsum(count, axis=0, dtype=np.int32) - count
+            before -= np.repeat(before[first], np.diff(first, append=len(piece)), axis=0)
+            at = counted.begin[piece[:, 2]] + before
+
+            record, order = self.spare or (self.xp.empty((self.n, 3), self.real), self.xp.empty(self.n, np.int32))
+            bound = self.xp.empty((len(piece) if bounds else 0, 8, 6), self.real)
+            made = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
+            made |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
+            self._launch("piece_place", self.xp.asarray(piece), bounds=bounds, **made)
+            self.spare = self.now if self.rounds else None  # the first round's are the caller's
+            self.now = record, order
+            self.rounds += 1
+            if found is not None:
+                bound = to_host(bound)
+                bound[count == 0] = np.inf
+                found[some] = np.minimum.reduceat(bound, first, axis=0)
+        return None if found is None else as_box(found)
+
+    def finish(self, begin: Array, end: Array) -> None:
+        """Note ranges that are not moved any more."""
+        if len(begin):
+            self.done.append((begin, end, self.rounds))
+
+    def result(self) -> tuple[Array, Array]:
+        """The sorted points and their order."""
+        if self.rounds == 0:
+            return self.x.copy(), self.now[1]
+        spare = self.spare or (self.xp.empty((self.n, 3), self.real), self.now[1])
+        last, before = [], []
+        for begin, end, rounds in self.done:
+            (before if (self.rounds - rounds) % 2 else last).append((begin, end))
+        from_, to, moved = self.now, spare, last
+        if sum(int((end - begin).sum()) for begin, end in last) >= self.n // 2:
+            from_, to, moved = spare, self.now, before
+        if moved:
+            piece = _cut(*(np.concatenate(part) for part in zip(*moved, strict=True)), self.size)
+            made = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
+            self._launch("piece_copy", self.xp.asarray(piece), **made)
+        points = from_[0].reshape(3, self.n)  # its records are not needed any more
+        kernel = engine.kernel("trees", "unpack", real=self.real)
+        engine.parallel_for(RangePolicy(self.space, self.n), kernel, record=to[0], x=points)
+        return points, to[1]
+
+
+def as_box(bound: Array) -> Bounds:
+    """Low and high from bounds (…, 6) as workunits give them."""
+    bound = bound.astype(np.float64)
+    return np.ascontiguousarray(bound[..., :3]), -bound[..., 3:]
+
+
+def _slots(name: str, space: Space, bounds: bool) -> dict[str, object]:
+    return {"AT_ONCE": space.kind != "host", "BOUNDS": bounds} if name == "piece_place" else {}
+
+
+def _cut(begin: Array, end: Array, size: int) -> NDArray[np.int32]:
+    """Cut ranges into pieces: (P, 3) of first place, number of places, range."""
+    begin, count = begin.astype(np.int64), (end - begin).astype(np.int64)
+    pieces = -(-count // size)
+    owner = np.repeat(np.arange(len(begin)), pieces)
+    within = (np.arange(len(owner)) - (np.cumsum(pieces) - pieces)[owner]) * size
+    made = np.stack([begin[owner] + within, np.minimum(count[owner] - within, size), owner], axis=1)
+    return np.ascontiguousarray(made, np.int32)
+
+
+def _firsts(piece: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The ranges that have pieces, and the first piece of each."""
+    first = np.flatnonzero(np.diff(piece[:, 2], prepend=-1))
+    return piece[first, 2], first

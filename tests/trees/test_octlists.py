@@ -1,0 +1,217 @@
+"""Lists of an octree against their definitions, box by box, and that all pairs of points meet once."""
+
+import hypothesis
+import hypothesis.extra.numpy
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from parki import samples
+from parki.engine.spaces import Space
+from parki.trees import octlists, octree
+
+SERIAL = Space("Serial")
+
+
+def build(x, y, leaf_size, fill=None):
+    return octree.build(x, y, leaf_size, SERIAL, fill=fill)
+
+
+def touching(tree):
+    """Whether closed cubes meet, (M, M)."""
+    finest = tree.depth - tree.level
+    low = tree.anchor.astype(np.int64) << finest[:, None]
+    high = low + (1 << finest[:, None])
+    return ((low[:, None] <= high) & (low <= high[:, None])).all(axis=-1)
+
+
+def by_definition(tree, few=0):
+    """U, V, W and X as matrices (target, source), and pairs of octets as one."""
+    touch, leaf, level = touching(tree), tree.is_leaf, tree.level
+    parents = touch[tree.parent][:, tree.parent]  # the root's is not used
+    parents[0], parents[:, 0] = False, False
+    coarser = touch & leaf[:, None]
+    w = coarser[:, tree.parent] & ~touch & (level[:, None] < level)
+    w[:, 0] = False
+    some = (tree.n_trg > 0)[:, None] & (tree.n_src > 0)
+    few_src, few_trg = (leaf & (n < few) for n in (tree.n_src, tree.n_trg))
+    direct = (w & few_src) | (w.T & few_trg[:, None])
+    found = {
+        "u": (touch & leaf & leaf[:, None]) | direct,
+        "v": parents & ~touch & (level == level[:, None]),
+        "w": w & ~few_src,
+        "x": w.T & ~few_trg[:, None],
+    }
+    octets = touch & some & (level == level[:, None]) & ~np.eye(tree.n, dtype=bool)
+    inner = tree.octet_parent
+    return {name: pairs & some for name, pairs in found.items()} | {"octets": octets[inner][:, inner]}
+
+
+def boxes_of_octets(tree, found):
+    """V pairs of boxes."""
+    t, s = (tree.child[tree.octet_parent[octet]] for octet in (found.v_t, found.v_s))
+    t, s = np.repeat(t, 8, axis=1).ravel(), np.tile(s, (1, 8)).ravel()
+    t, s = (box[(t >= 0) & (s >= 0)] for box in (t, s))
+    apart = (np.abs(tree.anchor[t] - tree.anchor[s]) > 1).any(axis=1) & (tree.n_trg[t] > 0) & (tree.n_src[s] > 0)
+    return t[apart], s[apart]
+
+
+def pairs(tree, found):
+    parts = {name: (getattr(found, f"{name}_t"), getattr(found, f"{name}_s")) for name in "uwx"}
+    return parts | {"v": boxes_of_octets(tree, found)}
+
+
+def assert_as_defined(tree, few=0):
+    found, expected = octlists.lists(tree, few), by_definition(tree, few)
+    for name, (t, s) in pairs(tree, found).items():
+        times = np.zeros((tree.n, tree.n), int)
+        np.add.at(times, (t, s), 1)
+        np.testing.assert_array_equal(times, expected[name], err_msg=name)
+    for name in found.__dataclass_fields__:
+        assert getattr(found, name).dtype == np.int32, name
+    # Octets: all of them, sorted, and in the directions that anchors say.
+    t, s = np.nonzero(expected["octets"])
+    above = tree.octet_parent
+    step = (tree.anchor[above[s]] - tree.anchor[above[t]]) @ [9, 3, 1] + 13
+    order = np.lexsort([step, t])
+    assert found.v_t.tolist() == t[order].tolist()
+    assert found.v_s.tolist() == s[order].tolist()
+    assert found.v_direction.tolist() == (step - (step > 13))[order].tolist()
+    return found
+
+
+def assert_once(tree, found):
+    """Every target meets every source in one pair, and near ones in one range."""
+    times = np.zeros((tree.targets.n, tree.sources.n), int)
+    of_u = np.zeros_like(times)
+    for name, (t, s) in pairs(tree, found).items():
+        for a, b in zip(t, s, strict=True):
+            block = slice(tree.begin_trg[a], tree.end_trg[a]), slice(tree.begin_src[b], tree.end_src[b])
+            times[block] += 1
+            if name == "u":
+                of_u[block] += 1
+    assert (times == 1).all()
+    items, ranges = octlists.near(tree, found)
+    assert items.dtype == ranges.dtype == np.int32
+    assert items.shape[1:] == (4,)
+    assert ranges.shape[1:] == (2,)
+    for begin, end, first, last in items:
+        assert begin < end
+        assert first < last
+        assert (ranges[first:last, 0] < ranges[first:last, 1]).all()
+        assert (ranges[first + 1 : last, 0] > ranges[first : last - 1, 1]).all()  # sorted, and joined
+        for a, b in ranges[first:last]:
+            of_u[begin:end, a:b] -= 1
+    assert (of_u == 0).all()
+    assert (np.diff(items[:, 0]) > 0).all()
+    assert items[:, 2].tolist() == [0, *items[:-1, 3]][: len(items)]
+    assert len(ranges) == items[:, 3].max(initial=0)
+
+
+def sets(name, rng):
+    """Sources, and targets that are not the sources or None."""
+    match name:
+        case "uniform":
+            return rng.random((3, 600)), None
+        case "plummer":
+            return samples.plummer(600), None
+        case "sphere":
+            return samples.sphere(600), None
+        case "clusters far apart":
+            return rng.random((3, 300)) + 1e4 * (np.arange(300) % 2), None
+        case "line":
+            return np.ones((3, 1)) * rng.random(400), None
+        case "coincident":
+            return np.concatenate([rng.random((3, 200)), np.full((3, 40), 0.7)], axis=1), None
+        case "others":
+            return samples.plummer(350), rng.random((3, 450)) * 10
+        case "others, coincident":
+            return np.repeat(rng.random((3, 20)), 20, axis=1), rng.random((3, 300))
+        case "far from each other":
+            return rng.random((3, 200)), np.add(rng.random((3, 300)), [[3], [0], [0]])
+        case "one source":
+            return rng.random((3, 1)), rng.random((3, 300))
+        case "one target":
+            return samples.plummer(300), np.zeros((3, 1))
+        case "one":
+            return rng.random((3, 1)), None
+        case "equal":
+            return np.full((3, 50), 0.1), None
+        case "no sources":
+            return np.empty((3, 0)), rng.random((3, 100))
+        case "no targets":
+            return rng.random((3, 100)), np.empty((3, 0))
+        case "nothing":
+            return np.empty((3, 0)), None
+
+
+SETS = [
+    "uniform", "plummer", "sphere", "clusters far apart", "line", "coincident", "others", "others, coincident",
+    "far from each other", "one source", "one target", "one", "equal", "no sources", "no targets", "nothing",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(("leaf_size", "few"), [(3, 0), (12, 0), (12, 8)])
+def test_as_defined(name, leaf_size, few, rng):
+    tree = build(*sets(name, rng), leaf_size)
+    assert_once(tree, assert_as_defined(tree, few))
+
+
+POINTS = hypothesis.extra.numpy.arrays(
+    np.float64, st.tuples(st.just(3), st.integers(0, 40)), elements=st.floats(0, 1) | st.sampled_from([0.0, 0.5, 0.51])
+)
+
+
+@hypothesis.given(
+    x=POINTS, y=st.none() | POINTS, leaf_size=st.integers(1, 4), few=st.integers(0, 4), fill=st.sampled_from([None, 3])
+)
+def test_any_points(x, y, leaf_size, few, fill):
+    tree = build(x, y, leaf_size, fill)
+    assert_once(tree, assert_as_defined(tree, few))
+
+
+def test_the_sets_have_all_lists(rng):
+    """What is compared above is something."""
+    for name in ("plummer", "sphere", "others"):
+        found = octlists.lists(build(*sets(name, rng), 3))
+        assert min(len(found.u_t), len(found.v_t), len(found.w_t), len(found.x_t)) > 100
+    found = octlists.lists(build(*sets("far from each other", rng), 12))
+    assert len(found.u_t) == 0
+    assert len(found.v_t) > 0
+
+
+@pytest.mark.parametrize("across", [4, 6, 8, 10])
+def test_counts_of_a_full_grid(across):
+    """U and pairs of octets of k³ leaves, and no others: (3 k − 2)³, and those of the levels above."""
+    x = (np.stack(np.meshgrid(*[np.arange(across)] * 3), axis=-1).reshape(-1, 3).T + 0.5) / across
+    x = np.concatenate([x - 0.4 / across, x + 0.4 / across], axis=1)
+    found = octlists.lists(build(x, None, 2, across))
+    octets = 0
+    k = across
+    while (k := -(-k // 2)) > 1:
+        octets += (3 * k - 2) ** 3 - k**3
+    assert len(found.u_t) == (3 * across - 2) ** 3
+    assert len(found.v_t) == octets
+    assert len(found.w_t) == len(found.x_t) == 0
+
+
+def test_few_points_go_direct(rng):
+    """Pairs move to U lists; nothing is lost."""
+    tree = build(*sets("others", rng), 12)
+    all_, moved = octlists.lists(tree), octlists.lists(tree, 8)
+    assert len(moved.u_t) > len(all_.u_t)
+    assert 0 < len(moved.w_t) < len(all_.w_t)
+    assert sum(len(a) for a in (all_.u_t, all_.w_t, all_.x_t)) == sum(len(a) for a in (moved.u_t, moved.w_t, moved.x_t))
+    assert ((tree.n_src[moved.w_s] >= 8) | ~tree.is_leaf[moved.w_s]).all()
+    assert ((tree.n_trg[moved.x_t] >= 8) | ~tree.is_leaf[moved.x_t]).all()
+
+
+def test_ranges_are_fewer_than_pairs(rng):
+    tree = build(rng.random((3, 20_000)), None, 40)
+    found = octlists.lists(tree)
+    items, ranges = octlists.near(tree, found)
+    assert len(items) == np.count_nonzero(tree.is_leaf)
+    assert len(ranges) < 0.6 * len(found.u_t)
+    work = ((items[:, 1] - items[:, 0]) * np.add.reduceat(ranges[:, 1] - ranges[:, 0], items[:, 2])).sum()
+    assert work == (tree.n_trg[found.u_t].astype(np.int64) * tree.n_src[found.u_s]).sum()
