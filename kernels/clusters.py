@@ -63,7 +63,7 @@ def ranges(
         for j in range(j_begin, j_end):
             e_begin: int = span[j][0]
             e_end: int = span[j][1]
-            add_sources(x, y, z, src, e_begin, e_end, tiny, acc)
+            add_sources(x, y, z, src, e_begin, e_end, 0.0, 0.0, 0.0, tiny, acc)
         for k in range(NU):
             u[k][i] += acc[k]
 

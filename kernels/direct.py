@@ -27,7 +27,7 @@ def direct_sum(
         y: real = xt[1][i]
         z: real = xt[2][i]
         acc: List[real] = [0.0] * NU
-        add_sources(x, y, z, src, 0, ns, tiny, acc)
+        add_sources(x, y, z, src, 0, ns, 0.0, 0.0, 0.0, tiny, acc)
         for k in range(NU):
             u[k][i] = acc[k]
 

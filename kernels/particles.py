@@ -8,14 +8,28 @@ from parki.kernels.pair.laplace import NF, NS, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
+CENTRED = False  # targets are given from an origin
 AHEAD = 6  # sources whose distances are on their way together: roots take long
 
 
 @pk.function
+def near(y: real, origin: real) -> real:
+    """A source's coordinate as that of a target is given."""
+    v: real = y
+    if CENTRED:
+        v = y - origin
+    return v
+
+
+@pk.function
 def add_sources(
-    x: real, y: real, z: real, src: pk.View2D[real], begin: int, end: int, tiny: real, acc: List[real]
-) -> None:
-    """Add sources begin … end - 1 at a target to acc; a source is (x, y, z, strengths)."""
+    x: real, y: real, z: real, src: pk.View2D[real], begin: int, end: int, ox: real, oy: real, oz: real, tiny: real,
+    acc: List[real],
+) -> None:  # fmt: skip
+    """Add sources begin … end - 1 at a target to acc; a source is (x, y, z, strengths).
+
+    The target (x, y, z) is given from the origin (ox, oy, oz) where targets are `CENTRED`.
+    """
     far: List[real] = [0.0] * NF
     s: List[real] = [0.0] * NS
     dx: List[real] = [0.0] * AHEAD
@@ -26,9 +40,9 @@ def add_sources(
     whole: int = end - (end - begin) % AHEAD
     for block in range(begin, whole, AHEAD):
         for a in range(AHEAD):
-            dx[a] = x - src[block + a][0]
-            dy[a] = y - src[block + a][1]
-            dz[a] = z - src[block + a][2]
+            dx[a] = x - near(src[block + a][0], ox)
+            dy[a] = y - near(src[block + a][1], oy)
+            dz[a] = z - near(src[block + a][2], oz)
             r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
             w[a] = rinv_or_zero(r2[a], tiny)
         for a in range(AHEAD):
@@ -36,9 +50,9 @@ def add_sources(
                 s[k] = src[block + a][3 + k]
             pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, acc)
     for e in range(whole, end):
-        dx[0] = x - src[e][0]
-        dy[0] = y - src[e][1]
-        dz[0] = z - src[e][2]
+        dx[0] = x - near(src[e][0], ox)
+        dy[0] = y - near(src[e][1], oy)
+        dz[0] = z - near(src[e][2], oz)
         r2[0] = dx[0] * dx[0] + dy[0] * dy[0] + dz[0] * dz[0]
         w[0] = rinv_or_zero(r2[0], tiny)
         for k in range(NS):

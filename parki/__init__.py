@@ -1,7 +1,8 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.treecode``, ``parki.direct``, ``parki.pairs``, ``parki.samples``, ``parki.utils``,
-``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported on first use, so ``import parki`` costs nothing.
+``parki.ewald``, ``parki.treecode``, ``parki.fmm``, ``parki.direct``, ``parki.pairs``, ``parki.samples``,
+``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported on first use, so ``import parki``
+costs nothing.
 """
 
 import importlib
@@ -9,9 +10,9 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("direct", "engine", "ewald", "pairs", "samples", "torch", "treecode", "utils")
+SUBMODULES = ("direct", "engine", "ewald", "fmm", "pairs", "samples", "torch", "treecode", "utils")
 CLASSES = {"CellList": "parki.celllist"}
-__all__ = ["CellList", "__version__", "direct", "engine", "ewald", "pairs", "samples", "treecode", "utils"]
+__all__ = ["CellList", "__version__", "direct", "engine", "ewald", "fmm", "pairs", "samples", "treecode", "utils"]
 
 
 def __getattr__(name: str) -> Any:

@@ -66,6 +66,11 @@ class Pair:
         return self.dens + 3 * self.normals
 
     @property
+    def self_adjoint(self) -> bool:
+        """Whether K(−r)ᵀ = K(r): kernels that are even with symmetric components, and the odd antisymmetric rotlet."""
+        return self.pair not in _ONE_WAY and self.dens == self.result and self.pair.startswith("pair/")
+
+    @property
     def hints(self) -> tuple[str, ...]:
         """What compilers may be told of loops over this pair, see `parki.engine.kernel`.
 
@@ -195,6 +200,7 @@ PAIRS: dict[str, Pair] = {
 }
 PAIRS |= {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
 
+_ONE_WAY = {"pair/stresslet", "pair/stresslet_tensor", "pair/stokes_comb", "pair/stokes_comb_tensor"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
 _LINEAR = {
     STOKES_DL.pair: Pair("stresslet_tensor", 6, 3, "pair/stresslet_tensor", **_SMOOTH),

@@ -6,15 +6,16 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("arrays", "cells", "direct", "error", "fft", "operators", "pairs", "timing", "trees", "utils")
+SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "operators", "pairs", "timing", "trees",
+          "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
 LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
-bench bench_clusters bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare measure model
-peers plot tune
+bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare fmmwork
+measure model model_fmm model_treecode peers plot tune
 """.split()
 MODELS = [f"parki.perfmodels.{name}" for name in "clusters convolve counts fft g2p machine p2g p2p select".split()]
 
@@ -30,6 +31,7 @@ EDGES = {
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
+    "parki.fmm": ("parki.fmm", "parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.samples": (),
     "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),

@@ -139,15 +139,4 @@ def _sum(
     returned: tuple[bool, bool, bool], keywords: dict[str, Any],
 ) -> Any:  # fmt: skip
     made = Plan(kernel, targets, sources, method=method, timed=returned[0], **keywords)
-    result = made(charges, normals)
-    if not any(returned):
-        return result
-    wall, parameters, measured = returned
-    parts = [result]
-    if wall:
-        parts.append(made.walltime)
-    if parameters:
-        parts.append(made.parameters)
-    if measured:
-        parts.append(made.error(charges, normals))
-    return tuple(parts)
+    return made.reported(made(charges, normals), *returned)

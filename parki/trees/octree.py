@@ -135,15 +135,16 @@ class Octree:
 
 
 def build(
-    sources: Array, targets: Array | None, leaf_size: int, space: Space, *, fill: float | None = None
+    sources: Array, targets: Array | None, leaf_size: int, space: Space, *, fill: float | None = None,
+    levels: int = MAX_LEVEL,
 ) -> Octree:  # fmt: skip
     """Build an octree.
 
     A box is cut while it has more than `leaf_size` sources, or more than that many targets, unless all its points are
-    equal or it is on level 20.  Points on a face between boxes belong to the upper one.  The root's lowest corner is
-    that of all points.  Its side is the longest side of their box, and at least so much longer than points on its
-    upper faces are inside: 1e-12 of it, or a unit in the last place; it is 1 if no two points differ.  The tree does
-    not depend on the space or its threads.
+    equal or it is on the last level.  Points on a face between boxes belong to the upper one.  The root's lowest
+    corner is that of all points.  Its side is the longest side of their box, and at least so much longer than points on
+    its upper faces are inside: 1e-12 of it, or a unit in the last place; it is 1 if no two points differ.  The tree
+    does not depend on the space or its threads.
 
     Parameters
     ----------
@@ -175,17 +176,17 @@ def build(
     given = [sources] if targets is None or targets is sources else [sources, targets]
     points = [Passes(x, space) for x in given]
     low, width = _root(points, fill)
-    levels = _Levels()
+    made = _Levels()
     begin, end = [np.zeros(1, np.int32) for _ in points], [np.array([p.n], np.int32) for p in points]
     parent, octant, anchor = np.full(1, -1, np.int32), np.zeros(1, np.int32), np.zeros((1, 3), np.int32)
     while True:
-        first = levels.append(begin, end, parent, octant, anchor)
+        first = made.append(begin, end, parent, octant, anchor)
         split = np.zeros(len(parent), bool)
-        if levels.n <= MAX_LEVEL:
+        if made.n <= min(levels, MAX_LEVEL):
             split = np.logical_or.reduce([e - b > leaf_size for b, e in zip(begin, end, strict=True)])
         at = np.flatnonzero(split)
         ranges = [(p, b[at], e[at]) for p, b, e in zip(points, begin, end, strict=True)]
-        middle = _middles(low, np.ldexp(width, -levels.n), anchor[at], sources.dtype)
+        middle = _middles(low, np.ldexp(width, -made.n), anchor[at], sources.dtype)
         counted = [p.count(b, e, middle) for p, b, e in ranges]
         apart = _apart(ranges, sum(c.total for c in counted))
         split[at[~apart]] = False
@@ -201,7 +202,7 @@ def build(
         begin = [c.begin[full] for c in counted]
         end = [b + c.total[full] for b, c in zip(begin, counted, strict=True)]
         parent, anchor = (first + at[owner]).astype(np.int32), 2 * anchor[at[owner]] + OCTANTS[octant]
-    return levels.tree(low, width, [Sorted(*p.result()) for p in points])
+    return made.tree(low, width, [Sorted(*p.result()) for p in points])
 
 
 def workunits(real: np.dtype[Any], space: Space) -> list[engine.Workunit]:

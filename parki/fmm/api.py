@@ -1,0 +1,136 @@
+"""The calls of `parki.fmm`: one-shot sums, each a plan used once."""
+
+from typing import Any
+
+from parki.arrays import Array
+from parki.fmm.plan import Plan
+
+
+def kifmm(
+    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
+    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+) -> Any:  # fmt: skip
+    """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by the kernel-independent fast multipole method.
+
+    The work grows as the number of points.  Sources of the boxes of an adaptive octree are replaced by equivalent ones
+    on surfaces around them, found by solving small systems, so only values of the kernel are asked for.  That is for
+    kernels of Laplace, Yukawa and Stokes problems and a caller's own of that kind; `chebyshev` takes all that are
+    smooth.
+
+    Parameters
+    ----------
+    targets, sources : array (3, Nt), (3, Ns)
+        Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
+        ``(N, 3)`` with ``layout="nd"``.
+    charges : array (Ns,) or (components, Ns)
+        Strengths of the sources, with an axis of right-hand sides in front if there are many.
+    kernel : str, path or Pair
+        ``"coulomb"``, ``"yukawa"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``,
+        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `Pair`, or the path of a
+        file with a function ``pair`` as in ``kernels/pair``.  Pairs at distance zero are skipped.
+    normals : array (3, Ns), optional
+        Normals of the double layer; required for kernels with one, and only there.
+    return_walltime, return_params, return_error : bool
+        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
+        the direct sum.
+    tolerance : float, default 1e-6
+        Relative error, as a 2-norm over all targets.
+    order : int, optional
+        Points per edge of the surfaces, 3 to 16, instead of a tolerance.
+    leaf_size : int, optional
+        Points of a leaf at most; chosen if not given.
+    gradient : bool or "only"
+        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
+        alone for the stokeslet).
+    layout : {"dn", "nd"}
+    execution_space, threads, verbose
+        As in `parki.ewald`.
+    **parameters : float
+        Parameters of the kernel by name, as ``kappa`` of ``"yukawa"``.
+
+    Returns
+    -------
+    array (Nt,) or (components, Nt), or a tuple
+        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With ``gradient=True`` the first
+        result is a tuple of the potential and its gradient (3, Nt).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input that does not fit, naming the argument, what was found and what was expected.
+
+    References
+    ----------
+    L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626; I. Lashuk et al., SC09.  New here: singular values
+    are cut by the tolerance, Stokes flows have velocity and pressure as check values, operators fall into classes by
+    reflection, transforms have the least length.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x, q = parki.samples.uniform(2000, seed=1), parki.samples.charges(2000, seed=2)
+    >>> u = parki.fmm.kifmm(x, x, q, tolerance=1e-5)
+    >>> exact = parki.direct.direct_sum("coulomb", x, x, q)
+    >>> bool(np.linalg.norm(u - exact) < 1e-5 * np.linalg.norm(exact))
+    True
+    """
+    returned = (return_walltime, return_params, return_error)
+    return _sum("kifmm", targets, sources, charges, kernel, normals, returned, keywords)
+
+
+def chebyshev(
+    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
+    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+) -> Any:  # fmt: skip
+    """Sum as `kifmm` by the black-box fast multipole method: interpolation at Chebyshev points of boxes.
+
+    For every kernel of `parki.pairs.PAIRS` and a caller's own that is smooth away from r = 0.  Everything else as in
+    `kifmm`, but for
+
+    Parameters
+    ----------
+    order : int, optional
+        Chebyshev points per direction of a box, 3 to 16.
+
+    References
+    ----------
+    W. Fong, E. Darve, J. Comput. Phys. 228 (2009) 8712–8725; E. Agullo et al., Inria RR-8513 (2014).  New here: boxes
+    are reflected into one octant, so that 189 offsets stand for all, and their sums are inside one matrix product.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> print(parki.fmm.chebyshev(x, x, np.array([1.0, 4.0]), "multiquadric", width=1.5))
+    [11.5 8.5]
+    """
+    returned = (return_walltime, return_params, return_error)
+    return _sum("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)
+
+
+def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "kifmm", **keywords: Any) -> Plan:
+    """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `kifmm` for the keywords.
+
+    Parameters
+    ----------
+    kernel, targets, sources
+        As in `kifmm`.
+    method : {"kifmm", "chebyshev"}
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> plan = parki.fmm.plan("yukawa", x, x, kappa=0.5)
+    >>> print(plan(np.array([0.0, 2.0])).round(6))
+    [0.367879 0.      ]
+    """
+    return Plan(kernel, targets, sources, method=method, **keywords)
+
+
+def _sum(
+    method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
+    returned: tuple[bool, bool, bool], keywords: dict[str, Any],
+) -> Any:  # fmt: skip
+    made = Plan(kernel, targets, sources, method=method, timed=returned[0], **keywords)
+    return made.reported(made(charges, normals), *returned)

@@ -1,0 +1,66 @@
+"""Operators that map each reflection class to itself: small matrices, laid out for `parki.kernels.translate`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+TILE = 8  # rows of a matrix whose entries of a column lie next to each other
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One operator: a matrix for each class.
+
+    Attributes
+    ----------
+    table : (lines, 8)
+        Matrices one after another: of each 8 rows column after column, rows filled up with zeros.
+    part : (classes, 5) int32
+        First row that is read, columns, first row that is written, rows, first line of `table`.
+    """
+
+    table: Floats
+    part: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, matrices: list[Floats]) -> "Blocks":
+        """Put matrices of the classes together."""
+        tables, part, read, written, line = [np.zeros((0, TILE))], [], 0, 0, 0
+        for a in matrices:
+            rows, columns = a.shape
+            tiles = -(-rows // TILE)
+            padded = np.zeros((tiles * TILE, columns))
+            padded[:rows] = a
+            tables.append(padded.reshape(tiles, TILE, columns).transpose(0, 2, 1).reshape(-1, TILE))
+            part.append((read, columns, written, rows, line))
+            read, written, line = read + columns, written + rows, line + tiles * columns
+        return cls(np.concatenate(tables), np.array(part, np.int32).reshape(-1, 5))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result, all classes together."""
+        return int(self.part[:, 3].sum())
+
+    @property
+    def columns(self) -> int:
+        """Rows of what it is applied to, all classes together."""
+        return int(self.part[:, 1].sum())
+
+    @property
+    def flops(self) -> int:
+        """Operations for one box."""
+        return int(2 * (self.part[:, 1].astype(np.int64) * self.part[:, 3]).sum())
+
+    def matrix(self, c: int) -> Floats:
+        """The matrix of one class."""
+        _, columns, _, rows, line = (int(v) for v in self.part[c])
+        tiles = -(-rows // TILE)
+        tiled = self.table[line : line + tiles * columns].reshape(tiles, columns, TILE)
+        return tiled.transpose(0, 2, 1).reshape(-1, columns)[:rows]
+
+    def apply(self, values: Floats) -> Floats:
+        """The operator applied to class values (columns, n)."""
+        parts = [self.matrix(c) @ values[f : f + n] for c, (f, n, *_) in enumerate(self.part.tolist())]
+        return np.concatenate(parts)

@@ -1,0 +1,121 @@
+"""Points per direction for a tolerance, from the interpolation error of a pair's own kernel, as measured.
+
+For boxes of every size in a tree the error of two that are as near as a list V allows is measured, between random
+points.  Errors of all sizes add up as squares, each pair of particles weighted as the square of its field.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from parki.fmm import kinds
+from parki.fmm.chebyshev_tables import Floats, points
+from parki.pairs import Pair
+from parki.treecode.barycentric import MOST
+from parki.trees.octlists import OctLists
+from parki.trees.octree import Octree
+
+SAMPLE = 64  # points of a box that errors are measured on
+SETS = 8  # of random charges
+NEAREST = ((2, 0, 0), (2, 1, 1))  # offsets with the largest errors
+SHARE = 0.7  # measured error that is aimed at, over the tolerance: whole sums err less, as most boxes are further apart
+SHARE_OF_LENGTHS = 0.4  # the same for pairs with a length of their own, whose fields are estimates
+SHARE_UNEVEN = 0.1  # and for those that fall off or oscillate within boxes
+TYPICAL = 5.5  # half sides between boxes that meet
+FAINT = 1e-6  # share of the square of the whole field below which a level does not matter
+LEAST = 2
+
+
+def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
+    """Least number of points per direction whose error is below the tolerance, at most `MOST`.
+
+    Parameters
+    ----------
+    pair : Pair
+        Linear in what sources carry.
+    tolerance : float
+        Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
+    tree, lists
+        What the sum is made with: for pairs that have a length of their own.
+    """
+    if kinds.exponents(pair) is not None:
+        # One size stands for all, and near fields are left out: they would allow what is given for far ones.
+        aim, weights, whole = SHARE * tolerance, {1.0: 1.0}, 1.0
+    else:
+        far, near = _pairs(tree, lists)
+        aim = (SHARE_OF_LENGTHS if pair.smooth else SHARE_UNEVEN) * tolerance
+        weights = {h: n * field(pair, 4 * h) ** 2 for h, n in far.items()}
+        whole = sum(n * min(field(pair, 4 * h), field(pair, TYPICAL * h)) ** 2 for h, n in far.items())
+        whole += sum(n * min(field(pair, h), field(pair, 2 * h)) ** 2 for h, n in near.items())
+    counted = {h: w for h, w in weights.items() if w > FAINT * aim**2 * whole}
+    for m in range(LEAST, MOST):
+        if sum(w * measured(pair, m, h) ** 2 for h, w in counted.items()) <= aim**2 * whole:
+            return m
+    return MOST
+
+
+def _pairs(tree: Octree, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:
+    """Pairs of particles by half side of the boxes through which they meet: far, and near (U)."""
+    n_t, n_s = tree.n_trg.astype(float), tree.n_src.astype(float)
+    above_t, above_s = tree.octet_parent[lists.v_t], tree.octet_parent[lists.v_s]
+    count = [
+        (tree.level[above_t] + 1, n_t[above_t] * n_s[above_s]),
+        (tree.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
+        (tree.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
+    ]
+    far = np.bincount(*(np.concatenate(both) for both in zip(*count, strict=True)), minlength=1)
+    near = np.bincount(tree.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=1)
+    both = ({float(np.ldexp(tree.width, -(k + 1))): float(n) for k, n in enumerate(of) if n} for of in (far, near))
+    return tuple(both)
+
+
+@lru_cache(maxsize=1024)
+def field(pair: Pair, distance: float) -> float:
+    """Root mean square of the result for unit charges at a distance."""
+    r = np.random.default_rng(0).standard_normal((16, 3))
+    r *= distance / np.linalg.norm(r, axis=1)[:, None]
+    return float(np.sqrt(np.square(kinds.block(pair, r)).sum(axis=(1, 2)).mean()))
+
+
+@lru_cache(maxsize=1024)
+def measured(pair: Pair, m: int, half: float) -> float:
+    """Relative error between two boxes of this half side, `m` points per direction in both; the worst of `NEAREST`.
+
+    Components of the result are taken one by one, as a potential and its gradient have different units.
+    """
+    rng = np.random.default_rng(1)
+    y, x = rng.uniform(-1, 1, (2, SAMPLE, 3))
+    charges = rng.uniform(-1, 1, (SAMPLE, pair.dens * SETS))
+    up, down = polynomials(y, m), polynomials(x, m)
+    nodes = points()[0][m - 1, :m]
+    proxies = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 3)
+    worst = 0.0
+    for offset in NEAREST:
+        shift = 2.0 * np.array(offset)
+        exact = _sums(pair, half * (x + shift), half * y, charges)
+        found = np.tensordot(down, _sums(pair, half * (proxies + shift), half * proxies, up.T @ charges), 1)
+        size = np.linalg.norm(exact, axis=(0, 2))
+        some = size > FAINT * size.max()
+        errors = np.linalg.norm(found - exact, axis=(0, 2))[some] / size[some]
+        worst = max(worst, float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0)
+    return worst
+
+
+def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
+    """Direct sums (n, result, SETS) of charges (m, dens × SETS), some targets at a time."""
+    rows, charges = max(1, (1 << 18) // len(y)), charges.reshape(-1, SETS)
+    parts = []
+    for first in range(0, len(x), rows):
+        r = (x[first : first + rows, None] - y).reshape(-1, 3)
+        k = kinds.block(pair, r).reshape(-1, len(y), pair.result, pair.dens)
+        parts.append((k.transpose(0, 2, 1, 3).reshape(-1, len(charges)) @ charges).reshape(-1, pair.result, SETS))
+    return np.concatenate(parts)
+
+
+def polynomials(x: Floats, m: int) -> Floats:
+    """All products of Lagrange polynomials (n, m³) at x (n, 3) in [−1, 1]³: Σ_k T_k(x) T_k(x_i) along each axis."""
+    nodes = points()[0][m - 1, :m]
+    k = np.arange(m)
+    at_nodes = np.cos(k[:, None] * np.arccos(nodes))
+    one = [(2 * np.cos(np.arccos(np.clip(x[:, d, None], -1, 1)) * k) @ at_nodes - 1) / m for d in range(3)]
+    return np.einsum("ni,nj,nk->nijk", *one).reshape(len(x), -1)

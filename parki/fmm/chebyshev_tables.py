@@ -1,0 +1,257 @@
+"""Translations between Chebyshev points of boxes: symmetry, compression, and their tables.
+
+Offsets are target box − source box in sides.  Boxes are looked at in the frame in which their octant is 0: a reflection
+of the axes on which they are the upper child.  There all targets have the same 189 offsets, and so have all sources;
+a pair sees its offset with the same components on axes where that is even and opposite ones where it is odd.  So
+one place j of a list is one offset for both, and what a source makes for place j is what a target takes there.
+
+Sources: W. Fong and E. Darve, J. Comput. Phys. 228 (2009) 8712 (interpolation, weighted compression); E. Agullo et al.,
+"Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.1.2 (16 operators); the common frame
+is this library's own.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.fmm import kinds
+from parki.pairs import Pair
+from parki.treecode.barycentric import MOST
+
+Floats = NDArray[np.float64]
+Offset = tuple[int, int, int]
+EXACT = 1e-10  # relative differences up to which a kernel has a symmetry
+OVER = 8  # random vectors beyond the rank that is looked for
+
+
+# Points ---------------------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=1)
+def points() -> tuple[Floats, Floats]:
+    """Chebyshev points of the first kind and weights of their polynomials, as `treecode.barycentric.tables` has them.
+
+    Returns
+    -------
+    nodes : array (MOST, MOST)
+        cos((2k + 1)π/2m), k = 0 … m − 1, in row m − 1.
+    weights : array (MOST, MOST)
+        1/∏_{j≠k}(x_k − x_j).
+    """
+    nodes, weights = np.zeros((MOST, MOST)), np.zeros((MOST, MOST))
+    for m in range(1, MOST + 1):
+        k = np.arange(m)
+        nodes[m - 1, :m] = np.sin(0.5 * np.pi * (m - 1 - 2 * k) / m)  # cos, but exactly odd about the middle
+        weights[m - 1, :m] = (-1.0) ** k * np.sin((2 * k + 1) * np.pi / (2 * m)) * 2.0 ** (m - 1) / m
+    return nodes, weights
+
+
+def grid(order: int) -> Floats:
+    """All points (order³, 3) of the box [−1, 1]³, the last axis fastest."""
+    x = points()[0][order - 1, :order]
+    return np.stack(np.meshgrid(x, x, x, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def offsets() -> list[Offset]:
+    """The 189 offsets of a target with octant 0, those of one class together, nearest first."""
+    all_of = itertools.product(range(-3, 3), repeat=3)
+    return sorted((d for d in all_of if max(map(abs, d)) > 1), key=lambda d: (canonical(d), d))
+
+
+def seen_from_source(d: Offset) -> Offset:
+    """The offset in the source's frame of what is `d` in the target's."""
+    return tuple(-a if a % 2 else a for a in d)
+
+
+def canonical(d: Offset) -> Offset:
+    """The offset with components a ≥ b ≥ c ≥ 0 that a symmetry of the cube takes to `d`."""
+    return tuple(sorted(map(abs, d), reverse=True))
+
+
+# Symmetry -------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Turn:
+    """A symmetry Q of the cube: (Q v)[a] = sign[a] v[axis[a]]."""
+
+    axis: Offset
+    sign: Offset
+
+    @staticmethod
+    def to(d: Offset) -> "Turn":
+        """The one that takes `canonical(d)` to `d`."""
+        order = np.argsort(-np.abs(d), kind="stable")
+        return Turn(tuple(int(a) for a in np.argsort(order)), tuple(-1 if a < 0 else 1 for a in d))
+
+    @staticmethod
+    def reflection(octant: int) -> "Turn":
+        """The reflection of the axes whose bits are set, x the highest."""
+        return Turn((0, 1, 2), tuple(1 - 2 * (octant >> bit & 1) for bit in (2, 1, 0)))
+
+    @property
+    def matrix(self) -> Floats:
+        """Q (3, 3)."""
+        q = np.zeros((3, 3))
+        q[np.arange(3), self.axis] = self.sign
+        return q
+
+    def of_points(self, order: int) -> NDArray[np.intp]:
+        """Place of Q⁻¹ x for each point x of `grid`."""
+        k = np.stack(np.meshgrid(*[np.arange(order)] * 3, indexing="ij")).reshape(3, -1)
+        back = np.empty_like(k)
+        for a in range(3):
+            back[self.axis[a]] = k[a] if self.sign[a] > 0 else order - 1 - k[a]
+        return (back[0] * order + back[1]) * order + back[2]
+
+
+PARTS = {9: "tensor", 6: "symmetric tensor", 3: "vector", 1: "scalar"}
+_PAIRS = [(i, j) for i in range(3) for j in range(i, 3)]  # entries of a symmetric tensor
+
+
+@dataclass(frozen=True)
+class Components:
+    """How components turn: sizes of their parts, see `PARTS`, and whether all change their sign in reflections."""
+
+    parts: tuple[int, ...]
+    axial: bool = False
+
+    def matrix(self, q: Floats) -> Floats:
+        """The signed permutation (n, n) of the components for Q."""
+        out = np.zeros((sum(self.parts), sum(self.parts)))
+        at = 0
+        for n in self.parts:
+            out[at : at + n, at : at + n] = _turned(n, q)
+            at += n
+        return out * (np.linalg.det(q).round() if self.axial else 1.0)
+
+
+def _turned(n: int, q: Floats) -> Floats:
+    if n == 1:
+        return np.ones((1, 1))
+    if n == 3:
+        return q
+    if n == 9:
+        return np.kron(q, q)
+    out = np.zeros((6, 6))
+    for row, (i, j) in enumerate(_PAIRS):
+        k, m = np.flatnonzero(q[i])[0], np.flatnonzero(q[j])[0]
+        out[row, _PAIRS.index((min(k, m), max(k, m)))] = q[i, k] * q[j, m]
+    return out
+
+
+def _layouts(n: int) -> Iterator[tuple[int, ...]]:
+    """All ways to make n components of parts, large parts first."""
+    if n == 0:
+        yield ()
+    for part in PARTS:
+        if part <= n:
+            yield from ((part, *rest) for rest in _layouts(n - part))
+
+
+@lru_cache(maxsize=256)
+def symmetry(pair: Pair) -> tuple[Components, Components] | None:
+    """How result and charges of a pair turn with the symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
+
+    Tested by the kernel's own values at a few points.
+    """
+    if max(pair.result, pair.dens) > 12:
+        return None
+    rng = np.random.default_rng(3)
+    r = rng.uniform(0.2, 1.0, (6, 3)) * rng.choice([-1.0, 1.0], (6, 3)) * np.array([[0.5], [1], [1], [2], [4], [8]])
+    turns = [Turn.reflection(4).matrix, Turn((1, 0, 2), (1, 1, 1)).matrix, Turn((1, 2, 0), (1, 1, 1)).matrix]
+    k, *turned = kinds.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(4, 6, pair.result, pair.dens)
+    size = np.abs(k).max(axis=(1, 2), keepdims=True)
+    for axial, result, charges in itertools.product((False, True), _layouts(pair.result), _layouts(pair.dens)):
+        d_t, d_s = Components(result, axial), Components(charges)
+        if all(
+            (np.abs(other - d_t.matrix(q) @ k @ d_s.matrix(q).T) <= EXACT * size).all()
+            for q, other in zip(turns, turned, strict=True)
+        ):
+            return d_t, d_s
+    return None
+
+
+# Compression ----------------------------------------------------------------------------------------------------------
+def factors(matrix: Floats, left: Floats, right: Floats, eps: float) -> tuple[Floats, Floats]:
+    """Return L (r, n), R (r, m) with matrix ≈ Lᵀ R, by a singular value decomposition with weights on rows and columns.
+
+    Singular values from `eps` of the largest one on are kept; with eps = 0 all, as R = 1.  They are found in the space
+    of as many random vectors as it takes.
+    """
+    if eps <= 0:
+        return matrix.T.copy(), np.eye(matrix.shape[1])
+    weighted = matrix * left[:, None] * right
+    n = min(weighted.shape)
+    rng, count = np.random.default_rng(0), min(n, 24 + OVER)
+    while True:
+        if count >= n // 2:
+            u, s, vt = np.linalg.svd(weighted, full_matrices=False)
+            break
+        q = np.linalg.qr(weighted @ rng.standard_normal((weighted.shape[1], count)))[0]
+        q = np.linalg.qr(weighted @ (weighted.T @ q))[0]  # once more, for vectors as good as those of the whole
+        u, s, vt = np.linalg.svd(q.T @ weighted, full_matrices=False)
+        if s[count - OVER] <= eps * s[0]:
+            u = q @ u
+            break
+        count *= 2
+    if not s[0] > 0:
+        return np.zeros((0, matrix.shape[0])), np.zeros((0, matrix.shape[1]))
+    rank = int((s > eps * s[0]).sum())
+    return np.ascontiguousarray((u[:, :rank] * s[:rank] / left[:, None]).T), vt[:rank] / right
+
+
+def weights(order: int) -> Floats:
+    """Square roots (order³,) of the weights of Gauss–Chebyshev quadrature at `grid`."""
+    x = points()[0][order - 1, :order]
+    w = np.sqrt(np.pi / order * np.sqrt(1 - x * x))
+    return np.einsum("i,j,k->ijk", w, w, w).ravel()
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Factors of all translations of one size of boxes, as rows: column c of compressed values goes with row c.
+
+    With symmetry there is one frame; else there are eight, one for each octant, in true coordinates.
+
+    Attributes
+    ----------
+    left : array (frames, C, result order³)
+        Row: what the target's values get, by component, then point.
+    right : array (frames, C, order³ dens)
+        Row: what is taken of the source's, by point, then component.
+    column : array (190,) of int32
+        Place j of `offsets` has columns column[j] … column[j + 1] − 1.
+    operators : int
+        Translations that were decomposed.
+    """
+
+    left: Floats
+    right: Floats
+    column: NDArray[np.int32]
+    operators: int
+
+
+@dataclass(frozen=True)
+class Action:
+    """A signed permutation of values: out[i] = sign[i] value[place[i]]; no signs, where all are 1."""
+
+    place: NDArray[np.intp]
+    sign: Floats | None
+
+    @staticmethod
+    def of(turn: Turn, components: Components, order: int, points_last: bool) -> "Action":
+        """Of a symmetry on values at all points, ordered by component and point or by point and component."""
+        d = components.matrix(turn.matrix)
+        node, comp = turn.of_points(order), np.abs(d).argmax(axis=1)
+        sign = d[np.arange(len(d)), comp]
+        if points_last:
+            place, signs = (comp[:, None] * len(node) + node).ravel(), np.repeat(sign, len(node))
+        else:
+            place, signs = (node[:, None] * len(d) + comp).ravel(), np.tile(sign, len(node))
+        return Action(place, None if (sign > 0).all() else signs)
+
+    def __call__(self, values: Floats) -> Floats:
+        """Of values along the last axis."""
+        out = values[..., self.place]
+        return out if self.sign is None else out * self.sign

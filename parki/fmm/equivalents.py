@@ -1,0 +1,311 @@
+"""The kernel-independent method: equivalent sources on surfaces around the boxes of an octree.
+
+Check values of a box are those of its sources on a surface around it, upward on the outer one, downward on the inner
+one; equivalents on the other surface make the same values.  Boxes pass them on to their parents and children
+(`dense`) and to boxes of their level that are apart (`m2l`).  Particles and surfaces meet in the kernels of
+`surfaces`, particles and particles in those that treecodes have.
+
+Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. Lashuk et al., SC09.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from parki import direct, engine
+from parki.arrays import Array
+from parki.engine import Prepared, TeamPolicy, spaces
+from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit
+from parki.fmm import dense, factors, kinds, m2l, spectra, surfaces
+from parki.fmm.dense import Dense
+from parki.fmm.kinds import Kind
+from parki.fmm.memory import aligned
+from parki.pairs import Pair
+from parki.treecode.stages import THREADS, Units
+from parki.trees.lists import csr, merge_ranges
+from parki.trees.octlists import OctLists, near
+from parki.trees.octree import Octree
+
+TOP = 2  # level of the largest boxes that have expansions
+AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
+Ints = NDArray[np.int32]
+
+
+def units(kind: Kind, p: int, real: DTypeLike, short: bool) -> dict[str, Workunit]:
+    """Workunits of particles, by step."""
+    real = np.dtype(real)
+    particles = Units(kind.pair, real, real, 1, short)
+
+    def unit(name: str, pair: Pair, **more: Any) -> Workunit:
+        return engine.kernel("surfaces", name, real=real, pair=pair.pair, hints=pair.hints, **dict(pair.slots), **more)
+
+    fields = {"NP": len(kind.target.parameters), "TRUE_SIZE": kind.a is None}
+    return {
+        "check": unit("check_values", kind.source, CENTRED=True),
+        "fields": unit("fields", kind.target, **fields),
+        "ranges": particles.ranges(),
+    }
+
+
+class Expansion:
+    """Arrays and launches of a sum by equivalent sources, phase by phase.
+
+    Parameters
+    ----------
+    tree : Octree
+    lists : OctLists
+    kind : Kind
+    p : int
+        Points per edge of a surface.
+    space : Space
+    tolerance : float
+        What is asked for: singular values that matter less are left out.
+    short : bool
+        Whether roots to twelve digits are enough.
+
+    Attributes
+    ----------
+    u : array (result, n_trg)
+        The sum at the targets in the order of the tree.
+    pairs : dict
+        Evaluations of the kernel by phase.
+    """
+
+    def __init__(
+        self, tree: Octree, lists: OctLists, kind: Kind, p: int, space: Space, *, tolerance: float, short: bool = False
+    ) -> None:
+        self.tree, self.kind, self.p, self.space = tree, kind, p, space
+        self.real = np.dtype(tree.sources.points.dtype)
+        self.xp = spaces.array_module(space)
+        self._held: list[Array] = []
+        self._units = units(kind, p, self.real, short)
+        self.points = surfaces.count(p)
+        pair = kind.pair
+        self.rows = self._empty((tree.sources.n, 3 + pair.strengths))
+        self.rows[:, :3] = tree.sources.points.T
+        for k, value in enumerate(pair.parameters):
+            self.rows[:, 3 + pair.dens + k] = value
+        self.u = self._empty((pair.result, tree.targets.n))
+        self.pairs: dict[str, float] = {}
+        self._launches: dict[str, list[Prepared]] = {}
+        self._near(lists)
+        self.far = tree.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
+        self._m2l = None
+        if not self.far:
+            return
+        octets, m = len(tree.octet_parent), self.points
+        self._tables = {name: self._array(surfaces.points(p, r).T.astype(self.real)) for name, r in _RADII.items()}
+        self.check = self._empty((octets, kind.check * m, 8))
+        self.equivalent = self._empty((octets, kind.equivalent * m, 8))
+        self._slot = self._array(tree.slot)
+        self._operators(tolerance, lists)
+        self._up_and_down()
+        self._particles(lists)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all arrays, those of the tree apart."""
+        held = sum(a.nbytes for a in self._held)
+        if self._m2l is not None:
+            held += self._m2l.memory + sum(d.memory for d in self._dense.values())
+        return held
+
+    def begin(self, charges: Array) -> None:
+        """Set the charges (dens, n_src), in the order of the tree, and clear the sums."""
+        self.rows[:, 3 : 3 + self.kind.pair.dens] = charges.T
+        self.u.fill(0)
+
+    def upward(self) -> None:
+        """P2M, M2M: upward equivalents of all boxes."""
+        if self.far:
+            self.check.fill(0)
+            self._run("upward")
+
+    def across(self) -> None:
+        """M2L: list V."""
+        if self.far:
+            self.check.fill(0)
+            self._m2l.run()
+
+    def uneven(self) -> None:
+        """M2P and P2L: lists W and X."""
+        self._run("uneven")
+
+    def downward(self) -> None:
+        """L2L, L2P: downward equivalents of all boxes, and their fields."""
+        self._run("downward")
+
+    def near(self) -> None:
+        """P2P: list U."""
+        self._run("near")
+
+    def _run(self, phase: str) -> None:
+        for one in self._launches.get(phase, ()):
+            one.launch()
+
+    # Arrays -----------------------------------------------------------------------------------------------------------
+    def _array(self, a: NDArray[Any]) -> Array:
+        self._held.append(self.xp.ascontiguousarray(self.xp.asarray(a)))
+        return self._held[-1]
+
+    def _empty(self, shape: tuple[int, ...]) -> Array:
+        self._held.append(aligned(self.xp, shape, self.real))
+        return self._held[-1]
+
+    def _prepare(self, phase: str, name: str, item: NDArray[Any], **given: Any) -> None:
+        """Add a launch of a team for each item, if there are any."""
+        if len(item):
+            policy = TeamPolicy(self.space, len(item), *(() if self.space.kind == "host" else THREADS))
+            item = self._array(item.astype(np.int32))
+            one = engine.prepare(policy, self._units[name], item=item, **given)
+            self._launches.setdefault(phase, []).append(one)
+
+    # Operators --------------------------------------------------------------------------------------------------------
+    def _operators(self, tolerance: float, lists: OctLists) -> None:
+        """Dense operators and transforms of the kernel for each level, or for all at once."""
+        kind, tree, p = self.kind, self.tree, self.p
+        halves = {level: float(tree.width * 0.5 ** (level + 1)) for level in range(TOP, tree.depth + 1)}
+        one = {} if kind.per_level else dict.fromkeys(halves, halves[TOP])
+        of = {level: one.get(level, half) for level, half in halves.items()}
+        self._dense = {
+            half: Dense(factors.operators(kind, p, tolerance, half), self.space, self.real) for half in {*of.values()}
+        }
+        self._by_level = {level: self._dense[half] for level, half in of.items()}
+        above = tree.level[tree.octet_parent[lists.v_t]] + 1 if len(lists.v_t) else np.zeros(0, np.int32)
+        size = np.array([of.get(level, 0.0) for level in range(tree.depth + 1)])[above]
+        parts = []
+        for half in dict.fromkeys(of.values()):
+            here = size == half
+            if here.any():
+                table = self._transforms(half)
+                parts.append(m2l.Part(table, lists.v_t[here], lists.v_s[here], lists.v_direction[here]))
+        asked = m2l.Units(p, kind.equivalent, kind.check, self.real)
+        self._m2l = m2l.M2L(asked, parts, self.equivalent, self.check, self.space)
+
+    def _transforms(self, half: float) -> Array:
+        return self._array(_table(self.kind.at(half), self.kind.size(half), self.p).astype(self.real))
+
+    def _up_and_down(self) -> None:
+        """Prepare the dense steps, level by level."""
+        kind, tree = self.kind, self.tree
+        octets = len(tree.octet_parent)
+        below = np.full((octets, 8), -1, np.int32)
+        below.reshape(-1)[tree.slot[1:]] = tree.octet[1:]
+        self._below = self._array(below)
+        some = next(iter(self._dense.values())).operators
+        checks, equivalents = int(some.check.begin[-1]), int(some.equivalent.begin[-1])
+        most = int(np.diff(tree.octet_begin).max())
+        folded, solved = self._empty((most, checks, 8)), self._empty((octets, equivalents, 8))
+        rows = 8 * self.points * max(kind.check, kind.equivalent)
+        between = self._empty((min(AT_ONCE, most), rows, 8))
+        up, down = self._launches.setdefault("upward", []), self._launches.setdefault("downward", [])
+        self._level_steps: dict[int, tuple[list[Prepared], list[Prepared]]] = {}
+        for level in range(TOP, tree.depth + 1):
+            at = slice(int(tree.octet_begin[level - 1]), int(tree.octet_begin[level]))
+            d, inner = self._by_level[level], level < tree.depth
+            here = folded[: at.stop - at.start]
+            one = (self.check[at], self.equivalent[at], solved[at])
+            fold, unfold = d.fold("check", one[0], here), d.unfold("equivalent", one[2], one[1])
+            rows_up, rows_down = (8 * self.points * n for n in (kind.equivalent, kind.check))
+            steps_up, steps_down = [fold], [fold]
+            if inner:
+                steps_up += d.to_parent(self.equivalent, self._below[at], _shaped(between, rows_up), here)
+            steps_up += [*d.solve("up", here, one[2]), unfold]
+            steps_down += [*d.solve("down", here, one[2]), unfold]
+            if inner:
+                steps_down += d.to_children(one[2], self._below[at], _shaped(between, rows_down), self.check)
+            self._level_steps[level] = steps_up, steps_down
+        for level in sorted(self._level_steps, reverse=True):
+            up += self._level_steps[level][0]
+        for level in sorted(self._level_steps):
+            down += self._level_steps[level][1]
+
+    # Particles --------------------------------------------------------------------------------------------------------
+    def _particles(self, lists: OctLists) -> None:
+        """Prepare P2M, L2P, and lists W and X."""
+        tree, kind = self.tree, self.kind
+        box = np.column_stack([tree.centre, tree.half])
+        inverse = np.column_stack([tree.centre, 1 / tree.half, tree.half])
+        factor = np.array([kind.scales(h)[0] for h in _halves(tree)])[tree.level]
+        powers = kinds.field_exponents(kind)
+        self._physical = {"box": self._array(box), "factor": self._array(factor.astype(self.real))}
+        size = tree.half[:, None] if kind.a is not None else np.ones((tree.n, 1))
+        constant = np.array([[*kinds.scaled(kind.target, kind.powers, h).parameters, 0.0] for h in _halves(tree)])
+        self._unit = {
+            "box": self._array(inverse), "factor": self._array((size**-powers).astype(self.real)), "slot": self._slot,
+            "constant": self._array(constant[tree.level].astype(self.real)), "value": self.equivalent,
+        }  # fmt: skip
+        leaf = tree.is_leaf & (tree.level >= TOP)
+        src, trg = (np.flatnonzero(leaf & (n > 0)) for n in (tree.n_src, tree.n_trg))
+        first = self._launches["upward"]
+        self._launches["upward"] = []
+        self._checks("upward", "outer", src, np.arange(len(src) + 1), np.stack([tree.begin_src, tree.end_src], 1)[src])
+        self._launches["upward"] += first
+        self._fields("downward", "outer", trg, np.arange(len(trg) + 1), trg)
+        self.pairs |= {"p2m": float(tree.n_src[src].sum()) * self.points}
+        self.pairs |= {"l2p": float(tree.n_trg[trg].sum()) * self.points}
+        if len(lists.x_t):
+            t, begin, end = merge_ranges(lists.x_t, tree.begin_src[lists.x_s], tree.end_src[lists.x_s])
+            node, starts = np.unique(t, return_index=True)
+            self._checks("uneven", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
+            self.pairs["p2l"] = float((end - begin).sum()) * self.points
+        if len(lists.w_t):
+            starts, source = csr(lists.w_t, lists.w_s, tree.n)
+            node = np.flatnonzero(np.diff(starts))
+            self._fields("uneven", "inner", node, starts[np.append(node, tree.n)], source)
+            self.pairs["m2p"] = float(tree.n_trg[lists.w_t].sum()) * self.points
+
+    def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> None:
+        """Check values of boxes, of sources in ranges."""
+        slot = self.tree.slot[node]
+        item = np.column_stack([node, slot // 8, slot % 8, starts[:-1], starts[1:]])
+        given = {"surface": self._tables[surface], "span": self._array(spans.astype(np.int32)), "src": self.rows}
+        self._prepare(phase, "check", item, value=self.check, points=self.points, **given, **self._physical)
+
+    def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> None:
+        """Fields of equivalents of boxes at the targets of leaves."""
+        tree = self.tree
+        item = np.column_stack([tree.begin_trg[node], tree.n_trg[node], starts[:-1], starts[1:]])
+        given = {"surface": self._tables[surface], "other": self._array(source.astype(np.int32)), "u": self.u}
+        self._prepare(phase, "fields", item, xt=tree.targets.points, points=self.points, **given, **self._unit)
+
+    def _near(self, lists: OctLists) -> None:
+        """Prepare list U."""
+        tree, items = self.tree, np.zeros((0, 4), np.int32)
+        if len(lists.u_t):
+            items, ranges = near(tree, lists)
+            tiny = direct.coincident(tree.targets.points, tree.sources.points) if self.kind.pair.singular else 0.0
+            count, nothing = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
+            item = np.column_stack([nothing, items[:, 0], count, nothing, items[:, 2], items[:, 3]])
+            given = {"box": self.xp.zeros((1, 6)), "place": self.xp.zeros((1, 1), self.real), "src": self.rows}
+            given |= {"span": self._array(ranges), "tiny": tiny, "xt": tree.targets.points, "u": self.u}
+            self._prepare("near", "ranges", item, **given)
+        self.pairs["near"] = float(tree.n_trg[lists.u_t].astype(float) @ tree.n_src[lists.u_s])
+
+
+@lru_cache(maxsize=16)
+def _table(pair: Pair, size: float, p: int) -> NDArray[np.float64]:
+    """Transforms of a kernel between boxes of half side `size`."""
+    return spectra.table(lambda r: kinds.block(pair, size * r), p)
+
+
+_RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
+
+
+def _halves(tree: Octree) -> list[float]:
+    return [float(tree.width * 0.5 ** (level + 1)) for level in range(tree.depth + 1)]
+
+
+def _shaped(buffer: Array, rows: int) -> Array:
+    """A buffer with fewer rows for each of as many octets."""
+    return buffer.reshape(-1)[: len(buffer) * rows * 8].reshape(len(buffer), rows, 8)
+
+
+def workunits(kind: Kind, p: int, real: DTypeLike, short: bool) -> list[Workunit]:
+    """All workunits of an expansion, for compiling ahead."""
+    real = np.dtype(real)
+    far = [*m2l.Units(p, kind.equivalent, kind.check, real).needed(), *dense.units(kind.masks is not None, real)]
+    return [*units(kind, p, real, short).values(), *far]

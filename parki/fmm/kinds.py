@@ -1,0 +1,229 @@
+"""What a pair interaction is expanded in: which sources on surfaces are equivalent to a box's, and what is checked.
+
+The field of any source in a box must be one that equivalent sources on its surface can make.  Laplace and Yukawa
+fields are those of charges.  Stokes flows are those of forces and point flows, checked by velocity and pressure: a
+double layer has a flux that forces do not have, and forces normal to a surface make a pressure but no velocity.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine, pairs
+from parki.engine import RangePolicy, Workunit
+from parki.fmm import symmetry
+from parki.pairs import LAPLACE, Charges, Pair
+
+Floats = NDArray[np.float64]
+HOMOGENEOUS = 1e-11  # what exponents may be off
+
+
+def unit(pair: Pair) -> Workunit:
+    """The workunit of `block`."""
+    return engine.kernel("matrix", "entries", pair=pair.pair, NP=len(pair.parameters), **dict(pair.slots))
+
+
+def block(pair: Pair, r: Floats) -> Floats:
+    """K(r) (n, result, dens) at the differences r (n, 3) = target − source, in double precision on the host."""
+    values = np.zeros((pair.result, pair.dens, len(r)))
+    if len(r):
+        engine.parallel_for(
+            RangePolicy("Serial", len(r)), unit(pair), r=np.ascontiguousarray(r.T, np.float64), out=values,
+            constant=np.array([*pair.parameters, 0.0]),
+        )  # fmt: skip
+    return values.transpose(2, 0, 1)
+
+
+def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Exponents a (result) and b (dens) with K(λ r)_ts = λ^−(a_t + b_s) K(r)_ts and a_0 = 0, or None if there are none.
+
+    A kernel that has them is expanded at one scale for boxes of any size.
+    """
+    here, there = (block(pair, scale * symmetry.GENERIC) for scale in (1.0, 3.0))
+    size = symmetry.SAME * np.abs(here).max()
+    used = (np.abs(here) > size).all(axis=0)
+    if ((np.abs(here) > size).any(axis=0) != used).any() or not np.abs(there[:, used]).all():
+        return None
+    ratio = np.ones(here.shape)
+    ratio[:, used] = here[:, used] / there[:, used]
+    if (ratio <= 0).any() or np.ptp(ratio[:, used], axis=0).max(initial=0) > HOMOGENEOUS * ratio.max():
+        return None
+    power = np.log(ratio[0]) / np.log(3.0)
+    n, i = here.shape[1], np.argwhere(used)
+    rows = np.zeros((len(i), sum(here.shape[1:])))
+    rows[np.arange(len(i)), i[:, 0]] = rows[np.arange(len(i)), n + i[:, 1]] = 1
+    found = np.linalg.lstsq(rows, power[used], rcond=None)[0]
+    if np.abs(rows @ found - power[used]).max(initial=0) > HOMOGENEOUS * 10:
+        return None
+    found = np.round(np.where(np.arange(len(found)) < n, found - found[0], found + found[0]), 9) + 0.0
+    return tuple(found[:n].tolist()), tuple(found[n:].tolist())
+
+
+def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
+    """A pair with its parameters times these powers of `half`."""
+    if not any(powers):
+        return pair
+    values = zip(pair.parameters, powers, strict=True)
+    return replace(pair, parameters=tuple(v * half**power for v, power in values))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The expansion of a pair interaction.
+
+    Attributes
+    ----------
+    pair
+        What is summed, linear in what sources carry: for pairs that are near each other.
+    charges
+        Function (dens, normals) → charges (dens of `pair`, N) of its sources.
+    up, down
+        Check values ← equivalents, upward and downward.
+    source
+        Check values ← charges.
+    target
+        Result ← equivalents.
+    a, b
+        Exponents of check values and of equivalents.  Those of a box of half side h, times h^a and h^−b, are those of
+        the box of half side 1.  None: boxes are expanded at their true size, with operators of their own.
+    powers
+        By which powers of h the parameters of `up` change if a box of half side h becomes one of half side 1.
+    separation
+        Boxes that meet through expansions must be further apart.
+    """
+
+    pair: Pair
+    charges: Charges
+    up: Pair
+    down: Pair
+    source: Pair
+    target: Pair
+    a: tuple[float, ...] | None
+    b: tuple[float, ...] | None
+    powers: tuple[int, ...] = ()
+    separation: float = 0.0
+
+    @property
+    def check(self) -> int:
+        """Components of check values."""
+        return self.up.result
+
+    @property
+    def equivalent(self) -> int:
+        """Components of equivalents."""
+        return self.up.dens
+
+    @property
+    def per_level(self) -> bool:
+        """Whether boxes of each size need operators of their own."""
+        return self.a is None or any(self.powers)
+
+    @property
+    def masks(self) -> symmetry.Masks | None:
+        """Masks of check values and of equivalents, see `parki.fmm.symmetry`; None: no reflection symmetry."""
+        return _masks(self.up)
+
+    def size(self, half: float) -> float:
+        """Half side of the box that operators for boxes of half side `half` are made for: 1 if there are exponents."""
+        return float(half) if self.a is None else 1.0
+
+    def at(self, half: float) -> Pair:
+        """`up` with parameters as they are for a box of half side `half` scaled to `size`."""
+        return scaled(self.up, self.powers, half)
+
+    def scales(self, half: float) -> tuple[Floats, Floats]:
+        """What check values (check,) and equivalents (equivalent,) of a box of this half side are multiplied by.
+
+        h^a and h^−b give those of the unit box; ones where boxes keep their size.
+        """
+        if self.a is None or self.b is None:
+            return np.ones(self.check), np.ones(self.equivalent)
+        return half ** np.array(self.a), half ** -np.array(self.b)
+
+
+def field_exponents(kind: Kind) -> Floats:
+    """Exponents of the result (result,): fields of a box of half side h are h^−exponent times those of the unit box.
+
+    Zeros where boxes keep their size.
+    """
+    if kind.a is None or kind.b is None:
+        return np.zeros(kind.target.result)
+    mild = tuple(0.1 if power else value for value, power in zip(kind.target.parameters, kind.powers, strict=False))
+    target = replace(kind.target, parameters=mild or kind.target.parameters)
+    here = block(scaled(target, kind.powers, 3.0), symmetry.GENERIC)
+    there = block(target, 3.0 * symmetry.GENERIC)
+    used = np.abs(here) > symmetry.SAME * np.abs(here).max()
+    ratio = np.where(used, here, 1.0) / np.where(used, there, 1.0)
+    powers = np.log(np.abs(ratio)) / np.log(3.0) - np.array(kind.b)
+    return np.round([row[u].mean() for row, u in zip(powers.swapaxes(0, 1), used.swapaxes(0, 1), strict=True)], 6) + 0.0
+
+
+@functools.lru_cache(maxsize=64)
+def _masks(pair: Pair) -> symmetry.Masks | None:
+    return symmetry.parities(lambda r: block(pair, r))
+
+
+def _flow(dens: int, result: int, of: Pair | None = None, **chosen: bool) -> Pair:
+    """A pair of `pair/stokes_flow` with these parts, and no others."""
+    all_off = dict.fromkeys(("FORCE", "FLOW", "VELOCITY", "PRESSURE"), False)
+    more = {} if of is None else {"names": of.names, "parameters": of.parameters}
+    slots = tuple((all_off | chosen).items())
+    return Pair("stokes_flow", dens, result, "pair/stokes_flow", slots=slots, smooth=True, **more)
+
+
+_BOTH = {"VELOCITY": True, "PRESSURE": True}
+_POINTS = {"FORCE": True, "FLOW": True}
+# What sources have in a Stokes flow, and how much of it; what the result is.
+_STOKES: dict[str, tuple[dict[str, bool], int, dict[str, bool]]] = {
+    "pair/stokeslet": ({"FORCE": True}, 3, {"VELOCITY": True}),
+    "pair/stresslet": ({"TENSOR": True}, 6, {"VELOCITY": True}),
+    "pair/stresslet_tensor": ({"TENSOR": True}, 6, {"VELOCITY": True}),
+    "pair/stokes_comb": ({"FORCE": True, "TENSOR": True}, 9, {"VELOCITY": True}),
+    "pair/stokes_comb_tensor": ({"FORCE": True, "TENSOR": True}, 9, {"VELOCITY": True}),
+    "pair/stokes_pressure": ({"FORCE": True}, 3, {"PRESSURE": True}),
+    "pair/stokes_grad": ({"FORCE": True}, 3, {"GRADIENT": True}),
+    "pair/rotlet": ({"TORQUE": True}, 3, {"VELOCITY": True}),
+    "pair/rpy": ({"FORCE": True, "SPHERE": True}, 3, {"VELOCITY": True}),
+}
+_RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
+
+
+def find(pair: Pair) -> Kind:
+    """Return the expansion of a pair interaction whose parameters are set.
+
+    Raises
+    ------
+    ValueError
+        For a kernel whose fields no sources on a surface make, and for one of a caller's own that is not linear.
+    """
+    linear, charges = pair.linear()
+    ours = linear.pair.startswith("pair/")
+    if linear.pair in _STOKES:
+        has, carried, gives = _STOKES[linear.pair]
+        both = _flow(4, 4, **_POINTS, **_BOTH)
+        source = _flow(carried, 4, linear if "SPHERE" in has else None, **has, **_BOTH)
+        target = _flow(4, linear.result, **_POINTS, **gives)
+        a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
+        return Kind(linear, charges, both, both, source, target, a, b, separation=linear.separation())
+    if not ours:
+        found = exponents(linear) or (None, None)
+        return Kind(linear, charges, linear, linear, linear, linear, *found)
+    own: Callable[..., Kind] = functools.partial(Kind, linear, charges, a=(0.0,), b=(1.0,))
+    if linear.pair in ("pair/laplace", "pair/laplace_grad"):
+        return own(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=linear)
+    if linear.pair == "pair/dipole":
+        return own(up=LAPLACE, down=LAPLACE, source=linear, target=LAPLACE)
+    if linear.pair == "pair/yukawa":
+        return own(up=linear, down=linear, source=linear, target=linear, powers=(1,))
+    radial = dict(linear.slots).get("radial")
+    if linear.pair == "pair/radial" and radial in _RADIAL:
+        up = _RADIAL[radial]
+        up = replace(up, parameters=linear.parameters)
+        return own(up=up, down=up, source=up, target=linear, powers=(1,) * len(up.names))
+    raise ValueError(
+        f"kernel is {pair}: no sources on a surface around a box make the field of any source inside; "
+        "expected another kernel, or expansions by parki.fmm.chebyshev, which take this one."
+    )

@@ -1,0 +1,182 @@
+"""A fast multipole sum for fixed points, and what it can tell about itself."""
+
+import logging
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from parki import engine
+from parki.arrays import Array
+from parki.error import PrecisionWarning
+from parki.fmm import chebyshev_order, equivalents, kinds, params
+from parki.fmm.interpolation import Expansion as Interpolation
+from parki.fmm.params import Parameters
+from parki.fmm.report import WallTime
+from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes
+from parki.trees import octlists, octree
+from parki.trees.octlists import OctLists
+from parki.trees.octree import Octree
+
+log = logging.getLogger("parki")
+METHODS = ("kifmm", "chebyshev")
+SHORT = 1e-9  # tolerance from which roots may err by 1.5e-13
+COMPRESS = 0.1  # error of compressed translations over the tolerance
+SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
+HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
+APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
+
+
+class Plan(FreePlan):
+    """A sum over pairs in free space for fixed points, by a fast multipole method: ``u = plan(charges)``.
+
+    Parameters
+    ----------
+    kernel : str, path or Pair
+        As in `parki.fmm.kifmm`.
+    targets, sources : array (3, Nt), (3, Ns)
+        Points anywhere; ``(N, 3)`` with ``layout="nd"``.
+    method : {"kifmm", "chebyshev"}
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+    timed : bool
+        On a device, wait for each phase, so that its time is that of its work, not of its launches.
+    **keywords
+        As in `parki.fmm.kifmm`.
+
+    Attributes
+    ----------
+    pair : Pair
+    parameters : Parameters
+    walltime : WallTime
+        Times of making the plan and of its last sum.
+    n_targets, n_sources : int
+    tree, lists : Octree, OctLists
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input that does not fit, naming the argument, what was found and what was expected.
+    """
+
+    def __init__(
+        self, kernel: Any, targets: Any, sources: Any, *, method: str = "kifmm", tolerance: float | None = None,
+        order: int | None = None, leaf_size: int | None = None, gradient: bool | str = False, layout: str = "dn",
+        execution_space: Any = None, threads: int | None = None, verbose: bool = False, timed: bool = False,
+        **parameters: float,
+    ) -> None:  # fmt: skip
+        refuse_boxes(parameters, "fast multipole methods")
+        check_choice("method", method, METHODS)
+        check_choice("gradient", gradient, (False, True, "only"))
+        check_choice("layout", layout, ("dn", "nd"))
+        if tolerance is not None and order is not None:
+            raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
+        check_share("tolerance", tolerance)
+        check_whole("order", order, params.MOST_ORDER)
+        check_whole("leaf_size", leaf_size)
+        if order is not None and order < params.LEAST_ORDER:
+            raise ValueError(f"order is {order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
+        super().__init__(
+            kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
+            threads=threads, times=WallTime, timed=timed, parameters=parameters,
+        )  # fmt: skip
+        self.method = method
+        self._asked = params.TOLERANCE if tolerance is None and order is None else tolerance, order, leaf_size
+        self.kind = kinds.find(self.pair) if method == "kifmm" else None
+        floor = params.REACH[self.dtype.name]
+        if tolerance is not None and tolerance < floor:
+            text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
+            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
+        self._place()
+        log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
+
+    def _place(self) -> None:
+        """Tree, lists, operators, and launches."""
+        x, y = self._points
+        tolerance, order, asked_leaf = self._asked
+        expected = order or self._order(tolerance)
+        components = 1 if self.kind is None else self.kind.check
+        leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
+        self.tree: Octree | None = None
+        self.lists: OctLists | None = None
+        self.expansion: equivalents.Expansion | Interpolation | None = None
+        if self.some and asked_leaf is None:
+            leaf, fill = params.grid(x, y, leaf)
+        self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
+        if not self.some:
+            return
+        times, same = self.walltime, x is y
+        on_x, on_y = (self.xp.asarray(a) for a in (x, y))
+        with times.phase("tree"):
+            self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, levels=self._levels())
+        with times.phase("lists"):
+            few = self._surface(expected)
+            self.lists = octlists.lists(self.tree, few)
+        with times.phase("prepare"):
+            if order is None and self.method == "chebyshev":
+                expected = chebyshev_order.order(self.linear, tolerance, self.tree, self.lists)
+            self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
+            self._prepare(expected)
+
+    def _order(self, tolerance: float) -> int:
+        """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
+        harder = 1 if self.gradient or self.pair.name in HARDER else 0
+        return params.order(tolerance, harder)
+
+    def _surface(self, order: int) -> int:
+        """Points that stand for a box."""
+        return 6 * (order - 1) ** 2 + 2 if self.method == "kifmm" else order**3
+
+    def _levels(self) -> int:
+        """Last level whose boxes, apart by their own side, are as far apart as the pair asks."""
+        separation = self.linear.separation()
+        if not separation:
+            return octree.MAX_LEVEL
+        sides = params.sides(*self._points)
+        return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * max(sides) / separation, 1.0)))))
+
+    def _prepare(self, order: int) -> None:
+        tolerance = self._asked[0]
+        short = (tolerance or 0) >= SHORT
+        if self.kind is None:
+            eps = None if tolerance is None else COMPRESS * tolerance
+            self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
+            return
+        cut = params.ERRORS[order - params.LEAST_ORDER] if tolerance is None else tolerance
+        if self.dtype == np.float32:
+            cut = max(cut, SINGLE)
+        engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, short), self.space)
+        self.expansion = equivalents.Expansion(
+            self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=short
+        )
+        self.walltime.pairs = {
+            "near": self.expansion.pairs["near"],
+            "uneven": self.expansion.pairs.get("m2p", 0.0) + self.expansion.pairs.get("p2l", 0.0),
+        }
+
+    def _add(self, charges: Array, u: Array) -> None:
+        it, times = self.expansion, self.walltime
+        with times.phase("upward"):
+            it.begin(charges[:, self.tree.sources.order])
+            it.upward()
+        for name in ("across", "uneven", "downward", "near"):
+            with times.phase(name):
+                getattr(it, name)()
+        u[:, self.tree.targets.order] = it.u
+
+    def _made_turned(self, targets: Any, sources: Any) -> "Plan":
+        tolerance, order, leaf = self._asked
+        asked = {"tolerance": tolerance} if order is None else {"order": order}
+        asked |= {"layout": self.layout, "execution_space": self.space, "leaf_size": leaf}
+        return Plan(self.pair, targets, sources, method=self.method, **asked)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the plan's own arrays."""
+        if self.expansion is None:
+            return 0
+        points = {id(one): one for one in (self.tree.sources, self.tree.targets)}.values()
+        return self.expansion.memory + sum(one.points.nbytes + one.order.nbytes for one in points)
+
+    def __str__(self) -> str:
+        return f"{self.pair}, {self.method}, {self.parameters}"

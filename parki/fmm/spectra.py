@@ -1,0 +1,97 @@
+"""Transforms of kernels for translations between octets, and their places in a table.
+
+A translation takes equivalent sources on a grid of p³ points around a box to check values on an equal grid around
+another box, `o` box widths away: a convolution with K(2 o + g (i - j)) in half sides of a box, which transforms of
+2 p - 1 values per direction make exact.  An octet is the eight boxes below one box; its octant number has x as the
+highest bit.  Direction d of 26 is the d-th of (dx, dy, dz) in {-1, 0, 1}³ without (0, 0, 0), x slowest: the box above
+the sources minus that above the targets, in its own widths.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+INNER = 1.05  # half side of the grids around boxes of half side 1
+REACH = 3  # offsets go from -3 to 3 box widths per direction
+COLUMNS = 344  # 7³ offsets and one for alignment
+AT_ONCE = 400_000  # kernel blocks asked for in one call
+DIRECTIONS = np.delete(np.indices((3, 3, 3)).reshape(3, 27).T - 1, 13, axis=0)
+OCTANTS = np.indices((2, 2, 2)).reshape(3, 8).T
+
+
+def plane_sizes(p: int) -> NDArray[np.int64]:
+    """Frequencies of each plane kz = 0 … p - 1: p (2 p - 1) in plane 0, (2 p - 1)² in the others."""
+    f = 2 * p - 1
+    return np.array([p * f] + [f * f] * (p - 1))
+
+
+def offsets() -> NDArray[np.int64]:
+    """All offsets of a table's columns (343, 3), target box minus source box in box widths, x slowest."""
+    side = 2 * REACH + 1
+    return np.indices((side, side, side)).reshape(3, -1).T - REACH
+
+
+def places() -> NDArray[np.int32]:
+    """Columns of a table: entry 64 direction + 8 source octant + target octant."""
+    at = np.array([49, 7, 1])
+    o = OCTANTS[None, None, :] - OCTANTS[None, :, None] - 2 * DIRECTIONS[:, None, None] + REACH
+    return (o @ at).ravel().astype(np.int32)
+
+
+def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) -> NDArray[np.float64]:
+    """Transforms of a kernel for all offsets of boxes that do not touch.
+
+    Parameters
+    ----------
+    values : callable
+        From differences target - source (n, 3), in half sides of a box, to kernel blocks (n, targets, sources).
+    p : int
+        Points of the surface grid per direction, at least 2.
+
+    Returns
+    -------
+    array (frequencies, targets · sources, 2 · COLUMNS)
+        Real parts, then imaginary parts, of each offset; those of touching boxes are 0.  Frequencies in the order of
+        the workunits of ``kernels/m2l.py``, weighted for what they leave out, with the factor of the inverse transform.
+    """
+    f, n = 2 * p - 1, np.arange(2 * p - 1)
+    step = 2 * INNER / (p - 1) * np.where(n < p, n, n - f)
+    wave = np.exp(-2j * np.pi / f * (np.outer(n, n) % f))
+    sizes, all_offsets = plane_sizes(p), offsets()
+    far = np.flatnonzero(np.abs(all_offsets).max(axis=1) > 1)
+    out = np.zeros(0)
+    for part in np.array_split(far, max(1, -(-len(far) * f**3 // AT_ONCE))):
+        r = np.empty((f, f, f, len(part), 3))
+        for axis, shape in enumerate(((1, 1, f, 1), (1, f, 1, 1), (f, 1, 1, 1))):
+            r[..., axis] = 2.0 * all_offsets[part, axis] + step.reshape(shape)
+        blocks = values(r.reshape(-1, 3))
+        kt, ks = blocks.shape[1:]
+        if not out.size:
+            out = np.zeros((sizes.sum(), kt * ks, 2 * COLUMNS))
+        k = np.ascontiguousarray(np.moveaxis(blocks.reshape(f, f, f, len(part), kt * ks), 4, 3)).reshape(f, -1)
+        k = (wave[:p].real @ k + 1j * (wave[:p].imag @ k)).reshape(p, f, -1)  # z
+        k = (wave @ k).reshape(p, f, f, -1)  # y
+        k = (wave @ k).reshape(p, f * f, kt * ks, len(part))  # x
+        at = 0
+        for plane, size in enumerate(sizes):
+            rows = out[at : at + size]
+            rows[:, :, part], rows[:, :, COLUMNS + part] = k[plane, :size].real, k[plane, :size].imag
+            at += size
+    out *= 2.0 / f**3  # for each frequency its conjugate's share …
+    out[:f] *= 0.5  # … but where both are there
+    return out
+
+
+def waves(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Cosine and sine of 2 π k x / (2 p - 1) as (k, x), both 0 … p - 1."""
+    angle = 2 * np.pi / (2 * p - 1) * (np.outer(np.arange(p), np.arange(p)) % (2 * p - 1))
+    return np.cos(angle), np.sin(angle)
+
+
+def columns(p: int) -> NDArray[np.int32]:
+    """Number of the first surface point above (x, y) at x p + y, points in the order of the grid, z fastest."""
+    x, y = np.divmod(np.arange(p * p), p)
+    rim = (x == 0) | (x == p - 1) | (y == 0) | (y == p - 1)
+    count = np.where(rim, p, 2)
+    return (np.cumsum(count) - count).astype(np.int32)

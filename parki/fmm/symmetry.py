@@ -1,0 +1,200 @@
+"""Reflection classes: values on a surface as even and odd combinations, in which operators fall into 8 blocks.
+
+A reflection is a number g of three bits, x 4, y 2, z 1: each set bit reverses its axis.  Under g the grid of a surface
+maps onto itself, child o of a box to child o ^ g, and component k of a value changes sign as often as g and its mask
+have bits in common: the mask is 0 for a scalar, 4, 2, 1 for a vector, 3, 5, 6 for a torque.  Values that change sign as
+often as g and c have bits in common are of class c.  An operator that commutes with reflections maps each class to
+itself.  Where there is no such symmetry, the group has one member and all values are of one class.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.fmm import surfaces
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Masks = tuple[tuple[int, ...], tuple[int, ...]]  # of check values, of equivalents
+
+#: Signs of reflection g in class c.
+SIGNS = np.array([[(-1.0) ** (g & c).bit_count() for g in range(8)] for c in range(8)])
+GENERIC = np.array([[0.37, 0.91, 1.43], [-1.21, 0.53, 0.29], [0.67, -1.87, 1.13]])
+SAME = 1e-11  # of the largest value: what is no more than rounding
+
+
+def parities(values: Callable[[Floats], Floats]) -> Masks | None:
+    """Masks of the result's and of the density's components of a kernel, or None if reflections do not fit them.
+
+    Parameters
+    ----------
+    values : callable
+        Takes r (n, 3) and returns K(r) (n, result, dens).
+    """
+    here = values(GENERIC)
+    size = SAME * np.abs(here).max()
+    odd = np.zeros(here.shape[1:], np.int64)  # the mask of the component of the result ^ that of the density
+    used = (np.abs(here) > size).any(axis=0)
+    for bit in (4, 2, 1):
+        there = values(GENERIC * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
+        same, turned = ((np.abs(there - s * here) <= size).all(axis=0) for s in (1, -1))
+        if not (same | turned)[used].all():
+            return None
+        odd[~same & used] |= bit
+    rows, columns = np.full(here.shape[1], -1), np.full(here.shape[2], -1)
+    for first in range(len(rows)):
+        if rows[first] < 0:
+            joined_rows, joined_columns = _join(first, odd, used, rows, columns)
+            _least(rows, columns, joined_rows, joined_columns)
+    columns[columns < 0] = 0
+    if ((rows[:, None] ^ columns) != odd)[used].any():
+        return None
+    return tuple(rows.tolist()), tuple(columns.tolist())
+
+
+def _join(
+    first: int, odd: NDArray[np.int64], used: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> tuple[list[int], list[int]]:
+    """Set the masks of all components that entries of the kernel join to this one of the result, which has mask 0."""
+    rows[first] = 0
+    found, by_column, todo = [first], [], [first]
+    while todo:
+        i = todo.pop()
+        for j in np.flatnonzero(used[i] & (columns < 0)):
+            columns[j] = rows[i] ^ odd[i, j]
+            by_column.append(j)
+            for k in np.flatnonzero(used[:, j] & (rows < 0)):
+                rows[k] = columns[j] ^ odd[k, j]
+                found.append(k)
+                todo.append(k)
+    return found, by_column
+
+
+def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], of_rows: list[int], of_columns: list[int]) -> None:
+    """Shift joined masks, which are known up to one for all, to few bits each: vectors are 4, 2, 1."""
+    bits = np.bitwise_count(np.concatenate([rows[of_rows], columns[of_columns]])[:, None] ^ np.arange(8))
+    shift = np.argmin((bits.astype(int) ** 2).sum(axis=0))
+    rows[of_rows] ^= shift
+    columns[of_columns] ^= shift
+
+
+@functools.lru_cache(maxsize=32)
+def images(p: int, group: int) -> Ints:
+    """images[g][i]: where reflection g takes surface point i; (group, points)."""
+    g = surfaces.grid(p)
+    number = np.zeros((p, p, p), np.int32)
+    number[tuple(g.T)] = np.arange(len(g))
+    turned = [np.where([h & 4, h & 2, h & 1], p - 1 - g, g) for h in range(group)]
+    return np.stack([number[tuple(t.T)] for t in turned])
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Values of several components at surface points, as classes and back.
+
+    Attributes
+    ----------
+    p : int
+        Points per edge.
+    masks : tuple of int, or None
+        Of each component; None: no symmetry, all values are of one class.
+    components : int
+    """
+
+    p: int
+    masks: tuple[int, ...] | None
+    components: int
+
+    @property
+    def group(self) -> int:
+        """Reflections, 8 or 1; also the number of classes."""
+        return 1 if self.masks is None else 8
+
+    @property
+    def signed(self) -> tuple[int, ...]:
+        """A mask for each component."""
+        return self.masks or (0,) * self.components
+
+    @property
+    def points(self) -> int:
+        """Surface points."""
+        return surfaces.count(self.p)
+
+    @functools.cached_property
+    def orbits(self) -> Ints:
+        """The images of one point of each orbit, (orbits, group); an orbit of fewer points has some twice or more."""
+        image = images(self.p, self.group)
+        return np.ascontiguousarray(image[:, image.min(axis=0) == np.arange(self.points)].T)
+
+    @functools.cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Which images (orbits, group) are the first of their point."""
+        return np.array([[v not in row[:g] for g, v in enumerate(row)] for row in self.orbits.tolist()])
+
+    @functools.cached_property
+    def size(self) -> NDArray[np.int64]:
+        """Points of each orbit."""
+        return self.first.sum(axis=1)
+
+    @functools.cached_property
+    def present(self) -> NDArray[np.bool_]:
+        """Whether an orbit has values of a scalar's class, (orbits, group).
+
+        Not where a reflection that leaves its points alone would change their sign.
+        """
+        fixed = self.orbits == self.orbits[:, :1]
+        signs = SIGNS[: self.group, : self.group]
+        return np.array([[(signs[c][f] > 0).all() for c in range(self.group)] for f in fixed])
+
+    @functools.cached_property
+    def begin(self) -> Ints:
+        """First row of each class, and the number of all rows."""
+        rows = self.present.sum(axis=0)
+        counts = [sum(rows[c ^ mask] for mask in self.signed) for c in range(self.group)]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+    @functools.cached_property
+    def row(self) -> Ints:
+        """Row of class values for (component, orbit, scalar's class), −1 where there is none.
+
+        A component of mask k has in class c the values that a scalar has in class c ^ k.
+        """
+        row = np.full((self.components, len(self.orbits), self.group), -1, np.int32)
+        for c in range(self.group):
+            at = int(self.begin[c])
+            for k, mask in enumerate(self.signed):
+                here = np.flatnonzero(self.present[:, c ^ mask])
+                row[k, here, c ^ mask] = np.arange(at, at + len(here))
+                at += len(here)
+        return row
+
+    def octet_rows(self) -> Ints:
+        """First row of the values of 8 children for (component, scalar's class or child); its points follow.
+
+        Each class, or the only one, has 8 x components x points / group values.
+        """
+        k, g = np.arange(self.components)[:, None], np.arange(8)
+        if self.group == 1:
+            return ((k * 8 + g) * self.points).astype(np.int32)
+        cls = g ^ np.array(self.signed)[:, None]
+        return ((cls * self.components + k) * self.points).astype(np.int32)
+
+    def fold(self, values: Floats) -> Floats:
+        """Class values (rows, n) of values (components x points, n): coefficients of an orthonormal basis."""
+        v = values.reshape(self.components, self.points, -1)[:, self.orbits]
+        v = np.einsum("cg,kogn->kocn", SIGNS[: self.group, : self.group], v)
+        v *= (np.sqrt(self.size) / self.group)[:, None, None]
+        made = np.empty((self.begin[-1], v.shape[-1]))
+        made[self.row[self.row >= 0]] = v[self.row >= 0]
+        return made
+
+    def unfold(self, made: Floats) -> Floats:
+        """Values (components x points, n) of class values (rows, n)."""
+        v = np.where((self.row >= 0)[..., None], made[self.row], 0.0)
+        v = np.einsum("cg,kocn->kogn", SIGNS[: self.group, : self.group], v) / np.sqrt(self.size)[:, None, None]
+        values = np.empty((self.components, self.points, made.shape[1]))
+        values[:, self.orbits] = v
+        return values.reshape(-1, made.shape[1])

@@ -1,0 +1,338 @@
+"""The Chebyshev method: against its definition, symmetry, errors, kernels of every kind, special sets of points."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from parki import pairs, samples
+from parki.direct import direct_sum
+from parki.engine import spaces
+from parki.fmm import chebyshev_m2l, chebyshev_order, chebyshev_tables, interpolation, kinds, translations
+from parki.trees import octlists, octree
+
+SERIAL = spaces.get("Serial")
+#: φ = r² log r times a factor that depends on direction: no symmetry of the cube, no exponents.
+SKEWED = '''"""A kernel without symmetry."""
+
+from typing import List
+
+import pykokkos as pk
+
+real = pk.double
+NS = 1
+NU = 1
+NF = 1
+
+
+@pk.function
+def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
+    u[0] += s[0] * (pk.rsqrt(1.0 + dx * dx + 2.0 * dy * dy + 3.0 * dz * dz + dx * dy - 0.3 * dx) + 0.1 * dz)
+'''
+ONE = SKEWED.replace("pk.rsqrt(1.0 + dx * dx + 2.0 * dy * dy + 3.0 * dz * dz + dx * dy - 0.3 * dx) + 0.1 * dz", "1.0")
+
+
+def error(found, exact):
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+
+
+class Case:
+    """A tree with its lists, and sums on it in the order given."""
+
+    def __init__(self, x, y, leaf, space=SERIAL):
+        self.x, self.y, self.space = x, y, space
+        self.tree = octree.build(y, None if x is y else x, leaf, space)
+        self.lists = octlists.lists(self.tree)
+
+    def expansion(self, pair, order, **options):
+        return interpolation.Expansion(self.tree, self.lists, pair, order, self.space, **options)
+
+    def sum(self, pair, order, charges, **options):
+        charges = charges.reshape(pair.dens, -1)
+        found = self.expansion(pair, order, **options).run(charges[:, self.tree.sources.order])
+        u = np.empty_like(found)
+        u[:, self.tree.targets.order] = found
+        return u
+
+
+def exact(pair, case, charges):
+    dens = charges[0] if pair.dens == 1 else charges
+    return direct_sum(pair, case.x, case.y, dens, execution_space="Serial").reshape(pair.result, -1)
+
+
+def charges_of(pair, case, seed=5):
+    return np.random.default_rng(seed).uniform(-1, 1, (pair.dens, case.y.shape[1]))
+
+
+def coulomb(x, y):
+    with np.errstate(divide="ignore"):
+        d = 1 / np.sqrt(((x[:, None] - y) ** 2).sum(axis=2))
+    return np.where(np.isfinite(d), d, 0.0)
+
+
+def stokeslet(x, y):
+    r, d = x[:, None] - y, coulomb(x, y)[..., None, None]
+    k = np.eye(3) * d + r[..., :, None] * r[..., None, :] * d**3
+    return k.transpose(0, 2, 1, 3).reshape(3 * len(x), 3 * len(y))
+
+
+def by_definition(case, kernel, components, order, q):
+    """All lists as matrices: polynomials of all points of a box, without the levels between."""
+    tree, grid, eye = case.tree, chebyshev_tables.grid(order), np.eye(components)
+    x, y = tree.targets.points.T, tree.sources.points.T
+    q, u = q[:, tree.sources.order].T, np.zeros((len(x), components))
+    src = [slice(b, e) for b, e in zip(tree.begin_src, tree.end_src, strict=True)]
+    trg = [slice(b, e) for b, e in zip(tree.begin_trg, tree.end_trg, strict=True)]
+
+    def nodes(b):
+        return tree.centre[b] + tree.half[b] * grid
+
+    def polynomials(b, points):
+        return np.kron(chebyshev_order.polynomials((points - tree.centre[b]) / tree.half[b], order), eye)
+
+    def add(t, s, target_grid, source_grid):
+        a = kernel(nodes(t) if target_grid else x[trg[t]], nodes(s) if source_grid else y[src[s]])
+        v = q[src[s]].ravel()
+        v = a @ (polynomials(s, y[src[s]]).T @ v if source_grid else v)
+        u[trg[t]] += (polynomials(t, x[trg[t]]) @ v if target_grid else v).reshape(-1, components)
+
+    of = case.lists
+    for name, kind in (("u", (False, False)), ("w", (False, True)), ("x", (True, False))):
+        for t, s in zip(getattr(of, f"{name}_t"), getattr(of, f"{name}_s"), strict=True):
+            add(t, s, *kind)
+    below = {k: tree.child[b] for k, b in enumerate(tree.octet_parent)}
+    for ot, os in zip(of.v_t, of.v_s, strict=True):
+        for t, s in itertools.product(below[ot], below[os]):
+            apart = t >= 0 and s >= 0 and np.abs(tree.anchor[t] - tree.anchor[s]).max() > 1
+            if apart and tree.n_trg[t] and tree.n_src[s]:
+                add(t, s, True, True)
+    found = np.empty((components, len(x)))
+    found[:, tree.targets.order] = u.T
+    return found
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Targets and other sources, all lists in use."""
+    case = Case(samples.plummer(300, 1), samples.uniform(280, 2), 8)
+    assert min(len(a) for a in (case.lists.u_t, case.lists.v_t, case.lists.w_t, case.lists.x_t)) > 20
+    return case
+
+
+@pytest.fixture
+def own(tmp_path):
+    def make(text):
+        path = tmp_path / "own.py"
+        path.write_text(text)
+        return pairs.own(path)
+
+    return make
+
+
+# By definition --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(("name", "kernel", "components"), [("laplace", coulomb, 1), ("stokes_sl", stokeslet, 3)])
+def test_sums_are_those_of_the_definition(name, kernel, components, symmetric, mixed):
+    pair = pairs.find(name)
+    q = charges_of(pair, mixed)
+    expected = by_definition(mixed, kernel, components, 3, q)
+    assert error(mixed.sum(pair, 3, q, eps=0.0, symmetric=symmetric), expected) < 1e-12
+    assert error(expected, exact(pair, mixed, q)) < 2e-2
+
+
+def test_groups_and_columns_do_not_change_the_sum(mixed, monkeypatch):
+    pair = pairs.find("laplace")
+    q = charges_of(pair, mixed)
+    one = mixed.sum(pair, 3, q)
+    monkeypatch.setattr(translations, "COLUMNS", 40)
+    expansion = mixed.expansion(pair, 3, group=16)
+    assert max(len(level.targets) for level in expansion.translations._levels) > 3
+    assert max(len(level.parts) for level in expansion.translations._levels) > 5
+    assert error(mixed.sum(pair, 3, q, group=16), one) < 1e-14
+
+
+# Symmetry -------------------------------------------------------------------------------------------------------------
+LAYOUTS = {
+    "laplace": ((1,), (1,), False),
+    "laplace_grad": ((3,), (1,), False),
+    "stokes_sl": ((3,), (3,), False),
+    "rotlet": ((3,), (3,), True),
+    "stokes_grad": ((9,), (3,), False),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_symmetry_is_found(name):
+    result, charges = chebyshev_tables.symmetry(pairs.find(name))
+    assert (result.parts, charges.parts, result.axial) == LAYOUTS[name]
+
+
+@pytest.mark.parametrize("name", ["laplace", "stokes_sl", "rotlet"])
+def test_sixteen_operators_make_all(name):
+    pair = pairs.find(name)
+    few, all_of = (chebyshev_m2l.tables(pair, 3, 1.0, 0.0, symmetric) for symmetric in (True, False))
+    assert (few.operators, all_of.operators) == (16, 316)
+    for j, d in enumerate(chebyshev_tables.offsets()):
+        columns = slice(few.column[j], few.column[j + 1])
+        # What a source makes in its frame, then the target takes in its own, both turned so that their offset is d.
+        exact = chebyshev_m2l.operator(pair, 3, d, 1.0)
+        turn = chebyshev_tables.Turn(
+            (0, 1, 2), tuple(b // a if a else 1 for a, b in zip(d, chebyshev_tables.seen_from_source(d), strict=True))
+        )
+        parts = chebyshev_tables.symmetry(pair)[1]
+        right = chebyshev_tables.Action.of(turn, parts, 3, False)(few.right[0, columns])
+        assert error(few.left[0, columns].T @ right, exact) < 1e-13
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_compression_keeps_its_share(symmetric):
+    pair = pairs.find("laplace")
+    whole, less = (chebyshev_m2l.tables(pair, 4, 1.0, eps, symmetric) for eps in (0.0, 1e-4))
+    # Ranks of the published method at order 4 are 14 to 4.
+    ranks = np.diff(less.column)
+    assert (ranks.min(), ranks.max()) == (4, 14)
+    assert (np.diff(whole.column) == 64).all()
+    if not symmetric:
+        for j in (0, 60, 188):
+            d, columns = chebyshev_tables.offsets()[j], slice(less.column[j], less.column[j + 1])
+            octant = sum((a % 2) << bit for a, bit in zip(d, (2, 1, 0), strict=True))  # of the source, the target's 0
+            made = less.left[0, columns].T @ less.right[octant, columns]
+            assert error(made, chebyshev_m2l.operator(pair, 4, d, 1.0)) < 1e-3
+
+
+def test_a_kernel_without_symmetry(own):
+    pair = own(SKEWED)
+    assert chebyshev_tables.symmetry(pair) is None
+    assert kinds.exponents(pair) is None
+    case = Case(samples.uniform(700, 1), samples.uniform(600, 2), 15)
+    q = charges_of(pair, case)
+    expansion = case.expansion(pair, 6)
+    assert set(expansion.translations.operators.values()) == {316}
+    assert error(case.sum(pair, 6, q), exact(pair, case, q)) < 2e-4
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", ["uniform", "plummer", "sphere"])
+@pytest.mark.parametrize(("name", "parameters"), [("laplace", {}), ("multiquadric", {"width": 0.4})])
+def test_tolerances_are_met(name, parameters, shape):
+    pair = pairs.find(name, **parameters)
+    x = getattr(samples, shape)(3000, 3)
+    case = Case(x, x, 30)
+    q = charges_of(pair, case)
+    expected = exact(pair, case, q)
+    for tolerance in (1e-2, 1e-4):
+        order = chebyshev_order.order(pair, tolerance, case.tree, case.lists)
+        assert error(case.sum(pair, order, q, eps=tolerance / 10), expected) < tolerance
+
+
+@pytest.mark.parametrize("order", range(2, 8))
+def test_measured_errors_fall(order):
+    pair = pairs.find("laplace")
+    # Errors of whole sums, as published for the uniform cube, are a little less.
+    assert chebyshev_order.measured(pair, order, 1.0) < 0.1 * 7.0 ** (2 - order)
+    assert chebyshev_order.measured(pair, order + 1, 1.0) < 0.35 * chebyshev_order.measured(pair, order, 1.0)
+
+
+def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
+    x = samples.uniform(1000, 1)
+    case = Case(x, x, 20)
+    laplace = pairs.find("laplace")
+    found = [chebyshev_order.order(laplace, 10.0**-k, case.tree, case.lists) for k in (2, 3, 4, 5, 6)]
+    assert found == [3, 4, 5, 7, 8]
+    # A Gaussian that is wide for all boxes is nearly constant; one that is narrow for all is near only.
+    wide, middle, narrow = (
+        chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, case.tree, case.lists)
+        for width in (20.0, 0.8, 0.01)
+    )
+    assert wide < middle
+    assert narrow < middle
+
+
+# Kernels --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "parameters", "bound"),
+    [
+        ("yukawa", {"kappa": 1.0}, 2e-3),
+        ("stokes_dl", {}, 2e-3),
+        ("rpy", {"radius": 1e-3}, 3e-3),
+    ],
+)
+def test_kernels(name, parameters, bound, mixed):
+    pair, charges = pairs.find(name, **parameters).linear()
+    given = pairs.find(name, **parameters)
+    rng = np.random.default_rng(7)
+    dens = rng.uniform(-1, 1, (given.dens, mixed.y.shape[1]))
+    normals = rng.standard_normal((3, mixed.y.shape[1])) if given.normals else None
+    q = charges(dens, normals)
+    assert error(mixed.sum(pair, 4, q), exact(pair, mixed, q)) < bound
+
+
+def test_gradients(mixed):
+    pair = pairs.find("laplace").with_gradient()
+    q = charges_of(pair, mixed)
+    found, expected = mixed.sum(pair, 5, q), exact(pair, mixed, q)
+    assert error(found[0], expected[0]) < 1e-4
+    assert error(found[1:], expected[1:]) < 1e-4
+
+
+# Points ---------------------------------------------------------------------------------------------------------------
+def test_every_pair_counts_once(own, mixed):
+    pair = own(ONE)
+    q = np.ones((1, mixed.y.shape[1]))
+    found = mixed.sum(pair, 3, q)
+    np.testing.assert_allclose(found, mixed.y.shape[1], rtol=1e-12)
+
+
+def test_coincident_points():
+    x = samples.uniform(600, 1)
+    x[:, 100:160] = x[:, :1]
+    x[:, 160:220] = x[:, 1:2]
+    case, pair = Case(x, x, 10), pairs.find("laplace")
+    q = charges_of(pair, case)
+    assert error(case.sum(pair, 5, q), exact(pair, case, q)) < 1e-3
+
+
+@pytest.mark.parametrize(("nt", "ns"), [(1, 1), (3, 200), (200, 2), (0, 50), (50, 0)])
+def test_few_points(nt, ns):
+    case, pair = (
+        Case(samples.uniform(nt or 1, 1)[:, :nt], samples.uniform(ns or 1, 2)[:, :ns], 4),
+        pairs.find("laplace"),
+    )
+    q = charges_of(pair, case)
+    found = case.sum(pair, 5, q)
+    expected = exact(pair, case, q)
+    assert found.shape == expected.shape
+    assert np.linalg.norm(found - expected) <= 1e-3 * np.linalg.norm(expected)
+
+
+def test_single_precision(mixed):
+    pair = pairs.find("laplace")
+    q = charges_of(pair, mixed)
+    case = Case(mixed.x.astype(np.float32), mixed.y.astype(np.float32), 8)
+    found = case.sum(pair, 4, q.astype(np.float32))
+    assert found.dtype == np.float32
+    double = mixed.sum(pair, 4, q)
+    assert error(found, double) < 1e-3
+    assert error(mixed.sum(pair, 4, q, far=np.float32), double) < 1e-6
+
+
+def test_new_charges_forget_the_old_ones(mixed):
+    pair = pairs.find("laplace")
+    expansion = mixed.expansion(pair, 3)
+    one, two = (charges_of(pair, mixed, seed)[:, mixed.tree.sources.order] for seed in (1, 2))
+    first = expansion.run(one).copy()
+    second = expansion.run(two).copy()
+    assert error(expansion.run(one), first) == 0
+    assert error(second, first) > 0.1
+    assert expansion.memory > expansion.charge.nbytes + expansion.phi.nbytes
+
+
+@pytest.mark.parametrize("name", ["GpuSim", "OpenMP"])
+def test_spaces_agree(name):
+    x, y = samples.uniform(60, 1), samples.uniform(50, 2)
+    pair = pairs.find("laplace")
+    host = Case(x, y, 3)
+    q = charges_of(pair, host)
+    case = Case(x, y, 3, spaces.get(name))
+    assert len(case.lists.v_t) > 0
+    assert error(case.sum(pair, 2, q), host.sum(pair, 2, q)) < 1e-12

@@ -1,0 +1,200 @@
+"""Translations by transforms against dense matrices."""
+
+import numpy as np
+import pytest
+
+from parki.engine import spaces
+from parki.fmm import m2l, spectra
+
+KAPPA = 0.7
+
+
+def surface(p):
+    grid = np.indices((p, p, p)).reshape(3, -1).T
+    grid = grid[((grid == 0) | (grid == p - 1)).any(axis=1)]
+    return 1.05 * (-1 + 2.0 * grid / (p - 1))
+
+
+def inverse(r):
+    """1 / |r|, and 0 at r = 0."""
+    r2 = np.einsum("...i,...i", r, r)
+    return np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1.0)), 0.0)
+
+
+def laplace(r):
+    return inverse(r)[:, None, None]
+
+
+def yukawa(r):
+    w = inverse(r)
+    return (np.exp(-KAPPA * np.linalg.norm(r, axis=1)) * w)[:, None, None]
+
+
+def stokes(r):
+    """Velocity and pressure of forces and point flows: neither even nor odd, nor symmetric."""
+    w, out = inverse(r), np.zeros((len(r), 4, 4))
+    out[:, :3, :3] = np.eye(3) * w[:, None, None] + (w**3)[:, None, None] * r[:, :, None] * r[:, None, :]
+    out[:, :3, 3] = r * (w**3)[:, None]
+    out[:, 3, :3] = 2 * out[:, :3, 3]
+    return out
+
+
+def skew(r):
+    """Two components from three, without any symmetry."""
+    w = inverse(r)
+    return np.stack([[w, r[:, 0] * w**2, w**3], [r[:, 1] * w**3, r[:, 2] * w**4, w**2]]).transpose(2, 0, 1)
+
+
+def octets(count, rng):
+    """All pairs of `count` of 27 neighbouring octets, with an octet that is only a source, and one only a target."""
+    place = np.indices((3, 3, 3)).reshape(3, 27).T[np.sort(rng.permutation(27)[:count])]
+    number = {tuple(a): i for i, a in enumerate(place)}
+    found = [
+        (i, number[tuple(a + d)], k)
+        for i, a in enumerate(place)
+        for k, d in enumerate(spectra.DIRECTIONS)
+        if tuple(a + d) in number
+    ]
+    t, s, direction = np.array(found).T
+    keep = (t != 1) & (s != 2)
+    return t[keep], s[keep], direction[keep]
+
+
+def dense(values, p, pairs, given, targets):
+    """Check values (targets, kt, m, 8) from equivalents (octets, ks, m, 8), one matrix for each offset."""
+    x = surface(p)
+    kt, ks = values(np.ones((1, 3))).shape[1:]
+    matrix, out = {}, np.zeros((len(given), kt, len(x), 8))
+    for t, s, d in zip(*pairs, strict=True):
+        for a in range(8):
+            for b in range(8):
+                o = spectra.OCTANTS[a] - spectra.OCTANTS[b] - 2 * spectra.DIRECTIONS[d]
+                if np.abs(o).max() > 1 and t in targets:
+                    if tuple(o) not in matrix:
+                        r = (2.0 * o + x[:, None] - x[None, :]).reshape(-1, 3)
+                        matrix[tuple(o)] = values(r).reshape(len(x), len(x), kt, ks).transpose(2, 0, 3, 1)
+                        matrix[tuple(o)] = matrix[tuple(o)].reshape(kt * len(x), ks * len(x))
+                    out[t, :, :, a] += (matrix[tuple(o)] @ given[s, :, :, b].ravel()).reshape(kt, -1)
+    return out
+
+
+def run(values, p, pairs, given, space="Serial", real="float64", limit=m2l.SPECTRA, start=0.0):
+    """Check values from the launches; rows beyond the components' stay as they were."""
+    ks, m = given.shape[1:3]
+    table = spectra.table(values, p)
+    kt = table.shape[1] // ks
+    equivalents = np.full((len(given), ks * m + 2, 8), np.nan, real)
+    equivalents[:, : ks * m] = given.reshape(len(given), -1, 8)
+    checks = np.full((len(given), kt * m + 3, 8), start, real)
+    part = m2l.Part(table.astype(real), *pairs)
+    made = m2l.M2L(m2l.Units(p, ks, kt, real), [part], equivalents, checks, spaces.get(space), limit)
+    made.run()
+    assert (checks[:, kt * m :] == start).all()
+    return checks[:, : kt * m].reshape(len(given), kt, m, 8)
+
+
+def far_from(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    ("values", "p"), [(laplace, 4), (laplace, 5), (laplace, 6), (yukawa, 4), (skew, 4), (stokes, 4)]
+)
+def test_agrees_with_dense_matrices(values, p, rng):
+    pairs = octets(14, rng)
+    ks = values(np.ones((1, 3))).shape[2]
+    given = rng.standard_normal((14, ks, len(surface(p)), 8))
+    given[:, :, :, 3] = 0  # a sibling that is not there
+    targets = (0, 5, 13) if ks > 1 else range(14)
+    found, expected = run(values, p, pairs, given), dense(values, p, pairs, given, targets)
+    assert far_from(found[list(targets)], expected[list(targets)]) < 1e-13
+    assert (found[1] == 0).all()  # not a target
+
+
+def test_adds_to_what_is_there(rng):
+    pairs = octets(8, rng)
+    given = rng.standard_normal((8, 1, len(surface(4)), 8))
+    found, plain = run(laplace, 4, pairs, given, start=2.0), run(laplace, 4, pairs, given)
+    assert far_from(found - 2.0, plain) < 1e-14
+
+
+@pytest.mark.parametrize("limit", [0, 100_000, 300_000])
+def test_planes_one_at_a_time_or_several(limit, rng):
+    pairs = octets(9, rng)
+    given = rng.standard_normal((9, 1, len(surface(4)), 8))
+    assert far_from(run(laplace, 4, pairs, given, limit=limit), run(laplace, 4, pairs, given)) < 1e-14
+
+
+def test_groups_of_planes_hold_every_plane_once_within_the_limit():
+    sizes = spectra.plane_sizes(6).tolist()
+    assert sum(sizes) == 6 * 11 + 5 * 121
+    assert m2l.plane_groups(6, 10, 0) == [(k, 1) for k in range(6)]
+    assert m2l.plane_groups(6, 10, 10 * sum(sizes)) == [(0, 6)]
+    assert m2l.plane_groups(6, 10, 10 * (66 + 121)) == [(0, 2), (2, 1), (3, 1), (4, 1), (5, 1)]
+    assert m2l.plane_groups(6, 10, 10 * 2 * 121) == [(0, 2), (2, 2), (4, 2)]
+
+
+def test_single_precision(rng):
+    pairs = octets(9, rng)
+    given = rng.standard_normal((9, 1, len(surface(4)), 8))
+    found = run(laplace, 4, pairs, given, real="float32")
+    assert found.dtype == np.float32
+    assert far_from(found, dense(laplace, 4, pairs, given, range(9))) < 1e-5
+
+
+@pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
+def test_other_spaces(space, rng):
+    pairs = octets(5, rng)
+    given = rng.standard_normal((5, 1, len(surface(3)), 8))
+    expected = dense(laplace, 3, pairs, given, range(5))
+    assert far_from(run(laplace, 3, pairs, given, space=space), expected) < 1e-13
+
+
+def test_several_parts_share_spectra(rng):
+    one, two = octets(9, rng), octets(6, rng)
+    given = rng.standard_normal((9, 1, len(surface(4)), 8))
+    checks = np.zeros((9, len(surface(4)), 8))
+    parts = [m2l.Part(spectra.table(f, 4), *pairs) for f, pairs in ((laplace, one), (yukawa, two))]
+    empty = m2l.Part(parts[0].table, *(np.zeros(0, np.int32),) * 3)
+    units = m2l.Units(4, 1, 1, np.float64)
+    made = m2l.M2L(units, [parts[0], empty, parts[1]], given[:, 0], checks, spaces.get("Serial"))
+    made.run()
+    expected = run(laplace, 4, one, given) + run(yukawa, 4, two, given)
+    assert far_from(checks, expected[:, 0]) < 1e-14
+    made.run(part=2)
+    assert far_from(checks, (expected + run(yukawa, 4, two, given))[:, 0]) < 1e-14
+    assert made.memory > 2 * 16 * 8 * 5 * int(spectra.plane_sizes(4).sum())  # spectra of at least 5 octets each way
+
+
+def test_blocks_hold_every_pair_once(rng):
+    t, s, direction = octets(20, rng)
+    t, s = 3 * t + 40, 2 * s + 7
+    found = m2l.blocks(t, s, direction, run=8)
+    assert found.begin.shape == (3, 27)
+    assert found.rows.tolist() == [0, 8, 16, len(found.targets)]
+    seen = []
+    for b in range(3):
+        for d in range(26):
+            for to, source in found.pairs[found.begin[b, d] : found.begin[b, d + 1]]:
+                assert found.rows[b] <= to < found.rows[b + 1]
+                seen.append((found.targets[to], found.sources[source], d))
+    assert sorted(seen) == sorted(zip(t, s, direction, strict=True))
+
+
+def test_places_are_those_of_the_offsets():
+    place, offset = spectra.places().reshape(26, 8, 8), spectra.offsets()
+    d = spectra.DIRECTIONS.tolist().index([0, -1, 1])
+    # sources one box up in z and one down in y: source octant 6 = (1, 1, 0), target octant 1 = (0, 0, 1)
+    assert offset[place[d, 6, 1]].tolist() == [-1, 1, -1]
+    assert (np.abs(offset[place]).max(axis=-1) > 1).sum() == 1512
+    table = spectra.table(laplace, 3)
+    near = np.abs(offset).max(axis=1) < 2
+    assert (table[:, :, :343][:, :, near] == 0).all()
+    assert (np.abs(table[0, 0, :343][~near]) > 0).all()
+
+
+def test_a_table_of_other_components_is_refused(rng):
+    part = m2l.Part(spectra.table(laplace, 4), *octets(5, rng))
+    a = np.zeros((5, 2 * 56, 8))
+    with pytest.raises(ValueError, match=r"table has shape \(175, 1, 688\), expected \(175, 2, 688\)"):
+        m2l.M2L(m2l.Units(4, 2, 1, np.float64), [part], a, a.copy(), spaces.get("Serial"))
