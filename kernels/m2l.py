@@ -19,7 +19,7 @@ NT = 1  # components of check values
 F = 2 * P - 1
 M = 6 * (P - 1) * (P - 1) + 2
 DIRECTIONS = 26
-TOGETHER = 3  # pairs of octets whose sums are on their way together: each waits for its last one
+TOGETHER = 2  # pairs of octets whose four sums are on their way together: each waits for its last term
 
 
 @pk.function
@@ -172,6 +172,8 @@ def products(
                             source: List[int] = [0] * TOGETHER
                             re: List[real] = [0.0] * TOGETHER
                             im: List[real] = [0.0] * TOGETHER
+                            less: List[real] = [0.0] * TOGETHER
+                            more: List[real] = [0.0] * TOGETHER
                             for u in range(TOGETHER):
                                 to[u] = pair[j + u][0]
                                 source[u] = pair[j + u][1]
@@ -183,11 +185,11 @@ def products(
                                     y: real = given[f][source[u]][s + 8 + e]
                                     re[u] += kr[e] * x
                                     im[u] += kr[e] * y
-                                    re[u] -= ki[e] * y
-                                    im[u] += ki[e] * x
+                                    less[u] += ki[e] * y
+                                    more[u] += ki[e] * x
                             for u in range(TOGETHER):
-                                made[f][to[u]][t + i] = re[u]
-                                made[f][to[u]][t + 8 + i] = im[u]
+                                made[f][to[u]][t + i] = re[u] - less[u]
+                                made[f][to[u]][t + 8 + i] = im[u] + more[u]
                         for j in range(whole, j_end):
                             to_one: int = pair[j][0]
                             from_one: int = pair[j][1]

@@ -18,6 +18,7 @@ KERNELS = (
 BENCHMARKS = (
     "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "free", "peers", "model",
     "selection", "roofline", "treecode", "treecode-leaves", "treecode-free", "treecode-model",
+    "fmm", "fmm-leaves", "fmm-free", "fmm-model",
 )  # fmt: skip
 
 
@@ -96,6 +97,8 @@ def model(asked: argparse.Namespace) -> int:
     """Predict a sum on any machine that is known."""
     if asked.what == "treecode":
         from parki.perfmodels import model_treecode as module
+    elif asked.what == "fmm":
+        from parki.perfmodels import model_fmm as module
     else:
         from parki.perfmodels import model as module
     return module.main(asked)
@@ -173,16 +176,17 @@ def _parser() -> argparse.ArgumentParser:
     it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
     it.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
     it = command("model", "Predict the time of a sum, phase by phase, on a machine that need not be here.")
-    it.add_argument("what", choices=("ewald", "treecode"))
+    it.add_argument("what", choices=("ewald", "treecode", "fmm"))
     it.add_argument("--device", default="host", metavar="NAME", help="host, or a machine in the list (%(default)s)")
-    it.add_argument("--kernel", help="what is summed (stokes_comb; of treecodes coulomb)")
+    it.add_argument("--kernel", help="what is summed (stokes_comb; in free space coulomb)")
     it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
     it.add_argument("--tolerance", type=float, help="relative RMS error (1e-7)")
     it.add_argument("--theta", type=float, help="of a treecode, with --degree, instead of a tolerance")
     it.add_argument("--degree", type=int, help="of a treecode's polynomials")
     it.add_argument("--method", choices=("dual", "pc", "cp"), default="dual", help="of a treecode (%(default)s)")
-    it.add_argument("--kappa", type=float, help="of a treecode's yukawa")
-    it.add_argument("--periodicity", type=int, choices=range(4), help="periodic directions (3; of treecodes 0)")
+    it.add_argument("--order", type=int, help="of a fast multipole sum, instead of a tolerance")
+    it.add_argument("--kappa", type=float, help="of yukawa in free space")
+    it.add_argument("--periodicity", type=int, choices=range(4), help="periodic directions (3; else 0)")
     it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
     it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
     it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")

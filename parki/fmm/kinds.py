@@ -19,6 +19,7 @@ from parki.pairs import LAPLACE, Charges, Pair
 
 Floats = NDArray[np.float64]
 HOMOGENEOUS = 1e-11  # what exponents may be off
+FAR = 1e-7  # what values at other scales may be off by
 
 
 def unit(pair: Pair) -> Workunit:
@@ -42,10 +43,12 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
 
     A kernel that has them is expanded at one scale for boxes of any size.
     """
+    if pair.parameters:  # lengths, or inverses of lengths
+        return None
     here, there = (block(pair, scale * symmetry.GENERIC) for scale in (1.0, 3.0))
     size = symmetry.SAME * np.abs(here).max()
     used = (np.abs(here) > size).all(axis=0)
-    if ((np.abs(here) > size).any(axis=0) != used).any() or not np.abs(there[:, used]).all():
+    if not used.any() or ((np.abs(here) > size).any(axis=0) != used).any() or not np.abs(there[:, used]).all():
         return None
     ratio = np.ones(here.shape)
     ratio[:, used] = here[:, used] / there[:, used]
@@ -59,6 +62,12 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     if np.abs(rows @ found - power[used]).max(initial=0) > HOMOGENEOUS * 10:
         return None
     found = np.round(np.where(np.arange(len(found)) < n, found - found[0], found + found[0]), 9) + 0.0
+    power = found[:n, None] + found[n:]
+    for scale in symmetry.SCALES:  # a length may be far from 1
+        expected = here * scale**-power
+        size = FAR * np.where(used, np.abs(expected), np.abs(expected).max())
+        if not (np.abs(block(pair, scale * symmetry.GENERIC) - expected) <= size).all():
+            return None
     return tuple(found[:n].tolist()), tuple(found[n:].tolist())
 
 

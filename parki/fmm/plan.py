@@ -10,7 +10,7 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array
 from parki.error import PrecisionWarning
-from parki.fmm import chebyshev_order, equivalents, kinds, params
+from parki.fmm import balance, chebyshev_order, equivalents, kinds, params
 from parki.fmm.interpolation import Expansion as Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
@@ -100,14 +100,16 @@ class Plan(FreePlan):
         self.tree: Octree | None = None
         self.lists: OctLists | None = None
         self.expansion: equivalents.Expansion | Interpolation | None = None
-        if self.some and asked_leaf is None:
-            leaf, fill = params.grid(x, y, leaf)
-        self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
         if not self.some:
+            self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             return
         times, same = self.walltime, x is y
-        on_x, on_y = (self.xp.asarray(a) for a in (x, y))
+        on_y = self.xp.asarray(y)
+        on_x = on_y if same else self.xp.asarray(x)
         with times.phase("tree"):
+            if asked_leaf is None:
+                cost = None if self.kind is None else balance.costs(self.kind, expected, self.dtype.name)
+                leaf, fill = balance.leaves(on_x, on_y, leaf, cost, self.space)
             self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, levels=self._levels())
         with times.phase("lists"):
             few = self._surface(expected)
@@ -117,6 +119,9 @@ class Plan(FreePlan):
                 expected = chebyshev_order.order(self.linear, tolerance, self.tree, self.lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             self._prepare(expected)
+        found, n_trg, n_src = self.lists, self.tree.n_trg.astype(float), self.tree.n_src.astype(float)
+        uneven = float(n_trg[found.w_t].sum() + n_src[found.x_s].sum()) * self._surface(expected)
+        times.pairs = {"near": float(n_trg[found.u_t] @ n_src[found.u_s]), "uneven": uneven}
 
     def _order(self, tolerance: float) -> int:
         """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
@@ -132,7 +137,7 @@ class Plan(FreePlan):
         separation = self.linear.separation()
         if not separation:
             return octree.MAX_LEVEL
-        sides = params.sides(*self._points)
+        sides = balance.sides(*self._points)
         return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * max(sides) / separation, 1.0)))))
 
     def _prepare(self, order: int) -> None:
@@ -149,10 +154,6 @@ class Plan(FreePlan):
         self.expansion = equivalents.Expansion(
             self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=short
         )
-        self.walltime.pairs = {
-            "near": self.expansion.pairs["near"],
-            "uneven": self.expansion.pairs.get("m2p", 0.0) + self.expansion.pairs.get("p2l", 0.0),
-        }
 
     def _add(self, charges: Array, u: Array) -> None:
         it, times = self.expansion, self.walltime

@@ -23,6 +23,7 @@ Masks = tuple[tuple[int, ...], tuple[int, ...]]  # of check values, of equivalen
 #: Signs of reflection g in class c.
 SIGNS = np.array([[(-1.0) ** (g & c).bit_count() for g in range(8)] for c in range(8)])
 GENERIC = np.array([[0.37, 0.91, 1.43], [-1.21, 0.53, 0.29], [0.67, -1.87, 1.13]])
+SCALES = 10.0 ** np.arange(-9, 10, 3)  # at which kernels are looked at: their lengths may be anything
 SAME = 1e-11  # of the largest value: what is no more than rounding
 
 
@@ -34,12 +35,13 @@ def parities(values: Callable[[Floats], Floats]) -> Masks | None:
     values : callable
         Takes r (n, 3) and returns K(r) (n, result, dens).
     """
-    here = values(GENERIC)
-    size = SAME * np.abs(here).max()
+    r = np.concatenate([scale * GENERIC for scale in SCALES])
+    here = values(r)
+    size = SAME * np.abs(here).max(axis=(1, 2), keepdims=True)
     odd = np.zeros(here.shape[1:], np.int64)  # the mask of the component of the result ^ that of the density
     used = (np.abs(here) > size).any(axis=0)
     for bit in (4, 2, 1):
-        there = values(GENERIC * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
+        there = values(r * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
         same, turned = ((np.abs(there - s * here) <= size).all(axis=0) for s in (1, -1))
         if not (same | turned)[used].all():
             return None

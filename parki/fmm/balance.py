@@ -1,0 +1,136 @@
+"""Sizes of leaves: the near field's cost against the far field's, by the models of `parki.perfmodels`.
+
+Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by what trees of such boxes
+have in their lists.  For others trees of a sample are built, with as many times smaller leaves, and their lists tell.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine
+from parki.arrays import Array, module_of, to_host
+from parki.engine.spaces import Space
+from parki.fmm import surfaces
+from parki.fmm.kinds import Kind
+from parki.perfmodels import clusters
+from parki.perfmodels.machine import Machine
+from parki.treecode.stages import Units
+from parki.trees import octlists, octree
+
+SAMPLE, CELLS = 20_000, 4  # points looked at, and cells across, to tell whether points are even
+UNEVEN = 1.6  # variance of their numbers over that of uniform points from which on they are not
+SPREAD = 5.0  # standard deviations by which a box of uniform points may be over
+FEWEST = 8  # points of a leaf of a sample
+SIZES = (2.0, 4.0)  # of leaves that are compared, over the one that suits a cube
+#: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
+PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds on one core: of a pair of particles, of a pair of octets, of an octet, of a particle in its leaf."""
+
+    pair: float
+    octet_pair: float
+    octet: float
+    particle: float
+
+    def of(self, near: float, octet_pairs: float, octets: float, n: float) -> float:
+        """A sum of so many pairs, octet pairs, octets, and particles."""
+        return self.pair * near + self.octet_pair * octet_pairs + self.octet * octets + self.particle * n
+
+
+@lru_cache(maxsize=64)
+def costs(kind: Kind, p: int, dtype: str) -> Costs:
+    """Costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
+    machine, real = Machine.load("host"), np.dtype(dtype)
+    pair = clusters.time_of(engine.operations(Units(kind.pair, real, real, 1).ranges()), machine, dtype)
+    pair *= clusters.share(machine, "pp") / PAIRS
+    flop = 0.5 / machine.operations[dtype]["fma"]
+    f, m, kt, ks = 2 * p - 1, surfaces.count(p), kind.check, kind.equivalent
+    frequencies = (f**3 + 1) / 2
+    transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
+    dense = 8 * 12 * (m * kt) * (m * ks) / 8
+    octet = flop * (transforms / TRANSFORMS + dense / DENSE)
+    return Costs(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
+
+
+def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) -> tuple[int, float | None]:
+    """Size of leaves, and boxes across for even points.
+
+    Parameters
+    ----------
+    x, y : array (3, Nt), (3, Ns)
+        Targets and sources.
+    wanted : int
+        Points of a leaf that suit a cube of uniform points.
+    cost : Costs, optional
+        Without it, the size is `wanted`.
+    space : Space
+        Where trees of samples are built.
+    """
+    n = max(x.shape[1], y.shape[1])
+    lengths = sides(x, y)
+    if n < 8 * wanted or max(lengths) <= 0:
+        return wanted, None
+    if min(lengths) > 0 and _even(x) and (x is y or _even(y)):
+        share = math.prod(side / max(lengths) for side in lengths)
+        k = max(1, round((n / (wanted * share)) ** (1 / 3)))
+        if cost is not None:
+            some = range(max(1, math.floor(0.65 * k)), math.ceil(1.6 * k) + 1)
+            k = min(some, key=lambda k: _grid_cost(cost, k, n / share))
+        mean = n / (share * k**3)
+        return math.ceil(mean + SPREAD * math.sqrt(mean)), float(k)
+    return (wanted if cost is None else _by_sample(x, y, wanted, cost, space)), None
+
+
+def _grid_cost(cost: Costs, k: int, n: float) -> float:
+    """Seconds of n points in k³ boxes of equal size."""
+    pairs = octets = 0.0
+    near = (3 * k - 2) ** 3 * (n / k**3) ** 2
+    while k >= 4:
+        parents = math.ceil(k / 2)
+        pairs += (3 * parents - 2) ** 3 - parents**3
+        octets += parents**3
+        k = parents
+    return cost.of(near, pairs, octets, n)
+
+
+def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> int:
+    """The size whose tree of a sample costs least."""
+    times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
+    xp = module_of(y)
+    y_some = xp.ascontiguousarray(y[:, ::times])
+    x_some = None if x is y else xp.ascontiguousarray(x[:, ::times])
+    found: dict[float, int] = {}
+    for size in sorted({round(factor * wanted) for factor in SIZES}):
+        tree = octree.build(y_some, x_some, max(1, size // times), space)
+        lists = octlists.lists(tree)
+        n_trg, n_src = tree.n_trg.astype(float), tree.n_src.astype(float)
+        near = float(n_trg[lists.u_t] @ n_src[lists.u_s]) * times**2
+        alone = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * times  # each with a surface
+        octets = float(tree.octet_begin[-1] - tree.octet_begin[min(1, tree.depth)])
+        seconds = cost.of(near, len(lists.v_t), octets, x.shape[1] + y.shape[1] + alone)
+        found[seconds] = size
+    return found[min(found)]
+
+
+def sides(x: Array, y: Array) -> list[float]:
+    """Sides of the box around all points."""
+    both = [x] if x is y else [a for a in (x, y) if a.shape[1]]
+    return [max(float(a[d].max()) for a in both) - min(float(a[d].min()) for a in both) for d in range(3)]
+
+
+def _even(x: Array) -> bool:
+    """Whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
+    some: NDArray[np.float64] = to_host(x[:, :: max(1, x.shape[1] // SAMPLE)]).astype(np.float64)
+    low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
+    if not (side > 0).all():
+        return False
+    cell = np.minimum((CELLS * (some - low) / side).astype(np.int64), CELLS - 1)
+    count = np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
+    return float(count.var()) <= UNEVEN * float(count.mean())
