@@ -206,11 +206,14 @@ def test_errors_fall_with_theta(sums):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("method", "published"), [("pc", 1.75e-8), ("dual", 1.58e-8)])
 def test_errors_as_published(method, published, sums):
-    """Wilson, Vaughn and Krasny (2021), table 2: N = 1e5 in a cube, θ = 0.7, n = 8; at most twice the error."""
+    """Wilson, Vaughn and Krasny (2021), table 2: N = 1e5 in a cube, θ = 0.7, n = 8; at most twice the error.
+
+    Leaves and batches of 2000 as there: batches of fewer are nearer to the clusters that they meet, and err more.
+    """
     n = 100_000
     x, q = samples.uniform(n, 1), samples.charges(n, 2)
-    plan = parki.treecode.plan("coulomb", x, x, method=method, theta=0.7, degree=8)
+    plan = parki.treecode.plan("coulomb", x, x, method=method, theta=0.7, degree=8, leaf_size=2000)
     u = plan(q)
-    assert sums.far_share(plan) > 0.5
+    assert sums.far_share(plan) > 0.05
     error = sums.relative(u, direct_sum("coulomb", x, x, q))
     assert 1e-10 < error < 2 * published
