@@ -14,22 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from parki import direct, engine
+from parki import engine
 from parki.arrays import Array
-from parki.engine import Prepared, TeamPolicy, spaces
+from parki.engine import Prepared
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.fmm import dense, factors, kinds, m2l, spectra, surfaces
 from parki.fmm.dense import Dense
+from parki.fmm.expansion import TOP, Expansion
 from parki.fmm.kinds import Kind
-from parki.fmm.memory import aligned
 from parki.pairs import Pair
-from parki.treecode.stages import THREADS, Units
+from parki.treecode.stages import Units
 from parki.trees.lists import csr, merge_ranges
-from parki.trees.octlists import OctLists, near
+from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
-TOP = 2  # level of the largest boxes that have expansions
 AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
 Ints = NDArray[np.int32]
 
@@ -50,7 +49,7 @@ def units(kind: Kind, p: int, real: DTypeLike, short: bool) -> dict[str, Workuni
     }
 
 
-class Expansion:
+class Equivalents(Expansion):
     """Arrays and launches of a sum by equivalent sources, phase by phase.
 
     Parameters
@@ -65,35 +64,15 @@ class Expansion:
         What is asked for: singular values that matter less are left out.
     short : bool
         Whether roots to twelve digits are enough.
-
-    Attributes
-    ----------
-    u : array (result, n_trg)
-        The sum at the targets in the order of the tree.
-    pairs : dict
-        Evaluations of the kernel by phase.
     """
 
     def __init__(
         self, tree: Octree, lists: OctLists, kind: Kind, p: int, space: Space, *, tolerance: float, short: bool = False
     ) -> None:
-        self.tree, self.kind, self.p, self.space = tree, kind, p, space
-        self.real = np.dtype(tree.sources.points.dtype)
-        self.xp = spaces.array_module(space)
-        self._held: list[Array] = []
-        self._units = units(kind, p, self.real, short)
-        self.points = surfaces.count(p)
-        pair = kind.pair
-        self.rows = self._empty((tree.sources.n, 3 + pair.strengths))
-        self.rows[:, :3] = tree.sources.points.T
-        for k, value in enumerate(pair.parameters):
-            self.rows[:, 3 + pair.dens + k] = value
-        self.u = self._empty((pair.result, tree.targets.n))
-        self.pairs: dict[str, float] = {}
-        self._launches: dict[str, list[Prepared]] = {}
-        self._near(lists)
+        self.kind, self.p, self.points = kind, p, surfaces.count(p)
+        self._units = units(kind, p, tree.sources.points.dtype, short)
+        super().__init__(tree, lists, kind.pair, space, self._units["ranges"])
         self.far = tree.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
-        self._m2l = None
         if not self.far:
             return
         octets, m = len(tree.octet_parent), self.points
@@ -102,66 +81,28 @@ class Expansion:
         self.equivalent = self._empty((octets, kind.equivalent * m, 8))
         self._slot = self._array(tree.slot)
         self._operators(tolerance, lists)
+        self._boxes()
+        self._from_particles()
         self._up_and_down()
-        self._particles(lists)
+        self._to_particles(lists)
 
     @property
     def memory(self) -> int:
         """Bytes of all arrays, those of the tree apart."""
-        held = sum(a.nbytes for a in self._held)
-        if self._m2l is not None:
-            held += self._m2l.memory + sum(d.memory for d in self._dense.values())
-        return held
-
-    def begin(self, charges: Array) -> None:
-        """Set the charges (dens, n_src), in the order of the tree, and clear the sums."""
-        self.rows[:, 3 : 3 + self.kind.pair.dens] = charges.T
-        self.u.fill(0)
+        far = self._m2l.memory + sum(d.memory for d in self._dense.values()) if self.far else 0
+        return super().memory + far
 
     def upward(self) -> None:
-        """P2M, M2M: upward equivalents of all boxes."""
+        """P2M and M2M: upward equivalents of all boxes."""
         if self.far:
             self.check.fill(0)
-            self._run("upward")
+            super().upward()
 
     def across(self) -> None:
         """M2L: list V."""
         if self.far:
             self.check.fill(0)
             self._m2l.run()
-
-    def uneven(self) -> None:
-        """M2P and P2L: lists W and X."""
-        self._run("uneven")
-
-    def downward(self) -> None:
-        """L2L, L2P: downward equivalents of all boxes, and their fields."""
-        self._run("downward")
-
-    def near(self) -> None:
-        """P2P: list U."""
-        self._run("near")
-
-    def _run(self, phase: str) -> None:
-        for one in self._launches.get(phase, ()):
-            one.launch()
-
-    # Arrays -----------------------------------------------------------------------------------------------------------
-    def _array(self, a: NDArray[Any]) -> Array:
-        self._held.append(self.xp.ascontiguousarray(self.xp.asarray(a)))
-        return self._held[-1]
-
-    def _empty(self, shape: tuple[int, ...]) -> Array:
-        self._held.append(aligned(self.xp, shape, self.real))
-        return self._held[-1]
-
-    def _prepare(self, phase: str, name: str, item: NDArray[Any], **given: Any) -> None:
-        """Add a launch of a team for each item, if there are any."""
-        if len(item):
-            policy = TeamPolicy(self.space, len(item), *(() if self.space.kind == "host" else THREADS))
-            item = self._array(item.astype(np.int32))
-            one = engine.prepare(policy, self._units[name], item=item, **given)
-            self._launches.setdefault(phase, []).append(one)
 
     # Operators --------------------------------------------------------------------------------------------------------
     def _operators(self, tolerance: float, lists: OctLists) -> None:
@@ -201,8 +142,7 @@ class Expansion:
         folded, solved = self._empty((most, checks, 8)), self._empty((octets, equivalents, 8))
         rows = 8 * self.points * max(kind.check, kind.equivalent)
         between = self._empty((min(AT_ONCE, most), rows, 8))
-        up, down = self._launches.setdefault("upward", []), self._launches.setdefault("downward", [])
-        self._level_steps: dict[int, tuple[list[Prepared], list[Prepared]]] = {}
+        steps: dict[int, tuple[list[Prepared], list[Prepared]]] = {}
         for level in range(TOP, tree.depth + 1):
             at = slice(int(tree.octet_begin[level - 1]), int(tree.octet_begin[level]))
             d, inner = self._by_level[level], level < tree.depth
@@ -217,73 +157,67 @@ class Expansion:
             steps_down += [*d.solve("down", here, one[2]), unfold]
             if inner:
                 steps_down += d.to_children(one[2], self._below[at], _shaped(between, rows_down), self.check)
-            self._level_steps[level] = steps_up, steps_down
-        for level in sorted(self._level_steps, reverse=True):
-            up += self._level_steps[level][0]
-        for level in sorted(self._level_steps):
-            down += self._level_steps[level][1]
+            steps[level] = steps_up, steps_down
+        for level in sorted(steps):
+            self._launches["downward"] += steps[level][1]
+        for level in sorted(steps, reverse=True):
+            self._launches["upward"] += steps[level][0]
 
     # Particles --------------------------------------------------------------------------------------------------------
-    def _particles(self, lists: OctLists) -> None:
-        """Prepare P2M, L2P, and lists W and X."""
+    def _boxes(self) -> None:
+        """Boxes as they are, for check values, and as the unit box, for fields."""
         tree, kind = self.tree, self.kind
-        box = np.column_stack([tree.centre, tree.half])
-        inverse = np.column_stack([tree.centre, 1 / tree.half, tree.half])
         factor = np.array([kind.scales(h)[0] for h in _halves(tree)])[tree.level]
-        powers = kinds.field_exponents(kind)
+        box = np.column_stack([tree.centre, tree.half])
         self._physical = {"box": self._array(box), "factor": self._array(factor.astype(self.real))}
         size = tree.half[:, None] if kind.a is not None else np.ones((tree.n, 1))
         constant = np.array([[*kinds.scaled(kind.target, kind.powers, h).parameters, 0.0] for h in _halves(tree)])
         self._unit = {
-            "box": self._array(inverse), "factor": self._array((size**-powers).astype(self.real)), "slot": self._slot,
-            "constant": self._array(constant[tree.level].astype(self.real)), "value": self.equivalent,
-        }  # fmt: skip
-        leaf = tree.is_leaf & (tree.level >= TOP)
-        src, trg = (np.flatnonzero(leaf & (n > 0)) for n in (tree.n_src, tree.n_trg))
-        first = self._launches["upward"]
-        self._launches["upward"] = []
-        self._checks("upward", "outer", src, np.arange(len(src) + 1), np.stack([tree.begin_src, tree.end_src], 1)[src])
-        self._launches["upward"] += first
-        self._fields("downward", "outer", trg, np.arange(len(trg) + 1), trg)
-        self.pairs |= {"p2m": float(tree.n_src[src].sum()) * self.points}
-        self.pairs |= {"l2p": float(tree.n_trg[trg].sum()) * self.points}
+            "box": self._array(np.column_stack([tree.centre, 1 / tree.half, tree.half])),
+            "factor": self._array((size ** -kinds.field_exponents(kind)).astype(self.real)),
+            "slot": self._slot,
+            "constant": self._array(constant[tree.level].astype(self.real)),
+            "value": self.equivalent,
+        }
+
+    def _from_particles(self) -> None:
+        """Prepare P2M."""
+        tree = self.tree
+        node = np.flatnonzero(tree.is_leaf & (tree.level >= TOP) & (tree.n_src > 0))
+        spans = np.stack([tree.begin_src, tree.end_src], axis=1)[node]
+        self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
+
+    def _to_particles(self, lists: OctLists) -> None:
+        """Prepare L2P, and lists W and X."""
+        tree = self.tree
+        node = np.flatnonzero(tree.is_leaf & (tree.level >= TOP) & (tree.n_trg > 0))
+        self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
         if len(lists.x_t):
             t, begin, end = merge_ranges(lists.x_t, tree.begin_src[lists.x_s], tree.end_src[lists.x_s])
             node, starts = np.unique(t, return_index=True)
             self._checks("uneven", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
-            self.pairs["p2l"] = float((end - begin).sum()) * self.points
         if len(lists.w_t):
             starts, source = csr(lists.w_t, lists.w_s, tree.n)
             node = np.flatnonzero(np.diff(starts))
             self._fields("uneven", "inner", node, starts[np.append(node, tree.n)], source)
-            self.pairs["m2p"] = float(tree.n_trg[lists.w_t].sum()) * self.points
 
     def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> None:
         """Check values of boxes, of sources in ranges."""
         slot = self.tree.slot[node]
         item = np.column_stack([node, slot // 8, slot % 8, starts[:-1], starts[1:]])
         given = {"surface": self._tables[surface], "span": self._array(spans.astype(np.int32)), "src": self.rows}
-        self._prepare(phase, "check", item, value=self.check, points=self.points, **given, **self._physical)
+        self._prepare(
+            phase, self._units["check"], item, value=self.check, points=self.points, **given, **self._physical
+        )
 
     def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> None:
         """Fields of equivalents of boxes at the targets of leaves."""
         tree = self.tree
         item = np.column_stack([tree.begin_trg[node], tree.n_trg[node], starts[:-1], starts[1:]])
         given = {"surface": self._tables[surface], "other": self._array(source.astype(np.int32)), "u": self.u}
-        self._prepare(phase, "fields", item, xt=tree.targets.points, points=self.points, **given, **self._unit)
-
-    def _near(self, lists: OctLists) -> None:
-        """Prepare list U."""
-        tree, items = self.tree, np.zeros((0, 4), np.int32)
-        if len(lists.u_t):
-            items, ranges = near(tree, lists)
-            tiny = direct.coincident(tree.targets.points, tree.sources.points) if self.kind.pair.singular else 0.0
-            count, nothing = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
-            item = np.column_stack([nothing, items[:, 0], count, nothing, items[:, 2], items[:, 3]])
-            given = {"box": self.xp.zeros((1, 6)), "place": self.xp.zeros((1, 1), self.real), "src": self.rows}
-            given |= {"span": self._array(ranges), "tiny": tiny, "xt": tree.targets.points, "u": self.u}
-            self._prepare("near", "ranges", item, **given)
-        self.pairs["near"] = float(tree.n_trg[lists.u_t].astype(float) @ tree.n_src[lists.u_s])
+        self._prepare(
+            phase, self._units["fields"], item, xt=tree.targets.points, points=self.points, **given, **self._unit
+        )
 
 
 @lru_cache(maxsize=16)

@@ -11,7 +11,9 @@ from parki import engine
 from parki.arrays import Array
 from parki.error import PrecisionWarning
 from parki.fmm import balance, chebyshev_order, equivalents, kinds, params
-from parki.fmm.interpolation import Expansion as Interpolation
+from parki.fmm.equivalents import Equivalents
+from parki.fmm.expansion import Expansion
+from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
 from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes
@@ -99,7 +101,7 @@ class Plan(FreePlan):
         leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
         self.tree: Octree | None = None
         self.lists: OctLists | None = None
-        self.expansion: equivalents.Expansion | Interpolation | None = None
+        self.expansion: Expansion | None = None
         if not self.some:
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             return
@@ -151,9 +153,7 @@ class Plan(FreePlan):
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
         engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, short), self.space)
-        self.expansion = equivalents.Expansion(
-            self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=short
-        )
+        self.expansion = Equivalents(self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=short)
 
     def _add(self, charges: Array, u: Array) -> None:
         it, times = self.expansion, self.walltime

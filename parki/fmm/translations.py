@@ -44,7 +44,7 @@ class _Level:
 
 
 class Translations:
-    """Translations of all lists V; arguments are those of `parki.fmm.interpolation.Expansion`."""
+    """Translations of all lists V; arguments are those of `parki.fmm.interpolation.Interpolation`."""
 
     def __init__(
         self, tree: Octree, lists: OctLists, pair: Pair, order: int, space: Space, *, real: np.dtype, far: np.dtype,

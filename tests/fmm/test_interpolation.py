@@ -45,7 +45,7 @@ class Case:
         self.lists = octlists.lists(self.tree)
 
     def expansion(self, pair, order, **options):
-        return interpolation.Expansion(self.tree, self.lists, pair, order, self.space, **options)
+        return interpolation.Interpolation(self.tree, self.lists, pair, order, self.space, **options)
 
     def sum(self, pair, order, charges, **options):
         charges = charges.reshape(pair.dens, -1)

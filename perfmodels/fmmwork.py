@@ -1,0 +1,149 @@
+"""What the plan of a fast multipole sum holds: the numbers that `parki.perfmodels.fmm` asks for."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine
+from parki.fmm import dense, equivalents, m2l, spectra
+from parki.fmm.blocks import TILE, Blocks
+from parki.fmm.equivalents import TOP, Equivalents
+from parki.fmm.plan import SHORT, Plan
+from parki.perfmodels import fmm
+from parki.perfmodels.clusters import Lists
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.fmm import Across, Level, Matrix, Numbers, Texts
+from parki.perfmodels.machine import Machine
+from parki.trees import octlists
+from parki.trees.lists import csr, merge_ranges
+
+Ints = NDArray[np.int32]
+DENSE = ("fold", "unfold", "fold_children", "unfold_children", "products", "products_add", "solve")
+
+
+def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
+    """Count all steps of a plan and one sum, as if its lists were summed on this machine.
+
+    Raises
+    ------
+    ValueError
+        For a plan by interpolation, and for one without points.
+    """
+    if not isinstance(plan.expansion, Equivalents):
+        raise ValueError(f"plan: found {plan}, expected one of method 'kifmm' that has points")
+    return fmm.count(
+        texts(plan), numbers(plan), plan.dtype.itemsize, machine.lanes[plan.dtype.name], machine.kind == "device"
+    )
+
+
+def texts(plan: Plan) -> Texts:
+    """The texts of a plan's kernels."""
+    kind, p, read = plan.kind, plan.parameters.order, engine.operations
+    units = equivalents.units(kind, p, plan.dtype, (plan.parameters.tolerance or 0) >= SHORT)
+    across = m2l.Units(p, kind.equivalent, kind.check, plan.dtype)
+    steps = dict(zip(DENSE, dense.units(kind.masks is not None, plan.dtype), strict=True))
+    return Texts(
+        read(units["check"]), read(units["fields"]), read(units["ranges"]),
+        {name: read(unit) for name, unit in steps.items()}, read(across.forward()), read(across.backward()),
+        3 + plan.linear.strengths, plan.linear.result,
+    )  # fmt: skip
+
+
+def numbers(plan: Plan) -> Numbers:
+    """What a plan holds."""
+    it, tree, lists = plan.expansion, plan.tree, plan.lists
+    p, kind = it.p, it.kind
+    sorted_twice = 1 if tree.sources is tree.targets else 2
+    moved = float(tree.n_src[~tree.is_leaf].sum() + (sorted_twice - 1) * tree.n_trg[~tree.is_leaf].sum())
+    listed = float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t)))
+    found = {"n_sources": plan.n_sources, "order": p, "points": it.points}
+    found |= {
+        "check": kind.check,
+        "equivalent": kind.equivalent,
+        "moved": moved,
+        "listed": listed,
+        "lists": _meetings(plan),
+        "frequencies": _frequencies(p),
+    }
+    found |= {"levels": (), "across": (), "matrices": {}, "orbits": 1, "together": (dense.OCTETS, equivalents.AT_ONCE)}
+    if it.far:
+        operators = next(iter(it._dense.values())).operators
+        ways = {"up": operators.up, "down": operators.down}
+        ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
+        found |= {"matrices": {name: tuple(_matrix(b) for b in many) for name, many in ways.items()}}
+        found |= {"orbits": len(operators.check.orbits), "levels": _levels(plan), "across": _across(plan)}
+    return Numbers(**found)
+
+
+def _frequencies(p: int) -> int:
+    return int(spectra.plane_sizes(p).sum())
+
+
+def _matrix(blocks: Blocks) -> Matrix:
+    columns, rows = blocks.part[:, 1].astype(int), blocks.part[:, 3].astype(int)
+    tiles = -(-rows // TILE)
+    return Matrix(len(rows), int(tiles.sum()), int(tiles @ columns), blocks.rows, blocks.columns)
+
+
+def _levels(plan: Plan) -> list[Level]:
+    tree = plan.tree
+    octets, boxes = np.diff(tree.octet_begin), np.diff(tree.level_begin)
+    return [
+        Level(int(octets[level - 1]), int(boxes[level]), level < tree.depth) for level in range(TOP, tree.depth + 1)
+    ]
+
+
+def _across(plan: Plan) -> list[Across]:
+    """Translations of all levels, or of each."""
+    tree, lists, it = plan.tree, plan.lists, plan.expansion
+    if not len(lists.v_t):
+        return []
+    level = tree.level[tree.octet_parent[lists.v_t]] + 1
+    kept = [level == one for one in np.unique(level)] if it.kind.per_level else [np.ones(len(level), bool)]
+    return [_translated(plan, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
+
+
+def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
+    it, tree = plan.expansion, plan.tree
+    found, kind = m2l.blocks(t, s, direction), it.kind
+    sources, targets, count = len(found.sources), len(found.targets), len(found.begin)
+    each = 16 * (kind.equivalent * sources + kind.check * targets) * plan.dtype.itemsize
+    groups = len(m2l.plane_groups(it.p, each, m2l.SPECTRA))
+    block = np.searchsorted(found.rows, found.pairs[:, 0], side="right") - 1
+    met = len(np.unique(block.astype(np.int64) * sources + found.pairs[:, 1]))
+    boxes = tree.n_children[tree.octet_parent[found.targets]].sum() / (8 * targets)
+    return Across(
+        sources, targets, len(found.pairs), met, count, math.ceil(count / m2l.BLOCKS), groups, float(boxes)
+    )  # fmt: skip
+
+
+def _meetings(plan: Plan) -> dict[str, Lists]:
+    """Of steps between particles and surfaces: items with numbers of targets, of lists, and of sources in these."""
+    it, tree, lists = plan.expansion, plan.tree, plan.lists
+    found, m = {}, it.points
+    if it.far:
+        leaf = tree.is_leaf & (tree.level >= TOP)
+        src, trg = tree.n_src[leaf & (tree.n_src > 0)], tree.n_trg[leaf & (tree.n_trg > 0)]
+        found["p2m"] = _lists(np.full(len(src), m), np.ones(len(src)), src, tree.sources.n)
+        found["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), m), m * len(trg))
+        if len(lists.x_t):
+            t, begin, end = merge_ranges(lists.x_t, tree.begin_src[lists.x_s], tree.end_src[lists.x_s])
+            box, row = np.unique(t, return_inverse=True)
+            met = np.bincount(row, (end - begin).astype(float))
+            found["p2l"] = _lists(np.full(len(box), m), np.bincount(row), met, tree.sources.n)
+        if len(lists.w_t):
+            many = np.diff(csr(lists.w_t, lists.w_s, tree.n)[0])
+            box = np.flatnonzero(many)
+            distinct = m * len(np.unique(lists.w_s))
+            found["m2p"] = _lists(tree.n_trg[box], many[box], m * many[box], distinct)
+    if len(lists.u_t):
+        items, ranges = octlists.near(tree, lists)
+        total = np.append(0, np.cumsum(ranges[:, 1] - ranges[:, 0], dtype=np.int64))
+        met = total[items[:, 3]] - total[items[:, 2]]
+        found["p2p"] = _lists(items[:, 1] - items[:, 0], items[:, 3] - items[:, 2], met, tree.sources.n)
+    return {name: one for name, one in found.items() if len(one.targets)}
+
+
+def _lists(targets: NDArray, places: NDArray, met: NDArray, distinct: float) -> Lists:
+    return Lists(targets.astype(np.int64), places.astype(np.int64), met.astype(float), 0.0, float(distinct))
