@@ -14,6 +14,7 @@ from parki.engine.runtime.compiler import cpus, find_compiler, target
 from parki.engine.spaces import Space, workers
 from parki.perfmodels import (
     bench_clusters,
+    bench_fmm,
     bench_kernels,
     bench_models,
     bench_sums,
@@ -46,6 +47,10 @@ BENCHMARKS = {
     "treecode-leaves": bench_treecode.leaves,
     "treecode-free": bench_treecode.against_fmm,
     "treecode-model": bench_clusters.predictions,
+    "fmm": bench_fmm.sums,
+    "fmm-leaves": bench_fmm.leaves,
+    "fmm-free": bench_fmm.against_fmm,
+    "fmm-model": bench_fmm.predictions,
 }
 #: Of those whose rows are not one a line.
 TABLES = {
@@ -55,6 +60,9 @@ TABLES = {
     "treecode": bench_treecode.table,
     "treecode-leaves": bench_treecode.leaves_table,
     "treecode-model": bench_clusters.predictions_table,
+    "fmm": bench_fmm.table,
+    "fmm-leaves": bench_fmm.leaves_table,
+    "fmm-model": bench_fmm.predictions_table,
 }
 N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no number is asked for
 

@@ -50,10 +50,10 @@ def _runs(case: Case, asked: argparse.Namespace, space: Space, **options: str) -
     return plan, runs[1:]
 
 
-def predictions_table(rows: Sequence[Row]) -> str:
+def predictions_table(rows: Sequence[Row], phases: Sequence[str] = clusters.PHASES) -> str:
     """Predicted over measured times, a case a line; and how many are close."""
-    width = max(len(r["case"]) for r in rows)
-    names = (*clusters.PHASES, "whole")
+    width = max(20, *(len(r["case"]) for r in rows))
+    names = (*phases, "whole")
     lines = [f"{'predicted / measured':<{width}}{'measured':>13}" + "".join(f"{name:>10}" for name in names)]
     for case in dict.fromkeys(r["case"] for r in rows):
         some = {r["part"]: r for r in rows if r["case"] == case}

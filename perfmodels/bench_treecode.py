@@ -23,8 +23,9 @@ from threadpoolctl import threadpool_limits
 from parki import direct, samples
 from parki.arrays import Array
 from parki.engine.spaces import Space, workers
+from parki.pairs import find
 from parki.perfmodels import handwritten
-from parki.perfmodels.free import reaching
+from parki.perfmodels.free import reaching, theirs
 from parki.perfmodels.measure import Row, absent, clock, on, row, spread, turns
 from parki.treecode import api
 from parki.treecode.plan import Plan
@@ -212,14 +213,17 @@ def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def leaves_table(rows: Sequence[Row]) -> str:
-    """What was chosen and what is best, a case a line; and how many are close."""
-    width = max(len(r["case"]) for r in rows)
-    head = f"{'tried':>7}{'chosen, ms':>12}{'leaf':>7}{'batch':>7}{'best, ms':>12}{'leaf':>7}{'batch':>7}{'ratio':>8}"
+def leaves_table(rows: Sequence[Row], sizes: Sequence[str] = ("leaf", "batch")) -> str:
+    """What was chosen and what is best, a case a line, with what was swept; and how many are close."""
+    width = max(26, *(len(r["case"]) for r in rows))
+    names = "".join(f"{name:>7}" for name in sizes)
+    head = f"{'tried':>7}{'chosen, ms':>12}{names}{'best, ms':>12}{names}{'ratio':>8}"
     lines, over = [f"{'chosen and best of a sweep':<{width}}{head}"], []
     for best, chosen in zip(rows[::2], rows[1::2], strict=True):
         over.append(1.0 / chosen["ratio"])
-        figures = "".join(f"{1e3 * r['seconds']:>12.1f}{r['leaf']:>7}{r['batch']:>7}" for r in (chosen, best))
+        figures = ""
+        for r in (chosen, best):
+            figures += f"{1e3 * r['seconds']:>12.1f}" + "".join(f"{r[name]:>7}" for name in sizes)
         lines.append(f"{chosen['case']:<{width}}{chosen['tried']:>7}{figures}{over[-1]:>8.2f}")
     close, mean = sum(ratio <= WITHIN for ratio in over), math.exp(statistics.fmean(map(math.log, over)))
     lines.append(f"{close} of {len(over)} within {WITHIN - 1:.0%} of the best; mean {mean:.2f}, most {max(over):.2f}")
@@ -227,8 +231,29 @@ def leaves_table(rows: Sequence[Row]) -> str:
 
 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Ours:
+    """A sum that is held against FMM3D's: its name, its kernel, and a function (points, strengths, tolerance, space).
+
+    `kernel` is one of `parki.perfmodels.free.theirs`; strengths are (n,), or (3, n) of forces.
+    """
+
+    name: str
+    kernel: str
+    sum: Callable[[np.ndarray, np.ndarray, float, Space], np.ndarray]
+
+
+def _dual(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.ndarray:
+    return api.bldtt(x, x, q, tolerance=tolerance, execution_space=space)
+
+
 def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls of the dual traversal against FMM3D, Laplace, at the same measured error, points and threads.
+    """Whole calls of the dual traversal against FMM3D, Laplace: see `beside_fmm`."""
+    return beside_fmm(asked, space, [Ours("parki.treecode", "coulomb", _dual)])
+
+
+def beside_fmm(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> list[Row]:
+    """Whole calls against FMM3D at the same measured error, points and threads.
 
     The tolerance asked of parki is the largest tried at which its error is at most FMM3D's.  Without fmm3dpy a row
     says how to get it.
@@ -247,37 +272,37 @@ def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
         fmm = importlib.import_module("fmm3dpy")
     except ImportError:
         return [absent("against FMM3D", "pip install fmm3dpy")]
-    x, q = cloud(asked.n)
     at = np.random.default_rng(0).permutation(asked.n)[:SAMPLE]
-    exact = direct.direct_sum("coulomb", x[:, at], x, q, execution_space=space)
-
-    def error(u: np.ndarray) -> float:
-        return float(np.linalg.norm(u[at] - exact) / np.linalg.norm(exact))
-
     rows: list[Row] = []
-    with threadpool_limits(workers(space), user_api="openmp"):
-        for eps in ASKED:
-            rows += _beside(fmm, eps, x, q, error, space, asked.repeat)
+    for ours in sums:
+        x, q = cloud(asked.n)
+        q = samples.charges(3 * asked.n, seed=2).reshape(3, -1) if find(ours.kernel).dens == 3 else q
+        exact = direct.direct_sum(ours.kernel, x[:, at], x, q, execution_space=space)
+
+        def error(u: np.ndarray, exact: np.ndarray = exact) -> float:
+            return float(np.linalg.norm(u[..., at] - exact) / np.linalg.norm(exact))
+
+        with threadpool_limits(workers(space), user_api="openmp"):
+            for eps in ASKED:
+                rows += _beside(fmm, eps, ours, (x, q), error, space, asked.repeat)
     return rows
 
 
 def _beside(
-    fmm: ModuleType, eps: float, x: np.ndarray, q: np.ndarray, error: Callable[[np.ndarray], float], space: Space,
-    repeat: int,
+    fmm: ModuleType, eps: float, ours: Ours, given: tuple[np.ndarray, np.ndarray], error: Callable[[np.ndarray], float],
+    space: Space, repeat: int,
 ) -> list[Row]:  # fmt: skip
-    def theirs() -> np.ndarray:
-        return 4 * np.pi * fmm.lfmm3d(eps=eps, sources=x, charges=q, pg=1).pot
+    def other() -> np.ndarray:
+        return theirs(fmm, ours.kernel, *given, eps)
 
-    def ours(tolerance: float) -> np.ndarray:
-        return api.bldtt(x, x, q, tolerance=tolerance, execution_space=space)
-
-    wanted = error(theirs())
+    wanted = error(other())
     if wanted > 10 * eps:
-        raise RuntimeError(f"FMM3D and the direct sum differ by {wanted:.1e}")
-    tolerance, reached = reaching(lambda t: error(ours(t)), max(wanted, FINEST))
-    times = turns([clock(theirs), clock(lambda: ours(tolerance))], repeat, warm=False)
-    n, about = x.shape[1], {"n": x.shape[1], "tolerance": eps, "threads": workers(space)}
-    name = f"coulomb, N = {n:,}, eps {eps:g}"
+        raise RuntimeError(f"FMM3D and the direct sum of {ours.kernel} differ by {wanted:.1e}")
+    tolerance, reached = reaching(lambda t: error(ours.sum(*given, t, space)), max(wanted, FINEST))
+    times = turns([clock(other), clock(lambda: ours.sum(*given, tolerance, space))], repeat, warm=False)
+    n = given[0].shape[1]
+    about = {"n": n, "tolerance": eps, "threads": workers(space)}
+    name = f"{ours.kernel}, N = {n:,}, eps {eps:g}"
     first = row(f"{name}: FMM3D", times[0], n / 1e6, "M particles", error=wanted, **about)
     more = about | {"asked": tolerance}
-    return [first, row(f"{name}: parki.treecode", times[1], n / 1e6, "M particles", first, error=reached, **more)]
+    return [first, row(f"{name}: {ours.name}", times[1], n / 1e6, "M particles", first, error=reached, **more)]

@@ -172,7 +172,7 @@ def interacting(text: Text, lists: Lists, source: float, result: int, itemsize: 
         return Counts()
     together = _together(text)
     useful, done = (
-        _added(text, _turns(some, together), len(lists.targets), lanes, device)
+        of_teams(text, _turns(some, together), len(lists.targets), lanes, device)
         for some in (lists, lists.rounded(TEAM if device else lanes))
     )
     ends = itemsize * (3 + 2 * result) * float(lists.targets.sum())
@@ -225,7 +225,7 @@ def leaves(text: Text, sizes: NDArray[Any], block: int, row: int, held: int, ite
         return Counts()
     n, blocks = float(sizes.mean()), float((-(-sizes // block)).mean())
     trips = {"begin": blocks, "t": n / blocks, "e": n / blocks, "half > 0.0": 1.0}
-    found = _added(text, trips, len(sizes), lanes, device)
+    found = of_teams(text, trips, len(sizes), lanes, device)
     moved = itemsize * len(sizes) * (n * row + held)
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
 
@@ -240,12 +240,12 @@ def transferred(text: Text, it: Transfers, up: bool, components: int, itemsize: 
     direction = (m * m + n * m + n * n) / 3
     trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "j0": n, "j0:e": direction, "i": m, "k": n if up else m}
     trips |= {"half > 0.0": 1.0, "k != j": 1 - 1 / n, "k != i": 1 - 1 / m}
-    found = _added(text, trips, it.items, lanes, device)
+    found = of_teams(text, trips, it.items, lanes, device)
     moved = itemsize * components * (it.clusters * m**3 + 2 * it.items * n**3)
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, it.launches)
 
 
-def _added(text: Text, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
+def of_teams(text: Text, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
     """What all teams do.  Every thread of a device computes for itself, but a warp loads the same number once."""
     found = text.total(trips, 1 if device else lanes, otherwise=1.0)
     loaded = text.total(trips, WARP, otherwise=1.0) if device else found
@@ -274,8 +274,8 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
     about, wide = (itemsize, lanes[itemsize], device), (far, lanes[far], device)
     record = 3 * itemsize
     found = {
-        "tree": _streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
-        "lists": _streamed(n.listed * 16 * PASSES, 0),
+        "tree": streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
+        "lists": streamed(n.listed * 16 * PASSES, 0),
         "upward": _gathered(texts.gather, n.n_sources, row, itemsize, lanes[itemsize], device)
         + leaves(texts.charges, n.up, texts.blocks[0], 3 + texts.dens, 2 * proxies * texts.dens, *about),
         "downward": leaves(texts.potentials, n.down, texts.blocks[1], 3 + 2 * result, proxies * result, *about),
@@ -294,12 +294,13 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
 
 def _gathered(text: Text, n: int, row: int, itemsize: int, lanes: int, device: bool) -> Counts:
     """Strengths from the caller's order, each from another place, into rows."""
-    found = _added(text, {}, n, lanes, device)
+    found = of_teams(text, {}, n, lanes, device)
     moved = float(n * (itemsize * (2 * row) + 4))
     return Counts(found.operations, levels(found, moved, moved, device), launches=1)
 
 
-def _streamed(moved: float, launches: int) -> Counts:
+def streamed(moved: float, launches: int) -> Counts:
+    """Count so many bytes that go through memory, and nothing else."""
     return Counts(bytes={"l2": float(moved), "dram": float(moved)}, launches=launches) if moved else Counts()
 
 

@@ -54,14 +54,14 @@ def measure(asked: argparse.Namespace, space: Space) -> Iterator[Found]:
         for eps in precisions:
             with threadpool_limits(workers(space), user_api="openmp"):
 
-                def theirs(kernel: str = kernel, dens: Array = dens, eps: float = eps) -> Array:
-                    return _other(fmm, kernel, x, dens, eps)
+                def other(kernel: str = kernel, dens: Array = dens, eps: float = eps) -> Array:
+                    return theirs(fmm, kernel, x, dens, eps)
 
-                theirs_error = error(theirs())
+                theirs_error = error(other())
                 if theirs_error > 10 * eps:
                     raise RuntimeError(f"FMM3D and the direct sum of {kernel} differ by {theirs_error:.1e}")
                 tolerance, our_error = reaching(lambda t: error(ours(t)), max(theirs_error, DIRECT))
-                times = turns([clock(theirs), clock(lambda t=tolerance: ours(t))], asked.repeat, warm=False)
+                times = turns([clock(other), clock(lambda t=tolerance: ours(t))], asked.repeat, warm=False)
             yield kernel, eps, times[0], theirs_error, times[1], our_error
 
 
@@ -88,8 +88,8 @@ def _fmm() -> ModuleType:
         raise ValueError("this benchmark compares with FMM3D: pip install fmm3dpy") from None
 
 
-def _other(fmm: ModuleType, kernel: str, x: Array, dens: Array, eps: float) -> Array:
-    """The same sum by FMM3D, in parki's normalisation."""
-    if kernel == "laplace":
+def theirs(fmm: ModuleType, kernel: str, x: Array, dens: Array, eps: float) -> Array:
+    """The free-space sum of ``"laplace"`` (or ``"coulomb"``) or ``"stokes_sl"`` by FMM3D, in parki's normalisation."""
+    if kernel in ("laplace", "coulomb"):
         return 4 * np.pi * fmm.lfmm3d(eps=eps, sources=x, charges=dens, pg=1).pot
     return 8 * np.pi * fmm.stfmm3d(eps=eps, sources=x, stoklet=dens, ifppreg=1).pot

@@ -188,9 +188,9 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
 
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum; write and draw it where that is asked."""
-    for name in ("theta", "degree", "kappa"):
+    for name in ("theta", "degree", "order", "kappa"):
         if getattr(asked, name) is not None:
-            raise ValueError(f"--{name}: found with ewald, expected with treecode")
+            raise ValueError(f"--{name}: found with ewald, expected with {'fmm' if name == 'order' else 'treecode'}")
     machine = Machine.load(asked.device)
     kernel, tolerance = asked.kernel or "stokes_comb", TOLERANCE if asked.tolerance is None else asked.tolerance
     box, n = tuple(asked.box), asked.n

@@ -71,6 +71,8 @@ def _plan(asked: argparse.Namespace) -> Plan:
     for name in ("published", "plot", "rc"):
         if getattr(asked, name):
             raise ValueError(f"--{name}: found with treecode, expected with ewald")
+    if asked.order:
+        raise ValueError("--order: found with treecode, expected with fmm")
     if asked.periodicity not in (None, 0):
         raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with treecode")
     given = {name: getattr(asked, name) for name in ("tolerance", "theta", "degree", "kappa")}

@@ -16,8 +16,10 @@ NUMBER = r"(-?\d[\d.]*(?:e[-+]\d+)?)"
 RESULTS = {
     "backends.py": (rf"(?m)^GpuSim +50 .* s +{NUMBER}$", 0.0, 1e-13, False),
     "blobs.py": (rf"largest error: {NUMBER} of", 0.5, 0.5, False),
+    "capacitance.py": (rf" 4000 points, .* capacitance {NUMBER} of", 1.0, 1e-5, True),
     "electrolyte.py": (rf"below both walls: {NUMBER} of", 1.0, 1e-6, True),
     "forces.py": (rf"Madelung constant {NUMBER},", 1.7475645946331822, 1e-10, True),
+    "galaxy_fmm.py": (rf"largest error: {NUMBER} of", 0.5, 0.5, False),
     "gmres.py": (rf" 324 points, .* drag {NUMBER} of", 1.0, 1e-7, True),
     "madelung.py": (rf"(?m)^ +1e-12 +{NUMBER}", -1.7475645946331822, 2e-12, True),
     "own_kernel.py": (rf"ε = 0.04: {NUMBER} from", 0.0, 1e-10, True),

@@ -150,7 +150,10 @@ class Dense:
         return tables | {"weight": self._array([root / classes.group, 1 / root], self.real)}
 
     def _block(self, block: Blocks) -> dict[str, Array]:
-        return {"part": self._array(block.part, np.int32), "table": self._array(block.table, self.real)}
+        table = block.table
+        if np.abs(table).max(initial=0) > np.finfo(self.real).max:  # of fields that are nothing in this precision
+            table = np.zeros_like(table)
+        return {"part": self._array(block.part, np.int32), "table": self._array(table, self.real)}
 
     def _policy(self, league: int, shape: tuple[int, int]) -> TeamPolicy:
         return TeamPolicy(self.space, league, *(() if self.space.kind == "host" else shape))

@@ -128,6 +128,8 @@ class Plan(FreePlan):
     def _order(self, tolerance: float) -> int:
         """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
         harder = 1 if self.gradient or self.pair.name in HARDER else 0
+        if not self.linear.pair.startswith("pair/"):  # a caller's own: vectors need more than the flows known here
+            harder = 1 if self.linear.result == 1 else 2
         return params.order(tolerance, harder)
 
     def _surface(self, order: int) -> int:

@@ -1,0 +1,282 @@
+"""Benchmarks of fast multipole sums: whole calls by phases beside published codes, leaves, models, and against FMM3D.
+
+Everything is measured on one core unless threads are asked for, with charges of both signs.  Sums over all pairs, a
+loop with vectors written by hand and parki's own, are timed in the same turns: what other codes took on another
+machine, times the rate of their own such loop there, is a number of pairs, and over the rate here what they would take.
+The faster of both counts, which is the one in favour of the other codes.
+"""
+
+import argparse
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parki import direct, samples
+from parki.arrays import Array
+from parki.engine.spaces import Space, workers
+from parki.fmm import api, balance
+from parki.fmm.plan import Plan
+from parki.fmm.report import PHASES, PLANNED
+from parki.pairs import find
+from parki.perfmodels import bench_clusters, bench_models, bench_treecode, fmm, fmmwork, handwritten
+from parki.perfmodels.bench_treecode import Ours, one_core
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.measure import Row, clock, on, row, spread, turns
+
+KAPPA = {"yukawa": {"kappa": 0.5}}
+KERNELS = ("coulomb", "stokes_sl")  # that FMM3D has
+SAMPLE = 1000  # targets at which errors are measured
+RUNS = 20  # of sums over all pairs, of which the best counts
+PAIRS = 2048, 2000  # targets and sources of such a sum
+LOOP = 4.6e9  # pairs a second of PVFMM's loop over all pairs, where the other codes were measured
+SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of leaves, over what is chosen
+FINALISTS = 4  # that are measured again beside the choice
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sum of a kernel with so many points per edge of the surfaces, at uniform points or others of `samples`."""
+
+    kernel: str
+    order: int
+    gradient: bool = False
+    points: str = "uniform"
+
+    def given(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points (3, n) and strengths (n,) or (3, n), between -1 and 1."""
+        components = find(self.kernel, **KAPPA.get(self.kernel, {})).dens
+        q = samples.charges(components * n, seed=2)
+        return getattr(samples, self.points)(n, seed=1), q if components == 1 else q.reshape(components, n)
+
+    def plan(self, x: Array, space: Space, **options: Any) -> Plan:
+        """Its plan for targets that are the sources."""
+        options |= KAPPA.get(self.kernel, {}) | {"execution_space": space, "gradient": self.gradient}
+        return api.plan(self.kernel, x, x, order=self.order, **options)
+
+    def __str__(self) -> str:
+        more = [f"order {self.order}", "gradient" * self.gradient, self.points * (self.points != "uniform")]
+        return ", ".join([self.kernel, *filter(None, more)])
+
+
+CASES = (
+    *(Case("coulomb", order) for order in (6, 8, 10)),
+    *(Case("coulomb", order, gradient=True) for order in (6, 8)),
+    *(Case("stokes_sl", order) for order in (5, 7, 9)),
+    Case("yukawa", 7),
+    *(Case("coulomb", 6, points=points) for points in ("plummer", "sphere")),
+)
+SWEPT = tuple(case for case in CASES if not case.gradient)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another code on one core with AVX-512: its error, seconds of a whole call, and on the tree that it has."""
+
+    name: str
+    error: float
+    call: float
+    again: float | None = None
+
+
+PEERS = {
+    (Case("coulomb", 6), 100_000): (Peer("PVFMM", 2.3e-6, 0.259, 0.137),),
+    (Case("coulomb", 8), 100_000): (Peer("PVFMM", 4.6e-8, 0.299, 0.174),),
+    (Case("coulomb", 10), 100_000): (Peer("PVFMM", 2.4e-9, 0.380, 0.242),),
+    (Case("coulomb", 6), 1_000_000): (Peer("PVFMM", 3.3e-6, 3.29, 1.81),),
+    (Case("coulomb", 8), 1_000_000): (Peer("PVFMM", 7e-8, 3.64, 2.25),),
+    (Case("coulomb", 10), 1_000_000): (Peer("PVFMM", 3.6e-9, 4.17, 2.79),),
+    (Case("coulomb", 6, gradient=True), 100_000): (Peer("exafmm-t", 2.3e-6, 0.26),),
+    (Case("coulomb", 8, gradient=True), 100_000): (Peer("exafmm-t", 4.6e-8, 0.33),),
+    (Case("stokes_sl", 5), 100_000): (Peer("PVFMM", 8e-5, 0.51),),
+    (Case("stokes_sl", 7), 100_000): (Peer("PVFMM", 5e-7, 1.25),),
+    (Case("stokes_sl", 9), 100_000): (Peer("PVFMM", 1.4e-9, 2.23),),
+    (Case("yukawa", 7), 100_000): (Peer("exafmm-t", 3e-6, 0.77), Peer("DMK", 2e-7, 0.52)),
+    (Case("coulomb", 6, points="plummer"), 100_000): (Peer("PVFMM", 4e-6, 0.39),),
+    (Case("coulomb", 6, points="sphere"), 100_000): (Peer("PVFMM", 1.3e-6, 0.26),),
+}
+
+
+def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """The whole call with new points, and the plan again, of all cases."""
+    space = one_core(asked, space)
+    return [made for case in CASES for made in measured(case, asked.n, space, asked.repeat)]
+
+
+def measured(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
+    """Two rows of one case; phases are those of its fastest run."""
+    x, q = on(space, case.given(n))
+    kept = case.plan(x, space)
+    times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
+
+    def run(name: str, plan: Plan) -> None:
+        plan(q)
+        times[name].append(dict(plan.walltime.time))
+
+    measures = [_all_pairs(), clock(lambda: run("call", case.plan(x, space)), space)]
+    loop, call, again = turns([*measures, clock(lambda: run("again", kept), space)], repeat)
+    first, later = (
+        times[name][1 + int(np.argmin(found))] for name, found in (("call", call), ("again", again))
+    )  # the first turn does not count
+    rate = math.prod(PAIRS) / min(loop)
+    about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
+    about |= {"error": kept.error(q, n=SAMPLE).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
+    about |= {"boxes": kept.tree.n, "pairs": dict(kept.walltime.pairs)}
+    rows = []
+    for what, found, phases in (("whole call", call, first), ("plan(charges)", again, later)):
+        phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}
+        peers = _carried(case, n, workers(space), what, rate / LOOP * min(found))
+        made = row(f"{case}: {what}", found, n / 1e6, "M particles", phases=phases, peers=peers, **about)
+        if peers:
+            made |= {"ratio": peers[0]["ratio"], "against": f"{peers[0]['name']}, carried by its loop"}
+        rows.append(made)
+    return rows
+
+
+def _all_pairs() -> Callable[[], float]:
+    """Measure a sum over all pairs: the best of some runs of the loop written by hand and of the direct sum."""
+    x, y = (samples.uniform(n, seed=n) for n in PAIRS)
+    own = clock(lambda: direct.direct_sum("coulomb", x, y, y[0], execution_space="Serial"))
+    return lambda: min([*handwritten.yardstick(RUNS), *(own() for _ in range(RUNS))])
+
+
+def _carried(case: Case, n: int, threads: int, what: str, seconds: float) -> list[Row]:
+    """What other codes took over so many seconds, those that are known."""
+    known = PEERS.get((case, n), ()) if threads == 1 else ()
+    spent = [(peer, peer.call if what == "whole call" else peer.again) for peer in known]
+    return [{"name": peer.name, "error": peer.error, "ratio": s / seconds} for peer, s in spent if s is not None]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Cases, a line each: times, error, near pairs, memory, what other codes take over that; and phases."""
+    width = max(len(r["case"]) for r in rows)
+    lines = [
+        f"{'times in ms':<{width}}{'call':>10}{'median':>8}{'again':>10}{'error':>10}{'leaf':>6}{'boxes':>8}"
+        f"{'G pairs/s':>11}{'B/point':>9}   over it (call, again, at error)"
+    ]
+    for call, plan in zip(rows[::2], rows[1::2], strict=True):
+        noise = f"{spread(call['times']):+.0%}" if len(call["times"]) > 1 else ""
+        near = plan["pairs"].get("near", 0.0) / plan["phases"]["near"] if plan["phases"]["near"] else 0.0
+        lines.append(
+            f"{call['case']:<{width}}{1e3 * call['seconds']:>10.1f}{noise:>8}{1e3 * plan['seconds']:>10.1f}"
+            f"{call['error']:>10.1e}{call['leaf']:>6}{call['boxes']:>8}{1e-9 * near:>11.2f}"
+            f"{call['memory'] / call['n']:>9.0f}   {_peers(call, plan)}".rstrip()
+        )
+    lines += ["", f"{'phases of the call, ms':<{width}}" + "".join(f"{name:>10}" for name in PHASES)]
+    for call in rows[::2]:
+        lines.append(f"{call['case']:<{width}}" + "".join(f"{1e3 * call['phases'][name]:>10.2f}" for name in PHASES))
+    rates = [1e-9 * r["loop"] for r in rows]
+    return "\n".join([*lines, "", f"all pairs, one thread: {min(rates):.2f} to {max(rates):.2f} G pairs/s"])
+
+
+def _peers(call: Row, plan: Row) -> str:
+    later = {peer["name"]: peer for peer in plan["peers"]}
+    found = []
+    for peer in call["peers"]:
+        more = f", {later[peer['name']]['ratio']:.2f}" if peer["name"] in later else ""
+        found.append(f"{peer['name']} {peer['ratio']:.2f}{more} ({peer['error']:.1e})")
+    return "; ".join(found)
+
+
+# Against FMM3D -------------------------------------------------------------------------------------------------------
+def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls against FMM3D, potentials of charges and flows of forces: see `bench_treecode.beside_fmm`."""
+
+    def ours(kernel: str) -> Ours:
+        def sum_(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.ndarray:
+            return api.kifmm(x, x, q, kernel, tolerance=tolerance, execution_space=space)
+
+        return Ours("parki.fmm", kernel, sum_)
+
+    return bench_treecode.beside_fmm(asked, space, [ours(kernel) for kernel in KERNELS])
+
+
+# Sizes of leaves -----------------------------------------------------------------------------------------------------
+def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls with the points of a leaf that are chosen, against the fastest of a sweep."""
+    space = one_core(asked, space)
+    return [made for case in SWEPT for made in swept(case, asked.n, space, asked.repeat)]
+
+
+def swept(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
+    """The best of the sweep, and what is chosen.
+
+    Swept is the mean for points that are even, from which boxes across the cube follow; of others the most that a leaf
+    has.
+    """
+    x, q = on(space, case.given(n))
+    p = case.plan(x, space).parameters
+    chosen = p.leaf_size if p.fill is None else round(n / p.fill**3)
+
+    def run(size: int) -> Callable[[], float]:
+        def whole() -> None:
+            with contextlib.nullcontext() if size == chosen else _wishing(size):
+                case.plan(x, space)(q)
+
+        return clock(whole, space)
+
+    others = sorted({max(1, round(chosen * factor)) for factor in SIZES} - {chosen})
+    for size in (chosen, *others):
+        run(size)()  # compiles, and makes operators
+    quick = [(min(turns([run(size)], 1, warm=False)[0]), size) for size in others]
+    finalists = [chosen, *(size for _, size in sorted(quick)[:FINALISTS])]
+    found = turns([run(size) for size in finalists], repeat)
+    best = min(range(len(found)), key=lambda k: min(found[k]))
+    rows: list[Row] = []
+    for title, k in (("best of the sweep", best), ("chosen", 0)):
+        about = {"n": n, "threads": workers(space), "case": str(case), "tried": len(others) + 1, "tolerance": 0.0}
+        about |= {"leaf": finalists[k]}
+        rows.append(row(f"{case}: {title}", found[k], n / 1e6, "M particles", rows[-1] if rows else None, **about))
+    return rows
+
+
+@contextlib.contextmanager
+def _wishing(size: int) -> Iterator[None]:
+    """Within it, plans are made for so many points of a leaf, whatever that costs."""
+    known = balance.leaves
+    balance.leaves = lambda x, y, wanted, cost, space: known(x, y, size, None, space)
+    try:
+        yield
+    finally:
+        balance.leaves = known
+
+
+def leaves_table(rows: Sequence[Row]) -> str:
+    """What was chosen and what is best, a case a line; and how many are close."""
+    return bench_treecode.leaves_table(rows, ("leaf",))
+
+
+# Predicted and measured ----------------------------------------------------------------------------------------------
+def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Phases of plans and of their sums, predicted and measured, of all cases of `parki bench fmm`."""
+    space, machine = bench_models.host(asked, space)
+    return [made for case in CASES for made in predicted(case, asked, space, machine)]
+
+
+def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+    """Rows of one case: phases that take no time are left out; the last row is all of these."""
+    x, q = on(space, case.given(asked.n))
+    runs = []
+    for _ in range(asked.repeat + 1):
+        plan = case.plan(x, space)
+        plan(q)
+        runs.append(dict(plan.walltime.time))
+    steps = fmm.predict(fmmwork.counts(plan, machine), machine, units=min(workers(space), machine.units))
+    bounds = fmm.by_phase(steps)
+    parts = {name: (name,) for name, seconds in bounds.items() if seconds > 0}
+    rows = []
+    for part, phases in {**parts, "whole": tuple(parts)}.items():
+        times = [sum(found[name] for name in phases) for found in runs[1:]]
+        expected = sum(bounds[name] for name in phases)
+        about = {"n": asked.n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "part": part}
+        about |= {"predicted": expected, "ratio": expected / min(times), "against": f"{case}, {part}: predicted"}
+        rows.append(row(f"{case}, {part}", times, asked.n / 1e6, "M particles", **about))
+    return rows
+
+
+def predictions_table(rows: Sequence[Row]) -> str:
+    """Predicted over measured times, a case a line; and how many are close."""
+    return bench_clusters.predictions_table(rows, fmm.PHASES)

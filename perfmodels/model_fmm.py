@@ -1,0 +1,113 @@
+"""`parki model fmm`: what each step of a fast multipole sum does, and how long it takes on any machine that is known.
+
+Tree, lists and operators are made here, of points uniform in a cube; what a machine would do with them is counted from
+the kernels' texts (`parki.perfmodels.fmmwork`).  The time of a step is its roofline over the share of it that is
+reached: measured, or a stated assumption.
+"""
+
+import argparse
+import json
+from typing import Any
+
+from parki import samples
+from parki.fmm import api
+from parki.fmm.plan import Plan
+from parki.perfmodels import fmm, fmmwork, modeltable
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.model_treecode import TOLERANCE, Phase
+
+TITLES = {
+    "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
+    "m2l": "M2L, products", "p2l": "P2L", "m2p": "M2P", "l2l": "L2L", "l2p": "L2P", "p2p": "P2P",
+}  # fmt: skip
+OTHERS = {"published": "ewald", "plot": "ewald", "rc": "ewald", "theta": "treecode", "degree": "treecode"}  # options of
+
+
+def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, Phase]:
+    """Predict the steps of making a plan and of one sum, those that do something.
+
+    Parameters
+    ----------
+    plan
+        By equivalent sources, of any points; its lists are what is summed.
+    machine, units
+        Where; on how many cores, all if not given.
+
+    Raises
+    ------
+    ValueError
+        For more cores than there are, and for another plan.
+    """
+    units = machine.units if units is None else units
+    if not 0 < units <= machine.units:
+        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    counts = fmmwork.counts(plan, machine)
+    bounds = fmm.predict(counts, machine, plan.dtype.name, units)
+    return {
+        name: Phase(counts[name], bound, fmm.share(machine, name)) for name, bound in bounds.items() if bound.seconds
+    }
+
+
+def main(asked: argparse.Namespace) -> int:
+    """Print the table of a sum, and write it where that is asked."""
+    machine, plan = Machine.load(asked.device), _plan(asked)
+    steps = predict(plan, machine, asked.threads)
+    print(text(asked, plan, machine, steps))  # noqa: T201
+    if asked.json:
+        asked.json.write_text(json.dumps(record(asked, plan, machine, steps), indent=1) + "\n", "utf-8")
+    return 0
+
+
+def _plan(asked: argparse.Namespace) -> Plan:
+    for name, what in OTHERS.items():
+        if getattr(asked, name):
+            raise ValueError(f"--{name}: found with fmm, expected with {what}")
+    if asked.periodicity not in (None, 0):
+        raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with fmm")
+    given = {name: getattr(asked, name) for name in ("tolerance", "order", "kappa")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not {"tolerance", "order"} & set(given):
+        given["tolerance"] = TOLERANCE
+    x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
+    return api.plan(_kernel(asked), x, x, execution_space="Serial", **given)
+
+
+def _kernel(asked: argparse.Namespace) -> str:
+    return asked.kernel or "coulomb"
+
+
+def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
+    """Return the table."""
+    many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
+    tree = plan.tree
+    lines = [
+        f"{_kernel(asked)}, kifmm, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
+        f"{plan.parameters}; {tree.n} boxes on {tree.depth + 1} levels; {len(plan.lists.v_t)} pairs of octets; "
+        f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}",
+        "",
+        *modeltable.phases({TITLES[name]: step for name, step in steps.items()}),
+        "",
+        modeltable.about(machine),
+    ]
+    return "\n".join(lines)
+
+
+def record(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> dict[str, Any]:
+    """Return the table as data, in seconds, operations and bytes."""
+    p = plan.parameters
+    phases = fmm.by_phase({name: step.bound for name, step in steps.items()})
+    return {
+        "what": "fmm",
+        "kernel": _kernel(asked),
+        "method": p.method,
+        "n": asked.n,
+        "dtype": asked.dtype,
+        "machine": machine.name,
+        "units": asked.threads or machine.units,
+        "parameters": {"order": p.order, "leaf_size": p.leaf_size},
+        "boxes": plan.tree.n,
+        "evaluations": dict(plan.walltime.pairs),
+        "steps": {name: modeltable.figures(step) for name, step in steps.items()},
+        "phases": {name: seconds for name, seconds in phases.items() if seconds},
+        "seconds": sum(phases.values()),
+    }

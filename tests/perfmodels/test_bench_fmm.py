@@ -1,0 +1,262 @@
+"""`parki bench fmm` and its kin, and `parki model fmm`: rows, tables, counts; no times are judged."""
+
+import argparse
+import json
+import re
+
+import numpy as np
+import pytest
+
+from parki import cli, fmm, samples
+from parki.engine.spaces import Space
+from parki.fmm import balance
+from parki.fmm.report import PHASES
+from parki.perfmodels import bench, bench_fmm, bench_models, bench_treecode, fmmwork, model_fmm
+from parki.perfmodels import fmm as counted
+from parki.perfmodels.bench_fmm import CASES, PEERS, Case, Peer
+from parki.perfmodels.machine import Machine
+
+N, ONE, MORE = 1500, Space("Serial"), 3000
+FEW = (Case("coulomb", 4), Case("coulomb", 4, points="sphere"))
+ROW = re.compile(
+    r"^([\w, ]+?) +[\d.e+]+ +[\d.e+]+ +[\d.e+-]+ +\d+% +\w+ +([\d.e-]+) +(\d+)% +([\d.e-]+)$", re.MULTILINE
+)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Two cases, a short sweep, and a machine whose rates are known."""
+    monkeypatch.setattr(bench_fmm, "CASES", FEW)
+    monkeypatch.setattr(bench_fmm, "SWEPT", FEW)
+    monkeypatch.setattr(bench_fmm, "SIZES", (0.5, 1.0))
+    monkeypatch.setattr(bench_fmm, "FINALISTS", 1)
+    monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
+    monkeypatch.setenv("PARKI_CALIBRATION", "off")
+
+
+@pytest.fixture(scope="module")
+def plan():
+    x = samples.uniform(MORE, seed=1)
+    return fmm.plan("coulomb", x, x, order=4, leaf_size=20, execution_space="Serial")
+
+
+def asked(name, **others):
+    given = {"n": N, "tolerance": 1e-3, "repeat": 2, "threads": 1, "space": "Serial"}
+    return argparse.Namespace(name=name, **(given | {"json": None, "compare": None, "plot": None} | others))
+
+
+def ran(name, folder):
+    """The rows of a benchmark as they are recorded."""
+    path = folder / "record.json"
+    assert bench.main(asked(name, json=path)) == 0
+    (record,) = json.loads(path.read_text())
+    keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
+    assert len(set(keys)) == len(keys)
+    for r in record["rows"]:
+        assert 0 < r["seconds"] == min(r["times"])
+        assert len(r["times"]) == 2
+    return record["rows"]
+
+
+def test_cases_are_those_that_other_codes_are_known_for():
+    assert {case for case, _ in PEERS} == set(CASES)
+    assert len({str(case) for case in CASES}) == len(CASES)
+    assert {n for _, n in PEERS} == {100_000, 1_000_000}
+
+
+def test_sums_by_phases(tmp_path, capsys, monkeypatch):
+    known = (Peer("One", 1e-3, 0.5, 0.25), Peer("Two", 1e-4, 0.1))
+    monkeypatch.setitem(bench_fmm.PEERS, (FEW[0], N), known)
+    rows = ran("fmm", tmp_path)
+    assert [r["what"] for r in rows] == [f"{case}: {what}" for case in FEW for what in ("whole call", "plan(charges)")]
+    for call, again in zip(rows[::2], rows[1::2], strict=True):
+        assert tuple(call["phases"]) == tuple(PHASES)
+        assert set(again["phases"]) == set(PHASES) - {"tree", "lists", "prepare"}
+        assert 0 < sum(call["phases"].values()) <= call["seconds"]
+        assert 0 < call["error"] < 1e-2
+        assert call["memory"] > 8 * 4 * N
+        assert call["pairs"]["near"] > N
+    call, again, other = rows[:3]
+    assert call["ratio"] == pytest.approx(0.5 * 4.6e9 / call["loop"] / call["seconds"])
+    assert again["ratio"] == pytest.approx(0.25 * 4.6e9 / again["loop"] / again["seconds"])
+    assert [peer["name"] for peer in call["peers"]] == ["One", "Two"]
+    assert [peer["name"] for peer in again["peers"]] == ["One"]
+    assert "ratio" not in other
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:3]] == [str(case) for case in FEW]
+    assert f"One {call['ratio']:.2f}, {again['ratio']:.2f} (1.0e-03); Two " in lines[1]
+
+
+def test_others_are_known_for_one_core():
+    case = Case("yukawa", 7)
+    found = bench_fmm._carried(case, 100_000, 1, "whole call", 0.1)
+    assert [(peer["name"], round(peer["ratio"], 6)) for peer in found] == [("exafmm-t", 7.7), ("DMK", 5.2)]
+    assert bench_fmm._carried(case, 100_000, 2, "whole call", 0.1) == []
+    assert bench_fmm._carried(case, 100_000, 1, "plan(charges)", 0.1) == []
+
+
+def test_strengths_are_those_of_the_kernel():
+    assert Case("stokes_sl", 5).given(50)[1].shape == (3, 50)
+    x, q = Case("coulomb", 4, points="sphere").given(50)
+    assert np.linalg.norm(x, axis=0) == pytest.approx(np.ones(50))
+    assert q.shape == (50,)
+    assert q.min() < 0 < q.max()
+
+
+def test_sizes_of_leaves(tmp_path, capsys):
+    known = balance.leaves
+    rows = ran("fmm-leaves", tmp_path)
+    assert balance.leaves is known
+    for best, chosen, case in zip(rows[::2], rows[1::2], FEW, strict=True):
+        x, _ = case.given(N)
+        p = case.plan(x, ONE).parameters
+        size = round(N / p.fill**3) if p.fill else p.leaf_size
+        assert chosen["leaf"] == size
+        assert best["leaf"] in (size, round(0.5 * size))
+        assert chosen["tried"] == 2
+        assert 0 < chosen["ratio"] <= 1
+    close = sum(1 / r["ratio"] <= 1.10 for r in rows[1::2])
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{close} of 2 within 10% of the best")
+
+
+def test_plans_within_a_sweep_have_other_leaves():
+    x = samples.uniform(N, seed=1)
+    sizes = []
+    for wished in (20, 80):
+        with bench_fmm._wishing(wished):
+            sizes.append(FEW[0].plan(x, ONE).parameters.leaf_size)
+    assert 0 < sizes[0] < sizes[1]
+
+
+def test_predictions(tmp_path, capsys):
+    rows = ran("fmm-model", tmp_path)
+    for case in FEW:
+        *parts, whole = [r for r in rows if r["case"] == str(case)]
+        names = [r["part"] for r in parts]
+        assert names == [name for name in counted.PHASES if name in names]
+        assert {"tree", "lists", "upward", "downward", "near"} <= set(names)
+        assert whole["predicted"] == pytest.approx(sum(r["predicted"] for r in parts))
+        assert whole["ratio"] == pytest.approx(whole["predicted"] / whole["seconds"])
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(FEW) + 2
+
+
+@pytest.mark.parametrize("kernel", ["coulomb", "stokes_sl"])
+def test_beside_fmm3d(kernel, monkeypatch):
+    pytest.importorskip("fmm3dpy")
+    monkeypatch.setattr(bench_treecode, "ASKED", (1e-2,))
+    monkeypatch.setattr(bench_fmm, "KERNELS", (kernel,))
+    theirs, ours = bench_fmm.against_fmm(asked("fmm-free", n=400, repeat=1), ONE)
+    assert theirs["what"].startswith(f"{kernel}, N = 400")
+    assert ours["against"] == theirs["what"]
+    assert ours["error"] <= max(theirs["error"], 1e-11)
+
+
+# What is counted ------------------------------------------------------------------------------------------------------
+def test_counts_are_the_sums_over_lists(plan):
+    found, numbers = fmmwork.counts(plan, Machine.load("xeon")), fmmwork.numbers(plan)
+    tree, lists, m = plan.tree, plan.lists, 56
+    assert tuple(found) == tuple(counted.STEPS)
+    deep = tree.is_leaf & (tree.level >= 2)
+    assert found["p2m"].operations["rsqrt"] == pytest.approx(m * tree.n_src[deep].sum())
+    assert found["l2p"].operations["rsqrt"] == pytest.approx(m * tree.n_trg[deep].sum())
+    assert found["p2p"].operations["rsqrt"] == pytest.approx(plan.walltime.pairs["near"])
+    (across,) = numbers.across
+    assert across.pairs == len(lists.v_t)
+    assert found["m2l"].flops == pytest.approx(across.boxes * 512 * (4 * 7 + 3 * 49) * across.pairs)
+    assert sum(level.boxes for level in numbers.levels) == tree.n - tree.level_begin[2]
+
+
+def test_counts_of_points_that_are_crowded():
+    x = samples.plummer(MORE, seed=1)
+    plan = fmm.plan("coulomb", x, x, order=4, leaf_size=80, execution_space="Serial")
+    found = fmmwork.counts(plan, Machine.load("xeon"))
+    uneven = [found[step].operations["rsqrt"] for step in ("m2p", "p2l")]
+    assert min(uneven) > 0
+    assert sum(uneven) == pytest.approx(plan.walltime.pairs["uneven"])
+    assert found["p2p"].operations["rsqrt"] == pytest.approx(plan.walltime.pairs["near"])
+
+
+def test_dense_steps_are_the_matrices_of_all_boxes(plan):
+    """An entry of a matrix is a fused operation for each box; tiles are filled up to 8 rows, and octets to pairs."""
+    found, numbers = fmmwork.counts(plan, Machine.load("xeon")), fmmwork.numbers(plan)
+    for step, ways in (("m2m", ("up", "to_parent")), ("l2l", ("down", "to_children"))):
+        solve, further = (sum(8 * one.turns for one in numbers.matrices[way]) for way in ways)
+        least = sum(level.boxes * (solve + level.inner * further) for level in numbers.levels)
+        assert 1.0 <= found[step].operations["fma"] / least < 1.6
+
+
+def test_transforms_are_those_of_the_text(plan):
+    """4 p⁴ + 8 p³ F + 8 p² F² operations for each box and direction if all parts are transformed plainly."""
+    found, numbers = fmmwork.counts(plan, Machine.load("xeon"))["transforms"], fmmwork.numbers(plan)
+    (across,), f = numbers.across, 7
+    plainly = (4 * 4**4 + 8 * 4**3 * f + 8 * 4**2 * f**2) * 8 * across.boxes * (across.sources + across.targets)
+    assert 0.3 < found.flops / plainly < 1.0
+
+
+def test_plans_without_expansions_have_a_near_field_alone():
+    x = samples.uniform(100, seed=1)
+    near = fmm.plan("coulomb", x, x, order=4, leaf_size=200, execution_space="Serial")
+    found = counted.predict(fmmwork.counts(near, Machine.load("xeon")), Machine.load("xeon"), units=1)
+    assert {name for name, bound in found.items() if bound.seconds} <= {"tree", "lists", "p2p"}
+    assert counted.by_phase(found)["near"] == found["p2p"].seconds > 0
+    other = fmm.plan("coulomb", x, x, order=4, method="chebyshev", execution_space="Serial")
+    with pytest.raises(ValueError, match="expected one of method 'kifmm'"):
+        fmmwork.counts(other, Machine.load("xeon"))
+
+
+def test_kernels_of_a_length_have_translations_by_level():
+    x = samples.uniform(MORE, seed=1)
+    made = fmm.plan("yukawa", x, x, order=4, leaf_size=5, kappa=0.5, execution_space="Serial")
+    across = fmmwork.numbers(made).across
+    assert len(across) == made.tree.depth - 1 > 1
+    assert sum(one.pairs for one in across) == len(made.lists.v_t)
+
+
+# parki model fmm ------------------------------------------------------------------------------------------------------
+GIVEN = ("--n", str(MORE), "--order", "4")
+
+
+@pytest.mark.parametrize("device", ["h200", "mi300x", "host"])
+def test_table(capsys, device):
+    assert cli.main(["model", "fmm", *GIVEN, "--device", device]) == 0
+    text = capsys.readouterr().out
+    assert "coulomb, kifmm, N = 3,000, float64" in text
+    rows = ROW.findall(text)
+    assert {"octree", "lists", "P2M", "M2L, products", "P2P"} <= {row[0] for row in rows}
+    total = float(re.search(r"^total +([\d.e-]+)$", text, re.MULTILINE).group(1))
+    assert total == pytest.approx(sum(float(row[3]) for row in rows), rel=2e-3)
+
+
+def test_a_record(tmp_path, capsys):
+    path = tmp_path / "model.json"
+    assert cli.main(["model", "fmm", *GIVEN, "--device", "h200", "--dtype", "float32", "--json", str(path)]) == 0
+    found = json.loads(path.read_text("utf-8"))
+    assert found["seconds"] == pytest.approx(sum(found["phases"].values()))
+    assert found["seconds"] == pytest.approx(sum(step["seconds"] for step in found["steps"].values()))
+    assert found["dtype"] == "float32"
+    assert f"{1e3 * found['seconds']:.4g}" in capsys.readouterr().out
+
+
+def test_more_cores_take_less_time_and_machines_differ(plan):
+    host, device = Machine.load("xeon"), Machine.load("h200")
+    one, all_ = (model_fmm.predict(plan, host, units) for units in (1, None))
+    assert all_["p2p"].bound.seconds < 0.5 * one["p2p"].bound.seconds
+    assert model_fmm.predict(plan, device)["p2p"].bound.seconds < all_["p2p"].bound.seconds
+    with pytest.raises(ValueError, match="threads: found 1000"):
+        model_fmm.predict(plan, host, 1000)
+
+
+@pytest.mark.parametrize(
+    ("what", "more", "says"),
+    [
+        ("fmm", ("--rc", "0.1"), "--rc: found with fmm"),
+        ("fmm", ("--theta", "0.5"), "--theta: found with fmm, expected with treecode"),
+        ("fmm", ("--periodicity", "3"), "--periodicity: found 3"),
+        ("fmm", ("--tolerance", "1e-3", "--order", "4"), "tolerance was given with order"),
+        ("treecode", ("--order", "4"), "--order: found with treecode"),
+        ("ewald", ("--order", "4"), "--order: found with ewald, expected with fmm"),
+    ],
+)
+def test_options_of_the_other_kind_are_refused(capsys, what, more, says):
+    assert cli.main(["model", what, "--n", "3000", "--device", "h200", *more]) == 2
+    assert says in capsys.readouterr().err
