@@ -14,8 +14,8 @@ LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
-bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare fmmwork
-measure model model_fmm model_treecode peers plot tune
+bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare
+fmmwork measure model model_fmm model_treecode peers plot tune
 """.split()
 MODELS = [f"parki.perfmodels.{name}" for name in "clusters convolve counts fft g2p machine p2g p2p select".split()]
 

@@ -18,9 +18,8 @@ from parki.trees.octree import Octree
 SAMPLE = 64  # points of a box that errors are measured on
 SETS = 8  # of random charges
 NEAREST = ((2, 0, 0), (2, 1, 1))  # offsets with the largest errors
-SHARE = 0.7  # measured error that is aimed at, over the tolerance: whole sums err less, as most boxes are further apart
-SHARE_OF_LENGTHS = 0.4  # the same for pairs with a length of their own, whose fields are estimates
-SHARE_UNEVEN = 0.1  # and for those that fall off or oscillate within boxes
+SHARE = 0.4  # measured error that is aimed at, over the tolerance: whole sums err less, as most boxes are further apart
+SHARE_OF_LENGTHS = 0.06  # the same for pairs with a length of their own, whose fields may cancel or fall off over it
 TYPICAL = 5.5  # half sides between boxes that meet
 FAINT = 1e-6  # share of the square of the whole field below which a level does not matter
 LEAST = 2
@@ -43,7 +42,7 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
         aim, weights, whole = SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
         far, near = _pairs(tree, lists)
-        aim = (SHARE_OF_LENGTHS if pair.smooth else SHARE_UNEVEN) * tolerance
+        aim = SHARE_OF_LENGTHS * tolerance
         weights = {h: n * field(pair, 4 * h) ** 2 for h, n in far.items()}
         whole = sum(n * min(field(pair, 4 * h), field(pair, TYPICAL * h)) ** 2 for h, n in far.items())
         whole += sum(n * min(field(pair, h), field(pair, 2 * h)) ** 2 for h, n in near.items())

@@ -27,6 +27,7 @@ SHORT = 1e-9  # tolerance from which roots may err by 1.5e-13
 COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
+FINE = 1e-8  # tolerance from which on gradients of crowded points need one more point per edge than others
 APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
 
 
@@ -127,7 +128,9 @@ class Plan(FreePlan):
 
     def _order(self, tolerance: float) -> int:
         """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
-        harder = 1 if self.gradient or self.pair.name in HARDER else 0
+        harder = 0
+        if self.gradient or self.pair.name in HARDER:
+            harder = 1 if tolerance > FINE else 2
         if not self.linear.pair.startswith("pair/"):  # a caller's own: vectors need more than the flows known here
             harder = 1 if self.linear.result == 1 else 2
         return params.order(tolerance, harder)

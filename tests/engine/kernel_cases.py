@@ -1,11 +1,17 @@
 """Tiny launches of every workunit in kernels/: slots, policy and arguments, for both dtypes."""
 
+import importlib.util
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from parki import engine
+
+_spec = importlib.util.spec_from_file_location("cases_fmm", Path(__file__).with_name("kernel_cases_fmm.py"))
+fmm = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fmm)
 
 DTYPES = {"double": np.float64, "float": np.float32}
 STRENGTHS = {"laplace": 1, "stokeslet": 3, "stresslet": 6, "stokes_comb": 9}
@@ -275,29 +281,19 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
-GROUPS = (
-    "cells",
-    "direct",
-    "p2p",
-    "p2g",
-    "scattered",
-    "g2p",
-    "halo",
-    "planes",
-    "convolve",
-    "trees",
-    "proxy",
-    "clusters",
-)
+GROUPS = "cells direct p2p p2g scattered g2p halo planes convolve trees proxy clusters".split()
 
 
 def cases(real):
     """All launches for this dtype, by name."""
     maker, made = Maker(real), {}
-    for group in GROUPS:
-        for n, (workunit, slots, league, args) in enumerate(getattr(maker, group)()):
+    groups = {group: getattr(maker, group)() for group in GROUPS}
+    groups |= {group: function(maker) for group, function in fmm.GROUPS.items()}
+    for group, launches in groups.items():
+        for n, (workunit, slots, league, args) in enumerate(launches):
             file = workunit if group == "scattered" else group
-            made[f"{workunit}-{n}"] = Case(file, workunit, slots, league, args)
+            name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
+            made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)
     return made
 
 

@@ -156,3 +156,17 @@ def test_exponents_and_parities_of_many(name, r):
 def test_exponents_of_kernels_with_a_length():
     assert kinds.exponents(pairs.find("yukawa", kappa=1.0)) is None
     assert kinds.exponents(pairs.find("regularised_stokeslet", epsilon=0.1)) is None
+    # However long or short: at distances near 1 these look as if they were zero, or constant.
+    for width in (1e-3, 1e8):
+        assert kinds.exponents(pairs.find("gaussian", width=width)) is None
+        assert kinds.exponents(pairs.find("inverse_quadratic", width=width)) is None
+
+
+@pytest.mark.parametrize("factor", ["pk.exp(-1e6 * r2)", "(1.0 + 1e-14 * r2)", "pk.exp(-1e-14 * r2)"])
+def test_lengths_of_ones_own_kernels_are_found(factor, tmp_path):
+    """As are axes that a kernel prefers where it is not nothing."""
+    text = Path(__file__).with_name("skewed.py").read_text("utf-8")
+    text = text.replace("w * s[1] + 0.1 * v * s[0]", f"{factor} * w * s[1]").replace("v * s[0]", f"{factor} * v * s[0]")
+    (tmp_path / "screened.py").write_text(text, "utf-8")
+    kind = kinds.find(pairs.find(tmp_path / "screened.py"))
+    assert (kind.a, kind.masks) == (None, None)

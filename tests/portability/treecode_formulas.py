@@ -39,7 +39,7 @@ RADIAL = {
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
     "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "stresslet_tensor": (6, 3),
-    "stokes_comb_tensor": (9, 3),
+    "stokes_comb_tensor": (9, 3), "stokes_flow": (4, 4),
 }  # fmt: skip
 
 
@@ -96,6 +96,9 @@ def vector_sum(name, x, src):
             u, zero = np.where(length > 2 * a, beyond / length, within), 4 * f / (3 * a)
         case "stresslet_tensor":
             u = double_layer(r, length, s)
+        case "stokes_flow":  # velocity and pressure of forces and point flows
+            flow = f / length + rf * r / length**3 + s[3] * r / length**3
+            u = np.concatenate([flow, (2 * rf / length**3)[None]])
         case "stokes_comb_tensor":
             u = f / length + rf * r / length**3 + double_layer(r, length, s[3:])
     return np.where(same, zero if len(zero) == len(u) else 0.0, u).sum(axis=-1)

@@ -1,6 +1,4 @@
-"""Forms of a call: options, gradients, right-hand sides, layouts, precision, what is returned, threads."""
-
-import logging
+"""Forms of a call of treecodes: options, gradients, precision, threads."""
 
 import numpy as np
 import pytest
@@ -26,13 +24,6 @@ def points(same=False, dtype=np.float64, seed=1):
 def plan_of(kernel="coulomb", same=False, **options):
     """A plan of few proxy points, which has far pairs."""
     return parki.treecode.plan(kernel, *points(same), **(COARSE | options))
-
-
-def strengths(kernel, rng, *many, dtype=np.float64):
-    """Charges and, of kernels with them, normals."""
-    pair = find(kernel) if isinstance(kernel, str) else kernel
-    charges = rng.standard_normal((*many, pair.dens, NS) if pair.dens > 1 else (*many, NS))
-    return [a.astype(dtype) for a in (charges, *([rng.standard_normal((3, NS))] if pair.normals else []))]
 
 
 @pytest.fixture
@@ -67,172 +58,13 @@ def test_kinds_of_sums(q, sums):
         assert sum(n for kind, n in pairs.items() if kind != "pp") > 0
 
 
-def test_what_is_returned_and_in_which_order(q):
+def test_parameters_and_times(q):
     x, y = points()
-    u = parki.treecode.bldtt(x, y, q, **COARSE)
-    kinds = {
-        "return_walltime": parki.treecode.report.WallTime,
-        "return_params": parki.treecode.Parameters,
-        "return_error": parki.error.ErrorEstimate,
-    }
-    for asked in (*([name] for name in kinds), ["return_error", "return_walltime"], list(kinds)[::-1]):
-        for call in (parki.treecode.bldtt, parki.treecode.bltc):
-            found = call(x, y, q, **COARSE, **dict.fromkeys(asked, True))
-            assert [type(one) for one in found] == [np.ndarray, *(kinds[name] for name in kinds if name in asked)]
-    np.testing.assert_array_equal(parki.treecode.bldtt(x, y, q, **COARSE, return_walltime=True)[0], u)
     times, p = parki.treecode.bldtt(x, y, q, **COARSE, return_walltime=True, return_params=True)[1:]
     assert (p.method, p.theta, p.degree, p.leaf_size, p.batch_size, p.tolerance) == ("dual", 0.9, 1, 20, 20, None)
     assert min(times.time[phase] for phase in ("tree", "lists", "pp", "upward")) > 0
-    assert times.total == pytest.approx(sum(times.time.values()))
     for text in ("particle–particle", "upward pass", "total"):
         assert text in times.table()
-
-
-def test_times_are_those_of_the_last_sum(q):
-    plan = plan_of()
-    before = dict(plan.walltime.time)
-    assert before["tree"] > 0
-    assert before["pp"] == 0
-    plan(np.stack([q] * 5))
-    first = dict(plan.walltime.time)
-    plan.error()
-    assert plan.walltime.time == first  # measuring is no sum of the caller's
-    plan(q)
-    assert plan.walltime.time["tree"] == before["tree"]
-    assert 0 < plan.walltime.time["pp"] != first["pp"]
-
-
-@pytest.mark.parametrize("kernel", ["coulomb", pytest.param("stresslet", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", [{}, {"layout": "nd"}])
-def test_errors_are_measured(kernel, options, rng, sums):
-    x, y = points()
-    given = strengths(kernel, rng)
-    exact = direct_sum(kernel, x, y, *given)
-    if options:
-        x, y, given = x.T, y.T, [a.T for a in given]
-    plan = parki.treecode.plan(kernel, x, y, **COARSE, **options)
-    with pytest.raises(ValueError, match="charges is missing: this plan has not been called"):
-        plan.error()
-    u = plan(*given)
-    true = sums.relative(u.T if options and u.ndim == 2 else u, exact)
-    every = plan.error(n=NT)
-    assert (every.low, every.high, every.n) == (every.value, every.value, NT)
-    assert every.value == pytest.approx(true, rel=1e-6)
-    some = plan.error(n=150, seed=4)
-    assert some.n == 150
-    assert some.low < true < some.high
-    call = parki.treecode.bldtt(
-        x, y, given[0], kernel, normals=[*given, None][1], return_error=True, **COARSE, **options
-    )
-    assert call[1] == plan.error()
-    assert call[1].n == 100
-    with pytest.raises(ValueError, match="n is 0; expected a positive number of targets"):
-        plan.error(n=0)
-
-
-def test_errors_of_other_charges_and_many(rng, sums):
-    plan = plan_of("coulomb", same=True)
-    charges = rng.standard_normal((3, NS))
-    x = points(True)[0]
-    exact = np.stack([direct_sum("coulomb", x, x, one) for one in charges])
-    true = sums.relative(plan(charges), exact)
-    assert plan.error(n=NS).value == pytest.approx(true, rel=1e-6)
-    one = sums.relative(plan(charges[1]), exact[1])
-    assert plan.error(charges[1], n=NS).value == pytest.approx(one, rel=1e-6)
-    with pytest.raises(ValueError, match="the sum is zero at all sampled targets"):
-        plan.error(0 * charges)
-
-
-# Right-hand sides, layouts, places of results -------------------------------------------------------------------------
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kernel", ["coulomb", "stresslet"])
-def test_right_hand_sides(kernel, method, rng):
-    plan = plan_of(kernel, method=method)
-    charges, *normals = strengths(kernel, rng, 3)
-    u = plan(charges, *normals)
-    assert u.shape == ((3, NT) if kernel == "coulomb" else (3, 3, NT))
-    for one, right in zip(u, charges, strict=True):
-        np.testing.assert_array_equal(one, plan(right, *normals))
-    one = plan(charges[:1], *normals)
-    assert one.shape == (1, *u.shape[1:])
-    np.testing.assert_array_equal(one[0], u[0])
-
-
-@pytest.mark.parametrize("kernel", ["coulomb", "stresslet"])
-def test_one_point_a_row(kernel, rng):
-    x, y = points()
-    charges, *normals = strengths(kernel, rng, 2)
-    u = parki.treecode.bldtt(x, y, charges, kernel, normals=(normals or [None])[0], **COARSE)
-    turned = charges if kernel == "coulomb" else np.ascontiguousarray(charges.swapaxes(1, 2))
-    found = parki.treecode.bldtt(
-        x.T.copy(), y.T.copy(), turned, kernel, normals=normals[0].T.copy() if normals else None, layout="nd", **COARSE
-    )
-    assert found.flags.c_contiguous
-    np.testing.assert_array_equal(found, u if kernel == "coulomb" else u.swapaxes(1, 2))
-
-
-def test_memory_order_and_input(rng):
-    x, y = points()
-    charges, normals = strengths("stresslet", rng)
-    given = [x, y, charges]
-    expected = parki.treecode.bldtt(*given, "stresslet", normals=normals, **COARSE)
-    before = [a.copy() for a in (*given, normals)]
-    for a in (*given, normals):
-        a.flags.writeable = False
-    for change in (np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a):
-        moved = [change(a) for a in given]
-        for method in METHODS:
-            plan = parki.treecode.plan("stresslet", *moved[:2], method=method, **COARSE)
-            u = plan(moved[2], change(normals))
-            plan.error(n=10)
-            if method == "dual":
-                np.testing.assert_array_equal(u, expected)
-    for a, kept in zip((*given, normals), before, strict=True):
-        np.testing.assert_array_equal(a, kept)
-
-
-def test_results_are_the_callers(q):
-    plan = plan_of()
-    u = plan(q)
-    kept = u.copy()
-    plan(2 * q)
-    np.testing.assert_array_equal(u, kept)
-    u[:] = 0
-    np.testing.assert_array_equal(plan(q), kept)
-
-
-def test_where_a_result_goes(q, rng):
-    plan = plan_of()
-    out = np.full(NT, np.nan)
-    assert plan(q, out=out) is out
-    np.testing.assert_array_equal(out, plan(q))
-    y, f = points()[1].T, rng.standard_normal((2, NS, 3))
-    vector = parki.treecode.plan("stokeslet", y, y, layout="nd", **COARSE)
-    out = np.full((2, NS, 3), np.nan)
-    assert vector(f, out=out) is out
-    np.testing.assert_array_equal(out, vector(f))
-
-
-@pytest.mark.parametrize(
-    ("out", "text"),
-    [
-        (np.empty(NT + 1), r"out is a ndarray of shape \(351,\) and float64; expected an array like the result"),
-        (np.empty(NT, np.float32), r"and float32; expected an array like the result, of \(350,\) and float64"),
-        (np.empty((1, NT)), r"of shape \(1, 350\)"),
-        ([0.0] * NT, "out is a list of shape None"),
-    ],
-)
-def test_what_a_result_cannot_go_to(out, text, q):
-    with pytest.raises(ValueError, match=text):
-        plan_of()(q, out=out)
-
-
-def test_results_do_not_overwrite_the_input(q):
-    plan = plan_of(same=True)
-    kept = q.copy()
-    with pytest.raises(ValueError, match="out shares memory with charges"):
-        plan(q, out=q)
-    np.testing.assert_array_equal(q, kept)
 
 
 # Kernels and gradients ------------------------------------------------------------------------------------------------
@@ -272,21 +104,6 @@ def test_the_gradient_of_the_stokeslet(q, sums):
     u = plan_of("stokeslet", gradient="only")(np.stack([q, -q, 2 * q]))
     assert u.shape == (9, NT)
     assert sums.relative(u, direct_sum("stokes_grad", *points(), np.stack([q, -q, 2 * q]))) < 0.1
-
-
-def test_gradients_of_many_right_hand_sides_and_rows(rng):
-    x, y = points()
-    charges = rng.standard_normal((2, NS))
-    given = {"gradient": True} | COARSE
-    u, g = parki.treecode.bldtt(x, y, charges, **given)
-    assert (u.shape, g.shape) == ((2, NT), (2, 3, NT))
-    one = parki.treecode.bldtt(x, y, charges[1], **given)
-    np.testing.assert_array_equal(one[0], u[1])
-    np.testing.assert_array_equal(one[1], g[1])
-    (v, h), error = parki.treecode.bldtt(x.T, y.T, charges, layout="nd", return_error=True, **given)
-    np.testing.assert_array_equal(v, u)
-    np.testing.assert_array_equal(h, g.swapaxes(1, 2))
-    assert 0 < error.value < 0.2
 
 
 OWN = '''"""A pair of one's own: u = (q + 2 p) / (1 + r^2), and p."""
@@ -381,12 +198,8 @@ def test_single_precision(method, q, sums):
     assert sums.relative(u, direct_sum("coulomb", *wide)) > 1e-5
 
 
-def test_parameters_are_logged_if_asked(caplog):
-    with caplog.at_level(logging.INFO, "parki"):
-        plan = plan_of(verbose=True)
-    assert "θ 0.9, degree 1, leaves 20, batches 20" in caplog.text
-    assert str(plan) == "laplace, dual, θ 0.9, degree 1, leaves 20, batches 20"
-    assert repr(plan).startswith("<Plan: 400 sources, 350 targets, laplace")
+def test_what_plans_say():
+    assert str(plan_of()) == "laplace, dual, θ 0.9, degree 1, leaves 20, batches 20"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,0 +1,106 @@
+"""Tiny launches of the workunits of fast multipole methods, as `kernel_cases` has them; `make` makes random arrays."""
+
+import numpy as np
+
+from parki.fmm import spectra
+
+
+def matrix(make):
+    """A pair with a parameter, and one of several components."""
+    given = {"r": make.normal(3, 11), "constant": make.uniform(1)}
+    yield "entries", {"pair": "pair/yukawa", "NP": 1}, 11, given | {"out": make.zeros(1, 1, 11)}
+    yield "entries", {"pair": "pair/stokes_flow", "TENSOR": True}, 11, given | {"out": make.zeros(4, 10, 11)}
+
+
+def translate(make):
+    """Three octets with two components at 8 points, one orbit; with and without reflections."""
+    g, k = np.arange(8), np.arange(2)[:, None]
+    rows = {8: 2 * (g ^ 4 * k) + k, 1: np.arange(16)[:, None]}
+    first = {8: 8 * (2 * (g ^ 4 * k) + k), 1: 8 * (8 * k + g)}
+    below = np.array([[4, -1, 0, 2, -1, -1, 1, -1], [-1] * 8, [-1, 5, -1, -1, -1, 3, -1, -1]], np.int32)
+    for group in (8, 1):
+        orbit = (g[None] if group == 8 else g[:, None]).astype(np.int32)
+        own = np.where(orbit == 7, -1, orbit).astype(np.int32)
+        row, orbits = rows[group].astype(np.int32), len(orbit)
+        shared = {"row": row, "weight": make.normal(2, orbits), "points": 8, "orbits": orbits, "work": 2 * orbits}
+        made = {"value": make.normal(3, 16, 8), "orbit": orbit, "made": make.zeros(3, 16, 8)}
+        yield "fold", {"G": group}, 3, shared | made
+        made = {"given": make.normal(3, 16, 8), "own": own, "value": make.normal(3, 16, 8)}
+        yield "unfold", {"G": group}, 3, shared | made
+        image = (g ^ g[:, None] if group == 8 else np.tile(g, (8, 1))).astype(np.int32)
+        shared = {"below": below, "image": image, "row": first[group].astype(np.int32), "points": 8, "work": 16}
+        made = {"value": make.normal(6, 16, 8), "made": make.zeros(3, 128, 8)}
+        yield "fold_children", {"G": group}, 3, shared | made
+        made = {"given": make.normal(3, 128, 8), "value": make.normal(6, 16, 8)}
+        yield "unfold_children", {"G": group}, 3, shared | made
+    part = np.array([[[0, 4, 0, 9, 0], [4, 5, 9, 3, 8]], [[0, 9, 0, 4, 0], [9, 3, 4, 5, 9]]], np.int32)
+    shared = {"given": make.normal(3, 9, 8), "octets": 3, "groups": 2}
+    for add in (False, True):
+        given = {"part": part[0], "table": make.normal(13, 8), "made": make.normal(3, 12, 8)}
+        yield "products", {"ADD": add}, 4, shared | given
+    tables = {"left": make.normal(13, 8), "right": make.normal(12, 8), "most": 16}
+    yield "solve", {}, 4, shared | tables | {"part": part, "made": make.zeros(3, 9, 8)}
+
+
+def m2l(make):
+    """Three points per edge; planes from the first on and from another; directions with no, one and four pairs."""
+    p, m = 3, 26
+    cosine, sine = (a.astype(make.dtype) for a in spectra.waves(p))
+    octet = np.array([2, 0], np.int32)
+    for components, first, planes in ((1, 0, 2), (2, 1, 2)):
+        count = int(spectra.plane_sizes(p)[first : first + planes].sum())
+        shared = {"octet": octet, "column": spectra.columns(p), "cosine": cosine, "sine": sine}
+        shared |= {"first": first, "planes": planes}
+        given, made = make.normal(3, m * components, 8), make.normal(count, 3, 16 * components)
+        yield (
+            "forward", {"P": p, "NS": components}, 2 * components * planes, shared | {"given": given, "spectra": made}
+        )  # fmt: skip
+        yield "backward", {"P": p, "NT": components}, 2 * components, shared | {"made": given, "spectra": made}
+    number = np.zeros((2, 27), np.int32)  # pairs of each direction, of two blocks
+    number[0, 3], number[0, 7], number[1, 25] = 4, 1, 2
+    of = np.zeros((2, 27), np.int32)
+    of.reshape(-1)[1:] = np.cumsum(number.ravel())[:-1]
+    of[0, 26], of[1, 0] = 5, 5
+    pair = np.array([[0, 1], [1, 2], [0, 0], [1, 1], [1, 0], [2, 2], [2, 1]], np.int32)
+    lists = {"item": np.array([[0, 0, 2], [1, 1, 2]], np.int32), "rows": np.array([0, 2, 3], np.int32)}
+    lists |= {"of": of, "pair": pair, "place": make.rng.integers(0, 9, 64 * 26, dtype=np.int32), "columns": 9}
+    for ns, nt in ((2, 1), (1, 1)):
+        arrays = {"table": make.normal(2, ns * nt, 18), "given": make.normal(2, 3, 16 * ns)}
+        yield "products", {"NS": ns, "NT": nt}, 2, lists | arrays | {"made": make.normal(2, 3, 16 * nt)}
+
+
+def interchange(make):
+    """Sources that are there and some that are not."""
+    octets, first, count = 4, 5, 12
+    near = make.rng.integers(-1, octets, (octets, 26)).astype(np.int32)
+    way = np.stack([make.rng.integers(0, n, (8, 30)) for n in (26, 8)], axis=-1).astype(np.int32)
+    row = make.rng.integers(-1, 6, 8 * octets).astype(np.int32)
+    column = np.append(0, np.cumsum(make.rng.integers(0, 9, 30))).astype(np.int32)
+    width = int(column[first + count] - column[first])
+    given = {"target": np.array([3, 17, 30], np.int32), "near": near, "way": way, "row": row, "column": column}
+    given |= {"given": make.normal(6, width), "made": make.normal(3, width), "first": first, "count": count}
+    yield "collect", {}, 3, given
+
+
+def surfaces(make):
+    """Ranges of sources, one of them longer than what is on its way together; two boxes; one at its true size."""
+    box = np.array([[0.5, 0.4, 0.6, 0.5], [3.5, 0.5, 0.5, 0.25]])
+    surface, span = make.normal(3, 8), np.array([[0, 7], [9, 11], [11, 12]], np.int32)
+    src = np.concatenate([make.uniform(3, 12), make.normal(3, 12)]).T.copy()
+    item = np.array([[0, 1, 3, 0, 2], [1, 0, 7, 2, 3]], np.int32)
+    given = {"item": item, "box": box, "factor": make.normal(2, 4), "surface": surface, "span": span, "src": src}
+    given |= {"value": make.normal(2, 32, 8), "points": 8}
+    yield "check_values", {"pair": "pair/stokes_flow", "FLOW": False, "CENTRED": True}, 2, given
+    box = np.column_stack([box[:, :3], 1 / box[:, 3], box[:, 3]])
+    item = np.array([[0, 5, 0, 2], [5, 6, 2, 3]], np.int32)
+    given = {"item": item, "other": np.array([1, 0, 1], np.int32), "slot": np.array([13, 2], np.int32), "box": box}
+    given |= {"surface": surface, "constant": make.uniform(2, 2), "value": make.normal(2, 32, 8), "points": 8}
+    given |= {"xt": make.uniform(3, 11)}
+    slots = {"pair": "pair/stokes_flow", "PRESSURE": False}
+    yield "fields", slots, 2, given | {"factor": make.normal(2, 3), "u": make.normal(3, 11)}
+    slots = {"pair": "pair/yukawa", "NP": 1, "TRUE_SIZE": True}
+    yield "fields", slots, 2, given | {"factor": make.normal(2, 1), "u": make.normal(1, 11)}
+
+
+GROUPS = {f.__name__: f for f in (matrix, translate, m2l, interchange, surfaces)}
+TWICE = ("products",)  # workunits of two files

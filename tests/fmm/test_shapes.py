@@ -1,0 +1,202 @@
+"""Points that are hard on octrees: lines, planes, one place, groups far apart, few, far from all sources."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki import samples
+from parki.direct import direct_sum
+
+METHODS = ("kifmm", "chebyshev")
+TOLERANCE = 2e-4
+#: Bytes of a plan per point with small leaves.
+PER_POINT = 100_000
+
+
+def line(n, seed):
+    return np.array([[1.0], [2.0], [-0.5]]) * samples.charges(n, seed)
+
+
+def along_x(n, seed):
+    return np.array([[1.0], [0.0], [0.0]]) * samples.charges(n, seed) + np.array([[0.0], [0.3], [-7.0]])
+
+
+def plane(n, seed):
+    return samples.uniform(n, seed) * [[1.0], [0.0], [0.4]]
+
+
+def tilted(n, seed):
+    u, v = samples.charges(n, seed), samples.charges(n, seed + 1)
+    return np.array([[1.0], [0.5], [0.0]]) * u + np.array([[0.0], [1.0], [1.0]]) * v
+
+
+def duplicates(n, seed):
+    return np.repeat(samples.uniform(-(-n // 4), seed), 4, axis=1)[:, :n]
+
+
+def lattice(n, seed):
+    m = int(np.ceil(n ** (1 / 3)))
+    return np.array(np.meshgrid(*[np.arange(float(m))] * 3)).reshape(3, -1)[:, :n]
+
+
+def apart(n, seed, distance):
+    x = samples.uniform(n, seed)
+    x[:, n // 2 :] += distance
+    return x
+
+
+def far_groups(n, seed):
+    return apart(n, seed, 1e4)
+
+
+def farther_groups(n, seed):
+    return apart(n, seed, 1e6)
+
+
+def outlier(n, seed):
+    x = samples.uniform(n, seed)
+    x[:, 0] = 1e9
+    return x
+
+
+def geometric(n, seed):
+    """Every cut takes off few points, for more levels than a tree has."""
+    return samples.uniform(n, seed) * 2.0 ** -np.linspace(0, 40, n)
+
+
+SHAPES = (line, along_x, plane, tilted, duplicates, lattice, far_groups, farther_groups, outlier, geometric)
+SHAPES = {f.__name__: f for f in SHAPES}
+#: Whose groups are smaller than the smallest box.
+BEYOND = ("farther_groups", "outlier", "geometric")
+
+
+def checked(kernel, x, y, q, sums, method, tolerance=TOLERANCE, **options):
+    """Error of a sum, with its plan."""
+    parameters = {name: options.pop(name) for name in ("kappa", "width") if name in options}
+    plan = parki.fmm.plan(kernel, x, y, method=method, tolerance=tolerance, **options, **parameters)
+    return sums.relative(plan(q), direct_sum(kernel, x, y, q, **parameters)), plan
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hard_shapes(shape, method, sums):
+    n = 1500
+    x, q = SHAPES[shape](n, 3), samples.charges(n, 4)
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=20)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) > (0.1 if shape not in BEYOND else 0)
+    assert plan.memory < PER_POINT * n
+    assert plan.tree.depth <= 20
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_targets_in_hard_shapes(method, sums):
+    for shape, other in ((line, plane), (far_groups, line), (duplicates, far_groups)):
+        x, y, q = shape(900, 1), other(1000, 2), samples.charges(1000, 4)
+        error, _ = checked("coulomb", x, y, q, sums, method, leaf_size=20)
+        # Orders of interpolation are those of boxes full of points: fields of lines on planes err by up to twice that.
+        assert error < (TOLERANCE if method == "kifmm" else 2 * TOLERANCE), (shape, other)
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e8])
+@pytest.mark.parametrize("method", METHODS)
+def test_targets_far_from_all_sources(method, distance, sums):
+    """Charges that cancel, but for a part: far away nothing else is left of the sum."""
+    y, x, q = samples.uniform(1500, 1), samples.uniform(1200, 2) + distance, samples.charges(1500, 3) + 0.2
+    error, plan = checked("coulomb", x, y, q, sums, method, leaf_size=20)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_charges_of_one_group_alone(method, sums):
+    """Two groups, charges in one of them, and targets in the other: near pairs have no part in the sum."""
+    y = apart(2000, 1, 20.0)
+    q = np.where(y[0] < 10, samples.charges(2000, 2) + 1, 0.0)
+    x = samples.uniform(1000, 5) + 20.0
+    error, plan = checked("coulomb", x, y, q, sums, method, leaf_size=20)
+    assert sums.far_share(plan) > 0.5
+    assert error < TOLERANCE
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_all_points_equal(n, method):
+    """Every pair of a singular kernel coincides; of others, its limit counts."""
+    x, q = np.full((3, n), 0.7), samples.charges(n, 1)
+    if n <= 10_000:  # one box of all points: as a direct sum
+        plan = parki.fmm.plan("coulomb", x, x, method=method, tolerance=TOLERANCE)
+        np.testing.assert_array_equal(plan(q), 0)
+        assert plan.memory < PER_POINT * n
+        if method == "chebyshev":
+            u = parki.fmm.plan("multiquadric", x, x, method=method, tolerance=TOLERANCE, width=3.0)(q)
+            np.testing.assert_allclose(u, 3 * q.sum(), rtol=1e-10)
+    elsewhere = np.array([[0.1], [0.2], [0.3]])
+    u = parki.fmm.plan("coulomb", elsewhere, x, method=method, tolerance=TOLERANCE)(abs(q))
+    np.testing.assert_allclose(u, abs(q).sum() / np.linalg.norm(elsewhere - 0.7), rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_places_of_many_points(method, sums):
+    x = np.array([[0.0], [0.0], [1.0]]) * (np.arange(2000) % 2)
+    q = samples.charges(2000, 1)
+    error, _ = checked("coulomb", x, x, q, sums, method, leaf_size=20)
+    assert error < TOLERANCE
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_point(method):
+    one, q = np.array([[0.3], [0.1], [-2.0]]), np.array([2.5])
+    np.testing.assert_array_equal(parki.fmm.plan("coulomb", one, one, method=method)(q), [0])
+    apart = parki.fmm.plan("coulomb", one + 1, one, method=method)
+    np.testing.assert_allclose(apart(q), q / np.sqrt(3), rtol=1e-12)
+    if method == "chebyshev":
+        with_itself = parki.fmm.plan("gaussian", one, one.copy(), method=method, width=1.0)
+        np.testing.assert_array_equal(with_itself(q), q)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+def test_many_targets_and_one_source_and_the_reverse(n, method, sums):
+    many, one, q = samples.uniform(n, 1), np.array([[0.2], [0.1], [0.4]]), samples.charges(n, 2)
+    error, plan = checked("coulomb", many, one, np.array([-3.0]), sums, method)
+    assert error < TOLERANCE
+    assert plan.memory < PER_POINT * n
+    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # at one target, none that cancel
+    assert error < TOLERANCE
+    assert plan.memory < PER_POINT * n
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_leaves_of_one_point(method, sums):
+    x, q = samples.plummer(500, 1), samples.charges(500, 2)
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=1)
+    assert error < TOLERANCE
+    assert plan.tree.n_src[plan.tree.is_leaf].max() == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_sizes_of_the_whole(scale, method, sums):
+    x, q = scale * samples.uniform(1500, 1), samples.charges(1500, 2)
+    error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=20)
+    assert error < TOLERANCE
+    assert sums.far_share(plan) > 0.5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_single_precision_of_hard_shapes(method, sums):
+    for shape in (line, far_groups, duplicates):
+        x, q = shape(1500, 1).astype(np.float32), samples.charges(1500, 2).astype(np.float32)
+        plan = parki.fmm.plan("coulomb", x, x, method=method, tolerance=TOLERANCE, leaf_size=20)
+        exact = direct_sum("coulomb", x.astype(float), x.astype(float), q.astype(float))
+        assert sums.relative(plan(q), exact) < TOLERANCE
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_kernels_with_a_length_in_groups_far_apart(method, sums):
+    """The size of the whole says nothing about where pairs interact."""
+    n = 1500
+    x, q = far_groups(n, 3), samples.charges(n, 4)
+    error, _ = checked("yukawa", x, x, q, sums, method, leaf_size=20, kappa=1.0)
+    assert error < TOLERANCE
