@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from parki import direct, samples
 from parki.arrays import Array
+from parki.engine.runtime import compiler
 from parki.engine.spaces import Space, workers
 from parki.fmm import api, balance
 from parki.fmm.plan import Plan
@@ -34,17 +36,20 @@ RUNS = 20  # of sums over all pairs, of which the best counts
 PAIRS = 2048, 2000  # targets and sources of such a sum
 LOOP = 4.6e9  # pairs a second of PVFMM's loop over all pairs, where the other codes were measured
 SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of leaves, over what is chosen
+WIDE = 64  # bytes of a vector
+NARROW = ("Haswell", "Zen", "Sandybridge", "Nehalem", "Prescott")  # that OpenBLAS has code for with shorter ones
 FINALISTS = 4  # that are measured again beside the choice
 
 
 @dataclass(frozen=True)
 class Case:
-    """A sum of a kernel with so many points per edge of the surfaces, at uniform points or others of `samples`."""
+    """A sum of a kernel to an order, at uniform points or others of `samples`."""
 
     kernel: str
     order: int
     gradient: bool = False
     points: str = "uniform"
+    method: str = "kifmm"
 
     def given(self, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Points (3, n) and strengths (n,) or (3, n), between -1 and 1."""
@@ -55,10 +60,11 @@ class Case:
     def plan(self, x: Array, space: Space, **options: Any) -> Plan:
         """Its plan for targets that are the sources."""
         options |= KAPPA.get(self.kernel, {}) | {"execution_space": space, "gradient": self.gradient}
-        return api.plan(self.kernel, x, x, order=self.order, **options)
+        return api.plan(self.kernel, x, x, method=self.method, order=self.order, **options)
 
     def __str__(self) -> str:
         more = [f"order {self.order}", "gradient" * self.gradient, self.points * (self.points != "uniform")]
+        more.append(self.method * (self.method != "kifmm"))
         return ", ".join([self.kernel, *filter(None, more)])
 
 
@@ -68,8 +74,10 @@ CASES = (
     *(Case("stokes_sl", order) for order in (5, 7, 9)),
     Case("yukawa", 7),
     *(Case("coulomb", 6, points=points) for points in ("plummer", "sphere")),
+    *(Case(kernel, order, method="chebyshev") for kernel, order in (("coulomb", 5), ("stokes_sl", 5))),
 )
-SWEPT = tuple(case for case in CASES if not case.gradient)
+SURFACES = tuple(case for case in CASES if case.method == "kifmm")
+SWEPT = tuple(case for case in SURFACES if not case.gradient)
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,22 @@ def table(rows: Sequence[Row]) -> str:
     for call in rows[::2]:
         lines.append(f"{call['case']:<{width}}" + "".join(f"{1e3 * call['phases'][name]:>10.2f}" for name in PHASES))
     rates = [1e-9 * r["loop"] for r in rows]
-    return "\n".join([*lines, "", f"all pairs, one thread: {min(rates):.2f} to {max(rates):.2f} G pairs/s"])
+    lines += ["", f"all pairs, one thread: {min(rates):.2f} to {max(rates):.2f} G pairs/s"]
+    return "\n".join([*lines, *slow_products(compiler.target().vector_bytes, threadpool_info())])
+
+
+def slow_products(vector_bytes: int, libraries: Sequence[dict[str, Any]]) -> list[str]:
+    """What is to be said of a library of matrix products that leaves half of the vectors of this machine unused.
+
+    OpenBLAS takes some processors with AVX-512 for others.  The black-box method's translations are such products.
+    """
+    narrow = [one for one in libraries if one.get("internal_api") == "openblas" and one["architecture"] in NARROW]
+    if vector_bytes < WIDE or not narrow:
+        return []
+    return [
+        f"NumPy's OpenBLAS has chosen code for {narrow[0]['architecture']} on a machine with vectors of {WIDE} bytes: "
+        "with OPENBLAS_CORETYPE=SKYLAKEX in the environment matrix products, as of chebyshev, may be twice as fast"
+    ]
 
 
 def _peers(call: Row, plan: Row) -> str:
@@ -251,9 +274,9 @@ def leaves_table(rows: Sequence[Row]) -> str:
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Phases of plans and of their sums, predicted and measured, of all cases of `parki bench fmm`."""
+    """Phases of plans and of their sums, predicted and measured, of the cases of `parki bench fmm` with surfaces."""
     space, machine = bench_models.host(asked, space)
-    return [made for case in CASES for made in predicted(case, asked, space, machine)]
+    return [made for case in SURFACES for made in predicted(case, asked, space, machine)]
 
 
 def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:

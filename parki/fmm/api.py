@@ -102,7 +102,7 @@ def chebyshev(
     >>> import numpy as np, parki
     >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
     >>> print(parki.fmm.chebyshev(x, x, np.array([1.0, 4.0]), "multiquadric", width=1.5))
-    [11.5 8.5]
+    [11.5  8.5]
     """
     returned = (return_walltime, return_params, return_error)
     return _sum("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)

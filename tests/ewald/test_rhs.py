@@ -40,10 +40,10 @@ def parts(strengths, rhs):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
-    """All loops, compiled side by side."""
-    units = [loops.near_kernel(x, pair=f"pair/{pair}", RHS=r) for x in loops.NEAR for pair, n in NEAR for r in (1, n)]
+    """The loops of every run, compiled side by side."""
+    units = [loops.near_kernel("p2p_gm_1d", pair=f"pair/{pair}", RHS=r) for pair, n in NEAR for r in (1, n)]
     for slots, _, _, n in LAYERS.values():
-        units += [loops.spread_kernel(v, RHS=r, **slots) for v in loops.SPREAD for r in (1, n)]
+        units += [loops.spread_kernel("BLOCK", RHS=r, **slots) for r in (1, n)]
     engine.compile_all(list(dict.fromkeys(units)))
 
 
