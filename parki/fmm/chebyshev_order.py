@@ -20,9 +20,11 @@ SETS = 8  # of random charges
 NEAREST = ((2, 0, 0), (2, 1, 1))  # offsets with the largest errors
 SHARE = 0.4  # measured error that is aimed at, over the tolerance: whole sums err less, as most boxes are further apart
 SHARE_OF_LENGTHS = 0.06  # the same for pairs with a length of their own, whose fields may cancel or fall off over it
-TYPICAL = 5.5  # half sides between boxes that meet
+MET = ((4.0, 1.0), (2.3, 0.02))  # half sides between particles of boxes that meet, and the share that is as near
+FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of boxes that meet
 FAINT = 1e-6  # share of the square of the whole field below which a level does not matter
 LEAST = 2
+LOST = 1e-6  # share of fields below which nothing but rounding is left
 
 
 def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
@@ -43,14 +45,37 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
     else:
         far, near = _pairs(tree, lists)
         aim = SHARE_OF_LENGTHS * tolerance
-        weights = {h: n * field(pair, 4 * h) ** 2 for h, n in far.items()}
-        whole = sum(n * min(field(pair, 4 * h), field(pair, TYPICAL * h)) ** 2 for h, n in far.items())
-        whole += sum(n * min(field(pair, h), field(pair, 2 * h)) ** 2 for h, n in near.items())
+        weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in MET) for h, n in far.items()}
+        whole = _variation(*_fields(pair, far, near))
     counted = {h: w for h, w in weights.items() if w > FAINT * aim**2 * whole}
     for m in range(LEAST, MOST):
         if sum(w * measured(pair, m, h) ** 2 for h, w in counted.items()) <= aim**2 * whole:
             return m
     return MOST
+
+
+def left(pair: Pair, tree: Octree, lists: OctLists) -> float:
+    """What sums of charges that add up to 0 are, over what they would be if fields did not cancel: 1 or less.
+
+    For kernels that are nearly constant over all points it is small, and errors must be, too.
+    """
+    if kinds.exponents(pair) is not None:
+        return 1.0
+    n, f = _fields(pair, *_pairs(tree, lists))
+    whole = float(n @ f**2)
+    return float(np.sqrt(max(_variation(n, f), LOST**2 * whole) / whole)) if whole > 0 else 1.0
+
+
+def _fields(pair: Pair, far: dict[float, float], near: dict[float, float]) -> tuple[Floats, Floats]:
+    """Numbers of pairs of particles, and their fields."""
+    both = ((far, FAR), (near, NEAR))
+    n, f = np.array([(n / 2, field(pair, r * h)) for of, radii in both for h, n in of.items() for r in radii]).T
+    return n, f
+
+
+def _variation(n: Floats, f: Floats) -> float:
+    """Sum over all pairs of the square of the field's difference from its mean."""
+    return float(n @ np.square(f - (n @ f) / n.sum()))
 
 
 def _pairs(tree: Octree, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:

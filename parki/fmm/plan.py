@@ -151,7 +151,9 @@ class Plan(FreePlan):
         tolerance = self._asked[0]
         short = (tolerance or 0) >= SHORT
         if self.kind is None:
-            eps = None if tolerance is None else COMPRESS * tolerance
+            eps = None
+            if tolerance is not None:
+                eps = COMPRESS * tolerance * chebyshev_order.left(self.linear, self.tree, self.lists)
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
         cut = params.ERRORS[order - params.LEAST_ORDER] if tolerance is None else tolerance
