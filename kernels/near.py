@@ -42,10 +42,10 @@ def beyond(left: real, a: int, h: real, lo: real, hi: real) -> real:
 
 
 @pk.function
-def in_box(a: int, n: int, images: int) -> Tuple[int, real]:
+def in_box(a: int, n: int) -> Tuple[int, real]:
     """Slab a as one of the box's n, and the image of the box that it is in."""
-    image: int = (a + images * n) // n - images
-    return a - image * n, real(image)
+    image: real = pk.floor((real(a) + 0.5) / real(n))
+    return a - int(image) * n, image
 
 
 @pk.function

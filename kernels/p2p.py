@@ -47,7 +47,7 @@ def p2p_gm_1d(
         z: real = xt[2][i]
         acc: List[real] = [0.0] * SUMS
         for a in range(a_begin, a_end):
-            a_box, i_box = in_box(a, n0, images)
+            a_box, i_box = in_box(a, n0)
             a_shift: real = i_box * l0
             a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
             y_move: real = layer(i_box, 0.0, t01, 0.0)
@@ -55,7 +55,7 @@ def p2p_gm_1d(
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
                 if left > 0.0:
-                    c_box, j_box = in_box(c, n1, images)
+                    c_box, j_box = in_box(c, n1)
                     c_shift: real = j_box * l1 + y_move
                     z_move: real = layer(i_box, j_box, t02, t12)
                     row: int = (a_box * n1 + c_box) * n2
@@ -103,7 +103,7 @@ def p2p_gm_2d(
             def stream(lane: int):
                 acc: List[real] = [0.0] * SUMS
                 for a in range(a_begin, a_end):
-                    a_box, i_box = in_box(a, n0, images)
+                    a_box, i_box = in_box(a, n0)
                     a_shift: real = i_box * l0
                     a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
                     y_move: real = layer(i_box, 0.0, t01, 0.0)
@@ -111,7 +111,7 @@ def p2p_gm_2d(
                     for c in range(c_begin, c_end):
                         left: real = beyond(a_left, c, h1, y_lo, y_hi)
                         if left > 0.0:
-                            c_box, j_box = in_box(c, n1, images)
+                            c_box, j_box = in_box(c, n1)
                             c_shift: real = j_box * l1 + y_move
                             z_move: real = layer(i_box, j_box, t02, t12)
                             row: int = (a_box * n1 + c_box) * n2
@@ -169,7 +169,7 @@ def p2p_sm_1d(
 
     pk.parallel_for(pk.TeamThreadRange(team, nt), clear)
     for a in range(a_begin, a_end):
-        a_box, i_box = in_box(a, n0, images)
+        a_box, i_box = in_box(a, n0)
         a_shift: real = i_box * l0
         a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
         y_move: real = layer(i_box, 0.0, t01, 0.0)
@@ -177,7 +177,7 @@ def p2p_sm_1d(
         for c in range(c_begin, c_end):
             left: real = beyond(a_left, c, h1, y_lo, y_hi)
             if left > 0.0:
-                c_box, j_box = in_box(c, n1, images)
+                c_box, j_box = in_box(c, n1)
                 c_shift: real = j_box * l1 + y_move
                 z_move: real = layer(i_box, j_box, t02, t12)
                 row: int = (a_box * n1 + c_box) * n2
@@ -241,7 +241,7 @@ def p2p_sm_2d(
 
         pk.parallel_for(pk.TeamThreadRange(team, nt * (SUMS * LANES)), clear)
         for a in range(a_begin, a_end):
-            a_box, i_box = in_box(a, n0, images)
+            a_box, i_box = in_box(a, n0)
             a_shift: real = i_box * l0
             a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
             y_move: real = layer(i_box, 0.0, t01, 0.0)
@@ -249,7 +249,7 @@ def p2p_sm_2d(
             for c in range(c_begin, c_end):
                 left: real = beyond(a_left, c, h1, y_lo, y_hi)
                 if left > 0.0:
-                    c_box, j_box = in_box(c, n1, images)
+                    c_box, j_box = in_box(c, n1)
                     c_shift: real = j_box * l1 + y_move
                     z_move: real = layer(i_box, j_box, t02, t12)
                     row: int = (a_box * n1 + c_box) * n2

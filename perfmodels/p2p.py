@@ -29,6 +29,8 @@ class Near:
         Sources of the cells, and those within rc of one target of the batch at least.
     looked_at, within
         Pairs of a target and a source of the cells, and those within rc.
+    boxed
+        Sources within rc of the boxes around batches.
     """
 
     n_targets: int
@@ -43,6 +45,7 @@ class Near:
     listed: float
     looked_at: float
     within: float
+    boxed: float = 0.0
 
     @property
     def size(self) -> float:

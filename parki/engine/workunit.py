@@ -23,6 +23,7 @@ HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
     "rounded_exp": ("-DPK_EXP_ROUNDED",),
+    "short_exp": ("-DPK_EXP_SHORT",),
     "long_blocks": ("-fschedule-insns",),
 }
 
@@ -142,6 +143,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of |x|/2 more units in the last place of e^x is allowed.
+        - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
         - ``"long_blocks"``: its loops hold many independent terms without branches: g++ mixes their instructions
           before it gives registers to them, which is slow to compile and now and then spills.
     **slots

@@ -9,14 +9,18 @@ from parki.ewald import radial
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants, team
 
-LOOPS = {"GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
+LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
+AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold
 COINCIDENT = 1e-14  # of the longest side: double precision points closer than this are one point
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
     """The near-field workunit of these parameters, for `rhs` right-hand sides at once; `skew` for a triclinic box."""
-    slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
     pair = {"pair": p.kernel.pair, "SCREENED": True, "TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
+    if v.p2p == "LIST":
+        ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
+        return engine.kernel("p2p_list", "p2p_list", real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
+    slots = {"TARGETS": v.targets, "LANES": v.lanes} if v.p2p.endswith("2D") else {}
     return engine.kernel("p2p", LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
 
@@ -53,6 +57,7 @@ class NearField:
             bound=bound,
             cell_begin=sources.begin,
             coef=xp.asarray(_far_tables(p)),
+            **({"xs": sources.points} if v.p2p == "LIST" else {}),
             images=_images(p.rc, box, tilts),
             rc=p.rc,
             tiny=tiny,

@@ -15,7 +15,7 @@ from parki.engine import spaces
 from parki.ewald import geometry
 
 CHOICES = {
-    "p2p_method": ("AUTO", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
+    "p2p_method": ("AUTO", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
     "p2g_method": ("AUTO", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"),
     "g2p_method": ("AUTO", "BASE", "TARGET"),
     "fft_type": ("AUTO", "R2C", "C2C"),
@@ -61,10 +61,10 @@ class EwaldOptions:
         ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
         arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
     p2p_method, p2g_method, g2p_method : optional
-        Variants of the kernels by the names of the published code, and ``"BLOCK"``, parki's own spreading.  Results
-        agree to the tolerance whichever is named; ``"BLOCK"`` and ``"GRID"`` add in a fixed order, the other ways of
-        spreading in any, so that last digits change from run to run.  What is left alone, or ``"AUTO"``, is chosen
-        for the space; a default that is named is honoured.
+        Variants of the kernels by the names of the published code, and ``"LIST"`` and ``"BLOCK"``, parki's own near
+        field and spreading.  Results agree to the tolerance whichever is named; ``"BLOCK"`` and ``"GRID"`` add in a
+        fixed order, the other ways of spreading in any, so that last digits change from run to run.  What is left
+        alone, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
     p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
         Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
         and that interpolate.  They are chosen where they are left alone, and mean nothing on a host.

@@ -34,6 +34,8 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
     within rc.
     """
     size = n.n_targets / _least(n.batches)
+    if variant == "LIST":
+        return _listed(n, targets, whole)
     flat = variant.endswith("2D")
     met = n.met if whole else n.looked_at / _least(size)
     if whole and not flat:
@@ -51,6 +53,27 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
         found["first:q"] = size * sums * lanes
     else:
         found["e"] = part
+    return Trips(n.batches, found)
+
+
+def _listed(n: Near, targets: int, whole: bool) -> Trips:
+    """A batch's columns and their sources are looked at as lanes; its targets go over the list.
+
+    Counted as one source after another, whatever goes together.
+    """
+    teams = _least(n.batches)
+    images = max(_share(n.runs, n.columns), 1.0)
+    lists = max(n.boxed / teams / constant("p2p_list", "CAP"), 1.0)
+    size = float(targets) if whole else n.n_targets / teams
+    pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
+    found = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
+    found |= {"left > 0.0 and c < c_end": _share(n.columns, n.rows), "final": 1.0}
+    found |= {"last >= p * n2 and first < (p + 1) * n2": _share(n.runs, n.columns * images)}
+    found |= {"e_begin < e_end": _share(n.runs, n.rows * images), "first_run < runs": lists / images}
+    found |= {"g < runs and n + PIECE <= CAP": n.runs / teams / lists}
+    found |= {"g < runs and n + PIECE <= CAP:j": _share(n.met, n.runs)}
+    found |= {"dx * dx + dy * dy + dz * dz < rc2": _share(n.boxed, n.met), "r2[a] < rc2": 1.0, "r2 < rc2": 1.0}
+    found |= {"q": 0.0, "rest": pairs / lists}
     return Trips(n.batches, found)
 
 

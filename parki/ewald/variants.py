@@ -15,13 +15,13 @@ LANES = 8  # threads that share the taps of a window: most windows are 6 to 12 p
 
 # What is taken where nothing is named.  On a host a batch of targets is one vector, and threads mean nothing.
 DEFAULTS = {
-    "host": {"p2p": "GM-1D", "p2g": "BLOCK", "g2p": "TARGET"},
+    "host": {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"},
     "device": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
     "sim": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
 }
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
-P2P_SHAPES = {"GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
+P2P_SHAPES = {"LIST": (32, 1), "GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
 P2G_THREADS = 128
 G2P_THREADS = 128
 

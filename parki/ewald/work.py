@@ -254,12 +254,12 @@ def _met(
     """Add up what these batches of `size` targets meet, `scale` times; `points` are the targets of some of them."""
     slabs, rows, columns, runs, tiles, cells, held = _reached(p.rc, bound, grid, below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
-    some = _bounds(points)
-    around = _around(p.rc, bound) * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
-    within, listed = (np.minimum(part / volume, 1.0) for part in (ball, around))
+    some, boxes = _bounds(points), _around(p.rc, bound)
+    around = boxes * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
+    within, listed, boxed = (np.minimum(part / volume, 1.0) for part in (ball, around, boxes))
     sums = (len(bound), slabs.sum(), rows.sum(), columns.sum(), runs.sum(), tiles.sum(), held.sum(), held @ listed)
     pairs = size @ held, (size * held) @ within
-    return Near(nt, ns, *(scale * float(x) for x in (*sums, *pairs)))
+    return Near(nt, ns, *(scale * float(x) for x in (*sums, *pairs, held @ boxed)))
 
 
 def _bounds(points: Array) -> Array:

@@ -115,6 +115,8 @@ class Maker:
             args |= {f"n{d}": m for d, m in enumerate(shape)} | {f"l{d}": 1.0 for d in range(3)}
             args |= {f"h{d}": 1.0 / m for d, m in enumerate(shape)} | {"t01": 0.3, "t02": -0.4, "t12": 0.2}
             slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 4, **changes}
+            at = {"xs": np.ascontiguousarray(src[:, :3].T)}
+            yield "p2p_list", slots | {"RUNS": 5, "CAP": 9, "PIECE": 4, "AHEAD": 2}, 2, args | at
             for loop in ("gm_1d", "gm_2d", "sm_1d", "sm_2d"):
                 small = {} if loop == "gm_1d" else {"TARGETS": 5, "LANES": 2, "TILE": 3}
                 yield f"p2p_{loop}", slots | small, 2, args
@@ -291,7 +293,7 @@ def cases(real):
     groups |= {group: function(maker) for group, function in fmm.GROUPS.items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
-            file = workunit if group == "scattered" else group
+            file = workunit if group == "scattered" or workunit == "p2p_list" else group
             name = workunit if workunit not in fmm.TWICE else f"{group}-{workunit}"
             made[f"{name}-{n}"] = Case(file, workunit, slots, league, args)
     return made

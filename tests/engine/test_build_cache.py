@@ -153,6 +153,9 @@ def test_prune_and_clear(folder):
     assert [entry.label[:2] for entry in cache.entries()] == ["k3"]
     with pytest.raises(BuildError):
         build.build(make(1, source="wrong"))
+    table = cache.folder() / cache.FORMAT / cache.TABLES / "any.operators"
+    table.parent.mkdir()
+    table.touch()
     assert [entry.label[:2] for entry in cache.clear()] == ["k3"]
     assert cache.entries() == []
     assert [path for path in folder.rglob("*") if path.is_file()] == []

@@ -9,7 +9,7 @@ BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 P, DEGREE, TERMS = 5, 3, 4
 POINTS = (9, 10, 8)  # of the grid, without margins
-NEAR = ("p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d")
+NEAR = ("p2p_list", "p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d")
 SPREAD = {"BLOCK": "p2g", "BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid"}
 
 
@@ -35,7 +35,10 @@ def batches(x, size):
 
 
 def near_kernel(loop, **slots):
-    """A loop of the near field with batches longer than its scratch."""
+    """A loop of the near field with batches, or lists, longer than its scratch."""
+    if loop == "p2p_list":
+        more = slots | {"RUNS": 7, "CAP": 21, "PIECE": 5}
+        return engine.kernel(loop, loop, real="double", SCREENED=True, TERMS=TERMS, **more)
     return engine.kernel("p2p", loop, real="double", SCREENED=True, TERMS=TERMS, TARGETS=8, LANES=4, TILE=8, **slots)
 
 
@@ -47,6 +50,8 @@ def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), i
     given |= {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
     given |= dict(zip(("t01", "t02", "t12"), tilts, strict=True))
     given |= {"batch": batch, "bound": bound, "cell_begin": begin, "coef": coef, "images": images, "rc": rc}
+    if kernel.ir.name == "p2p_list":
+        given["xs"] = np.ascontiguousarray(src[:, :3].T)
     policy = TeamPolicy(space, len(batch), 8, 4 if kernel.ir.name.endswith("2d") else 1)
     engine.parallel_for(policy, kernel, xt=xt, src=src, u=u, tiny=0.0, **given)
     return u

@@ -16,7 +16,7 @@ _spec.loader.exec_module(reference)
 BOX = (1.0, 1.3, 0.8)
 TOLERANCE = {"float64": 1e-7, "float32": 1e-4}
 VARIANTS = [
-    *(("p2p_method", name) for name in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")),
+    *(("p2p_method", name) for name in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")),
     *(("p2g_method", name) for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")),
     *(("g2p_method", name) for name in ("BASE", "TARGET")),
 ]

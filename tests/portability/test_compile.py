@@ -25,7 +25,7 @@ KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 SETTINGS = [("float64", 1e-9), ("float32", 1e-4)]
 SLOW = pytest.param("float64", 1e-4, marks=pytest.mark.slow)
 CUDA = Space("Cuda")
-OTHERS = [{"p2p_method": m} for m in ("GM-1D", "GM-2D", "SM-1D", "SM-2D")]
+OTHERS = [{"p2p_method": m} for m in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")]
 OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
 TREECODES = {"coulomb": {}, "yukawa": {"kappa": 1.0}, "stokes_sl": {}, "stokes_comb": {}, "stokes_grad": {}}
 POINTS = range(2, 14)  # proxy points per direction: up to degree 12
@@ -91,7 +91,16 @@ def test_defaults_do_not_spill(device, dtype, tolerance, record_property):
 def test_all_variants_compile(device, dtype, tolerance):
     units = [pair for named in OTHERS for pair in workunits("stokes_comb", dtype, tolerance, **named)]
     names = {w.ir.name for w, _ in compiled(units, device)}
-    assert {"p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d", "p2g_atomic", "p2g_grid", "p2g_hybrid"} <= names
+    assert {
+        "p2p_list",
+        "p2p_gm_1d",
+        "p2p_gm_2d",
+        "p2p_sm_1d",
+        "p2p_sm_2d",
+        "p2g_atomic",
+        "p2g_grid",
+        "p2g_hybrid",
+    } <= names
     assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
     assert {"halo_fold", "halo_ends", "halo_rows"} <= names
 

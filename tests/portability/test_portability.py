@@ -29,9 +29,11 @@ MULTIPLIERS = {"scalar": (1, 1), "gradient": (1, 3), "divergence": (3, 1), "stok
 MULTIPLIERS |= {"stokes_comb": (4, 3), "stokes_grad": (3, 9)}
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
+P2P |= {"p2p_list": (32, 1)}
 P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
 G2P = ("g2p_target", "g2p_base")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
+LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
 DTYPES = ("float64", "float32")
 SLOTS = {
     "cell_index": [{}],
@@ -47,7 +49,7 @@ SLOTS = {
         for skew in (False, True)
     ],
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
-    **{unit: [NEAR | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
+    **{unit: [(LISTS if unit == "p2p_list" else NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
     "g2p_base": [WINDOW | {"NC": 3}],
@@ -238,6 +240,8 @@ def test_direct_sum(pair, space, real, unit, rng):
 
 def near_field(name, pair, given, space, unit):
     u = given["u"].copy()
+    if name == "p2p_list":
+        given = given | {"xs": np.ascontiguousarray(given["src"][:, :3].T)}
     policy = TeamPolicy(space, 5, *P2P[name])
     engine.parallel_for(policy, unit(name, list(PAIRS).index(pair)), **given | {"u": u})
     return u

@@ -175,6 +175,30 @@ PK_INLINE void pk_store(T* p, V v, M m) {
   }
 }
 
+// The lanes of a mask that are on; and their values side by side.
+template <class M>
+PK_INLINE int32_t pk_kept(M m) {
+#ifdef PK_HAS_MASKED
+  if constexpr (sizeof(M) == 64) return __builtin_popcount(pk_bits(m));
+#endif
+  int32_t n = 0;
+  for (int l = 0; l < pk_lanes<M>; l++) n += pk_lane_on(m, l);
+  return n;
+}
+template <class T, class V, class M>
+PK_INLINE void pk_compress(T* p, V v, M m) {
+  constexpr int L = pk_lanes<V>;
+#if defined(PK_HAS_MASKED) && defined(PK_HAS_COMPRESS)
+  if constexpr (sizeof(M) == 64 && (pk_same<T, int32_t> || sizeof(pk_vec<T, L>) == 64)) {
+    pk_store(p, pk_native_compress(pk_convert<pk_vec<T, L>>(v), pk_bits(m)), pk_first<M>(pk_kept(m)));
+    return;
+  }
+#endif
+  int32_t n = 0;
+  for (int l = 0; l < L; l++)
+    if (pk_lane_on(m, l)) p[n++] = (T)pk_get(v, l);
+}
+
 // Elements p[0], p[2], p[4], … : two loads and a shuffle; the second begins one early so as not to read past the last.
 template <class V, class T>
 PK_INLINE V pk_load2(const T* p, pk_true) {
@@ -350,50 +374,5 @@ PK_INLINE T pk_reduce_n(int32_t i, F body) {
   return total;
 }
 
-// Checked builds --------------------------------------------------------------------------------------------------------
-struct pk_fault {
-  int64_t site, dim, index, extent;  // site 0: no fault; the first one wins
-};
-
-PK_INLINE bool pk_ok(pk_fault* f, int64_t site, int64_t dim, int64_t i, int64_t n) {
-  if (i >= 0 && i < n) return true;
-  int64_t none = 0;
-  if (__atomic_compare_exchange_n(&f->site, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    f->dim = dim;
-    f->index = i;
-    f->extent = n;
-  }
-  return false;
-}
-
-// One access of a view of rank R: its place in the kernel file, its indices, the extents and the strides.
-template <int R>
-struct pk_at {
-  pk_fault* fault;
-  int64_t site;
-  int64_t i[R], n[R], s[R];
-  int64_t offset() const {
-    int64_t o = 0;
-    for (int d = 0; d < R; d++) {
-      if (!pk_ok(fault, site, d, i[d], n[d])) return -1;
-      o += i[d] * s[d];
-    }
-    return o;
-  }
-};
-template <class V, class T, int R, class M>
-PK_INLINE V pk_checked_load(const T* p, pk_at<R> at, M m) {
-  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
-  return o < 0 ? (V)0 : (V)p[o];
-}
-template <class V, class T, int R, class M>
-PK_INLINE void pk_checked_store(T* p, pk_at<R> at, M m, V v) {
-  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
-  if (o >= 0) p[o] = (T)v;
-}
-template <class V, class Op, class T, int R, class M>
-PK_INLINE V pk_checked_atomic(T* p, pk_at<R> at, M m, V v, int32_t threads) {
-  const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
-  return o < 0 ? (V)0 : (V)pk_atomic<Op>(p + o, (T)v, threads);
-}
+#include "pk_checked.h"
 #endif

@@ -22,6 +22,7 @@
 //   PK_RSQRT_FINITE  pk_rsqrt of 0 and of infinity may be NaN
 //   PK_RSQRT_SHORT   pk_rsqrt of doubles is right to 1.5e-13
 //   PK_EXP_ROUNDED   pk_exp(x) errs by |x|/2 ulp more, as if x had been rounded; x is finite, above -1e60 (float: -1e20)
+//   PK_EXP_SHORT     pk_exp of doubles is right to 2.6e-12, where it may be rounded
 #ifndef PK_MATH_H
 #define PK_MATH_H
 
@@ -82,6 +83,9 @@ template <>
 struct pk_exp16_poly<float> {  // 2e-9
   static constexpr float c[] = {
     0.5000162124633789f, 0.16666719317436218f};
+};
+struct pk_exp16_short {  // (e^r - 1) / r there; 2.5e-12
+  static constexpr double c[] = {0.99999999941832896, 0.49999999951519169, 0.16667158969244338, 0.041669128458951985};
 };
 template <class T>
 struct pk_erfc_poly;  // e^(x^2) erfc(x) (x + s) / s in t = 2 x / (x + s) - 1, s = erfc_s, for 0 <= x <= erfc_max
@@ -276,6 +280,9 @@ PK_INLINE V pk_exp(V x) {
     // ln 2 in one part and no bounds: powers of two saturate, and what is left of any such x has a finite polynomial.
     if constexpr (PK_SIXTEENTHS && pk_has_scalef<V>) {
       const V u = x * K::log2e + K::magic16, n = u - K::magic16, r = x - n * K::ln2, p = pk_sixteenth(u);
+#if defined(PK_EXP_SHORT)
+      if constexpr (pk_same<T, double>) return pk_scalef(p + (p * r) * pk_horner<pk_exp16_short>(r), n);
+#endif
       return pk_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
     }
 #endif

@@ -182,6 +182,18 @@ PK_INLINE V pk_rsqrt(V x) {
 #endif
 }
 
+// Compression ---------------------------------------------------------------------------------------------------------
+// The lanes of v whose bits are set, side by side from the first one; what follows them is anything.
+#if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define PK_HAS_COMPRESS 1
+typedef pk_vec<int32_t, 8> pk_i8;
+typedef pk_vec<int32_t, 16> pk_i16;
+PK_INLINE pk_i8 pk_native_compress(pk_i8 v, __UINT8_TYPE__ m) { return __builtin_ia32_compresssi256_mask(v, v, m); }
+PK_INLINE pk_i16 pk_native_compress(pk_i16 v, __UINT16_TYPE__ m) { return __builtin_ia32_compresssi512_mask(v, v, m); }
+PK_INLINE pk_d8 pk_native_compress(pk_d8 v, __UINT8_TYPE__ m) { return __builtin_ia32_compressdf512_mask(v, v, m); }
+PK_INLINE pk_f16 pk_native_compress(pk_f16 v, __UINT16_TYPE__ m) { return __builtin_ia32_compresssf512_mask(v, v, m); }
+#endif
+
 // Powers of two -------------------------------------------------------------------------------------------------------
 // pk_scalef(p, n) is p * 2^floor(n), rounded once, for any p and n.
 template <class V>

@@ -18,6 +18,8 @@ class Context:
     `kinds` is None in scalar code.  `mask` is the C++ name of the mask in force, `masks` all live masks, outermost
     first; an exit clears its lanes from some of them and all those after: a return from number `returns` on, a break
     from ``loop[0]``, a continue from ``loop[1]`` (`loop` is None if the loop is not masked).
+
+    `kept` names the total of a compaction.
     """
 
     kinds: LaneKinds | None = None
@@ -28,6 +30,7 @@ class Context:
     masked_return: bool = False
     acc_scalar: bool = True
     in_function: bool = False
+    kept: str | None = None
 
     def under(self, mask: str) -> "Context":
         """The same place under one more mask."""

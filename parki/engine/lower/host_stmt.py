@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal
+from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
@@ -90,6 +91,8 @@ class HostStmt(HostExpr, Emitter):
             self.out(self.checked_access("store", s.view, s.indices, s.loc, ctx, to, new) + ";")
         elif ctx.kinds is None:
             self.out(f"{s.view}[{self.offset(s.view, s.indices, ctx)}] = {new};")
+        elif ctx.kept is not None and places(s.indices[0], ctx.kept):
+            self.out(f"pk_compress({s.view} + ({self.offset(s.view, s.indices, ctx)}), {new}, {ctx.mask});")
         else:
             step = self.step(s.view, s.indices, ctx)
             if step in (1, 2):
@@ -121,6 +124,9 @@ class HostStmt(HostExpr, Emitter):
 
     def do_Accumulate(self, s: ir.Accumulate, ctx: Context) -> None:
         """A term of a sum."""
+        if ctx.kept is not None:
+            self.out(f"{s.name} += pk_kept({ctx.mask});")
+            return
         if ctx.kinds is None or ctx.acc_scalar:
             self.out(f"{s.name} += {self.scalar(s.value, ctx)};")
             return
@@ -144,7 +150,7 @@ class HostStmt(HostExpr, Emitter):
             if body:
                 mask = self.name("m")
                 self.out(f"{{ pk_vm {mask} = {join}({ctx.mask}, {cond});")
-                guard = _costly(body)
+                guard = _costly(body) and ctx.kept is None
                 self.out(f"if (pk_any({mask})) {{" if guard else "{")
                 self.block(body, ctx.under(mask))
                 self.out("} }")
@@ -279,6 +285,8 @@ class HostStmt(HostExpr, Emitter):
         begin, end = self.scalar(s.begin, ctx), self.scalar(s.end, ctx)
         if is_lane_range(s) and s.kind != "scan":
             self.lane_range(s, begin, end)
+        elif is_lane_range(s) and is_compaction(s) and not self.checked:
+            self.compaction(s, begin, end)
         else:
             self.serial_range(s, begin, end)
 
@@ -315,13 +323,23 @@ class HostStmt(HostExpr, Emitter):
         run = run if trip is None else f"pk_reduce_n<{carrier}, {trip}, PK_W>({begin}, {body})"
         self.out(f"{s.result} = ({kind}){run}; }}")
 
-    def lane_body(self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None) -> None:
+    def compaction(self, s: ir.Range, begin: str, end: str) -> None:
+        """Iterations as lanes; the total is one number for all, and goes up by the lanes that are kept."""
+        body = self.name("body")
+        self.out(f"{CTYPES[s.acc_type]} {s.result} = 0;")
+        self.out(f"{{ {CTYPES[s.acc_type]}& {s.acc} = {s.result}; constexpr bool {s.last} = true;")
+        self.lane_body(body, s.body, s.index, None, kept=s.acc)
+        self.out(f"pk_for({begin}, {end}, {body}); }}")
+
+    def lane_body(
+        self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None, kept: str | None = None
+    ) -> None:
         """The generic lambda that runs one group of lanes."""
         kinds = lane_kinds(stmts, index)
         tail = f", auto& {acc}" if acc else ""
         self.out(f"auto {body} = [&](auto pk_tag, const int32_t {index}, const auto pk_given{tail}) PK_LAMBDA {{")
         self.out(LANE_TYPES.format(lanes="decltype(pk_tag)::value"))
-        ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False)
+        ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False, kept=kept)
         if kinds.masked_return:
             self.out("pk_vm pk_m0 = pk_masked<pk_vm>(pk_given);")
             ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",), masked_return=True)

@@ -28,6 +28,7 @@ import platformdirs
 
 FORMAT = "v1"
 OBJECT, META = "kernel.so", "meta.json"
+PROBES, TABLES = "probes", "tables"  # folders: what compilers answered, operators of fast multipole methods
 STALE_LOCK = 15 * 60.0  # seconds after which a lock is taken for abandoned
 STALE_WORK = 60 * 60.0  # seconds after which a working folder is taken for abandoned
 
@@ -306,8 +307,9 @@ def prune(max_age_days: float | None = None, max_bytes: int | None = None) -> li
 
 
 def clear() -> list[Entry]:
-    """Remove all kernels, logs of failed builds and stored answers of compilers, but no build in progress."""
+    """Remove all kernels, logs of failed builds, tables and stored answers of compilers, but no build in progress."""
     gone = prune(max_age_days=-1.0)
     for root in _roots():
-        shutil.rmtree(root / FORMAT / "probes", ignore_errors=True)
+        for name in (PROBES, TABLES):
+            shutil.rmtree(root / FORMAT / name, ignore_errors=True)
     return gone

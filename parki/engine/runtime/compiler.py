@@ -301,7 +301,7 @@ def _processor() -> str:
 
 
 def _stored(name: str) -> Path:
-    return cache.configured() / cache.FORMAT / "probes" / f"{name}.json"
+    return cache.configured() / cache.FORMAT / cache.PROBES / f"{name}.json"
 
 
 def _recall(name: str) -> _Answer | None:

@@ -1,0 +1,242 @@
+"""Particle-particle with lists: the near field of a periodic Ewald sum, |r| < rc, in the arguments of p2p.py.
+
+In scratch a team lists the runs of sources within reach of its batch, and of these the sources that are within rc of
+the batch's bounding box; then every target goes over that list.  Lanes of hosts are columns of cells, then sources,
+then targets, which nearly all meet each source of the list.
+
+Where scratch is full the list is summed, and a new one begun.
+"""
+
+from typing import List
+
+import pykokkos as pk
+
+from parki.kernels.near import RHS, SKEW, SUMS, TERMS, add_source, beyond, in_box, layer, reach, run, slabs
+from parki.kernels.pair.laplace import NF, NS, NU, pair
+from parki.kernels.scalar import rinv_or_zero
+
+real = pk.double
+RUNS = 256  # that scratch has room for
+CAP = 2048  # sources in scratch
+PIECE = 256  # of a run, that is looked at at once
+AHEAD = 3  # sources that are on their way together: roots and polynomials take long
+
+
+@pk.function
+def add_block(
+    x: real, y: real, z: real, src: pk.View2D[real], found: pk.ScratchView1D[pk.int32], q: int, coef: pk.View1D[real],
+    rc2: real, scale: real, tiny: real, acc: List[real],
+) -> None:  # fmt: skip
+    """Add those of the next AHEAD sources of the list to acc that are closer than rc; scale = 2 / rc2."""
+    dx: List[real] = [0.0] * AHEAD
+    dy: List[real] = [0.0] * AHEAD
+    dz: List[real] = [0.0] * AHEAD
+    r2: List[real] = [0.0] * AHEAD
+    w: List[real] = [0.0] * AHEAD
+    tau: List[real] = [0.0] * AHEAD
+    tau2: List[real] = [0.0] * AHEAD
+    even: List[real] = [0.0] * AHEAD
+    odd: List[real] = [0.0] * AHEAD
+    parts: List[real] = [0.0] * (AHEAD * NF)
+    for a in range(AHEAD):
+        e: int = found[q + a]
+        dx[a] = x - src[e][0]
+        dy[a] = y - src[e][1]
+        dz[a] = z - src[e][2]
+        r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
+        w[a] = rinv_or_zero(r2[a], tiny)
+        tau[a] = r2[a] * scale - 1.0
+        tau2[a] = tau[a] * tau[a]
+    for f in range(NF):
+        for a in range(AHEAD):
+            even[a] = coef[f * TERMS]
+            odd[a] = coef[f * TERMS + 1]
+        for n in range(1, TERMS // 2):
+            for a in range(AHEAD):
+                even[a] = even[a] * tau2[a] + coef[f * TERMS + 2 * n]
+                odd[a] = odd[a] * tau2[a] + coef[f * TERMS + 2 * n + 1]
+        for a in range(AHEAD):
+            parts[f * AHEAD + a] = odd[a] + even[a] * tau[a]
+    for a in range(AHEAD):
+        far: List[real] = [0.0] * NF
+        for f in range(NF):
+            far[f] = parts[f * AHEAD + a]
+        here: int = found[q + a]
+        for r in range(RHS):
+            s: List[real] = [0.0] * NS
+            for k in range(NS):
+                s[k] = src[here][3 + r * NS + k]
+            v: List[real] = [0.0] * NU
+            pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, v)
+            for k in range(NU):
+                if r2[a] < rc2:
+                    acc[r * NU + k] += v[k]
+
+
+@pk.workunit(
+    scratch=[
+        (pk.int32, lambda p: CAP),
+        (pk.int32, lambda p: RUNS),
+        (pk.int32, lambda p: RUNS),
+        (pk.int32, lambda p: RUNS),
+        (pk.int32, lambda p: RUNS),
+        (real, lambda p: RUNS),
+        (real, lambda p: RUNS),
+        (real, lambda p: RUNS),
+    ]
+)
+def p2p_list(
+    team: pk.TeamMember, xt: pk.View2D[real], xs: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real],
+    batch: pk.View2D[pk.int32], bound: pk.View2D[real], cell_begin: pk.View1D[pk.int32], coef: pk.View1D[real],
+    n0: int, n1: int, n2: int, images: int, l0: real, l1: real, l2: real, t01: real, t02: real, t12: real, h0: real,
+    h1: real, h2: real, rc: real, tiny: real,
+):  # fmt: skip
+    """u[:, i] = near field at target i; xs[:, e] is the place of source e."""
+    b: int = team.league_rank()
+    t_begin: int = batch[b][0]
+    nt: int = batch[b][1] - t_begin
+    rc2: real = rc * rc
+    scale: real = 2.0 / rc2
+    x_lo, x_hi, a_begin, a_end = slabs(bound, b, 0, 0.0, rc, h0)
+    z_lo: real = bound[b][2]
+    z_hi: real = bound[b][5]
+    found: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), CAP)
+    begin: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    end: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    image: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    stop: pk.ScratchView1D[pk.int32] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    shift_x: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    shift_y: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    shift_z: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), RUNS)
+    across: int = int(pk.floor((bound[b][4] - bound[b][1] + 2.0 * rc) / h1)) + 2
+    columns: int = 0
+    if nt > 0:
+        columns = (a_end - a_begin) * across
+    p_begin: int = 0
+    p_end: int = 2 * images + 1
+    if not SKEW:
+        lowest, highest = reach(rc2, z_lo, z_hi, h2, n2, images)
+        p_begin = lowest // n2
+        p_end = highest // n2 + 1
+
+    def clear(t: int):
+        for k in range(SUMS):
+            u[k][t_begin + t] = 0.0
+
+    pk.parallel_for(pk.TeamThreadRange(team, nt), clear)
+    for p in range(p_begin, p_end):
+        for column in range(0, columns, RUNS):
+            some: int = columns - column
+            if some > RUNS:
+                some = RUNS
+
+            def meet(j: int, acc: pk.Acc[int], final: bool):
+                layers: int = int(pk.floor((real(column + j) + 0.5) / real(across)))
+                a: int = a_begin + layers
+                a_box, i_box = in_box(a, n0)
+                a_left: real = beyond(rc2, a, h0, x_lo, x_hi)
+                y_move: real = layer(i_box, 0.0, t01, 0.0)
+                y_lo, y_hi, c_begin, c_end = slabs(bound, b, 1, y_move, rc, h1)
+                c: int = c_begin + column + j - layers * across
+                left: real = beyond(a_left, c, h1, y_lo, y_hi)
+                c_box, j_box = in_box(c, n1)
+                z_move: real = layer(i_box, j_box, t02, t12)
+                e_begin: int = 0
+                e_end: int = 0
+                if left > 0.0 and c < c_end:
+                    first, last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
+                    if last >= p * n2 and first < (p + 1) * n2:
+                        row: int = (a_box * n1 + c_box) * n2
+                        e_0, e_1 = run(cell_begin, row, first - p * n2, last - p * n2, n2)
+                        e_begin = e_0
+                        e_end = e_1
+                if e_begin < e_end:
+                    if final:
+                        begin[acc] = e_begin
+                        end[acc] = e_end
+                        shift_x[acc] = i_box * l0
+                        shift_y[acc] = j_box * l1 + y_move
+                        shift_z[acc] = real(p - images) * l2 + z_move
+                    acc += 1
+
+            runs: int = pk.parallel_scan(pk.TeamThreadRange(team, some), meet)
+            team.team_barrier()
+            first_run: int = 0
+            seen: int = 0  # of the sources of that run
+            while first_run < runs:
+                n: int = 0
+                g: int = first_run
+                of: int = first_run  # the run whose image the following ones are in, too
+                segments: int = 0
+                while g < runs and n + PIECE <= CAP:
+                    e_first: int = begin[g] + seen
+                    m: int = end[g] - e_first
+                    if m > PIECE:
+                        m = PIECE
+                    cx: real = 0.5 * (x_lo + x_hi) - shift_x[g]
+                    cy: real = 0.5 * (bound[b][1] + bound[b][4]) - shift_y[g]
+                    cz: real = 0.5 * (z_lo + z_hi) - shift_z[g]
+                    hx: real = 0.5 * (x_hi - x_lo)
+                    hy: real = 0.5 * (bound[b][4] - bound[b][1])
+                    hz: real = 0.5 * (z_hi - z_lo)
+
+                    def keep(j: int, acc: pk.Acc[int], final: bool):
+                        e: int = e_first + j
+                        dx: real = pk.fabs(xs[0][e] - cx) - hx
+                        dy: real = pk.fabs(xs[1][e] - cy) - hy
+                        dz: real = pk.fabs(xs[2][e] - cz) - hz
+                        if dx < 0.0:
+                            dx = 0.0
+                        if dy < 0.0:
+                            dy = 0.0
+                        if dz < 0.0:
+                            dz = 0.0
+                        if dx * dx + dy * dy + dz * dz < rc2:
+                            if final:
+                                found[n + acc] = e
+                            acc += 1
+
+                    kept: int = pk.parallel_scan(pk.TeamThreadRange(team, m), keep)
+                    n += kept
+                    if shift_x[g] != shift_x[of] or shift_y[g] != shift_y[of] or shift_z[g] != shift_z[of]:
+                        of = g
+                        segments += 1
+                    same: int = of
+                    until: int = n
+                    here: int = segments
+
+                    def close():
+                        image[here] = same
+                        stop[here] = until
+
+                    pk.single(pk.PerTeam(team), close)
+                    team.team_barrier()
+                    seen += m
+                    if e_first + m == end[g]:
+                        g += 1
+                        seen = 0
+
+                def target(t: int):
+                    i: int = t_begin + t
+                    x: real = xt[0][i]
+                    y: real = xt[1][i]
+                    z: real = xt[2][i]
+                    acc: List[real] = [0.0] * SUMS
+                    q_begin: int = 0
+                    for k in range(0, segments + 1):
+                        x_here: real = x - shift_x[image[k]]
+                        y_here: real = y - shift_y[image[k]]
+                        z_here: real = z - shift_z[image[k]]
+                        q_end: int = stop[k]
+                        whole: int = q_end - (q_end - q_begin) % AHEAD
+                        for q in range(q_begin, whole, AHEAD):
+                            add_block(x_here, y_here, z_here, src, found, q, coef, rc2, scale, tiny, acc)
+                        for rest in range(whole, q_end):
+                            add_source(x_here, y_here, z_here, src, found[rest], coef, rc2, scale, tiny, acc)
+                        q_begin = q_end
+                    for k in range(SUMS):
+                        u[k][i] += acc[k]
+
+                pk.parallel_for(pk.TeamThreadRange(team, nt), target)
+                team.team_barrier()
+                first_run = g

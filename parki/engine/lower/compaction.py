@@ -1,0 +1,56 @@
+"""Scans that list what holds a condition: on hosts the lanes' values are stored side by side, without a scan.
+
+Such a scan has one condition, under which stand ``if last: found[n + acc] = …`` and ``acc += 1``.
+"""
+
+from collections.abc import Iterable
+
+from parki.engine import ir
+from parki.engine.walk import walk
+
+SIDE_EFFECTS = ir.Store | ir.Atomic | ir.For | ir.While | ir.Return | ir.Single | ir.Range
+
+
+def is_compaction(s: ir.Range) -> bool:
+    """Whether the total goes up by one under one condition, and is no more than where the values go that are kept."""
+    if s.kind != "scan" or s.acc_type not in ir.INTEGERS or _count(s.body, ir.Accumulate) != 1:
+        return False
+    reads = sum(isinstance(n, ir.Name) and n.name == s.acc for n in walk(s.body))
+    for n in walk(s.body):
+        if isinstance(n, ir.If) and any(isinstance(m, ir.Accumulate) for m in n.then):
+            *before, kept, total = n.then if len(n.then) > 1 else (None, None)
+            if not isinstance(total, ir.Accumulate) or not _is_one(total.value) or not _stores(kept, s):
+                return False
+            others = _count(s.body, SIDE_EFFECTS) - len(kept.then)
+            return not others and reads == len(kept.then) and not _mentions(before, s.last)
+    return False
+
+
+def places(e: ir.Expr, acc: str) -> int:
+    """How often `acc` is added in the sum `e`; where it stands otherwise does not count."""
+    if isinstance(e, ir.Binary) and e.op == "+":
+        return places(e.left, acc) + places(e.right, acc)
+    return int(isinstance(e, ir.Name) and e.name == acc)
+
+
+def _stores(s: ir.Stmt | None, scan: ir.Range) -> bool:
+    """Whether `s` is ``if last:`` with stores of one element each, at the total and something more."""
+    if not isinstance(s, ir.If) or s.orelse or not (isinstance(s.cond, ir.Name) and s.cond.name == scan.last):
+        return False
+    return all(isinstance(n, ir.Store) and _at_total(n, scan.acc) for n in s.then)
+
+
+def _at_total(s: ir.Store, acc: str) -> bool:
+    return s.op == "=" and len(s.indices) == 1 and places(s.indices[0], acc) == 1
+
+
+def _is_one(e: ir.Expr) -> bool:
+    return isinstance(e, ir.Const) and e.value == 1
+
+
+def _count(body: Iterable[ir.Stmt], kind: type) -> int:
+    return sum(isinstance(n, kind) for n in walk(body))
+
+
+def _mentions(body: Iterable[ir.Stmt], name: str) -> bool:
+    return any(isinstance(n, ir.Name) and n.name == name for n in walk(body))

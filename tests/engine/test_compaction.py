@@ -1,0 +1,97 @@
+"""Scans that list what holds a condition: compress stores on hosts, and nothing else that looks alike."""
+
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.engine import TeamPolicy, ir
+from parki.engine.lower.compaction import is_compaction
+from parki.engine.walk import walk
+
+TEXT = '''"""A list of what is small."""
+
+import pykokkos as pk
+
+real = pk.double
+FIRST = 2
+
+
+@pk.workunit
+def small(
+    team: pk.TeamMember, x: pk.View1D[real], where: pk.View1D[pk.int32], value: pk.View1D[real],
+    count: pk.View1D[pk.int32], n: int, most: real,
+):
+    """where = the places of x below `most`, value = twice these, from FIRST on."""
+    b: int = team.league_rank()
+
+    def keep(j: int, acc: pk.Acc[int], last: bool):
+        v: real = x[b * n + j]
+        {body}
+
+    total: int = pk.parallel_scan(pk.TeamThreadRange(team, n), keep)
+
+    def close():
+        count[b] = total
+
+    pk.single(pk.PerTeam(team), close)
+'''
+LISTED = """if v < most:
+            if last:
+                where[b * (n + FIRST) + FIRST + acc] = j
+                value[acc + b * (n + FIRST) + FIRST] = 2.0 * v
+            acc += 1"""
+OTHERS = {
+    "by two": LISTED.replace("acc += 1", "acc += 2"),
+    "always": LISTED.replace("            acc += 1", "        acc += 1"),
+    "else": LISTED + "\n        else:\n            if last:\n                where[b] = j",
+    "acc in the value": LISTED.replace("= j", "= acc"),
+    "acc twice": LISTED.replace("FIRST + acc] = j", "acc + acc] = j"),
+    "a product": LISTED.replace("FIRST + acc] = j", "FIRST * acc] = j"),
+    "a branch beside": LISTED.replace("            acc += 1", "            if v > 0.0:\n                acc += 1"),
+    "stored elsewhere": "if last:\n            where[b] = j\n        " + LISTED,
+}
+
+
+def made(folder, body, **slots):
+    path = folder / "listing.py"
+    path.write_text(TEXT.replace("{body}", body), "utf-8")
+    return engine.kernel(path, "small", **slots)
+
+
+def scan(unit):
+    return next(n for n in walk(unit.ir.body) if isinstance(n, ir.Range) and n.kind == "scan")
+
+
+@pytest.mark.parametrize("space", ["Serial", "GpuSim"])
+@pytest.mark.parametrize("real", ["double", "float"])
+@pytest.mark.parametrize("n", [1, 7, 16, 41])
+def test_what_is_listed(n, real, space, tmp_path, rng):
+    unit = made(tmp_path, LISTED, real=real)
+    assert is_compaction(scan(unit))
+    dtype = {"double": np.float64, "float": np.float32}[real]
+    x = rng.standard_normal((3, n)).astype(dtype)
+    x[2] = 1.0  # none
+    where, value = np.full((3, n + 2), -1, np.int32), np.full((3, n + 2), -9, dtype)
+    count = np.full(3, -1, np.int32)
+    policy = TeamPolicy(space, 3, 16, 1) if space == "GpuSim" else TeamPolicy(space, 3)
+    given = {"x": x.ravel(), "where": where.ravel(), "value": value.ravel(), "count": count, "n": n, "most": 0.3}
+    engine.parallel_for(policy, unit, **given)
+    for k in range(3):
+        found = np.flatnonzero(x[k] < dtype(0.3))
+        assert count[k] == len(found)
+        np.testing.assert_array_equal(where[k, 2 : 2 + len(found)], found)
+        np.testing.assert_array_equal(value[k, 2 : 2 + len(found)], 2 * x[k, found])
+        for row, untouched in ((where[k], -1), (value[k], -9)):
+            assert (row[:2] == untouched).all()
+            assert (row[2 + len(found) :] == untouched).all()
+
+
+def test_lanes_are_compressed(tmp_path):
+    unit = made(tmp_path, LISTED)
+    texts = [unit.unit(unit.default_layouts(), checked)[0].source for checked in (False, True)]
+    assert ["pk_compress(" in text for text in texts] == [True, False]  # checked builds look at one store after another
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_no_such_list(name, tmp_path):
+    assert not is_compaction(scan(made(tmp_path, OTHERS[name])))
