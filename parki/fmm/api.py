@@ -75,7 +75,7 @@ def kifmm(
     True
     """
     returned = (return_walltime, return_params, return_error)
-    return _sum("kifmm", targets, sources, charges, kernel, normals, returned, keywords)
+    return Plan.once("kifmm", targets, sources, charges, kernel, normals, returned, keywords)
 
 
 def chebyshev(
@@ -105,7 +105,7 @@ def chebyshev(
     [11.5  8.5]
     """
     returned = (return_walltime, return_params, return_error)
-    return _sum("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)
+    return Plan.once("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)
 
 
 def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "kifmm", **keywords: Any) -> Plan:
@@ -126,11 +126,3 @@ def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "kifmm", 
     [0.367879 0.      ]
     """
     return Plan(kernel, targets, sources, method=method, **keywords)
-
-
-def _sum(
-    method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
-    returned: tuple[bool, bool, bool], keywords: dict[str, Any],
-) -> Any:  # fmt: skip
-    made = Plan(kernel, targets, sources, method=method, timed=returned[0], **keywords)
-    return made.reported(made(charges, normals), *returned)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from parki.fmm import kinds
+from parki.fmm import kinds, memory
 from parki.fmm.chebyshev_tables import (
     Action,
     Components,
@@ -47,7 +47,7 @@ def operator(pair: Pair, order: int, d: Offset, half: float) -> Floats:
     return k.transpose(2, 0, 1, 3).reshape(pair.result * len(x), -1)
 
 
-@lru_cache(maxsize=12)
+@memory.kept()
 def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool = True) -> Tables:
     """All translations between boxes of this half side.
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from parki.fmm import kinds
-from parki.fmm.chebyshev_tables import Floats, points
+from parki.fmm.chebyshev_tables import Floats, grid, points
 from parki.pairs import Pair
 from parki.treecode.barycentric import MOST
 from parki.trees.octlists import OctLists
@@ -111,8 +111,7 @@ def measured(pair: Pair, m: int, half: float) -> float:
     y, x = rng.uniform(-1, 1, (2, SAMPLE, 3))
     charges = rng.uniform(-1, 1, (SAMPLE, pair.dens * SETS))
     up, down = polynomials(y, m), polynomials(x, m)
-    nodes = points()[0][m - 1, :m]
-    proxies = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 3)
+    proxies = grid(m)
     worst = 0.0
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)

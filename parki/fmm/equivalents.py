@@ -8,7 +8,6 @@ one; equivalents on the other surface make the same values.  Boxes pass them on 
 Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. Lashuk et al., SC09.
 """
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from parki.arrays import Array
 from parki.engine import Prepared
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
-from parki.fmm import dense, factors, kinds, m2l, spectra, surfaces
+from parki.fmm import dense, factors, kinds, m2l, memory, spectra, surfaces
 from parki.fmm.dense import Dense
 from parki.fmm.expansion import TOP, Expansion
 from parki.fmm.kinds import Kind
@@ -63,7 +62,7 @@ class Equivalents(Expansion):
     tolerance : float
         What is asked for: singular values that matter less are left out.
     short : bool
-        Whether roots to twelve digits are enough.
+        Whether roots and exponentials to eleven digits are enough.
     """
 
     def __init__(
@@ -220,7 +219,7 @@ class Equivalents(Expansion):
         )
 
 
-@lru_cache(maxsize=16)
+@memory.kept()
 def _table(pair: Pair, size: float, p: int) -> NDArray[np.float64]:
     """Transforms of a kernel between boxes of half side `size`."""
     return spectra.table(lambda r: kinds.block(pair, size * r), p)

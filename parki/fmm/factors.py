@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.engine.runtime import cache
-from parki.fmm import kinds, surfaces, symmetry
+from parki.fmm import kinds, memory, surfaces, symmetry
 from parki.fmm.blocks import Blocks
 from parki.fmm.kinds import Kind
 from parki.fmm.surfaces import CHILDREN, INNER, OUTER
@@ -101,10 +101,11 @@ class _Asked:
         """Where they are kept, by the text of the kernel."""
         text = (kinds.unit(self.pair).l0.hash, self.pair.parameters, self.masks, self.a, self.b)
         key = repr((VERSION, *text, self.p, self.cut, self.size)).encode()
-        return cache.folder() / cache.FORMAT / "fmm" / f"{hashlib.blake2b(key, digest_size=16).hexdigest()}.operators"
+        name = hashlib.blake2b(key, digest_size=16).hexdigest()
+        return cache.folder() / cache.FORMAT / cache.TABLES / f"{name}.operators"
 
 
-@functools.lru_cache(maxsize=32)
+@memory.kept()
 def _kept(asked: _Asked) -> Operators:
     check, equivalent = (
         Classes(asked.p, asked.masks and asked.masks[side], n)

@@ -38,6 +38,7 @@ def block(pair: Pair, r: Floats) -> Floats:
     return values.transpose(2, 0, 1)
 
 
+@functools.lru_cache(maxsize=64)
 def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Exponents a (result) and b (dens) with K(λ r)_ts = λ^−(a_t + b_s) K(r)_ts and a_0 = 0, or None if there are none.
 

@@ -41,6 +41,11 @@ class Parameters:
     tolerance: float | None
     fill: float | None = None
 
+    @property
+    def expected(self) -> float:
+        """Relative error of a sum: what was asked for, or what surfaces of this order are likely to give."""
+        return ERRORS[self.order - LEAST_ORDER] if self.tolerance is None else self.tolerance
+
     def __str__(self) -> str:
         return f"order {self.order}, leaves {self.leaf_size}"
 

@@ -2,28 +2,25 @@
 
 import logging
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from parki import engine
 from parki.arrays import Array
-from parki.error import PrecisionWarning
-from parki.fmm import balance, chebyshev_order, equivalents, kinds, params
+from parki.fmm import balance, chebyshev_order, equivalents, kinds, params, surfaces
 from parki.fmm.equivalents import Equivalents
 from parki.fmm.expansion import Expansion
 from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes
+from parki.freespace import SHORT, FreePlan, check_choice, check_share, check_whole, refuse_boxes
 from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
 log = logging.getLogger("parki")
 METHODS = ("kifmm", "chebyshev")
-SHORT = 1e-9  # tolerance from which roots may err by 1.5e-13
 COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
@@ -86,10 +83,7 @@ class Plan(FreePlan):
         self.method = method
         self._asked = params.TOLERANCE if tolerance is None and order is None else tolerance, order, leaf_size
         self.kind = kinds.find(self.pair) if method == "kifmm" else None
-        floor = params.REACH[self.dtype.name]
-        if tolerance is not None and tolerance < floor:
-            text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
-            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
+        self._warn_below(tolerance, params.REACH)
         self._place()
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
 
@@ -137,7 +131,7 @@ class Plan(FreePlan):
 
     def _surface(self, order: int) -> int:
         """Points that stand for a box."""
-        return 6 * (order - 1) ** 2 + 2 if self.method == "kifmm" else order**3
+        return surfaces.count(order) if self.method == "kifmm" else order**3
 
     def _levels(self) -> int:
         """Last level whose boxes, apart by their own side, are as far apart as the pair asks."""
@@ -149,14 +143,14 @@ class Plan(FreePlan):
 
     def _prepare(self, order: int) -> None:
         tolerance = self._asked[0]
-        short = (tolerance or 0) >= SHORT
         if self.kind is None:
             eps = None
             if tolerance is not None:
                 eps = COMPRESS * tolerance * chebyshev_order.left(self.linear, self.tree, self.lists)
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
-        cut = params.ERRORS[order - params.LEAST_ORDER] if tolerance is None else tolerance
+        cut = self.parameters.expected
+        short = cut >= SHORT
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
         engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, short), self.space)

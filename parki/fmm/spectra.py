@@ -12,12 +12,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-INNER = 1.05  # half side of the grids around boxes of half side 1
+from parki.fmm.surfaces import INNER
+from parki.trees import octlists
+from parki.trees.octree import OCTANTS
+
 REACH = 3  # offsets go from -3 to 3 box widths per direction
 COLUMNS = 344  # 7³ offsets and one for alignment
 AT_ONCE = 400_000  # kernel blocks asked for in one call
-DIRECTIONS = np.delete(np.indices((3, 3, 3)).reshape(3, 27).T - 1, 13, axis=0)
-OCTANTS = np.indices((2, 2, 2)).reshape(3, 8).T
+DIRECTIONS = np.delete(octlists.DIRECTIONS, octlists.CENTRE, axis=0)
 
 
 def plane_sizes(p: int) -> NDArray[np.int64]:

@@ -9,11 +9,13 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.trees.octree import OCTANTS
+
 #: Half sides of the two surfaces of a box of half side 1: upward, equivalents are on the inner one and check values on
 #: the outer one; downward the reverse.
 INNER, OUTER = 1.05, 2.95
 #: Centres of the 8 children of the box [−1, 1]³; child 4 x + 2 y + z.
-CHILDREN = np.array([[o >> 2 & 1, o >> 1 & 1, o & 1] for o in range(8)]) - 0.5
+CHILDREN = OCTANTS - 0.5
 
 
 def count(p: int) -> int:

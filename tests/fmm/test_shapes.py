@@ -1,5 +1,8 @@
 """Points that are hard on octrees: lines, planes, one place, groups far apart, few, far from all sources."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,65 +10,25 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 
+_spec = importlib.util.spec_from_file_location("hard_points", Path(__file__).parents[1] / "hard_points.py")
+hard = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(hard)
+
 METHODS = ("kifmm", "chebyshev")
 TOLERANCE = 2e-4
 #: Bytes of a plan per point with small leaves.
 PER_POINT = 100_000
 
 
-def line(n, seed):
-    return np.array([[1.0], [2.0], [-0.5]]) * samples.charges(n, seed)
-
-
-def along_x(n, seed):
-    return np.array([[1.0], [0.0], [0.0]]) * samples.charges(n, seed) + np.array([[0.0], [0.3], [-7.0]])
-
-
-def plane(n, seed):
-    return samples.uniform(n, seed) * [[1.0], [0.0], [0.4]]
-
-
-def tilted(n, seed):
-    u, v = samples.charges(n, seed), samples.charges(n, seed + 1)
-    return np.array([[1.0], [0.5], [0.0]]) * u + np.array([[0.0], [1.0], [1.0]]) * v
-
-
-def duplicates(n, seed):
-    return np.repeat(samples.uniform(-(-n // 4), seed), 4, axis=1)[:, :n]
-
-
-def lattice(n, seed):
-    m = int(np.ceil(n ** (1 / 3)))
-    return np.array(np.meshgrid(*[np.arange(float(m))] * 3)).reshape(3, -1)[:, :n]
-
-
-def apart(n, seed, distance):
-    x = samples.uniform(n, seed)
-    x[:, n // 2 :] += distance
-    return x
-
-
 def far_groups(n, seed):
-    return apart(n, seed, 1e4)
+    return hard.apart(n, seed, 1e4)
 
 
 def farther_groups(n, seed):
-    return apart(n, seed, 1e6)
+    return hard.apart(n, seed, 1e6)
 
 
-def outlier(n, seed):
-    x = samples.uniform(n, seed)
-    x[:, 0] = 1e9
-    return x
-
-
-def geometric(n, seed):
-    """Every cut takes off few points, for more levels than a tree has."""
-    return samples.uniform(n, seed) * 2.0 ** -np.linspace(0, 40, n)
-
-
-SHAPES = (line, along_x, plane, tilted, duplicates, lattice, far_groups, farther_groups, outlier, geometric)
-SHAPES = {f.__name__: f for f in SHAPES}
+SHAPES = {f.__name__: f for f in (*hard.HARD, far_groups, farther_groups)}
 #: Whose groups are smaller than the smallest box.
 BEYOND = ("farther_groups", "outlier", "geometric")
 
@@ -91,7 +54,7 @@ def test_hard_shapes(shape, method, sums):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_other_targets_in_hard_shapes(method, sums):
-    for shape, other in ((line, plane), (far_groups, line), (duplicates, far_groups)):
+    for shape, other in ((hard.line, hard.plane), (far_groups, hard.line), (hard.duplicates, far_groups)):
         x, y, q = shape(900, 1), other(1000, 2), samples.charges(1000, 4)
         error, _ = checked("coulomb", x, y, q, sums, method, leaf_size=20)
         # Orders of interpolation are those of boxes full of points: fields of lines on planes err by up to twice that.
@@ -111,7 +74,7 @@ def test_targets_far_from_all_sources(method, distance, sums):
 @pytest.mark.parametrize("method", METHODS)
 def test_charges_of_one_group_alone(method, sums):
     """Two groups, charges in one of them, and targets in the other: near pairs have no part in the sum."""
-    y = apart(2000, 1, 20.0)
+    y = hard.apart(2000, 1, 20.0)
     q = np.where(y[0] < 10, samples.charges(2000, 2) + 1, 0.0)
     x = samples.uniform(1000, 5) + 20.0
     error, plan = checked("coulomb", x, y, q, sums, method, leaf_size=20)
@@ -186,7 +149,7 @@ def test_sizes_of_the_whole(scale, method, sums):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_single_precision_of_hard_shapes(method, sums):
-    for shape in (line, far_groups, duplicates):
+    for shape in (hard.line, far_groups, hard.duplicates):
         x, q = shape(1500, 1).astype(np.float32), samples.charges(1500, 2).astype(np.float32)
         plan = parki.fmm.plan("coulomb", x, x, method=method, tolerance=TOLERANCE, leaf_size=20)
         exact = direct_sum("coulomb", x.astype(float), x.astype(float), q.astype(float))
