@@ -151,6 +151,30 @@ def unfold_children(
     pk.parallel_for(pk.TeamThreadRange(team, work), one)
 
 
+@pk.function
+def multiply(
+    table: pk.View2D[real], line: int, columns: int, given: pk.View3D[real], first: int, octets: int, read: int,
+    lane: int, acc: List[real],
+) -> None:  # fmt: skip
+    """Add a tile of ROWS rows times the class values of OCTETS octets from `first` on to acc[octet ROWS + row].
+
+    The last octet stands for those that are not there.
+    """
+    q: List[int] = [0] * OCTETS
+    for a in range(OCTETS):
+        q[a] = first + a
+        if first + a >= octets:
+            q[a] = octets - 1
+    x: List[real] = [0.0] * OCTETS
+    for j in range(columns):
+        for a in range(OCTETS):
+            x[a] = given[q[a]][read + j][lane]
+        for r in range(ROWS):
+            m: real = table[line + j][r]
+            for a in range(OCTETS):
+                acc[a * ROWS + r] += m * x[a]
+
+
 @pk.workunit
 def products(
     team: pk.TeamMember, part: pk.View2D[pk.int32], table: pk.View2D[real], given: pk.View3D[real],
@@ -176,20 +200,8 @@ def products(
         left: int = rows - t * ROWS
 
         def sibling(lane: int):
-            q: List[int] = [0] * OCTETS
-            for a in range(OCTETS):
-                q[a] = first + a
-                if first + a >= octets:
-                    q[a] = octets - 1
             acc: List[real] = [0.0] * (OCTETS * ROWS)
-            x: List[real] = [0.0] * OCTETS
-            for j in range(columns):
-                for a in range(OCTETS):
-                    x[a] = given[q[a]][read + j][lane]
-                for r in range(ROWS):
-                    m: real = table[line + j][r]
-                    for a in range(OCTETS):
-                        acc[a * ROWS + r] += m * x[a]
+            multiply(table, line, columns, given, first, octets, read, lane, acc)
             for a in range(OCTETS):
                 if first + a < octets:
                     for r in range(ROWS):
@@ -228,20 +240,8 @@ def solve(
         line: int = lines + t * columns
 
         def sibling(lane: int):
-            q: List[int] = [0] * OCTETS
-            for a in range(OCTETS):
-                q[a] = first + a
-                if first + a >= octets:
-                    q[a] = octets - 1
             acc: List[real] = [0.0] * (OCTETS * ROWS)
-            x: List[real] = [0.0] * OCTETS
-            for j in range(columns):
-                for a in range(OCTETS):
-                    x[a] = given[q[a]][read + j][lane]
-                for r in range(ROWS):
-                    m: real = left[line + j][r]
-                    for a in range(OCTETS):
-                        acc[a * ROWS + r] += m * x[a]
+            multiply(left, line, columns, given, first, octets, read, lane, acc)
             for a in range(OCTETS):
                 for r in range(ROWS):
                     between[((t * ROWS + r) * OCTETS + a) * 8 + lane] = acc[a * ROWS + r]

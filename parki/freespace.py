@@ -5,6 +5,7 @@ against the direct sum, and is a linear operator.  What a method adds is how it 
 """
 
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -15,8 +16,11 @@ from parki import arrays, direct, error, operators, pairs
 from parki.arrays import Array, module_of
 from parki.engine import spaces
 from parki.engine.runtime import devices
-from parki.error import ErrorEstimate
+from parki.error import ErrorEstimate, PrecisionWarning
 from parki.timing import PhaseTimes
+
+#: Relative error of a sum from which its roots may err by 1.5e-13 and its exponentials by 2.6e-12.
+SHORT = 1e-9
 
 
 class FreePlan(ABC):
@@ -49,6 +53,13 @@ class FreePlan(ABC):
         self.linear, self._charges = self.pair.linear()
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
         self._lock, self._last, self._turned = threading.RLock(), None, None
+
+    def _warn_below(self, tolerance: float | None, reach: dict[str, float]) -> None:
+        """Warn the caller of a call of the package of a tolerance that the points' dtype cannot give."""
+        floor = reach[self.dtype.name]
+        if tolerance is not None and tolerance < floor:
+            text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
+            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=5)
 
     def _taken(self, targets: Any, sources: Any) -> tuple[int, int, np.dtype, tuple[Array, Array]]:
         """Numbers of points, their dtype, and themselves, checked."""
@@ -264,18 +275,18 @@ class FreePlan(ABC):
         exact = [self._exact(self.xp.ascontiguousarray(x[:, at]), y, one.astype(np.float64), wide) for one in dens]
         return error.estimate(sampled, np.stack(exact), self.n_targets, seed)
 
-    def reported(self, result: Any, walltime: bool, parameters: bool, error: bool) -> Any:
-        """A result of the last call, and what is asked for of it: alone, or as a tuple."""
-        if not (walltime or parameters or error):
+    @classmethod
+    def once(
+        cls, method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
+        returned: tuple[bool, bool, bool], keywords: dict[str, Any],
+    ) -> Any:  # fmt: skip
+        """A plan used once: its result, in a tuple with times, parameters and error where these are `returned`."""
+        plan = cls(kernel, targets, sources, method=method, timed=returned[0], **keywords)
+        result = plan(charges, normals)
+        if not any(returned):
             return result
-        parts = [result]
-        if walltime:
-            parts.append(self.walltime)
-        if parameters:
-            parts.append(self.parameters)
-        if error:
-            parts.append(self.error())
-        return tuple(parts)
+        makers = (lambda: plan.walltime, lambda: plan.parameters, plan.error)
+        return (result, *(make() for make, asked in zip(makers, returned, strict=True) if asked))
 
     def _exact(self, x: Array, y: Array, dens: Array, normals: Array | None) -> np.ndarray:
         """The direct sum (components, targets) of one right-hand side, on the host."""

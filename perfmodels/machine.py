@@ -205,6 +205,20 @@ class Machine:
             raise ValueError(f"machine: found no share that {', '.join(missing)} reach")
         return made
 
+    def some(self, units: int | None) -> int:
+        """The number of cores that is asked for, all if it is not given.
+
+        Raises
+        ------
+        ValueError
+            For more than there are, and for none.
+        """
+        if units is None:
+            return self.units
+        if not 0 < units <= self.units:
+            raise ValueError(f"threads: found {units}, expected 1 to {self.units}, the cores of {self.name}")
+        return units
+
     def together(self, phase: str, units: int) -> float:
         """The share of so many cores' rates that they reach together: some fall short by their part of what all do."""
         short = 1.0 - self.parallel.get(phase, 1.0)

@@ -38,6 +38,7 @@ from parki.ewald.variants import Variants
 from parki.perfmodels import modelplot, modeltable, published, roofline
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Costs, Machine
+from parki.perfmodels.modeltable import Phase
 from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.roofline import Bound
 
@@ -45,15 +46,6 @@ SECTOR = 4  # numbers that memory moves where one is wanted, from any place
 ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # what NVRTC compiles for
 TOLERANCE = 1e-7  # if none is given
 SPAN, STEPS = 1.9, 15  # of the curve of rc: this far below and above what was chosen, in so many steps
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
-
-    counts: Counts
-    bound: Bound
-    share: float
 
 
 @dataclass(frozen=True)
@@ -113,9 +105,7 @@ def predict(
     ValueError
         For what `parki.ewald.params.choose` refuses, and more cores than there are.
     """
-    units = machine.units if units is None else units
-    if not 0 < units <= machine.units:
-        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    units = machine.some(units)
     space, lanes = _space(machine), machine.lanes[dtype]
     p = params.choose(kernel, box, n, n, tolerance, dtype, rc=rc, costs=Costs.of(machine), periodicity=periodicity)
     v = variants.choose(space, dtype)

@@ -14,7 +14,8 @@ from parki.fmm import api
 from parki.fmm.plan import Plan
 from parki.perfmodels import fmm, fmmwork, modeltable
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.model_treecode import TOLERANCE, Phase
+from parki.perfmodels.model_treecode import TOLERANCE
+from parki.perfmodels.modeltable import Phase
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -38,9 +39,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         For more cores than there are, and for another plan.
     """
-    units = machine.units if units is None else units
-    if not 0 < units <= machine.units:
-        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    units = machine.some(units)
     counts = fmmwork.counts(plan, machine)
     bounds = fmm.predict(counts, machine, plan.dtype.name, units)
     return {

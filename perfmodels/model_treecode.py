@@ -7,27 +7,16 @@ reached: measured by `parki calibrate` on a host, a stated assumption for a GPU.
 
 import argparse
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from parki import samples
 from parki.perfmodels import clusters, clusterwork, modeltable
-from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.roofline import Bound
+from parki.perfmodels.modeltable import Phase
 from parki.treecode import api
 from parki.treecode.plan import Plan
 
 TOLERANCE = 1e-7  # if nothing is given
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
-
-    counts: Counts
-    bound: Bound
-    share: float
 
 
 def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, Phase]:
@@ -45,9 +34,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     ValueError
         For more cores than there are.
     """
-    units = machine.units if units is None else units
-    if not 0 < units <= machine.units:
-        raise ValueError(f"threads: found {units}, expected 1 to {machine.units}, the cores of {machine.name}")
+    units = machine.some(units)
     counts = clusterwork.counts(plan, machine)
     bounds = clusters.predict(counts, machine, plan.dtype.name, plan.parameters.far, units)
     return {

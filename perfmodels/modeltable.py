@@ -1,10 +1,11 @@
 """Tables of modelled sums as text and as data; of Ewald sums with the published method beside it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from parki.perfmodels import published
+from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.occupancy import Occupancy
 from parki.perfmodels.published import Stage
@@ -15,10 +16,11 @@ Held = Mapping[str, tuple[int, Occupancy]]
 TITLES = {"p2p": "P2P", "p2g": "P2G", "fft": "FFT", "cnv": "CNV", "ifft": "IFFT", "g2p": "G2P"}
 
 
-class Phase(Protocol):
-    """What is printed of a phase (`parki.perfmodels.model.Phase`)."""
+@dataclass(frozen=True)
+class Phase:
+    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
 
-    counts: Any
+    counts: Counts
     bound: Bound
     share: float
 

@@ -76,7 +76,7 @@ def bldtt(
     True
     """
     returned = (return_walltime, return_params, return_error)
-    return _sum("dual", targets, sources, charges, kernel, normals, returned, keywords)
+    return Plan.once("dual", targets, sources, charges, kernel, normals, returned, keywords)
 
 
 def bltc(
@@ -110,7 +110,7 @@ def bltc(
     if variant not in VARIANTS:
         raise ValueError(f"variant is {variant!r}; expected one of {', '.join(map(repr, VARIANTS))}.")
     returned = (return_walltime, return_params, return_error)
-    return _sum(variant, targets, sources, charges, kernel, normals, returned, keywords)
+    return Plan.once(variant, targets, sources, charges, kernel, normals, returned, keywords)
 
 
 def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "dual", **keywords: Any) -> Plan:
@@ -132,11 +132,3 @@ def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "dual", *
     [0.367879 0.      ]
     """
     return Plan(kernel, targets, sources, method=method, **keywords)
-
-
-def _sum(
-    method: str, targets: Any, sources: Any, charges: Any, kernel: Any, normals: Any,
-    returned: tuple[bool, bool, bool], keywords: dict[str, Any],
-) -> Any:  # fmt: skip
-    made = Plan(kernel, targets, sources, method=method, timed=returned[0], **keywords)
-    return made.reported(made(charges, normals), *returned)

@@ -66,6 +66,11 @@ class Parameters:
     vary: bool
     far: str
 
+    @property
+    def expected(self) -> float:
+        """Relative error of a sum: what was asked for, or what theta and degree are likely to give."""
+        return _expected(self.tolerance, self.error)
+
     def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: float) -> Rule:
         """The rule for `interactions.build`, for fields that fall off as `strength` and pairs that cost `grid`."""
         return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength)
@@ -112,12 +117,15 @@ def choose(
             degree = 1
         error /= factor
     if far is None:
-        expected = tolerance if tolerance is not None else 0.3 * error
-        far = "float32" if dtype == np.float32 or expected >= SINGLE else "float64"
+        far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     size = _leaf_size(degree + 1)
     leaf_size = size if leaf_size is None else leaf_size
     batch_size = leaf_size if batch_size is None else batch_size
     return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
+
+
+def _expected(tolerance: float | None, error: float) -> float:
+    return 0.3 * error if tolerance is None else tolerance
 
 
 def strength(

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from parki import direct, engine
 from parki.arrays import Array
 from parki.engine.spaces import Space
-from parki.error import PrecisionWarning
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes
+from parki.freespace import SHORT, FreePlan, check_choice, check_share, check_whole, refuse_boxes
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, Units
@@ -19,7 +17,6 @@ from parki.trees import cluster, dual, lists
 
 log = logging.getLogger("parki")
 METHODS = ("dual", "pc", "cp")
-SHORT = 1e-9  # tolerance from which roots may err by 1.5e-13
 
 
 class Plan(FreePlan):
@@ -71,10 +68,7 @@ class Plan(FreePlan):
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
         extent = _extent(x, y)
         self.parameters = params.choose(self.linear, method, extent, dtype=self.dtype, **asked)
-        floor = params.REACH[self.dtype.name]
-        if tolerance is not None and tolerance < floor:
-            text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
-            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
+        self._warn_below(tolerance, params.REACH)
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
         self._place()
 
@@ -106,7 +100,7 @@ class Plan(FreePlan):
                     found = lists.traverse(targets, sources, p.theta, **apart)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
-            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, (p.tolerance or 0) >= SHORT)
+            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.expected >= SHORT)
             fields = params.strength(self.linear, extent, self._probe())
             rule = p.rule(fields, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)

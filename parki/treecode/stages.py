@@ -23,6 +23,7 @@ from parki.treecode.report import WallTime
 from parki.trees.cluster import ClusterTree
 
 THREADS = (128, 1)  # of a team on a device: a target each
+SHORT = ("short_rsqrt", "short_exp")
 WARPS = (4, 32)  # of a team whose threads have lanes
 
 
@@ -34,7 +35,7 @@ class Units:
     real: np.dtype
     far: np.dtype
     points: int
-    short: bool = False  # whether roots to twelve digits are enough
+    short: bool = False  # whether roots and exponentials to eleven digits are enough
 
     @property
     def charges(self) -> int:
@@ -42,7 +43,7 @@ class Units:
         return self.linear.dens
 
     def _pair(self) -> dict[str, Any]:
-        hints = (*self.linear.hints, "short_rsqrt") if self.short else self.linear.hints
+        hints = (*self.linear.hints, *SHORT) if self.short else self.linear.hints
         return {"pair": self.linear.pair, "hints": hints, **dict(self.linear.slots)}
 
     def ranges(self) -> Workunit:

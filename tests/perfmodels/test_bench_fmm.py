@@ -1,8 +1,9 @@
 """`parki bench fmm` and its kin, and `parki model fmm`: rows, tables, counts; no times are judged."""
 
-import argparse
+import importlib.util
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,14 @@ from parki import cli, fmm, samples
 from parki.engine.spaces import Space
 from parki.fmm import balance
 from parki.fmm.report import PHASES
-from parki.perfmodels import bench, bench_fmm, bench_models, bench_treecode, fmmwork, model_fmm
+from parki.perfmodels import bench_fmm, bench_models, bench_treecode, fmmwork, model_fmm
 from parki.perfmodels import fmm as counted
 from parki.perfmodels.bench_fmm import CASES, PEERS, Case, Peer
 from parki.perfmodels.machine import Machine
+
+_spec = importlib.util.spec_from_file_location("recording", Path(__file__).with_name("recording.py"))
+recording = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(recording)
 
 N, ONE, MORE = 1500, Space("Serial"), 3000
 FEW = (Case("coulomb", 4), Case("coulomb", 4, points="sphere"))
@@ -41,24 +46,6 @@ def plan():
     return fmm.plan("coulomb", x, x, order=4, leaf_size=20, execution_space="Serial")
 
 
-def asked(name, **others):
-    given = {"n": N, "tolerance": 1e-3, "repeat": 2, "threads": 1, "space": "Serial"}
-    return argparse.Namespace(name=name, **(given | {"json": None, "compare": None, "plot": None} | others))
-
-
-def ran(name, folder):
-    """The rows of a benchmark as they are recorded."""
-    path = folder / "record.json"
-    assert bench.main(asked(name, json=path)) == 0
-    (record,) = json.loads(path.read_text())
-    keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
-    assert len(set(keys)) == len(keys)
-    for r in record["rows"]:
-        assert 0 < r["seconds"] == min(r["times"])
-        assert len(r["times"]) == 2
-    return record["rows"]
-
-
 def test_cases_are_those_that_other_codes_are_known_for():
     assert {case for case, _ in PEERS} == {case for case in CASES if case.method == "kifmm"}
     assert len({str(case) for case in CASES}) == len(CASES)
@@ -68,7 +55,7 @@ def test_cases_are_those_that_other_codes_are_known_for():
 def test_sums_by_phases(tmp_path, capsys, monkeypatch):
     known = (Peer("One", 1e-3, 0.5, 0.25), Peer("Two", 1e-4, 0.1))
     monkeypatch.setitem(bench_fmm.PEERS, (FEW[0], N), known)
-    rows = ran("fmm", tmp_path)
+    rows = recording.ran("fmm", N, tmp_path)
     assert [r["what"] for r in rows] == [f"{case}: {what}" for case in FEW for what in ("whole call", "plan(charges)")]
     for call, again in zip(rows[::2], rows[1::2], strict=True):
         assert tuple(call["phases"]) == tuple(PHASES)
@@ -106,7 +93,7 @@ def test_strengths_are_those_of_the_kernel():
 
 def test_sizes_of_leaves(tmp_path, capsys):
     known = balance.leaves
-    rows = ran("fmm-leaves", tmp_path)
+    rows = recording.ran("fmm-leaves", N, tmp_path)
     assert balance.leaves is known
     for best, chosen, case in zip(rows[::2], rows[1::2], FEW, strict=True):
         x, _ = case.given(N)
@@ -130,7 +117,7 @@ def test_plans_within_a_sweep_have_other_leaves():
 
 
 def test_predictions(tmp_path, capsys):
-    rows = ran("fmm-model", tmp_path)
+    rows = recording.ran("fmm-model", N, tmp_path)
     for case in FEW:
         *parts, whole = [r for r in rows if r["case"] == str(case)]
         names = [r["part"] for r in parts]
@@ -146,7 +133,7 @@ def test_beside_fmm3d(kernel, monkeypatch):
     pytest.importorskip("fmm3dpy")
     monkeypatch.setattr(bench_treecode, "ASKED", (1e-2,))
     monkeypatch.setattr(bench_fmm, "KERNELS", (kernel,))
-    theirs, ours = bench_fmm.against_fmm(asked("fmm-free", n=400, repeat=1), ONE)
+    theirs, ours = bench_fmm.against_fmm(recording.asked("fmm-free", 400, repeat=1), ONE)
     assert theirs["what"].startswith(f"{kernel}, N = 400")
     assert ours["against"] == theirs["what"]
     assert ours["error"] <= max(theirs["error"], 1e-11)

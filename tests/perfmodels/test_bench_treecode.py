@@ -1,17 +1,21 @@
 """`parki bench treecode` and its kin: rows, tables, what is carried to another machine; no times are judged."""
 
-import argparse
 import importlib
-import json
+import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from parki.engine.spaces import Space
-from parki.perfmodels import bench, bench_clusters, bench_models, bench_treecode, clusters, handwritten
+from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, handwritten
 from parki.perfmodels.bench_treecode import CASES, Case
 from parki.perfmodels.machine import Machine
 from parki.treecode.report import PHASES
+
+_spec = importlib.util.spec_from_file_location("recording", Path(__file__).with_name("recording.py"))
+recording = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(recording)
 
 N, ONE = 600, Space("Serial")
 MORE = 3000  # points enough for clusters that are far from each other
@@ -29,24 +33,6 @@ def small(monkeypatch):
     monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: Machine.load("xeon"))
 
 
-def asked(name, **others):
-    given = {"n": N, "tolerance": 1e-3, "repeat": 2, "threads": 1, "space": "Serial"}
-    return argparse.Namespace(name=name, **(given | {"json": None, "compare": None, "plot": None} | others))
-
-
-def ran(name, folder):
-    """The rows of a benchmark as they are recorded."""
-    path = folder / "record.json"
-    assert bench.main(asked(name, json=path)) == 0
-    (record,) = json.loads(path.read_text())
-    keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
-    assert len(set(keys)) == len(keys)
-    for r in record["rows"]:
-        assert 0 < r["seconds"] == min(r["times"])
-        assert len(r["times"]) == 2
-    return record["rows"]
-
-
 def test_cases_are_those_of_the_papers():
     assert len(CASES) == 8
     assert {(c.kernel, c.method, c.degree) for c in CASES} >= {("coulomb", "dual", 8), ("yukawa", "pc", 4)}
@@ -56,7 +42,7 @@ def test_cases_are_those_of_the_papers():
 
 def test_sums_by_phases(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(bench_treecode.BARYTREE, ("dual", 2, N), 0.5)
-    rows = ran("treecode", tmp_path)
+    rows = recording.ran("treecode", N, tmp_path)
     assert [r["what"] for r in rows] == [
         f"{case}: {what}" for case in FEW for what in ("published loop", "whole call", "plan(charges)")
     ]
@@ -95,7 +81,7 @@ def test_plain_loops_are_the_direct_sum(kernel, monkeypatch):
 
 
 def test_sizes_of_leaves(tmp_path, capsys):
-    rows = ran("treecode-leaves", tmp_path)
+    rows = recording.ran("treecode-leaves", N, tmp_path)
     assert [r["what"] for r in rows] == [f"{case}: {what}" for case in FEW for what in ("best of the sweep", "chosen")]
     for best, chosen, case in zip(rows[::2], rows[1::2], FEW, strict=True):
         sizes = bench_treecode.grid((chosen["leaf"], chosen["batch"]), case.method)
@@ -112,7 +98,7 @@ def test_a_sweep_has_batches_of_their_own_for_particle_cluster():
 
 
 def test_predictions(tmp_path, capsys):
-    rows = ran("treecode-model", tmp_path)
+    rows = recording.ran("treecode-model", N, tmp_path)
     for case in FEW:
         *parts, whole = [r for r in rows if r["case"] == str(case)]
         assert [r["part"] for r in parts] == [name for name in clusters.PHASES if name in {r["part"] for r in parts}]
@@ -124,7 +110,7 @@ def test_predictions(tmp_path, capsys):
 
 def test_shares_of_the_roofline(monkeypatch):
     monkeypatch.setattr(bench_clusters, "LIMITED", (Case("coulomb", "pc", 2),))
-    rows = bench_clusters.rooflines(asked("roofline", n=MORE), ONE)
+    rows = bench_clusters.rooflines(recording.asked("roofline", MORE), ONE)
     assert [r["what"] for r in rows] == ["coulomb, ranges", "coulomb, grids"]
     for r in rows:
         assert r["ratio"] == pytest.approx(r["limit"] / r["seconds"])
@@ -135,7 +121,7 @@ def test_shares_of_the_roofline(monkeypatch):
 def test_beside_fmm3d(monkeypatch):
     pytest.importorskip("fmm3dpy")
     monkeypatch.setattr(bench_treecode, "ASKED", (1e-3,))
-    theirs, ours = bench_treecode.against_fmm(asked("treecode-free", n=300, repeat=1), ONE)
+    theirs, ours = bench_treecode.against_fmm(recording.asked("treecode-free", 300, repeat=1), ONE)
     assert ours["against"] == theirs["what"]
     assert ours["error"] <= max(theirs["error"], 1e-11)
     assert ours["n"] == theirs["n"] == 300
@@ -150,15 +136,15 @@ def test_without_fmm3d(monkeypatch):
         return known(name)
 
     monkeypatch.setattr(bench_treecode.importlib, "import_module", none)
-    assert bench_treecode.against_fmm(asked("treecode-free"), ONE)[0]["absent"] == "pip install fmm3dpy"
+    assert bench_treecode.against_fmm(recording.asked("treecode-free", N), ONE)[0]["absent"] == "pip install fmm3dpy"
     with pytest.raises(ValueError, match="space: found GpuSim"):
-        bench_treecode.against_fmm(asked("treecode-free"), Space("GpuSim"))
+        bench_treecode.against_fmm(recording.asked("treecode-free", N), Space("GpuSim"))
 
 
 def test_one_core_unless_threads_are_asked_for():
     both = Space("OpenMP", threads=2)
-    assert bench_treecode.one_core(asked("treecode", threads=None), both) == ONE
-    assert bench_treecode.one_core(asked("treecode", threads=2), both) == both
+    assert bench_treecode.one_core(recording.asked("treecode", N, threads=None), both) == ONE
+    assert bench_treecode.one_core(recording.asked("treecode", N, threads=2), both) == both
     x, q = bench_treecode.cloud(50)
     assert x.shape == (3, 50)
     assert np.abs(q).max() <= 1

@@ -1,5 +1,8 @@
 """Points that are hard on trees: lines, planes, one place, groups far apart, few, none."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,57 +10,21 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 
+_spec = importlib.util.spec_from_file_location("hard_points", Path(__file__).parents[1] / "hard_points.py")
+hard = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(hard)
+
 METHODS = ("dual", "pc", "cp")
 TOLERANCE = 1e-3
 #: Bytes of a plan per point with leaves chosen by it, of which each has fewer points than its proxy grids.
 PER_POINT = 20_000
 
 
-def line(n, seed):
-    return np.array([[1.0], [2.0], [-0.5]]) * samples.charges(n, seed)
-
-
-def along_x(n, seed):
-    return np.array([[1.0], [0.0], [0.0]]) * samples.charges(n, seed) + np.array([[0.0], [0.3], [-7.0]])
-
-
-def plane(n, seed):
-    return samples.uniform(n, seed) * [[1.0], [0.0], [0.4]]
-
-
-def tilted(n, seed):
-    u, v = samples.charges(n, seed), samples.charges(n, seed + 1)
-    return np.array([[1.0], [0.5], [0.0]]) * u + np.array([[0.0], [1.0], [1.0]]) * v
-
-
-def duplicates(n, seed):
-    return np.repeat(samples.uniform(-(-n // 4), seed), 4, axis=1)[:, :n]
-
-
-def lattice(n, seed):
-    m = int(np.ceil(n ** (1 / 3)))
-    return np.array(np.meshgrid(*[np.arange(float(m))] * 3)).reshape(3, -1)[:, :n]
-
-
 def far_groups(n, seed):
-    x = samples.uniform(n, seed)
-    x[:, n // 2 :] += 1e6
-    return x
+    return hard.apart(n, seed, 1e6)
 
 
-def outlier(n, seed):
-    x = samples.uniform(n, seed)
-    x[:, 0] = 1e9
-    return x
-
-
-def geometric(n, seed):
-    """Every cut takes off one point."""
-    x = samples.uniform(n, seed)
-    return x * 2.0 ** -np.linspace(0, 40, n)
-
-
-SHAPES = {f.__name__: f for f in (line, along_x, plane, tilted, duplicates, lattice, far_groups, outlier, geometric)}
+SHAPES = {f.__name__: f for f in (*hard.HARD, far_groups)}
 
 
 def checked(kernel, x, y, q, sums, method, tolerance=TOLERANCE, **options):
@@ -177,7 +144,7 @@ def test_sizes_of_the_whole(scale, method, sums):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_single_precision_of_hard_shapes(method, sums):
-    for shape in (line, far_groups, duplicates):
+    for shape in (hard.line, far_groups, hard.duplicates):
         x, q = shape(1500, 1).astype(np.float32), samples.charges(1500, 2).astype(np.float32)
         plan = parki.treecode.plan("coulomb", x, x, method=method, tolerance=TOLERANCE, leaf_size=40)
         exact = direct_sum("coulomb", x.astype(float), x.astype(float), q.astype(float))

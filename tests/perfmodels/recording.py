@@ -1,0 +1,24 @@
+"""What a benchmark is asked, and the rows that it records."""
+
+import argparse
+import json
+
+from parki.perfmodels import bench
+
+
+def asked(name, n, **others):
+    given = {"n": n, "tolerance": 1e-3, "repeat": 2, "threads": 1, "space": "Serial"}
+    return argparse.Namespace(name=name, **(given | {"json": None, "compare": None, "plot": None} | others))
+
+
+def ran(name, n, folder):
+    """The rows of a benchmark as they are recorded."""
+    path = folder / "record.json"
+    assert bench.main(asked(name, n, json=path)) == 0
+    (record,) = json.loads(path.read_text())
+    keys = [(r["what"], r["n"], r["tolerance"], r["threads"]) for r in record["rows"]]
+    assert len(set(keys)) == len(keys)
+    for r in record["rows"]:
+        assert 0 < r["seconds"] == min(r["times"])
+        assert len(r["times"]) == 2
+    return record["rows"]
