@@ -66,11 +66,14 @@ def g2p_target(
             iz: int = first_tap(xt[2][i], s2)
 
             def gather(k: int):
+                wy: List[real] = [0.0] * P
+                for j in range(P):
+                    wy[j] = win[at + P + j]
                 s: real = 0.0
                 for a in range(P):
                     plane: real = 0.0
                     for j in range(P):
-                        plane += win[at + P + j] * grid[c][ix + a][iy + j][iz + k]
+                        plane += wy[j] * grid[c][ix + a][iy + j][iz + k]
                     s += win[at + a] * plane
                 part[t * P + k] = s * win[at + 2 * P + k]
 

@@ -374,5 +374,6 @@ PK_INLINE T pk_reduce_n(int32_t i, F body) {
   return total;
 }
 
+#include "pk_row.h"
 #include "pk_checked.h"
 #endif

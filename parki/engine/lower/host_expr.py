@@ -19,7 +19,7 @@ class Context:
     first; an exit clears its lanes from some of them and all those after: a return from number `returns` on, a break
     from ``loop[0]``, a continue from ``loop[1]`` (`loop` is None if the loop is not masked).
 
-    `kept` names the total of a compaction.
+    `kept` names the total of a compaction; in a `row` vectors are rows, and no mask is in force.
     """
 
     kinds: LaneKinds | None = None
@@ -31,6 +31,7 @@ class Context:
     acc_scalar: bool = True
     in_function: bool = False
     kept: str | None = None
+    row: bool = False
 
     def under(self, mask: str) -> "Context":
         """The same place under one more mask."""
@@ -77,7 +78,8 @@ class HostExpr:
             return self.varying(e, ctx)
         to, scalar = VECTOR[e.type], self.scalar(e, ctx)
         if kind == 0:
-            return f"{'pk_to_mask' if e.type == 'bool' else 'pk_splat'}<{to}>({scalar})"
+            name = "pk_to_mask" if e.type == "bool" else "pk_row_splat" if ctx.row else "pk_splat"
+            return f"{name}<{to}>({scalar})"
         return f"pk_affine<{to}>({scalar}, {kind})"
 
     # Scalars ----------------------------------------------------------------------------------------------------------
@@ -176,6 +178,8 @@ class HostExpr:
         to = VECTOR[e.type]
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, to)
+        if ctx.row:
+            return f"pk_row_load<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}))"
         step = self.step(e.view, e.indices, ctx)
         if step == 0:  # stored to by the lanes, so not uniform although its index is
             return f"pk_splat<{to}>({self.scalar_load(e, ctx)})"

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
+from parki.engine.lower.rows import is_row
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
 
 UNROLL = 40  # turns of a constant loop that are unrolled, if its body is short
-LANE_TYPES = (
-    "constexpr int pk_L = {lanes}; using pk_vd = pk_vec<double, pk_L>; using pk_vf = pk_vec<float, pk_L>; "
+LANES = "constexpr int pk_L = {lanes}; "
+ROW_TYPES = LANES + "using pk_vd = pk_row<double, pk_L>; using pk_vf = pk_row<float, pk_L>;"
+LANE_TYPES = LANES + (
+    "using pk_vd = pk_vec<double, pk_L>; using pk_vf = pk_vec<float, pk_L>; "
     "using pk_vi = pk_vec<pk_lane, pk_L>; using pk_vo = pk_vec<int64_t, pk_L>; "
     "using pk_vm = pk_mask<PK_LANE_BYTES, pk_L>;"
 )
@@ -91,6 +95,8 @@ class HostStmt(HostExpr, Emitter):
             self.out(self.checked_access("store", s.view, s.indices, s.loc, ctx, to, new) + ";")
         elif ctx.kinds is None:
             self.out(f"{s.view}[{self.offset(s.view, s.indices, ctx)}] = {new};")
+        elif ctx.row:
+            self.out(f"pk_row_store({s.view} + ({self.offset(s.view, s.indices, ctx)}), {new});")
         elif ctx.kept is not None and places(s.indices[0], ctx.kept):
             self.out(f"pk_compress({s.view} + ({self.offset(s.view, s.indices, ctx)}), {new}, {ctx.mask});")
         else:
@@ -309,13 +315,10 @@ class HostStmt(HostExpr, Emitter):
         trip = const_trip(s.begin, s.end)
         self.out("" if s.kind == "for" else f"{CTYPES[s.acc_type]} {s.result};")
         self.out("{")
-        self.lane_body(body, s.body, s.index, s.acc)
+        row = self.lane_body(body, s.body, s.index, s.acc, fixed=trip is not None and s.kind == "for")
         if s.kind == "for":
-            self.out(
-                f"pk_for({begin}, {end}, {body}); }}"
-                if trip is None
-                else f"pk_for_n<{trip}, PK_W>({begin}, {body}); }}"
-            )
+            run = "pk_for" if trip is None else f"pk_for_row<{trip}>" if row else f"pk_for_n<{trip}, PK_W>"
+            self.out(f"{run}({begin}, {body if trip is not None else f'{end}, {body}'}); }}")
             return
         kind = CTYPES[s.acc_type]
         carrier = "pk_lane" if s.acc_type in ir.INTEGERS else kind
@@ -332,19 +335,23 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"pk_for({begin}, {end}, {body}); }}")
 
     def lane_body(
-        self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None, kept: str | None = None
-    ) -> None:
-        """The generic lambda that runs one group of lanes."""
+        self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None, kept: str | None = None,
+        fixed: bool = False,
+    ) -> bool:  # fmt: skip
+        """The generic lambda that runs one group of lanes; whether, in a range of fixed length, these are a row."""
         kinds = lane_kinds(stmts, index)
         tail = f", auto& {acc}" if acc else ""
         self.out(f"auto {body} = [&](auto pk_tag, const int32_t {index}, const auto pk_given{tail}) PK_LAMBDA {{")
-        self.out(LANE_TYPES.format(lanes="decltype(pk_tag)::value"))
         ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False, kept=kept)
+        row = fixed and not self.checked and is_row(stmts, kinds, partial(self.step, ctx=ctx))
+        self.out((ROW_TYPES if row else LANE_TYPES).format(lanes="decltype(pk_tag)::value"))
+        ctx = replace(ctx, row=row)
         if kinds.masked_return:
             self.out("pk_vm pk_m0 = pk_masked<pk_vm>(pk_given);")
             ctx = replace(ctx, mask="pk_m0", masks=("pk_m0",), masked_return=True)
         self.block(stmts, ctx)
         self.out("};")
+        return row
 
 
 def _costly(body: tuple[ir.Stmt, ...]) -> bool:
