@@ -23,6 +23,8 @@ CROWD = 64  # sources in one place that are summed before they meet targets
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
+Law = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by lengths
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -40,8 +42,8 @@ class Rule:
         Time of a pair with a proxy grid as sources, over that of a pair of particles.
     error : float
         Relative error of the whole sum that the fewer points are chosen for.
-    strength : function
-        The field of a unit charge, of arrays of distances.
+    strength, hardness : function
+        The field of a unit charge, by distance; the error of interpolation over that of 1/r, by a cluster's half side.
     """
 
     points: int
@@ -49,7 +51,8 @@ class Rule:
     kinds: tuple[int, ...]
     grid: float
     error: float
-    strength: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    strength: Law
+    hardness: Law
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,10 @@ class _Far:
         with np.errstate(divide="ignore", invalid="ignore"):
             digits = -np.log(scale * np.sqrt(self._work(t, s) / self._weight(t, s, apart)))
             radii = self.sources.radius[s], self.targets.radius[t]
-            needed = [np.ceil(digits / np.log(growth((apart - r) / h))) for r, h in zip(radii, half, strict=True)]
+            needed = [
+                np.ceil((digits + np.log(self.rule.hardness(h))) / np.log(growth((apart - r) / h)))
+                for r, h in zip(radii, half, strict=True)
+            ]
         m = [np.clip(np.nan_to_num(n), 2, most) for n in needed]
         m = [np.where(n > EVEN, np.minimum(n + n % 2, most), n) for n in m]
         return tuple(np.where(h > 0, n, 1) for h, n in zip(half, m, strict=True))

@@ -4,8 +4,8 @@ The error of interpolation is measured for every kernel, on two clusters at the 
 a kernel of one's own as well as the built-in ones.
 """
 
+import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from parki import direct
 from parki.engine.spaces import Space
 from parki.pairs import PAIRS, Pair
 from parki.treecode import barycentric, interactions
-from parki.treecode.interactions import CC, CP, PC, PP, Rule
+from parki.treecode.interactions import CC, CP, PC, PP, Law, Rule
 
 COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
@@ -29,6 +29,7 @@ MOST_DEGREE = barycentric.MOST - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 SAMPLE = 96  # particles of the clusters that errors are measured on
 SCALES = 40  # sizes of clusters, each half the one before
+SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of this
 FAINT = 1e-3  # share of the square of the largest field below which clusters of a size do not matter
 
 
@@ -71,9 +72,9 @@ class Parameters:
         """Relative error of a sum: what was asked for, or what theta and degree are likely to give."""
         return _expected(self.tolerance, self.error)
 
-    def rule(self, strength: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: float) -> Rule:
-        """The rule for `interactions.build`, for fields that fall off as `strength` and pairs that cost `grid`."""
-        return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength)
+    def rule(self, strength: Law, hardness: Law, grid: float) -> Rule:
+        """The rule for `interactions.build`, for what `strength` and `hardness` return, and pairs that cost `grid`."""
+        return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength, hardness)
 
     def __str__(self) -> str:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
@@ -102,20 +103,17 @@ def choose(
     space : Space, optional
         Where errors are measured, by default on the host.
     """
-    scales = tuple(float(extent * 0.5**k) for k in range(1, SCALES + 1))
     if tolerance is None:
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
         theta, error = TOLERANT, (SHARE if fewest >= FEW else LEAST_SHARE) * tolerance
-        factor = _factor(pair, scales, space) if extent > 0 and pair.smooth else 1.0
-        if extent > 0:
-            degree = (
-                _least(theta, error / factor) if pair.smooth else _measured_degree(pair, theta, scales, error, space)
-            )
-        else:
+        if extent <= 0:
             degree = 1
-        error /= factor
+        elif pair.smooth:
+            degree = max(_points(pair, _scales(extent), _levels(fewest), theta, error, space)[1]) - 1
+        else:
+            degree = _measured_degree(pair, theta, _scales(extent), error, space)
     if far is None:
         far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     size = _leaf_size(degree + 1)
@@ -128,9 +126,12 @@ def _expected(tolerance: float | None, error: float) -> float:
     return 0.3 * error if tolerance is None else tolerance
 
 
-def strength(
-    pair: Pair, extent: float, space: Space | None = None
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _scales(extent: float) -> tuple[float, ...]:
+    """Half sides of clusters, largest first."""
+    return tuple(float(extent * 0.5**k) for k in range(1, SCALES + 1))
+
+
+def strength(pair: Pair, extent: float, space: Space | None = None) -> Law:
     """The field of a unit charge as a function of the distance, interpolated between measured ones."""
     if extent <= 0:
         return np.ones_like
@@ -174,19 +175,70 @@ def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list
     return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
-def _factor(pair: Pair, scales: tuple[float, ...], space: Space | None) -> float:
-    """Error of a pair's kernel over that of 1/r, by the worst of a few degrees, where its field is largest."""
+def hardness(pair: Pair, p: Parameters, extent: float, fewest: int, space: Space | None = None) -> Law:
+    """Errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
+
+    1 where theta and degree were given.
+    """
+    if p.tolerance is None or extent <= 0 or not p.vary:
+        return np.ones_like
+    scales = _scales(extent)
+    factors, _ = _points(pair, scales, _levels(fewest), p.theta, p.error, space)
+    sizes = np.log(scales[::-1])
+    return lambda half: np.exp(np.interp(np.log(np.maximum(half, 1e-300)), sizes, np.log(factors[::-1])))
+
+
+def _levels(points: int) -> int:
+    """Scales above that of the distance of so many points."""
+    return max(1, math.ceil(math.log2(max(points, 2)) / 3))
+
+
+@lru_cache(maxsize=256)
+def _points(
+    pair: Pair, scales: tuple[float, ...], levels: int, theta: float, error: float, space: Space | None
+) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Errors over those of 1/r of clusters of each size at their limit, and the points that they take.
+
+    A pair whose field is a small share of the whole may err by more of it.  But where a kernel falls off within a
+    cluster, interpolation converges as if it did not: the more points, the more its error is over that of 1/r.
+    """
     weights = _weights(pair, scales, space)
-    scale = scales[weights.index(max(weights))]
-    unit = [measured(COULOMB, TOLERANT, m, 1.0, space) for m in (4, 6, 8)]
-    own = [measured(pair, TOLERANT, m, scale, space) for m in (4, 6, 8)]
-    return max(1.0, *(a / b for a, b in zip(own, unit, strict=True)))
+    steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
+    if max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
+        factor, m = _fixed(pair, theta, error, scales[0], space)
+        return (factor,) * len(scales), (m,) * len(scales)
+    most = weights.index(max(weights[:levels]))
+    last = min(most + SMALLER, len(scales) - 1)
+    factors, points = [1.0] * len(scales), [2] * len(scales)
+    for k in range(last, -1, -1):
+        if weights[k] > 0:
+            factors[k], points[k] = _fixed(pair, theta, error * math.sqrt(weights[most] / weights[k]), scales[k], space)
+        if points[k] == 2:  # too faint to matter
+            factors[k] = factors[k + 1]
+    factors[last:] = [factors[last]] * (len(scales) - last)
+    return tuple(factors), tuple(points)
+
+
+def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | None) -> tuple[float, int]:
+    """Factor and points of one size: the points follow from the factor, and the factor from the points."""
+    factor, m = 1.0, 0
+    for _ in range(TURNS):
+        before, m = m, _least(theta, error / factor)
+        if m == before:
+            break
+        factor = max(1.0, *(_ratio(pair, theta, n, scale, space) for n in range(max(m - 2, 2), m + 1)))
+    return factor, m
+
+
+def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | None) -> float:
+    """The error of the field of a kernel over that of 1/r."""
+    return measured(pair, theta, points, scale, space) / measured(COULOMB, theta, points, 1.0, space)
 
 
 def _least(theta: float, error: float) -> int:
-    """Least degree of two equal cubes at the limit of theta for an error of 1/r."""
+    """Least points of two equal cubes at the limit of theta for an error of 1/r."""
     points = math.ceil(-math.log(error) / math.log(interactions.limit(theta)))
-    return min(max(points, 2), barycentric.MOST) - 1
+    return min(max(points, 2), barycentric.MOST)
 
 
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:

@@ -101,8 +101,9 @@ class Plan(FreePlan):
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
             units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.expected >= SHORT)
-            fields = params.strength(self.linear, extent, self._probe())
-            rule = p.rule(fields, costs.grid(units))
+            strength = params.strength(self.linear, extent, self._probe())
+            hardness = params.hardness(self.linear, p, extent, min(x.shape[1], y.shape[1]), self._probe())
+            rule = p.rule(strength, hardness, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
         engine.compile_all(units.needed(chosen), self.space)
