@@ -118,13 +118,13 @@ def test_tolerance_is_met(seed, sums):
     assert far > 0.02, d
 
 
-@pytest.mark.parametrize("tolerance", [1e-4, pytest.param(1e-6, marks=pytest.mark.slow)])
-def test_smaller_tolerances(tolerance, sums):
+@pytest.mark.parametrize(("tolerance", "n"), [(1e-4, 3000), pytest.param(1e-6, 20_000, marks=pytest.mark.slow)])
+def test_smaller_tolerances(tolerance, n, sums):
     for shape in sums.SHAPES:
-        d = replace(quick(0), shape=shape, method="pc", tolerance=tolerance, signs="random", n=3000, leaf_size=60)
+        d = replace(quick(0), shape=shape, method="pc", tolerance=tolerance, signs="random", n=n, leaf_size=60)
         found, far = ratio(d, sums)
         assert found <= 1, d
-        assert far > 0.01, d
+        assert far > 0.02, d
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_sweep(kernel, sums):
     draws = [draw(seed) for seed in range(first, first + 20 * len(KERNELS), len(KERNELS))]
     found = [(d, *ratio(replace(d, n=3 * d.n), sums)) for d in draws]
     assert [(d, r) for d, r, _ in found if not r <= 1] == []
-    assert sum(far > 0.02 for _, _, far in found) > 10
+    assert sum(far > 0.02 for _, _, far in found) >= 8
 
 
 @pytest.mark.slow
