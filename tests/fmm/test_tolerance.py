@@ -150,6 +150,19 @@ def test_sweep(method, sums):
     assert missed == []
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("tolerance", [10.0**-n for n in range(3, 13)])
+@pytest.mark.parametrize("kernel", ["laplace", "yukawa", "stokes_sl", "stokes_dl"])
+def test_every_tolerance(kernel, tolerance, sums):
+    """Down to the least that is offered."""
+    for seed, shape in enumerate(SHAPES):
+        d = Draw(seed, "kifmm", kernel, False, shape, tolerance)
+        found, plan = ratio(d, sums)
+        assert found <= 1, d
+        assert sums.far_share(plan) > 0.2, d
+
+
 # Special cases --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", METHODS)
 def test_single_precision(method, sums):
