@@ -22,15 +22,18 @@ COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
-SHARE, LEAST_SHARE = 0.5, 0.2  # of the tolerance that is aimed at; where few particles leave little to average
+# Of the tolerance that is aimed at; where few particles, or far ones with most of the field, leave little to average.
+SHARE, LEAST_SHARE = 0.5, 0.2
 FEW = 1000
 REACH = {"float64": 1e-13, "float32": 1e-6}  # relative errors below are not to be had
 MOST_DEGREE = barycentric.MOST - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
+MARGIN = 2  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
+FIXED_MARGIN = 1  # the same where all pairs have one degree
 SAMPLE = 96  # particles of the clusters that errors are measured on
 SCALES = 40  # sizes of clusters, each half the one before
 SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of this
-FAINT = 1e-3  # share of the square of the largest field below which clusters of a size do not matter
+FAINT = 1e-3  # share of the square of the largest field below which smaller clusters do not matter
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def choose(
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        theta, error = TOLERANT, (SHARE if fewest >= FEW else LEAST_SHARE) * tolerance
+        little = fewest < FEW or (extent > 0 and _grows(pair, extent, space))
+        theta, error = TOLERANT, (LEAST_SHARE if little else SHARE) * tolerance
         if extent <= 0:
             degree = 1
         elif pair.smooth:
@@ -116,8 +120,9 @@ def choose(
             degree = _measured_degree(pair, theta, _scales(extent), error, space)
     if far is None:
         far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
-    size = _leaf_size(degree + 1)
-    leaf_size = size if leaf_size is None else leaf_size
+    leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
+    if tolerance is not None:
+        degree = min(degree + (MARGIN if pair.smooth else FIXED_MARGIN), MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
     return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
 
@@ -153,6 +158,12 @@ def _fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArra
         dens = np.eye(pair.dens)[:, k : k + 1]
         total += np.square(_sum(pair, targets, np.zeros((3, 1)), dens, space)).sum(axis=0)
     return np.sqrt(total.reshape(len(radii), -1).mean(axis=1))
+
+
+def _grows(pair: Pair, extent: float, space: Space | None) -> bool:
+    """Whether fields grow with distance."""
+    near, far = _fields(pair, (extent, 2 * extent), space)
+    return bool(far > near)
 
 
 def _sum(
@@ -244,7 +255,13 @@ def _least(theta: float, error: float) -> int:
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
     """Least degree whose measured error, over all sizes of clusters, is below `error`."""
     weights = _weights(pair, scales, space)
-    counted = [(w, scale) for w, scale in zip(weights, scales, strict=True) if w > FAINT * max(weights)]
+    # Where the field of large clusters is faint, it varies most within them: they err by more than small ones.
+    largest, most = max(weights), weights.index(max(weights))
+    counted = [
+        (w, scale)
+        for k, (w, scale) in enumerate(zip(weights, scales, strict=True))
+        if w > largest * (FAINT if k > most else 0.01 * error**2)
+    ]
     for points in range(2, barycentric.MOST):
         squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in counted)
         if squares <= error**2 * sum(weights):
