@@ -10,8 +10,8 @@ import numpy as np
 
 from parki.fmm import kinds
 from parki.fmm.chebyshev_tables import Floats, grid, points
+from parki.fmm.params import MOST_ORDER
 from parki.pairs import Pair
-from parki.treecode.barycentric import MOST
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
@@ -28,7 +28,7 @@ LOST = 1e-6  # share of fields below which nothing but rounding is left
 
 
 def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
-    """Least number of points per direction whose error is below the tolerance, at most `MOST`.
+    """Least number of points per direction whose error is below the tolerance.
 
     Parameters
     ----------
@@ -38,6 +38,11 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
         Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
     tree, lists
         What the sum is made with: for pairs that have a length of their own.
+
+    Raises
+    ------
+    ValueError
+        Where more than `MOST_ORDER` points would be needed: the kernel varies too much over the largest boxes.
     """
     if kinds.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: they would allow what is given for far ones.
@@ -48,10 +53,13 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in MET) for h, n in far.items()}
         whole = _variation(*_fields(pair, far, near))
     counted = {h: w for h, w in weights.items() if w > FAINT * aim**2 * whole}
-    for m in range(LEAST, MOST):
+    for m in range(LEAST, MOST_ORDER + 1):
         if sum(w * measured(pair, m, h) ** 2 for h, w in counted.items()) <= aim**2 * whole:
             return m
-    return MOST
+    raise ValueError(
+        f"tolerance is {tolerance:g}, for which {pair} takes more than {MOST_ORDER} points per direction over these "
+        "points; expected a larger one, or parki.treecode."
+    )
 
 
 def left(pair: Pair, tree: Octree, lists: OctLists) -> float:
