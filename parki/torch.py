@@ -40,7 +40,7 @@ def laplace(trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None
         As there, float32 or float64, all on one device.  If `trg` and `src` are the same tensor, its gradient has both
         parts.
     options : EwaldOptions, optional
-        As there, and as keywords; `return_walltime` and `return_params` are not offered.
+        As there, and as keywords; `return_walltime`, `return_params` and `return_error` are not offered.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _apply(
                 f"Pass {argument}.detach()."
             )
     resolved = EwaldOptions.resolve(options, {key: x.detach() for key, x in given.items()}, **keywords)
-    for flag in ("return_walltime", "return_params"):
+    for flag in ("return_walltime", "return_params", "return_error"):
         if getattr(resolved, flag):
             raise ValueError(f"{flag} is True; expected False, because parki.torch returns a tensor.")
     same = trg is src

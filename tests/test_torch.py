@@ -140,8 +140,9 @@ def test_bad_arguments_are_named(points, rng):
         parki.torch.laplace(trg, tensor(src), d, **TIGHT)
     with pytest.raises(ValueError, match="kappa requires a gradient"):
         parki.torch.yukawa(tensor(trg, False), tensor(src, False), d, tensor(2.0), **TIGHT)
-    with pytest.raises(ValueError, match="return_params is True"):
-        parki.torch.laplace(tensor(trg), tensor(src), d, return_params=True, **TIGHT)
+    for flag in ("return_walltime", "return_params", "return_error"):
+        with pytest.raises(ValueError, match=f"{flag} is True"):
+            parki.torch.laplace(tensor(trg), tensor(src), d, **{flag: True}, **TIGHT)
     with pytest.raises(ValueError, match=r"dens has shape \(7,\)"):
         parki.torch.laplace(tensor(trg), tensor(src), d[1:], **TIGHT)
     with pytest.raises(ValueError, match=r"trg has shape \(3, 7\); expected \(N, 3\)"):
