@@ -97,9 +97,10 @@ def test_a_small_sum_by_hand(plans):
     points, kmax = m0 * m1 * m2, [p.kmax * side / (2 * math.pi) for side in p.box]
     number = int(kmax[0]) + 1
     # Of a target 3 offsets, a fused operation and two sums; 3 windows of P polynomials; for each component where its
-    # taps begin, 3 fused operations; P³ taps, a sum for each plane and a product and a sum for each point along z.
+    # taps begin, 3 fused operations; P³ taps, of which the first of each P is a product; a sum for each plane; and a
+    # product and a sum for each point along z.
     windows = 3 * 4 + 3 * p.P * 2 * p.window_degree
-    assert found.flop["g2p"] == 500 * (windows + 3 * (3 * 2 + 2 * p.P**3 + 2 * p.P**2 + p.P + p.P))
+    assert found.flop["g2p"] == 500 * (windows + 3 * (3 * 2 + 2 * p.P**3 - p.P**2 + 2 * p.P**2 + p.P + p.P))
     # Two neighbours along z are one line along x; planes of kx have lines along z, and along y where they reach kmax.
     transform = m1 * m2 / 2 * line(m0)
     for mode in range(number):
