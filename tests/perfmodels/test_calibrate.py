@@ -154,15 +154,16 @@ def test_threads_share_work_as_measured(tiny, place):
 
 
 def test_the_best_of_all_turns_counts():
-    times = iter((0.0, 5e-4, 1.0, 1.008, 2.0, 2.002, 3.0, 3.006))
+    planned = (0.0, 6e-4, 0.2, 0.2005, 0.4, 0.402)
+    times = iter((*planned, 1.0, 1.008, 2.0, 2.002, 3.0, 3.006))
     seen = []
     probe = microbench.Probe(("it",), seen.append, 10.0, clock=lambda: next(times))
     probe.plan(1e-3)  # half a millisecond will do
-    assert seen == [1]
+    assert seen == [1] * 3
     probe.turns = 4
     for _ in range(3):
         probe.once()
-    assert seen == [1, 4, 4, 4]
+    assert seen == [1] * 3 + [4] * 3
     assert probe.rate == pytest.approx(10.0 / 5e-4)
 
 
@@ -175,7 +176,7 @@ def test_short_runs_are_repeated():
 
     probe = microbench.Probe(("it",), run, 1.0, clock=lambda: now[0])
     probe.plan(1e-3)
-    assert seen == [1, 1000]
+    assert seen == [1] * 3 + [1000] * 3
     assert probe.rate == pytest.approx(1e6)
 
 
@@ -219,3 +220,18 @@ def test_all_at_once():
     microbench.together([seen.append, lambda turns: seen.append(-turns)], 3)
     assert sorted(seen) == [-3, 3]
     assert calibrate._bandwidths({("bandwidth", "dram"): 2.0, ("fft", "float64"): 1.0})["dram_all"] == 2.0
+
+
+@pytest.mark.parametrize("paused", [0, 1, 2])
+def test_a_pause_of_the_system_is_no_measurement(paused):
+    """By a clock on which a turn lasts a microsecond, but one of the first runs a second."""
+    now, runs = [0.0], []
+
+    def run(turns):
+        runs.append(turns)
+        now[0] += turns * 1e-6 + (1.0 if len(runs) == paused + 1 else 0.0)
+
+    probe = microbench.Probe(("one",), run, 5.0, clock=lambda: now[0])
+    probe.plan(2e-3)
+    assert 1000 <= probe.turns <= 4000
+    assert probe.rate == pytest.approx(5e6)
