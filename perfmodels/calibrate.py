@@ -247,7 +247,7 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
     model, rows = Costs(near=1.0, lanes=lanes), []
     for it in (many, few):
         pairs = 4 / 3 * math.pi * it.crowd
-        pair = model.near_pair(select.relative(it.p.kernel, it.p.tolerance), it.crowd)
+        pair = model.near_pair(select.relative(it.p.kernel, it.p.tolerance, model), it.crowd)
         rows.append((float(pair) * pairs, it.seconds["p2p"] / it.n))
     (a, t), (b, u) = rows
     rest = (u * a - t * b) / (a - b)

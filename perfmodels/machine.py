@@ -36,7 +36,8 @@ class Costs:
     Only ratios matter for a selection, so more threads need no other numbers as long as all parts scale alike.
     """
 
-    near: float = 4e-9  # a pair within rc, of laplace; `Kernel.near` times it of others
+    near: float = 3.1e-9  # a pair within rc, of laplace
+    differ: float = 1.0  # of what `Kernel.near` says that others take more: less where pairs out of reach count, too
     near_overhead: float = 1.15  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
     target: float = 1.5e-7  # a target of the near field: its share of finding the columns of cells in reach
     lanes: int = 8  # targets of one vector in double precision, or of one group on a GPU
@@ -85,6 +86,7 @@ class Costs:
         return cls(
             near=float(near) / share["p2p"],
             near_overhead=LISTS,
+            differ=0.5 if device else cls.differ,
             target=0.0 if device else cls.target,
             lanes=lanes,
             fft=float(transform) + MOVED / level["dram"] / share["cnv"],

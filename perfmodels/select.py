@@ -91,9 +91,9 @@ class Domain:
         return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
 
 
-def relative(kernel: Kernel, tolerance: float) -> float:
+def relative(kernel: Kernel, tolerance: float, costs: Costs) -> float:
     """Return the time of a near-field pair over one of laplace at 1e-7."""
-    return kernel.near * (1.0 + DIGIT * len(kernel.far) * math.log10(1e-7 / tolerance))
+    return (1.0 + costs.differ * (kernel.near - 1.0)) * (1.0 + DIGIT * len(kernel.far) * math.log10(1e-7 / tolerance))
 
 
 def grid_bytes(kernel: Kernel, points: NDArray | float, itemsize: int) -> NDArray | float:
@@ -149,7 +149,7 @@ def phases(
     n = np.maximum(n_sources, 1)
     rows = costs.rows(P, points / n if domain.periodicity == 3 else points / (4 * n), itemsize)
     pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
-    pair = costs.near_pair(relative(kernel, domain.tolerance), crowd) * pairs
+    pair = costs.near_pair(relative(kernel, domain.tolerance, costs), crowd) * pairs
     return {
         "near": scale * (pair + costs.target) * n_targets,
         "transform": rhs * scale * costs.fft * (kernel.spread + kernel.result) * points,
