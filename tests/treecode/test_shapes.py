@@ -130,7 +130,7 @@ def test_leaves_of_one_point(method, sums):
         error, plan = checked("coulomb", x, x, q, sums, method, **sizes)
         assert error < TOLERANCE
         assert plan.stages.targets.n == 800
-        assert plan.memory < PER_POINT * 800
+        assert plan.memory < 1.5 * PER_POINT * 800  # proxy points of each
 
 
 @pytest.mark.parametrize("method", METHODS)
