@@ -8,6 +8,7 @@ from parki.kernels.pair.laplace import NF, NS, pair
 from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
+NP = 0  # numbers of a source that are the same for all: the first one's are taken
 CENTRED = False  # targets are given from an origin
 AHEAD = 6  # sources whose distances are on their way together: roots take long
 
@@ -37,6 +38,9 @@ def add_sources(
     dz: List[real] = [0.0] * AHEAD
     r2: List[real] = [0.0] * AHEAD
     w: List[real] = [0.0] * AHEAD
+    if begin < end:
+        for k in range(NS - NP, NS):
+            s[k] = src[begin][3 + k]
     whole: int = end - (end - begin) % AHEAD
     for block in range(begin, whole, AHEAD):
         for a in range(AHEAD):
@@ -46,7 +50,7 @@ def add_sources(
             r2[a] = dx[a] * dx[a] + dy[a] * dy[a] + dz[a] * dz[a]
             w[a] = rinv_or_zero(r2[a], tiny)
         for a in range(AHEAD):
-            for k in range(NS):
+            for k in range(NS - NP):
                 s[k] = src[block + a][3 + k]
             pair(dx[a], dy[a], dz[a], r2[a], w[a], far, s, acc)
     for e in range(whole, end):
@@ -55,6 +59,6 @@ def add_sources(
         dz[0] = z - near(src[e][2], oz)
         r2[0] = dx[0] * dx[0] + dy[0] * dy[0] + dz[0] * dz[0]
         w[0] = rinv_or_zero(r2[0], tiny)
-        for k in range(NS):
+        for k in range(NS - NP):
             s[k] = src[e][3 + k]
         pair(dx[0], dy[0], dz[0], r2[0], w[0], far, s, acc)

@@ -19,8 +19,14 @@ from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.timing import PhaseTimes
 
-#: Relative error of a sum from which its roots may err by 1.5e-13 and its exponentials by 2.6e-12.
-SHORT = 1e-9
+#: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
+#: and 4.3e-7 (in single precision 5.5e-7).
+SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
+
+
+def short(error: float) -> tuple[str, ...]:
+    """Hints for roots and exponentials of a sum with this relative error (`parki.engine.kernel`)."""
+    return tuple(hint for least, hint in SHORT if error >= least)
 
 
 class FreePlan(ABC):

@@ -10,7 +10,7 @@ from parki.fmm import dense, equivalents, m2l, spectra
 from parki.fmm.blocks import TILE, Blocks
 from parki.fmm.equivalents import TOP, Equivalents
 from parki.fmm.plan import Plan
-from parki.freespace import SHORT
+from parki.freespace import short
 from parki.perfmodels import fmm
 from parki.perfmodels.clusters import Lists
 from parki.perfmodels.counts import Counts
@@ -41,7 +41,7 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
 def texts(plan: Plan) -> Texts:
     """The texts of a plan's kernels."""
     kind, p, read = plan.kind, plan.parameters.order, engine.operations
-    units = equivalents.units(kind, p, plan.dtype, plan.parameters.expected >= SHORT)
+    units = equivalents.units(kind, p, plan.dtype, short(plan.parameters.expected))
     across = m2l.Units(p, kind.equivalent, kind.check, plan.dtype)
     steps = dict(zip(DENSE, dense.units(kind.masks is not None, plan.dtype), strict=True))
     return Texts(

@@ -17,7 +17,7 @@ SCREENED = False
 @pk.function
 def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: List[real], u: List[real]) -> None:
     """Add one source to u; (dx, dy, dz) = target - source, w = 1/r or 0 for a coincident pair."""
-    a: real = pk.exp(-(s[1] * (r2 * w))) * w
+    a: real = pk.exp(-s[1] * (r2 * w)) * w
     if SCREENED:
         a -= far[0]
     u[0] += s[0] * a

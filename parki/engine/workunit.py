@@ -24,6 +24,8 @@ HINTS = {
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
     "rounded_exp": ("-DPK_EXP_ROUNDED",),
     "short_exp": ("-DPK_EXP_SHORT",),
+    "shorter_exp": ("-DPK_EXP_SHORTER",),
+    "shortest_exp": ("-DPK_EXP_SHORTEST",),
     "long_blocks": ("-fschedule-insns",),
 }
 
@@ -144,6 +146,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of |x|/2 more units in the last place of e^x is allowed.
         - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
+        - ``"shorter_exp"``: likewise 1.6e-9.
+        - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
         - ``"long_blocks"``: its loops hold many independent terms without branches: g++ mixes their instructions
           before it gives registers to them, which is slow to compile and now and then spills.
     **slots

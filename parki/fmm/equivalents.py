@@ -32,7 +32,7 @@ AT_ONCE = 64  # octets whose children are folded together: they stay in a second
 Ints = NDArray[np.int32]
 
 
-def units(kind: Kind, p: int, real: DTypeLike, short: bool) -> dict[str, Workunit]:
+def units(kind: Kind, p: int, real: DTypeLike, short: tuple[str, ...]) -> dict[str, Workunit]:
     """Workunits of particles, by step."""
     real = np.dtype(real)
     particles = Units(kind.pair, real, real, 1, short)
@@ -61,12 +61,20 @@ class Equivalents(Expansion):
     space : Space
     tolerance : float
         What is asked for: singular values that matter less are left out.
-    short : bool
-        Whether roots and exponentials to eleven digits are enough.
+    short : tuple of str
+        Hints on what is enough of roots and exponentials.
     """
 
     def __init__(
-        self, tree: Octree, lists: OctLists, kind: Kind, p: int, space: Space, *, tolerance: float, short: bool = False
+        self,
+        tree: Octree,
+        lists: OctLists,
+        kind: Kind,
+        p: int,
+        space: Space,
+        *,
+        tolerance: float,
+        short: tuple[str, ...] = (),
     ) -> None:
         self.kind, self.p, self.points = kind, p, surfaces.count(p)
         self._units = units(kind, p, tree.sources.points.dtype, short)
@@ -237,7 +245,7 @@ def _shaped(buffer: Array, rows: int) -> Array:
     return buffer.reshape(-1)[: len(buffer) * rows * 8].reshape(len(buffer), rows, 8)
 
 
-def workunits(kind: Kind, p: int, real: DTypeLike, short: bool) -> list[Workunit]:
+def workunits(kind: Kind, p: int, real: DTypeLike, short: tuple[str, ...]) -> list[Workunit]:
     """All workunits of an expansion, for compiling ahead."""
     real = np.dtype(real)
     far = [*m2l.Units(p, kind.equivalent, kind.check, real).needed(), *dense.units(kind.masks is not None, real)]

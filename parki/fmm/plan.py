@@ -14,7 +14,7 @@ from parki.fmm.expansion import Expansion
 from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
-from parki.freespace import SHORT, FreePlan, check_choice, check_share, check_whole, refuse_boxes
+from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
 from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -150,11 +150,11 @@ class Plan(FreePlan):
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
         cut = self.parameters.expected
-        short = cut >= SHORT
+        enough = short(cut)
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
-        engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, short), self.space)
-        self.expansion = Equivalents(self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=short)
+        engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, enough), self.space)
+        self.expansion = Equivalents(self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=enough)
 
     def _add(self, charges: Array, u: Array) -> None:
         it, times = self.expansion, self.walltime

@@ -9,7 +9,7 @@ import numpy as np
 from parki import direct, engine
 from parki.arrays import Array
 from parki.engine.spaces import Space
-from parki.freespace import SHORT, FreePlan, check_choice, check_share, check_whole, refuse_boxes
+from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, Units
@@ -100,7 +100,7 @@ class Plan(FreePlan):
                     found = lists.traverse(targets, sources, p.theta, **apart)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **apart).swapped()
-            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, p.expected >= SHORT)
+            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
             hardness = params.hardness(self.linear, p, extent, min(x.shape[1], y.shape[1]), self._probe())
             rule = p.rule(strength, hardness, costs.grid(units))

@@ -23,7 +23,6 @@ from parki.treecode.report import WallTime
 from parki.trees.cluster import ClusterTree
 
 THREADS = (128, 1)  # of a team on a device: a target each
-SHORT = ("short_rsqrt", "short_exp")
 WARPS = (4, 32)  # of a team whose threads have lanes
 
 
@@ -35,25 +34,31 @@ class Units:
     real: np.dtype
     far: np.dtype
     points: int
-    short: bool = False  # whether roots and exponentials to eleven digits are enough
+    short: tuple[str, ...] = ()  # hints on what is enough of roots and exponentials
 
     @property
     def charges(self) -> int:
         """Charges of a source."""
         return self.linear.dens
 
-    def _pair(self) -> dict[str, Any]:
-        hints = (*self.linear.hints, *SHORT) if self.short else self.linear.hints
+    @property
+    def _constants(self) -> dict[str, int]:
+        return {"NP": len(self.linear.parameters)}
+
+    def _pair(self, without: str = "") -> dict[str, Any]:
+        hints = {*self.linear.hints, *self.short} - {without}
         return {"pair": self.linear.pair, "hints": hints, **dict(self.linear.slots)}
 
     def ranges(self) -> Workunit:
         """Source particles."""
-        return engine.kernel("clusters", "ranges", real=self.real, **self._pair())
+        return engine.kernel("clusters", "ranges", real=self.real, **self._constants, **self._pair())
 
     def grids(self, m: int) -> Workunit:
         """Source clusters of m points per direction."""
-        slots = {"N1": m, "NP": len(self.linear.parameters)}
-        return engine.kernel("clusters", "grids", real=self.far, **slots, **self._pair())
+        # A row of points is a block so long that mixing its instructions takes more registers than there are.
+        return engine.kernel(
+            "clusters", "grids", real=self.far, N1=m, **self._constants, **self._pair(without="long_blocks")
+        )
 
     def particles_to_charges(self) -> Workunit:
         """Proxy charges of leaves."""

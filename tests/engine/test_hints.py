@@ -18,6 +18,13 @@ MATH = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(MATH)
 
 YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa"}
+#: Relative errors of exponentials of doubles and of floats (None: a unit and a half in the last place), by hint.
+EXPONENTIALS = {
+    "rounded_exp": (None, None),
+    "short_exp": (2.6e-12, None),
+    "shorter_exp": (1.6e-9, None),
+    "shortest_exp": (4.3e-7, 5.5e-7),
+}
 
 
 def test_hints_are_flags_of_hosts():
@@ -65,14 +72,14 @@ def test_coincident_pairs_count_nothing(real, slots, counted, rng):
     item = np.array([[0, 0, 21, 0, 0, 2]], np.int32)
     more = {"item": item, "span": span, "box": np.zeros((1, 6)), "place": np.zeros((1, 1), given["u"].dtype)}
     whole = {"nt": 21, "ns": counted, "chunk": 21}
-    for hints in ((), HINTS):
-        for space in ("Serial", "GpuSim") if hints and counted == 23 else ("Serial",):
+    for hints, error in (((), 3e-12), ({*HINTS} - {"shorter_exp", "shortest_exp"}, 3e-12), (HINTS, 1e-6)):
+        for space in ("Serial", "GpuSim") if hints is HINTS and counted == 23 else ("Serial",):
             for file, name, own in (("clusters", "ranges", more), ("direct", "direct_sum", whole)):
                 given["u"][:] = 0
                 policy = TeamPolicy(space, 1) if space == "Serial" else TeamPolicy(space, 1, 32, 1)
                 unit = engine.kernel(file, name, real=real, hints=hints, **slots)
                 engine.parallel_for(policy, unit, tiny=0.0, **given, **own)
-                np.testing.assert_allclose(given["u"][0], want, rtol=3e-12 if real == "double" else 1e-5)
+                np.testing.assert_allclose(given["u"][0], want, rtol=error if real == "double" else 1e-5)
 
 
 def test_a_pair_alone_is_exactly_zero(rng):
@@ -83,21 +90,30 @@ def test_a_pair_alone_is_exactly_zero(rng):
     np.testing.assert_array_equal(given["u"], 0)
 
 
-@pytest.mark.parametrize("short", [True, False])
+SCALED = """
+#define SCALED(T, L) \\
+  extern "C" void scaled_##T##_##L(const T* x, T* y, long n) { \\
+    run<T, L>([](auto v) __attribute__((always_inline)) { return pk_exp_of<decltype(v)>(T(0.75), v); }, x, y, n); \\
+  }
+"""
+
+
+@pytest.mark.parametrize("hint", EXPONENTIALS)
 @pytest.mark.parametrize("form", MATH.BUILDS)
-def test_shorter_forms(form, short, tmp_path):
-    """Errors of rsqrt and exp as the top of pk_math.h says, underflow to 0, NaN as ever."""
+def test_shorter_forms(form, hint, tmp_path):
+    """Errors of rsqrt, exp and exp of a product as the top of pk_math.h says, underflow to 0, NaN as ever."""
     size, target, needs, contract = MATH.BUILDS[form]
     cxx = MATH.compiler("g++")
     if not needs <= MATH.features():
         pytest.skip(f"this CPU lacks one of {', '.join(sorted(needs))}")
-    lines = [MATH.RUN, "REFERENCE(exp)"]
+    lines = [MATH.RUN, SCALED, "REFERENCE(exp)"]
     for name, dtype in MATH.TYPES.items():
-        lines += [f"UNARY({f}, {name}, {n})" for f in ("rsqrt", "exp") for n in (1, size // dtype().nbytes)]
+        lanes = (1, size // dtype().nbytes)
+        lines += [f"UNARY({f}, {name}, {n})" for f in ("rsqrt", "exp") for n in lanes]
+        lines += [f"SCALED({name}, {n})" for n in lanes]
     (tmp_path / "all.cpp").write_text("\n".join(lines))
-    hinted = [flag for flags in HINTS.values() for flag in flags if flag.startswith("-D")]
-    if not short:
-        hinted.remove("-DPK_EXP_SHORT")
+    given = ["finite_rsqrt", "short_rsqrt", *list(EXPONENTIALS)[: list(EXPONENTIALS).index(hint) + 1]]
+    hinted = [flag for name in given for flag in HINTS[name]]
     options = ["-O3", target, f"-DPK_BYTES={size}", f"-ffp-contract={contract}", f"-I{MATH.INCLUDE}", *hinted]
     command = [cxx, *MATH.FLAGS, *options, "-shared", "-o", tmp_path / "all.so", tmp_path / "all.cpp"]
     subprocess.run(command, check=True)
@@ -113,10 +129,16 @@ def test_shorter_forms(form, short, tmp_path):
             x = MATH.points("exp", dtype, count)
             x = np.where(np.abs(x) <= (87 if single else 708), x, 1)
             exact = library.reference("exp", x)
-            if short and not single:
-                assert np.abs(call("exp", x).astype(MATH.LD) / exact - 1).max() < 2.6e-12
-            else:
-                assert (MATH.ulps(call("exp", x), exact) - np.abs(x) / 2).max() < 1.5
+            # 0.75 y is x, but for its rounding; then another one, that of 0.75 log2(e), counts.
+            y = (x / dtype(0.75)).astype(dtype)
+            product = library.reference("exp", (y.astype(MATH.LD) * 0.75).astype(np.float64))
+            bound = EXPONENTIALS[hint][single]
+            for value, right, rounded in ((call("exp", x), exact, 0.5), (call("scaled", y), product, 1.5)):
+                if bound is None:
+                    assert (MATH.ulps(value, right) - rounded * np.abs(x)).max() < 1.5
+                else:
+                    share = np.abs(value.astype(MATH.LD) / right - 1) - rounded * np.abs(x) * np.finfo(dtype).eps
+                    assert share.max() < bound
             below = np.resize(np.array([-800, -1e4, -1e9, -1e15, -1e20 if single else -1e60], dtype), 80)
             np.testing.assert_array_equal(call("exp", below), 0)
             assert np.isnan(call("exp", np.full(16, np.nan, dtype))).all()

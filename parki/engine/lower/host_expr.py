@@ -164,6 +164,8 @@ class HostExpr:
                 args = [*map(go, e.args), *(["pk_a", ctx.mask] if e.name in self.guarded else [])]
                 return f"pk_fn_{e.name}<pk_L>({', '.join(args)})"
             case ir.Math():
+                if e.name == "exp" and (factors := self.scaled(e.args[0], ctx)):
+                    return f"pk_exp_of<{VECTOR[e.type]}>({self.scalar(factors[0], ctx)}, {go(factors[1])})"
                 return f"pk_{e.name}({', '.join(map(go, e.args))})"
             case ir.Cast():
                 if e.type == "int32":
@@ -172,6 +174,15 @@ class HostExpr:
             case ir.Load():
                 return self.vector_load(e, ctx)
         raise AssertionError(e)
+
+    def scaled(self, e: ir.Expr, ctx: Context) -> tuple[ir.Expr, ir.Expr] | None:
+        """A uniform factor of a product that differs between lanes, and the other factor."""
+        if ctx.row or not isinstance(e, ir.Binary) or e.op != "*":
+            return None
+        kinds = self.kind(e.left, ctx), self.kind(e.right, ctx)
+        if kinds == (0, None):
+            return e.left, e.right
+        return (e.right, e.left) if kinds == (None, 0) else None
 
     def vector_load(self, e: ir.Load, ctx: Context) -> str:
         """Text of the elements that the lanes load."""
