@@ -228,7 +228,11 @@ def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
         sparse=sparse,
         single=1.0,
     )
-    double, single = (sum(sums[name].seconds.values()) / _modelled(sums[name], made) for name in ("few", "single"))
+    # What single precision makes faster by one factor: pairs and transforms.
+    double, single = (
+        sum(sums[name].seconds[phase] for phase in ("p2p", "fft", "cnv", "ifft")) / _modelled(sums[name], made)
+        for name in ("few", "single")
+    )
     return replace(made, single=min(single / double, 1.0))
 
 
@@ -248,18 +252,20 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
     for it in (many, few):
         pairs = 4 / 3 * math.pi * it.crowd
         pair = model.near_pair(select.relative(it.p.kernel, it.p.tolerance, model), it.crowd)
-        rows.append((float(pair) * pairs, it.seconds["p2p"] / it.n))
-    (a, t), (b, u) = rows
-    rest = (u * a - t * b) / (a - b)
-    if 0 < rest < u:
-        return (t - rest) / a, rest
+        share = float(replace(model, target=1.0).near_target(it.crowd))
+        rows.append((float(pair) * pairs, share, it.seconds["p2p"] / it.n))
+    (a, f, t), (b, g, u) = rows
+    rest = (u * a - t * b) / (g * a - f * b)
+    if 0 < g * rest < u:
+        return (t - f * rest) / a, rest
     return t / a, 0.0  # what few sources take is no more than their pairs
 
 
 def _modelled(it: Sum, costs: Costs) -> float:
-    """Seconds that the model expects."""
+    """Seconds of pairs and transforms that the model expects."""
     given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
-    return float(select.seconds(*given, np.dtype(it.p.dtype).itemsize, costs))
+    found = select.phases(*given, np.dtype(it.p.dtype).itemsize, costs)
+    return float(found["near"] + found["transform"])
 
 
 def _rows(sums: list[Sum], phase: str, lanes: int) -> tuple[float, float]:
@@ -281,8 +287,9 @@ def _terms(it: Sum, phase: str, lanes: int) -> tuple[float, float, float]:
     """Rows of the window of a particle and component on a dense grid, what a sparse one adds, and measured seconds."""
     components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.result
     model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
-    dense = float(model.rows(it.p.P))
-    return dense, float(model.rows(it.p.P, per_particle)) - dense, it.seconds[phase] / (it.n * components)
+    name = "spread" if phase == "p2g" else "gather"
+    dense = float(model.rows(name, it.p.P))
+    return dense, float(model.rows(name, it.p.P, per_particle)) - dense, it.seconds[phase] / (it.n * components)
 
 
 def table(made: Machine) -> str:

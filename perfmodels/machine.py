@@ -17,6 +17,7 @@ import platformdirs
 from numpy.typing import ArrayLike
 
 HOST, GENERIC = "host", "xeon"  # the machine at hand; what stands for it until it is calibrated
+FEW = 16.0  # sources in a cube of side rc, whose columns of cells are half as many as those of more
 CROWD = 224.0  # sources in a cube of side rc, for which a pair's time is stated
 OFF = ("0", "no", "off")  # values of PARKI_CALIBRATION
 
@@ -25,7 +26,8 @@ PAIR = {"add": 3, "mul": 3, "fma": 26, "rsqrt": 1}
 # Of a grid point and a real transform: 2.5 log2 of so many points, of which two axes of three see the modes of σ = 1.2
 # only; bytes that planes, margins and multipliers move besides, of 8-byte numbers.
 POINTS, PRUNED, MOVED = 2.0**23, (1 + 2 / 1.2) / 3, 24.0
-TAPS, WINDOW = 8, 1.5  # the window that rates of P2G and G2P are taken at, and what `Costs.rows` makes of its rows
+WARP = 32  # lanes, of GPUs: vectors of hosts have fewer
+TAPS = 8  # the window that rates of P2G and G2P are taken at
 LISTS = 1.15  # all near work over that of pairs: finding them
 
 
@@ -39,13 +41,13 @@ class Costs:
     near: float = 3.1e-9  # a pair within rc, of laplace
     differ: float = 1.0  # of what `Kernel.near` says that others take more: less where pairs out of reach count, too
     near_overhead: float = 1.15  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
-    target: float = 1.5e-7  # a target of the near field: its share of finding the columns of cells in reach
+    target: float = 1.5e-7  # a target among many sources: its share of finding the columns of cells in reach
     lanes: int = 8  # targets of one vector in double precision, or of one group on a GPU
     fft: float = 16e-9  # a grid point and one real transform of one component, with its share of the scaling
-    spread: float = 1.2e-9  # a row of the window (P² rows) and component, per vector that it is cut into
-    gather: float = 0.9e-9
-    sparse: float = 0.16  # for each grid point per particle, rows that are not in the cache cost so much more
-    single: float = 0.6  # single precision over double, every part
+    spread: float = 1.34e-9  # a row of the window (P² rows) and component, as `rows` weights them
+    gather: float = 1.08e-9
+    sparse: float = 0.07  # for each grid point per particle, rows of a window of 8 points cost so much more
+    single: float = 0.6  # single precision over double: pairs and transforms, on GPUs every part
     rhs: int = 1  # right-hand sides at once, which share what of a pair does not depend on strengths
 
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
@@ -56,14 +58,30 @@ class Costs:
         waste = _waste(self.lanes / np.maximum(crowd, 1e-3)) / _waste(self.lanes / CROWD)
         return self.near_overhead * self.near * relative * waste
 
-    def rows(self, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
-        """Return the P² rows of a window, weighted by the vectors that one is cut into: halves of halves at its end.
+    def near_target(self, crowd: ArrayLike) -> ArrayLike:
+        """Return the time of a target besides its pairs, where `crowd` sources lie in a cube of side rc."""
+        return self.target * np.asarray(crowd) / (np.asarray(crowd) + FEW)
 
-        On a grid of `per_particle` points for each particle.
+    def rows(self, phase: str, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
+        """Return the P² rows of a window, weighted for ``"spread"`` or ``"gather"`` as AVX-512 cores are.
+
+        A row is cut into vectors, and halves of halves at its end.  Spreading takes the time of stores, half a vector
+        each; gathering that of loads, which is alike as long as all weights are in registers.  More than two pieces
+        take about twice as long in both.  On a grid of `per_particle` points for each particle, each of these points
+        comes from slower memory once for all rows that meet it, and for spreading goes back there.  Numbers of half the
+        size fill half as many vectors, or on a GPU, where a row is less than a warp, are half as much to move.
         """
-        lanes = self.lanes * 8 // itemsize
-        pieces = np.asarray(P) // lanes + sum((np.asarray(P) % lanes >> bit) & 1 for bit in range(6))
-        return np.square(P, dtype=np.float64) * (0.6 + 0.9 * pieces + self.sparse * np.minimum(per_particle, 32.0))
+        lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
+        whole, rest = np.divmod(np.asarray(P), lanes)
+        pieces = whole + sum((rest >> bit) & 1 for bit in range(6))
+        halves = -(-2 * np.asarray(P) // lanes)
+        if phase == "spread":
+            weight = 0.5 + 0.42 * halves + 0.9 * np.maximum(pieces - 2, 0)
+        else:
+            weight = np.where((pieces > 2) | (halves > 3), 1.85, 1.0)
+        found = np.square(P, dtype=np.float64) * weight
+        found = found + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
+        return found * (self.single if itemsize == 4 and self.lanes >= WARP else 1.0)
 
     @classmethod
     def of(cls, machine: "Machine") -> "Costs":
@@ -80,8 +98,9 @@ class Costs:
         lanes, share = machine.lanes["float64"], machine.reached
         near = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
         transform = 2.5 * np.log2(POINTS) * PRUNED / machine.fft["float64"] / share["fft"]
-        row = 8.0 * TAPS / WINDOW
-        gather = row / (2 * level["l2"]) if device else row / level["l1"]
+        each = cls(lanes=lanes, sparse=0.0)
+        row, spread, gather = 8.0 * TAPS, *(each.rows(phase, TAPS) / TAPS**2 for phase in ("spread", "gather"))
+        loaded = 2 * level["l2"] if device else level["l1"]
         single = 0.5 * rates["float64"]["fma"] / rates["float32"]["fma"] + 0.25  # traffic halves
         return cls(
             near=float(near) / share["p2p"],
@@ -90,8 +109,8 @@ class Costs:
             target=0.0 if device else cls.target,
             lanes=lanes,
             fft=float(transform) + MOVED / level["dram"] / share["cnv"],
-            spread=2 * row / level["shared" if device else "l1"] / share["p2g"],
-            gather=gather / share["g2p"],
+            spread=float(2 * row / spread / level["shared" if device else "l1"] / share["p2g"]),
+            gather=float(row / gather / loaded / share["g2p"]),
             sparse=0.0 if device else cls.sparse,
             single=min(1.0, 1.1 * single),
         )

@@ -16,7 +16,8 @@ from parki.perfmodels.machine import Costs
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
-DIGIT = 0.021  # what each digit of the tolerance beyond 1e-7 adds to a pair's time for each far part, as a polynomial
+DIGIT = 0.036  # what each digit of the tolerance beyond 1e-7 adds to a pair's time for each far part, as a polynomial
+SLOPES = 1.4  # time of spreading with the window's slopes besides, over that without
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
@@ -24,6 +25,7 @@ class Kernel(Protocol):
     """What a model must know of a kernel (`parki.ewald.kernels.Kernel`)."""
 
     spread: int
+    slopes: bool
     result: int
     components: int
     near: float
@@ -45,20 +47,27 @@ class Choice:
 class Domain:
     """Where a sum is taken: the sides of the box, the first `periodicity` of them periodic, and the tolerance.
 
-    `edges` are the lengths of lattice vectors, those of the sides but in a triclinic cell.
+    `edges` are the lengths of lattice vectors, those of the sides but in a triclinic cell.  `crowding` says how many
+    more sources are near a target than if they filled the box evenly: in cubes of sides l/2, l/4, …, l = V^(1/3).
     """
 
     box: tuple[float, float, float]
     periodicity: int = 3
     tolerance: float = 1e-6
     edges: tuple[float, float, float] | None = None
+    crowding: tuple[float, ...] = ()
+
+    def denser(self, rc: NDArray | float) -> NDArray | float:
+        """How many more sources than evenly spread ones are within `rc` of a target."""
+        side = (4 * math.pi / 3 * np.maximum(rc, 1e-9) ** 3 / math.prod(self.box)) ** (1 / 3)
+        return 2 ** np.interp(-np.log2(side), range(len(self.crowding) + 1), np.log2((1.0, *self.crowding)))
 
     def crowd(self, n: int, rc: NDArray | float) -> NDArray | float:
-        """Of `n` points as many as a cube of side rc holds; where the box is thin there are fewer in reach."""
+        """Of `n` points as many as a cube of side rc near others holds; where the box is thin fewer are in reach."""
         shares = [
             rc / side if axis < self.periodicity else np.minimum(rc / side, 0.62) for axis, side in enumerate(self.box)
         ]
-        return n * math.prod(shares)
+        return n * math.prod(shares) * self.denser(rc)
 
     def work(self, h: NDArray | float, grid: NDArray, P: NDArray | int, rc: NDArray | float) -> tuple[NDArray, NDArray]:
         """Points of the transforms, in points of a periodic grid whose transforms take as long; and points held.
@@ -147,14 +156,16 @@ def phases(
     scale = costs.single if itemsize == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
-    rows = costs.rows(P, points / n if domain.periodicity == 3 else points / (4 * n), itemsize)
+    touched = points / max(1.0, float(domain.denser(0.0)))
+    each = touched / n if domain.periodicity == 3 else touched / (4 * n)
+    spread, gather = (costs.rows(phase, P, each, itemsize) for phase in ("spread", "gather"))
     pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
     pair = costs.near_pair(relative(kernel, domain.tolerance, costs), crowd) * pairs
     return {
-        "near": scale * (pair + costs.target) * n_targets,
+        "near": scale * (pair + costs.near_target(crowd)) * n_targets,
         "transform": rhs * scale * costs.fft * (kernel.spread + kernel.result) * points,
-        "spread": rhs * scale * rows * costs.spread * kernel.spread * n_sources,
-        "gather": rhs * scale * rows * costs.gather * kernel.result * n_targets,
+        "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
+        "gather": rhs * gather * costs.gather * kernel.result * n_targets,
     }
 
 

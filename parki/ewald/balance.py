@@ -19,16 +19,16 @@ def chosen(plan: "Plan", rhs: int, rc: float | None) -> Parameters:
 
 def asked(plan: "Plan", rc: float | None, what: Costs) -> Parameters:
     """Parameters of a plan's sum at these costs."""
-    options, place = plan.options, plan.geometry
+    options, place, points = plan.options, plan.geometry, plan.arrangement
     return params.choose(
         plan.kernel, place.box, plan.n_targets, plan.n_sources, options.tolerance, plan.dtype.name, options.split, rc,
-        options.cell_size, what, plan.regular, place.periodicity, place.skew,
+        options.cell_size, what, points.regular, place.periodicity, place.skew, points.crowding, points.same,
     )  # fmt: skip
 
 
 def balanced(plan: "Plan", rhs: int) -> Parameters:
     """The plan's parameters, or for several right-hand sides others for the same sorted points."""
-    if rhs == 1 or plan.regular is None:
+    if rhs == 1 or plan.arrangement is None:
         return plan.parameters
     found, most = chosen(plan, rhs, plan.options.rc), stages.GAP * plan.parameters.rc
     return found if found.rc <= most or found.periodicity == 3 else chosen(plan, rhs, most)

@@ -105,14 +105,6 @@ def place(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
     return geometry.of_box(options.box, options.periodic)
 
 
-def sample(x: Array, most: int = 1024) -> np.ndarray:
-    """Some of the points, always the same ones, on the host: that is all of them that leaves a GPU."""
-    n = x.shape[1]
-    if n > most:
-        x = x[:, arrays.module_of(x).asarray(np.random.default_rng(0).integers(n, size=most))]
-    return arrays.to_host(x)
-
-
 def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
     """Runs of right-hand sides, each as long as a power of two."""
     first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.dtype.itemsize

@@ -34,7 +34,6 @@ CRYSTAL_SHARES = {
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
-_BINS = 4096  # of an axis, for the structure factor
 _LEAST_NODES, _MOST_NODES = 4, 20
 _LEAST_BANDWIDTH = 7.0  # c of free sums with few pairs beyond rc: kmax holds some modes of boxes little longer than rc
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
@@ -97,10 +96,10 @@ def choose(
     regular: float = 0.0,
     periodicity: int = 3,
     skew: tuple[float, float, float] | None = None,
+    crowding: tuple[float, ...] = (),
+    same: bool | None = None,
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
-
-    As many targets as sources are taken to be the same points.
 
     Parameters
     ----------
@@ -117,9 +116,14 @@ def choose(
     costs
         Calibrated costs for choosing rc and the window.
     regular
-        How much the sources resemble a crystal, from 0 to 1, or a cluster, to −1 (`regularity`): both aim lower.
+        How much the sources resemble a crystal, from 0 to 1, or a cluster, to −1 (`arrangement.regularity`): both aim
+        lower.
     periodicity, skew
         As in `Parameters`.
+    crowding
+        How many more sources are near a target than if they filled the box evenly (`arrangement.crowding`).
+    same
+        Whether the targets are the sources; without it, they are if there are as many.
 
     Raises
     ------
@@ -133,11 +137,12 @@ def choose(
     if cell_size is not None:
         rc = (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3)
     rc = None if rc is None else min(float(rc), most_cutoff(box, periodicity))
-    domain = Domain(box, periodicity, max(float(tolerance), REACH[dtype]), edges(box, skew))
+    domain = Domain(box, periodicity, max(float(tolerance), REACH[dtype]), edges(box, skew), crowding)
     # Rounded up, to share parameters; even a shaken lattice is closer to a perfect one than to random points.
     crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
     costs = costs or Costs()
-    return _choose(kernel, domain, n_targets, n_sources, float(tolerance), dtype, split, rc, costs, crystal, skew)
+    same = n_targets == n_sources if same is None else same
+    return _choose(kernel, domain, n_targets, n_sources, float(tolerance), dtype, split, rc, costs, crystal, skew, same)
 
 
 @lru_cache(maxsize=256)
@@ -153,13 +158,13 @@ def _choose(
     costs: Costs,
     regular: float,
     skew: tuple[float, float, float] | None,
+    same: bool,
 ) -> Parameters:
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
     itemsize = np.dtype(dtype).itemsize
     # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
     few = min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)) * min(1.0, max(1, n_sources) / 16) ** 3
     goal = max(tolerance * few, REACH[dtype])
-    same = n_targets == n_sources
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not same:
@@ -226,44 +231,6 @@ def most_cutoff(box: tuple[float, float, float], periodicity: int) -> float:
     return min(box[:periodicity]) if periodicity else float(np.linalg.norm(box))
 
 
-def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
-    """Measure by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis how much points resemble a crystal.
-
-    A crystal has its first peak at some m as large as the number of planes of a cube of so many points, far above noise
-    and all lower m.  A cluster has its highest value at m = 1.
-
-    Parameters
-    ----------
-    points : array (3, n)
-        About a thousand of the points, drawn at random, or all if there are fewer.
-    box
-        Sides.
-    number
-        How many points there are.
-
-    Returns
-    -------
-    float
-        1 for a lattice, exp(−(2πs)²) if its points are off by s of the distance of its planes.  One axis suffices, but
-        fewer than 8 points need all.  Without such a peak −1 for one point, −exp(−(2πs)²) for a Gaussian cluster with a
-        standard deviation of s sides along the axis where that is most; 0 for random points.
-    """
-    n = points.shape[1]
-    if n < 2:
-        return 0.0
-    found, clustered, least = [], [], max(2, int(0.95 * number ** (1 / 3)))
-    for x, side in zip(points, box, strict=True):
-        bins = np.rint(np.asarray(x, np.float64) * (_BINS / side)).astype(np.int64) % _BINS
-        peaks = np.abs(np.fft.rfft(np.bincount(bins, minlength=_BINS))[1 : _BINS // 4]) ** 2 / n
-        lower = np.maximum.accumulate(peaks)[:-1]
-        good = peaks[1:] >= np.maximum(4.0 * lower, min(6.0, 0.9 * n))
-        first = np.flatnonzero(good[least - 2 :])
-        found.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
-        clustered.append(max(0.0, (peaks[0] - 1.0) / (n - 1.0)))
-    regular = min(found) if n < 8 else max(found)
-    return float(regular or -max(clustered))
-
-
 def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
     """Refuse what `choose` documents."""
     if dtype not in REACH:
@@ -288,7 +255,8 @@ def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cel
 def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
     """Cutoffs from 4 sources in rc³ to the longest."""
     most = most_cutoff(domain.box, domain.periodicity)
-    least = min(most, (4.0 * float(np.prod(domain.box)) / max(n_sources, 1)) ** (1 / 3))
+    crowded = max(1, n_sources) * max(1.0, *domain.crowding, 1.0)
+    least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
     return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
 
 

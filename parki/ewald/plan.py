@@ -15,6 +15,7 @@ from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, tuning, variants, work
+from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
@@ -93,7 +94,7 @@ class Plan:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
-        self.regular = None if parameters else params.regularity(door.sample(src), self.geometry.box, self.n_sources)
+        self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
         self.parameters, self.tuned = parameters or balance.chosen(self, 1, options.rc), None
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self, trg, src)
@@ -358,7 +359,8 @@ class Plan:
         >>> found.seconds == found.near + found.transform + found.spread + found.gather > 0
         True
         """
-        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self.memory)
+        known = self.arrangement.crowding if self.arrangement else ()
+        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self.memory, known)
 
     @property
     def memory(self) -> int:

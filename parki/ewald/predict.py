@@ -84,12 +84,14 @@ def built() -> str:
     return " ".join((find_compiler().version, made.resolved, *made.flags))
 
 
-def predict(p: Parameters, n_targets: int, n_sources: int, space: Space, memory: int) -> Prediction:
+def predict(
+    p: Parameters, n_targets: int, n_sources: int, space: Space, memory: int, crowding: tuple[float, ...] = ()
+) -> Prediction:
     """Predict a sum of these parameters; OpenMP's threads share its work evenly, or as they were measured to do."""
     if not (n_targets and n_sources):
         return Prediction(0.0, 0.0, 0.0, 0.0, memory)
     tolerance = max(p.tolerance, params.REACH[p.dtype])
-    domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew))
+    domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
     itemsize = np.dtype(p.dtype).itemsize

@@ -23,7 +23,7 @@ from parki.perfmodels import machine
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
-FORMAT = 1
+FORMAT = 2
 METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 
 log = logging.getLogger("parki.ewald")
@@ -41,7 +41,8 @@ def question(plan: "Plan", same: bool) -> list[Any]:
         [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.kernel.parameters]],
         [plan.dtype.name, options.split, options.transform(), options.fft_type, round(-math.log10(options.tolerance))],
         [place.periodicity, [_steps(side / shortest) for side in place.box], place.skew is not None],
-        [_steps(plan.n_targets), _steps(plan.n_sources), same, round(2 * plan.regular)],
+        [_steps(plan.n_targets), _steps(plan.n_sources), same],
+        [round(2 * plan.arrangement.regular), [_steps(value) for value in plan.arrangement.crowding]],
         {name: str(value) for name in METHODS if named(value := getattr(options, name))},
     ]
 

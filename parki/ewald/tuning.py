@@ -116,7 +116,7 @@ def trial(plan: "Plan", near: float = 1.0, window: float = 1.0, shape: Mapping[s
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
     p = balance.asked(plan, None, scaled)
     v = variants.choose(plan.space, plan.dtype.name, replace(options, **(shape or {})))
-    predicted = predict.predict(p, plan.n_targets, plan.n_sources, plan.space, 0).seconds
+    predicted = predict.predict(p, plan.n_targets, plan.n_sources, plan.space, 0, plan.arrangement.crowding).seconds
     return Trial(near, window, shape or {}, p, v, predicted)
 
 

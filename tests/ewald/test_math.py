@@ -279,28 +279,6 @@ def test_equal_forces_leave_no_mean_error(rng):
     assert ratio(p, given) < 0.7
 
 
-def grid_points(m, box=CUBE):
-    return np.array(box)[:, None] * np.indices((m, m, m)).reshape(3, -1) / m
-
-
-@pytest.mark.parametrize("m", [2, 3, 10, 40])
-def test_lattices_are_regular(rng, m):
-    x, sides = grid_points(m, LONG), np.array(LONG)[:, None]
-    sample = x[:, rng.integers(m**3, size=1024)] if m > 10 else x
-    assert params.regularity(sample, LONG, m**3) == pytest.approx(1.0, abs=1e-3)
-    shaken = sample + 0.05 / m * sides * rng.standard_normal(sample.shape)
-    assert params.regularity(shaken % sides, LONG, m**3) == pytest.approx(0.9, abs=0.1)
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 40, 1000])
-def test_random_points_are_not_regular(rng, n):
-    found = [params.regularity(rng.random((3, n)), CUBE, n) for _ in range(60)]
-    assert np.mean(np.array(found) > 0) < 0.15
-    if n >= 40:
-        assert np.mean(found) > -0.2
-        assert params.regularity((0.3 + 0.06 * rng.standard_normal((3, n))) % 1.0, CUBE, n) < -0.7
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_crystals_get_more_bandwidth(kernel):
     plain, regular = (params.choose(kernel, CUBE, 500, 500, 1e-6, rc=0.3, regular=r) for r in (0.0, 1.0))

@@ -34,7 +34,7 @@ def test_predicted_seconds_add_up():
     assert select.seconds(**args, rc=0.0, points=1e6, P=0) == pytest.approx(2e-2)
     finer = args | {"domain": select.Domain((1.0, 2.0, 5.0), 3, 1e-9)}
     assert select.seconds(**finer, **near) > select.seconds(**args, **near)
-    rows = costs.rows(5)
+    rows = costs.rows("spread", 5)
     assert select.seconds(**args, rc=0.0, points=0.0, P=5) == pytest.approx(rows * 2240e-9)
     assert rows > 25
     parts = select.phases(**args, rc=1.0, points=1e6, P=5)

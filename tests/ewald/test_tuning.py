@@ -17,6 +17,7 @@ from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import devices
 from parki.ewald import geometry, kernels, params, remembered, tuning
+from parki.ewald.arrangement import Arrangement
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 from parki.perfmodels import select
@@ -365,7 +366,8 @@ def test_candidates_keep_to_the_budget(n, tolerance):
     options = EwaldOptions.resolve(box=(1, 1, 1), tolerance=tolerance)
     plan = SimpleNamespace(
         options=options, geometry=geometry.of_box((1.0, 1.0, 1.0), (True,) * 3), space=spaces.get("Serial"),
-        kernel=kernels.KERNELS["stokes_comb"], n_targets=n, n_sources=n, dtype=np.dtype("f8"), regular=0.0,
+        kernel=kernels.KERNELS["stokes_comb"], n_targets=n, n_sources=n, dtype=np.dtype("f8"),
+        arrangement=Arrangement(0.0, (), True),
     )  # fmt: skip
     found = tuning.candidates(plan)
     assert len(found) >= 3

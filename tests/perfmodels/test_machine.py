@@ -123,8 +123,8 @@ def test_costs_of_an_h200_by_hand(h200):
     slots = 6 * 0.127 / 0.121 + 26 + 1.82 / 0.121
     assert H200.near == pytest.approx(slots / 16.73e12 / lanes / 0.73, rel=1e-3)
     assert H200.fft == pytest.approx((2.5 * 23 * 0.8889 / 6.75e12) / 0.8 + 24 / 4.8e12 / 0.85, rel=1e-3)
-    assert H200.spread == pytest.approx(16 * 8 / 1.5 / 33.45e12 / 0.4, rel=1e-3)
-    assert H200.gather == pytest.approx(8 * 8 / 1.5 / 2 / 6e12 / 0.52, rel=1e-3)
+    assert H200.spread == pytest.approx(16 * 8 / 0.92 / 33.45e12 / 0.4, rel=1e-3)
+    assert H200.gather == pytest.approx(8 * 8 / 2 / 6e12 / 0.52, rel=1e-3)
     assert 0.5 < H200.single < 0.6
     assert (H200.lanes, H200.target, H200.sparse) == (32, 0.0, 0.0)
 
@@ -210,5 +210,12 @@ def test_costs_of_pairs_and_rows():
     costs = Costs(near=2.0, near_overhead=1.5, lanes=8)
     assert costs.near_pair(3.0, machine.CROWD) == pytest.approx(9.0)
     assert costs.near_pair(1.0, 10.0) > 1.5 * costs.near_pair(1.0, 224.0)
-    assert Costs(sparse=0.0).rows(np.array([8, 12]), 5.0) == pytest.approx([64 * 1.5, 144 * 2.4])
+    spread, gather = (Costs(sparse=0.0).rows(phase, np.array([8, 12, 11]), 5.0) for phase in ("spread", "gather"))
+    assert spread == pytest.approx([64 * 1.34, 144 * 1.76, 121 * 2.66])
+    assert gather == pytest.approx([64.0, 144.0, 121 * 1.85])
+    for phase, moves in (("spread", 2), ("gather", 1)):
+        extra = Costs(sparse=0.1).rows(phase, 12, 5.0) - Costs(sparse=0.0).rows(phase, 12)
+        assert extra == pytest.approx(moves * 64 * 0.1 * 5.0)
+    assert Costs().rows("spread", 16, 0.0, 4) == pytest.approx(256 * 1.34)  # one vector of 16
+    assert H200.rows("spread", 16, 0.0, 4) == pytest.approx(H200.single * H200.rows("spread", 16))
     assert all(getattr(costs, f.name) is not None for f in fields(Costs))
