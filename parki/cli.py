@@ -17,7 +17,7 @@ KERNELS = (
 )  # fmt: skip
 BENCHMARKS = (
     "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "free", "peers", "model",
-    "selection", "roofline", "treecode", "treecode-leaves", "treecode-free", "treecode-model",
+    "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free", "treecode-model",
     "fmm", "fmm-leaves", "fmm-free", "fmm-model",
 )  # fmt: skip
 

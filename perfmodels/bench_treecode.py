@@ -1,4 +1,4 @@
-"""Benchmarks of treecodes: whole sums by phases beside a published code's loop, sizes of leaves, and against FMM3D.
+"""Benchmarks of treecodes: whole sums by phases beside a published code's loop, by N, sizes of leaves, and FMM3D.
 
 Everything is measured on one core unless threads are asked for, of points uniform in a cube at θ = 0.7.  A plain loop
 over all pairs, as published treecodes have it, is timed in the same turns: what other codes took on another machine,
@@ -46,6 +46,7 @@ BARYTREE = {
     ("dual", 4, 1_000_000): 11.4,
 }
 BARYTREE_LOOP = 2.8e9
+FEWER, SHAPES = (100, 10, 1), ("uniform", "sphere")  # what N is divided by; in a cube, and on a sphere
 SIZES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of leaves, over the one that is chosen
 BATCHES = (0.5, 1.0, 2.0)  # of targets, over the leaves of sources
 FINALISTS, WITHIN = 4, 1.10  # that are measured again beside the choice; by how much the best may be faster
@@ -169,6 +170,48 @@ def table(rows: Sequence[Row]) -> str:
     for r in rows:
         loops[r["kernel"]] = max(loops[r["kernel"]], r["rate"] if r["unit"] == "G pairs/s" else 0.0)
     lines += ["", "published loop, one thread: " + ", ".join(f"{k} {v:.2f} G pairs/s" for k, v in loops.items())]
+    return "\n".join(lines)
+
+
+# By N ----------------------------------------------------------------------------------------------------------------
+def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls of the dual traversal of N / 100, N / 10 and N points; ratios are of the time per particle."""
+    space = one_core(asked, space)
+    rows: list[Row] = []
+    for shape in SHAPES:
+        for degree in DEGREES:
+            case, first = Case("coulomb", "dual", degree), None
+            for n in (asked.n // fewer for fewer in FEWER):
+                x, q = on(space, (getattr(samples, shape)(n, seed=1), samples.charges(n, seed=2)))
+                made: list[Plan] = []
+
+                def run(case: Case = case, x: Array = x, q: Array = q, made: list[Plan] = made) -> None:
+                    made[:] = [case.plan(x, space)]
+                    made[0](q)
+
+                # The longest one brings no kernels that fewer points have not compiled.
+                [times] = turns([clock(run, space)], asked.repeat, warm=n < asked.n)
+                about = {"n": n, "threads": workers(space), "tolerance": 0.0, "shape": shape, "degree": degree}
+                about |= {"pairs": sum(made[0].walltime.pairs.values()), "memory": made[0].memory}
+                name = f"{case}, {shape}, N = {n:,}"
+                rows.append(row(name, times, n / 1e6, "M particles", first, **about))
+                first = first or rows[-1]
+    return rows
+
+
+def scaling_table(rows: Sequence[Row]) -> str:
+    """Time and pairs of a particle, a line for each N, and these over those of the fewest points."""
+    width = max(len(r["what"]) for r in rows)
+    lines = [f"{'':<{width}}{'s':>9}{'ns/point':>10}{'over':>6}{'pairs/point':>13}{'over':>6}{'MB':>8}"]
+    for r in rows:
+        if "ratio" not in r:
+            least = r
+        longer, pairs = 1 / r.get("ratio", 1.0), r["pairs"] / r["n"]
+        over = pairs / (least["pairs"] / least["n"])
+        lines.append(
+            f"{r['what']:<{width}}{r['seconds']:>9.3g}{1e9 * r['seconds'] / r['n']:>10.0f}{longer:>6.2f}"
+            f"{pairs:>13.0f}{over:>6.2f}{1e-6 * r['memory']:>8.0f}"
+        )
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,18 @@ def test_plain_loops_are_the_direct_sum(kernel, monkeypatch):
     monkeypatch.setitem(handwritten.TREECODES, kernel, (text,))
     with pytest.raises(RuntimeError, match=f"direct sum of {kernel} and the loop written by hand disagree"):
         bench_treecode.plain(kernel)
+
+
+def test_scaling(tmp_path, capsys):
+    rows = recording.ran("treecode-scaling", 100 * N, tmp_path)
+    some = itertools.product(bench_treecode.SHAPES, bench_treecode.DEGREES, (N, 10 * N, 100 * N))
+    assert [(r["shape"], r["degree"], r["n"]) for r in rows] == list(some)
+    for first, *others in (rows[k : k + 3] for k in range(0, len(rows), 3)):
+        assert "ratio" not in first
+        for r in others:
+            assert r["ratio"] == pytest.approx(first["seconds"] / first["n"] * r["n"] / r["seconds"])
+            assert r["pairs"] > r["n"]
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
 
 
 def test_sizes_of_leaves(tmp_path, capsys):
