@@ -66,13 +66,13 @@ def threads(shape):
 def by_equivalents(kernel, order, dtype):
     """What a plan launches, with the threads of its blocks."""
     kind, real = kinds.find(pairs.find(kernel, **KERNELS[kernel])), np.dtype(dtype)
-    units = equivalents.units(kind, order, real, True)
+    units = equivalents.units(kind, order, real, ())
     found = [(units["check"], THREADS), (units["fields"], THREADS), (units["ranges"], THREADS)]
     of = m2l.Units(order, kind.equivalent, kind.check, real)
     found += [(of.forward(), m2l.TRANSFORM), (of.products(), (m2l.ROWS, 8)), (of.backward(), m2l.TRANSFORM)]
     shapes = {"products": dense.SMALL, "solve": dense.SMALL}
     found += [(w, shapes.get(w.ir.name, dense.TEAM)) for w in dense.units(kind.masks is not None, real)]
-    assert {w for w, _ in found} == set(equivalents.workunits(kind, order, real, True))
+    assert {w for w, _ in found} == set(equivalents.workunits(kind, order, real, ()))
     return found
 
 
