@@ -107,10 +107,13 @@ class Plan(FreePlan):
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
         engine.compile_all(units.needed(chosen), self.space)
-        self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
+        with times.phase("lists"):
+            self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
 
     def _add(self, charges: Array, u: Array) -> None:
-        u[:, self.stages.targets.order] = self.stages.run(charges, self.walltime)
+        made = self.stages.run(charges, self.walltime)
+        with self.walltime.phase("downward"):
+            u[:, self.stages.targets.order] = made
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         p = self.parameters
@@ -156,7 +159,7 @@ def _check(
 
 def _extent(x: Array, y: Array) -> float:
     """Half the longest side of the box around all points."""
-    some = [a for a in (x, y) if a.shape[1]]
+    some = [a for a in ((x,) if x is y else (x, y)) if a.shape[1]]
     if not some:
         return 0.0
     low = [min(float(a[d].min()) for a in some) for d in range(3)]

@@ -1,7 +1,8 @@
 """The stages of a treecode sum as prepared launches: charges up, sums over lists, potentials down.
 
-Arrays are made once; a call fills them anew.  Proxy values of a cluster c with m points per direction stand at
-c m³ … in one array for each m: those of the largest m are made from particles or children, the others from these.
+Arrays are made once; a call fills them anew.  There is an array of proxy values for each number m of points per
+direction: of the largest, made from particles or children, values of cluster c stand at c m³ …; of the others, made
+from these, values of the k-th cluster that has them at k m³ ….
 """
 
 from collections.abc import Iterable
@@ -149,8 +150,9 @@ class Stages:
             for m, a in self.far_charge.items():
                 if a is not self.charge[m]:
                     a[...] = self.charge[m]
-        for a in {id(a): a for a in (self.u, self.phi, self.far_u, self.far_phi)}.values():
-            a.fill(0)
+        with times.phase("downward"):
+            for a in {id(a): a for a in (self.u, self.phi, self.far_u, self.far_phi)}.values():
+                a.fill(0)
         for name, launches in self._lists.items():
             with times.phase(name):
                 _launch(launches)
@@ -190,7 +192,8 @@ class Stages:
         gather = {"x": tree.points, "strength": self.strengths, "order": tree.order, "out": self.rows[: tree.n]}
         self._gather = engine.prepare(RangePolicy(self.space, tree.n), units.gather(), **gather)
         m_all, count, nc = units.points, len(tree.begin), units.charges
-        self.charge = {m: self._empty((count, m**3 * nc), units.real) for m in {m_all, *self.up} if self.up}
+        rows = {m: len(node) for m, node in self.up.items()} | ({m_all: count} if self.up else {})
+        self.charge = {m: self._empty((n, m**3 * nc), units.real) for m, n in rows.items()}
         self.far_charge = {
             m: self.charge[m] if units.far == units.real else self._empty(self.charge[m].shape, units.far)
             for m in self.up
@@ -214,8 +217,8 @@ class Stages:
             self._transfer(True, (m_all, m_all), items - offset, box[below], box[here], most[below], most[here])
         for m, node in self.up.items():
             if m != m_all:
-                items = np.column_stack([node, node, node + 1])
-                self._transfer(True, (m_all, m), items, box, box, most, self.charge[m])
+                items = np.column_stack([np.arange(len(node)), node, node + 1])
+                self._transfer(True, (m_all, m), items, box, self._boxes_of(tree, node), most, self.charge[m])
 
     def _transfer(
         self, up: bool, m: tuple[int, int], items: NDArray[np.int32], box: Array, to_box: Array, given: Array,
@@ -234,18 +237,20 @@ class Stages:
         units, tree = self.units, self.targets
         m_all, count, nu = units.points, len(tree.begin), units.linear.result
         self._base, total = {}, 0
-        for m in sorted({m_all, *self.down} if self.down else ()):
-            self._base[m], total = total, total + count * m**3
+        rows = {m: len(node) for m, node in self.down.items()} | ({m_all: count} if self.down else {})
+        for m in sorted(rows):
+            self._base[m], total = total, total + rows[m] * m**3
         self.phi = self._empty((nu, total), units.real)
         self.far_phi = self.phi if units.far == units.real else self._empty((nu, total), units.far)
         self._down: list[Prepared] = []
         if not self.down:
             return
-        box, phi = self._boxes[id(tree)], {m: self.phi[:, at : at + count * m**3] for m, at in self._base.items()}
+        box, phi = self._boxes[id(tree)], {m: self.phi[:, at : at + rows[m] * m**3] for m, at in self._base.items()}
         for m, node in self.down.items():
             if m != m_all:
-                items = np.column_stack([node, node, node + 1])
-                self._transfer(False, (m, m_all), items, box, box, phi[m], phi[m_all])
+                k = np.arange(len(node))
+                items = np.column_stack([node, k, k + 1])
+                self._transfer(False, (m, m_all), items, self._boxes_of(tree, node), box, phi[m], phi[m_all])
         active = np.zeros(count, bool)
         active[np.concatenate(list(self.down.values()))] = True
         for level in range(1, len(tree.level_begin) - 1):
@@ -268,7 +273,7 @@ class Stages:
     def _sums(self, found: Interactions, tiny: float) -> None:
         units, xp, tree = self.units, self.xp, self.targets
         place = {dtype: xp.asarray(self._tables["nodes"], dtype) for dtype in {units.real, units.far}}
-        box, other = self._boxes[id(tree)], self._boxes[id(self.sources)]
+        box = self._boxes[id(tree)]
         constant = xp.asarray([*units.linear.parameters, 0.0], units.far)
         same = units.far == units.real
         self.far_u = self.u if same or not found.pc else self._empty(self.u.shape, units.far)
@@ -282,8 +287,8 @@ class Stages:
                 self._lists[name].append(prepared)
         for name, lists, u, proxies in (("pc", found.pc, self.far_u, False), ("cc", found.cc, self.far_phi, True)):
             for m, of in lists.items():
-                given = {"xt": local, "box": box, "place": place[units.far], "source": other, "constant": constant}
-                given |= {"item": self._items(of, proxies), "other": self._array(of.sources), "u": u}
+                given = {"xt": local, "box": box, "place": place[units.far], "constant": constant, "u": u}
+                given |= {"item": self._items(of, proxies), **self._sources(m, of)}
                 unit = units.grids(m)
                 prepared = engine.prepare(self._team(len(of.items)), unit, charge=self.far_charge[m], **given)
                 self._lists[name].append(prepared)
@@ -292,18 +297,31 @@ class Stages:
         """Items, the first proxy point counted from the start of the array of all."""
         items = of.items
         if proxies:
-            base = np.zeros(barycentric.MOST + 1, np.int32)
-            for m, at in self._base.items():
-                base[m] = at
             items = items.copy()
-            items[:, 1] += base[items[:, 3]]
+            for m, node in self.down.items():
+                at = items[:, 3] == m
+                row = items[at, 0] if m == self.units.points else np.searchsorted(node, items[at, 0])
+                items[at, 1] = self._base[m] + row * m**3
         return self._array(items)
+
+    def _sources(self, m: int, of: Lists) -> dict[str, Array]:
+        """Source nodes of m points by the rows of their charges, and the boxes of these."""
+        tree, node = self.sources, self.up[m]
+        if m == self.units.points:
+            return {"source": self._boxes[id(tree)], "other": self._array(of.sources)}
+        row = np.searchsorted(node, of.sources).astype(np.int32)
+        return {"source": self._boxes_of(tree, node), "other": self._array(row)}
+
+    def _boxes_of(self, tree: ClusterTree, node: NDArray[np.int32]) -> Array:
+        return self._array(np.hstack([tree.centre[node], tree.half[node]]))
 
     def _local(self) -> Array:
         """Targets from the centres of their leaves."""
-        xp, tree = self.xp, self.targets
-        centre = np.repeat(tree.centre[tree.leaves], tree.count[tree.leaves], axis=0).T
-        return self._array((tree.points - xp.asarray(centre)).astype(self.units.far))
+        tree, made = self.targets, self._empty(self.targets.points.shape, self.units.far)
+        count = tree.count[tree.leaves]
+        for d, centre in enumerate(tree.centre[tree.leaves].T):  # one at a time: less memory
+            made[d] = tree.points[d] - self.xp.asarray(np.repeat(centre, count))
+        return made
 
 
 def _launch(launches: Iterable[Prepared]) -> None:
