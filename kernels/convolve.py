@@ -10,11 +10,33 @@ from typing import List
 import pykokkos as pk
 
 from parki.kernels.multiplier.scalar import NIN, NOUT, multiply
+from parki.kernels.scalar import rinv_or_zero
 
 real = pk.double
 STRIDE = 1  # components of a right-hand side, the larger of NIN and NOUT
 RHS = 1  # right-hand sides
 SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky + s12 kz, kz)
+
+
+@pk.function
+def one_mode(spec: pk.View4D[real], m: int, b: int, j: int, x: real, y: real, z: real, g: real) -> None:
+    """Multiply mode (x, y, z) of all components and right-hand sides by what the kernel makes of g."""
+    k: real = rinv_or_zero(x * x + y * y + z * z, 0.0)
+    nx: real = x * k
+    ny: real = y * k
+    nz: real = z * k
+    if k == 0.0:
+        nz = 1.0
+    v: List[real] = [0.0] * (2 * NIN)
+    w: List[real] = [0.0] * (2 * NOUT)
+    for r in range(RHS):
+        for c in range(NIN):
+            v[2 * c] = spec[r * STRIDE + c][m][b][2 * j]
+            v[2 * c + 1] = spec[r * STRIDE + c][m][b][2 * j + 1]
+        multiply(x, y, z, nx, ny, nz, g, v, w)
+        for c in range(NOUT):
+            spec[r * STRIDE + c][m][b][2 * j] = w[2 * c]
+            spec[r * STRIDE + c][m][b][2 * j + 1] = w[2 * c + 1]
 
 
 @pk.workunit
@@ -35,35 +57,24 @@ def convolve(
         x0: real = kx[a]
         y0: real = ky[b]
 
+        low: int = length  # modes whose multiplier is at their own number
+        if not SKEW:
+            low = length // 2 + 1
+
         def mode(j: int):
-            column: int = j
+            z: real = kz[j]
             x: real = x0
             y: real = y0
-            z: real = kz[j]
             if SKEW:
                 x += s01 * y0 + s02 * z
                 y += s12 * z
-            else:
-                if j > length // 2:
-                    column = length - j
-            k: real = pk.sqrt(x * x + y * y + z * z)
-            nx: real = 0.0
-            ny: real = 0.0
-            nz: real = 1.0
-            if k > 0.0:
-                nx = x / k
-                ny = y / k
-                nz = z / k
-            g: real = green[a][row][column]
-            v: List[real] = [0.0] * (2 * NIN)
-            w: List[real] = [0.0] * (2 * NOUT)
-            for r in range(RHS):
-                for c in range(NIN):
-                    v[2 * c] = spec[r * STRIDE + c][m][b][2 * j]
-                    v[2 * c + 1] = spec[r * STRIDE + c][m][b][2 * j + 1]
-                multiply(x, y, z, nx, ny, nz, g, v, w)
-                for c in range(NOUT):
-                    spec[r * STRIDE + c][m][b][2 * j] = w[2 * c]
-                    spec[r * STRIDE + c][m][b][2 * j + 1] = w[2 * c + 1]
+            one_mode(spec, m, b, j, x, y, z, green[a][row][j])
 
-        pk.parallel_for(pk.TeamThreadRange(team, length), mode)
+        pk.parallel_for(pk.TeamThreadRange(team, low), mode)
+        if not SKEW:
+            team.team_barrier()
+
+            def negative(i: int):
+                one_mode(spec, m, b, low + i, x0, y0, kz[low + i], green[a][row][length - low - i])
+
+            pk.parallel_for(pk.TeamThreadRange(team, length - low), negative)

@@ -199,50 +199,6 @@ PK_INLINE void pk_compress(T* p, V v, M m) {
     if (pk_lane_on(m, l)) p[n++] = (T)pk_get(v, l);
 }
 
-// Elements p[0], p[2], p[4], … : two loads and a shuffle; the second begins one early so as not to read past the last.
-template <class V, class T>
-PK_INLINE V pk_load2(const T* p, pk_true) {
-  constexpr int L = pk_lanes<V>;
-  if constexpr (L == 1) {
-    return (V)*p;
-  } else {
-    typedef pk_vec<T, L> R;
-    const R a = *(const pk_uvec<T, L>*)p, b = *(const pk_uvec<T, L>*)(p + L - 1);
-    if constexpr (L == 2) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 3));
-    if constexpr (L == 4) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 2, 5, 7));
-    if constexpr (L == 8) return pk_convert<V>((R)__builtin_shufflevector(a, b, 0, 2, 4, 6, 9, 11, 13, 15));
-    if constexpr (L == 16)
-      return pk_convert<V>(
-          (R)__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31));
-  }
-}
-
-template <class V, class T, class M>
-PK_INLINE V pk_load2(const T* p, M m) {
-  constexpr int L = pk_lanes<V>;
-  V r = {};
-  for (int l = 0; l < L; l++)
-    if (pk_lane_on(m, l)) pk_set(r, l, p[2 * l]);
-  return r;
-}
-
-template <class T, class V, class M>
-PK_INLINE void pk_store2(T* p, V v, M m) {
-  constexpr int L = pk_lanes<V>;
-#ifdef PK_HAS_MASKED
-  if constexpr (__is_same(M, pk_true) && L == 8 && sizeof(T) == 8 && sizeof(V) == 64) {
-    typedef __attribute__((vector_size(64))) long long I;
-    const I a = (I)v;
-    const I lo = __builtin_shufflevector(a, a, 0, 0, 1, 1, 2, 2, 3, 3), hi = __builtin_shufflevector(a, a, 4, 4, 5, 5, 6, 6, 7, 7);
-    __builtin_ia32_storedqudi512_mask((long long*)p, lo, 0x55);
-    __builtin_ia32_storedqudi512_mask((long long*)(p + 8), hi, 0x55);
-    return;
-  }
-#endif
-  for (int l = 0; l < L; l++)
-    if (pk_lane_on(m, l)) p[2 * l] = (T)pk_get(v, l);
-}
-
 template <class V, class T, class O, class M>
 PK_INLINE V pk_gather(const T* p, O offset, M m) {
   V r = {};
@@ -374,6 +330,7 @@ PK_INLINE T pk_reduce_n(int32_t i, F body) {
   return total;
 }
 
+#include "pk_strided.h"
 #include "pk_row.h"
 #include "pk_checked.h"
 #endif

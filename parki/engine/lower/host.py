@@ -13,7 +13,7 @@ from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
 
-HEADERS = ("pk_host.h", "pk_row.h", "pk_checked.h", "pk_math.h", "pk_poly.h", "pk_native.h", "pk_vec.h")
+HEADERS = ("pk_host.h", "pk_strided.h", "pk_row.h", "pk_checked.h", "pk_math.h", "pk_poly.h", "pk_native.h", "pk_vec.h")
 PARAMETER = {
     "double": "pk_vec<double, pk_N>",
     "float": "pk_vec<float, pk_N>",

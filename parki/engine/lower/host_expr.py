@@ -9,6 +9,7 @@ from parki.engine.uniformity import Kind, LaneKinds
 
 VECTOR = {"double": "pk_vd", "float": "pk_vf", "int32": "pk_vi", "int64": "pk_vi", "bool": "pk_vm"}
 TRUE = "pk_true{}"
+STEPS = {1: "pk_load", 2: "pk_load2", -1: "pk_load_back"}  # by the distance in elements between lanes
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,8 @@ class HostExpr:
         step = self.step(e.view, e.indices, ctx)
         if step == 0:  # stored to by the lanes, so not uniform although its index is
             return f"pk_splat<{to}>({self.scalar_load(e, ctx)})"
-        if step in (1, 2):
-            name = "pk_load" if step == 1 else "pk_load2"
-            return f"{name}<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}), {ctx.mask})"
+        if step in STEPS:
+            return f"{STEPS[step]}<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}), {ctx.mask})"
         return f"pk_gather<{to}>({e.view}, {self.vector_offset(e.view, e.indices, ctx)}, {ctx.mask})"
 
     def step(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> Kind:

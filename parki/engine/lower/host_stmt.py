@@ -8,6 +8,7 @@ from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
+from parki.engine.lower.interleave import is_pair
 from parki.engine.lower.rows import is_row
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
@@ -31,9 +32,14 @@ class HostStmt(HostExpr, Emitter):
 
     def block(self, body: tuple[ir.Stmt, ...], ctx: Context) -> None:
         """Statements in order; what follows an exit under a mask runs only if a lane is left."""
-        opened = 0
+        opened, done = 0, -1
         for n, s in enumerate(body):
+            if n == done:
+                continue
             self.place(s)
+            if n + 1 < len(body) and self.stored_together(s, body[n + 1], ctx):
+                done = n + 1
+                continue
             getattr(self, "do_" + type(s).__name__)(s, ctx)
             if ctx.mask != TRUE and n + 1 < len(body) and _exits((s,)):
                 self.out(f"if (pk_any({ctx.mask})) {{")
@@ -107,6 +113,16 @@ class HostStmt(HostExpr, Emitter):
                 self.out(f"{name}({at}, {new}, {ctx.mask});")
             else:
                 self.out(f"pk_scatter({s.view}, {self.vector_offset(s.view, s.indices, ctx)}, {new}, {ctx.mask});")
+
+    def stored_together(self, s: ir.Stmt, other: ir.Stmt, ctx: Context) -> bool:
+        """Emit two stores of neighbours as one, if they are that and lanes are two elements apart."""
+        if ctx.kinds is None or self.checked or ctx.row or ctx.kept is not None or not is_pair(s, other):
+            return False
+        if self.step(s.view, s.indices, ctx) != 2:
+            return False
+        at = f"{s.view} + ({self.offset(s.view, s.indices, ctx)})"
+        self.out(f"pk_store_pair({at}, {self.vec(s.value, ctx)}, {self.vec(other.value, ctx)}, {ctx.mask});")
+        return True
 
     def do_Atomic(self, s: ir.Atomic, ctx: Context) -> None:
         """One update per lane, in lane order."""
