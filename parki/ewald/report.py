@@ -60,6 +60,11 @@ class WallTime:
             setattr(self, f"mop_{name}", 0)
         self.reset()
 
+    @property
+    def apart(self) -> bool:
+        """Whether each phase is waited for, so that none may go on beside another."""
+        return self._wait is not None
+
     def take(self, work: "Work") -> None:
         """Set the counts of operations and bytes."""
         self.N_fft, self.N_pairs = work.values, work.pairs

@@ -1,5 +1,6 @@
 """All stages of an Ewald sum over fixed points: the sorted points, the packed sources, the near and the far field."""
 
+import contextlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,6 +9,7 @@ from parki import cells, engine
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy
+from parki.engine.runtime import devices
 from parki.engine.spaces import Space
 from parki.ewald import far, geometry, green
 from parki.ewald.far import FarField, gather_kernel
@@ -133,6 +135,7 @@ class Stages:
             spreading = self._packed(points.spreading.points, points.spreading.order, self.directed)
         self.near = NearField(p, points.targets, sources, packed, v, rhs, p.skew)
         self.far = FarField(p, points.spreading, spreading, points.gather, v, options, rhs)
+        self.side = devices.Side() if self.space.kind == "device" and self.space.engine == "parki" else None
         self.factors = xp.asarray(np.tile(green.constants(p), rhs))
         self.constant = xp.zeros(rhs * p.kernel.result, p.dtype)
         rows = options is not None and options.layout == "nd"
@@ -187,10 +190,22 @@ class Stages:
         return (slice(first, first + step) for first in range(0, a.shape[-1], step))
 
     def fields(self, times: WallTime) -> None:
-        """The near and the far field of the packed sources, at the sorted targets."""
-        far = self.far
-        with times.phase("p2p", "kernel"):
+        """The near and the far field of the packed sources, at the sorted targets.
+
+        On a GPU one beside the other: pairs are arithmetic, spreading and transforms are traffic.  Not so where each
+        phase is timed by itself.
+        """
+        side = None if self.side is None or times.apart else self.side
+        with times.phase("p2p", "kernel"), contextlib.nullcontext() if side is None else side.work():
             self.near.run()
+        try:
+            self._far_field(times)
+        finally:
+            if side is not None:
+                side.join()
+
+    def _far_field(self, times: WallTime) -> None:
+        far = self.far
         with times.phase("p2g", "kernel"):
             far.scatter()
         with times.phase("fft"):

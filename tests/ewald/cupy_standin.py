@@ -136,11 +136,38 @@ class Device:
     __hash__ = None
 
 
+class Event:
+    def __init__(self, of):
+        self.of = of
+
+
 class Stream:
-    ptr = 0
+    """A stream; `told` keeps what streams are asked for, in order."""
+
+    told, current = [], []
+
+    def __init__(self, null=False, non_blocking=False):
+        self.ptr = id(self) if non_blocking else 0
 
     def synchronize(self):
         counts["wait"] += 1
+
+    def record(self):
+        self.told.append(("record", self.ptr))
+        return Event(self.ptr)
+
+    def wait_event(self, event):
+        self.told.append(("wait", self.ptr, event.of))
+
+    def __enter__(self):
+        self.current.append(self)
+
+    def __exit__(self, *_):
+        self.current.pop()
+
+
+def get_current_stream():
+    return Stream.current[-1] if Stream.current else Stream()
 
 
 def asarray(x, dtype=None):
@@ -195,7 +222,7 @@ def modules():
         setattr(cupy, made.__name__, made)
     for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
         setattr(cupy, name, _function(name))
-    cupy.cuda = types.SimpleNamespace(Device=Device, get_current_stream=Stream)
+    cupy.cuda = types.SimpleNamespace(Device=Device, Stream=Stream, get_current_stream=get_current_stream)
     fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
     found = {"cupy": cupy, "cupyx.scipy.fft": fft}
     return found | {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}

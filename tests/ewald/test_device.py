@@ -163,6 +163,60 @@ def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
     assert arrangement.sample(many, 1024).shape[1] <= 1024
 
 
+def fields_of(monkeypatch, plan):
+    """What streams are asked for, and which of them the near field and both ends of the far field go to."""
+    stages, told, stream = plan.stages[1], standin.Stream.told, standin.get_current_stream
+    for name, it, run in (
+        ("near", stages.near, "run"), ("spread", stages.far, "scatter"), ("gather", stages.far.gather, "run"),
+        ("sum", stages, "unsort"),
+    ):  # fmt: skip
+        before = getattr(it, run)
+
+        def logged(*given, name=name, before=before):
+            told.append((name, stream().ptr))
+            before(*given)
+
+        monkeypatch.setattr(it, run, logged)
+    return told
+
+
+def test_near_and_far_field_go_on_beside_each_other(counted, monkeypatch):
+    given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]
+    plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS)
+    told = fields_of(monkeypatch, plan)
+    told.clear()
+    u = plan(given[2])
+    side = plan.stages[1].side.stream.ptr
+    assert side != 0
+    assert told == [
+        ("record", 0), ("wait", side, 0), ("near", side),  # after the packing of the sources
+        ("spread", 0), ("gather", 0),
+        ("record", side), ("wait", 0, side), ("sum", 0),
+    ]  # fmt: skip
+    close(u.get(), total("laplace", arguments("laplace", np.random.default_rng(5)), execution_space="Serial"))
+
+
+def test_phases_that_are_timed_go_one_after_another(counted, monkeypatch):
+    given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]
+    plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS, return_walltime=True)
+    told = fields_of(monkeypatch, plan)
+    told.clear()
+    plan(given[2])
+    assert told == [("near", 0), ("spread", 0), ("gather", 0), ("sum", 0)]
+
+
+def test_a_far_field_that_fails_leaves_the_streams_joined(counted, monkeypatch):
+    given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]
+    plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS)
+    monkeypatch.setattr(plan.stages[1].far, "scatter", lambda: 1 / 0)
+    standin.Stream.told.clear()
+    with pytest.raises(ZeroDivisionError):
+        plan(given[2])
+    side = plan.stages[1].side.stream.ptr
+    assert standin.Stream.told[-2:] == [("record", side), ("wait", 0, side)]
+    assert not standin.Stream.current
+
+
 @pytest.mark.parametrize("asked", [{"return_walltime": True}, {"verbose": True}])
 def test_times_wait_for_the_device_where_asked_for(asked, counted):
     given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]

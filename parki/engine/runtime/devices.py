@@ -3,6 +3,7 @@
 All is asked of CuPy, which is imported with the first question, or not at all where it is not installed.
 """
 
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -10,6 +11,7 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -91,6 +93,24 @@ def cupy() -> ModuleType:
 def wait() -> None:
     """Wait for what has been launched on the GPU in use."""
     cupy().cuda.get_current_stream().synchronize()
+
+
+class Side:
+    """A second stream of the device in use, for work beside that of CuPy's current stream."""
+
+    def __init__(self) -> None:
+        self.stream = cupy().cuda.Stream(non_blocking=True)
+
+    @contextlib.contextmanager
+    def work(self) -> Iterator[None]:
+        """What the body launches runs after all that was launched before, and beside what is launched later."""
+        self.stream.wait_event(cupy().cuda.get_current_stream().record())
+        with self.stream:
+            yield
+
+    def join(self) -> None:
+        """What is launched from now on runs after that work."""
+        cupy().cuda.get_current_stream().wait_event(self.stream.record())
 
 
 def installed() -> bool:
