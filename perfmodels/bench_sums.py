@@ -1,9 +1,12 @@
-"""Benchmarks of whole sums: by phases, against N, against the tolerance, by splits, and against FMM3D."""
+"""Benchmarks of whole sums: by phases, against N, the tolerance and FMM3D, by splits, of points that crowd."""
 
 import argparse
 import functools
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
 
 from parki.arrays import Array
 from parki.engine import spaces
@@ -19,6 +22,12 @@ RHS = 8
 SAMPLE = 200  # targets at which errors are measured
 LEAST, FLAT = 10_000, 100_000  # smallest N of the scaling, and the N from which it should be flat
 TOLERANCES = [10.0**-digits for digits in range(3, 13)]
+#: Name → what moves points of the box so that they crowd.
+CROWDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "in a layer, a quarter of the box": lambda x: x * np.array([[1.0], [1.0], [0.25]]),
+    "in a 64th of the box": lambda x: 0.25 * x,
+    "in a Gaussian cluster": lambda x: (0.5 + 0.1 * ndtri(x)) % 1.0,
+}
 RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # of rc, over the chosen one, that are tried for each split
 
 
@@ -119,6 +128,23 @@ def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
         name, count = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}", asked.n / 1e6
         rows.append(row(f"{name}, gaussian", found[0], count, "M particles", error=errors[0]))
         rows.append(row(f"{name}, prolate", found[1], count, "M particles", rows[-1], error=errors[1]))
+    return rows
+
+
+def crowds(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Whole calls for points that crowd, with the rc of as many evenly spread ones and with their own."""
+    rows: list[Row] = []
+    x, *others = cloud(asked.n)
+    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
+    for kernel in KERNELS:
+        even = _plan(kernel, on(space, [x]), options).parameters.rc
+        for place, moved in CROWDS.items():
+            points = on(space, [moved(x), *others])
+            name = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}, {place}"
+            runs = [_call(kernel, points, given) for given in (options | {"rc": even}, options)]
+            found = turns([clock(run, space) for run in runs], asked.repeat)
+            rows.append(row(f"{name}: rc of even points", found[0], asked.n / 1e6, "M particles"))
+            rows.append(row(f"{name}: its own", found[1], asked.n / 1e6, "M particles", rows[-1]))
     return rows
 
 

@@ -11,8 +11,8 @@ from parki.arrays import Array
 
 _SOME, _MORE = 1024, 4608  # points of a sample: a few, and of many points more
 _BINS = 4096  # of an axis, for the structure factor
-LEVELS = 4  # of crowding
-_EACH = 8  # points that a bin has on the average where targets may be the sources' copies
+LEVELS, _FINEST = 12, 20  # of bins, and that at which points in one bin coincide
+_ENOUGH = 512.0  # pairs, to tell how many there are
 _LEAST = 2.0**-4  # crowding of targets away from all sources
 
 
@@ -28,7 +28,7 @@ class Arrangement:
     def of(cls, targets: Array, sources: Array, box: tuple[float, float, float]) -> "Arrangement":
         """Measure points (3, n) in the box."""
         n = sources.shape[1]
-        most = min(_MORE, max(_SOME, n // 64))
+        most = min(_MORE, max(_SOME, n // 256))
         some = sample(sources, most)
         others = some if targets is sources else sample(targets, most)
         same = n == targets.shape[1] and np.array_equal(others, some)  # a sample is of the same places of any array
@@ -85,8 +85,8 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
 def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]) -> tuple[float, ...]:
     """Measure how many more sources are near a target than if they filled the box evenly.
 
-    The box is cut into bins of sides l/2, l/4, … l/16, l = V^(1/3), and pairs in one bin are counted; once more with
-    the bins shifted by half of their sides, as a cluster may lie where bins meet.
+    The box is cut into bins of sides l/2, l/4, …, l = V^(1/3), and pairs in one bin are counted; once more with the
+    bins shifted by half of their sides, as a cluster may lie where bins meet.  Points at the same place do not count.
 
     Parameters
     ----------
@@ -99,32 +99,48 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
     -------
     tuple of float
         For each side of bins, from the longest on, pairs in one bin over those of evenly spread points, in steps of
-        √2; without entries for the shortest bins where the points are too few to tell.  At least 1 if the targets are
-        the sources.
+        √2; as far as there are pairs enough to tell.  At least 1 if the targets are the sources.
     """
     n, m = targets.shape[1], sources.shape[1]
     same, sides = targets is sources, np.array(box)[:, None]
-    pairs = max(1.0, n * (n - 1.0 if same else m))
-    length, found = float(np.prod(box)) ** (1 / 3), []
+    every, length, found = n * (n - 1 if same else m), float(np.prod(box)) ** (1 / 3), []
     t, s = targets / sides, sources / sides
+
+    def cut(level: int) -> list[int]:
+        return [max(1, round(side / length * 2**level)) for side in box]
+
+    def pairs(shape: list[int], shift: float) -> float:
+        one = _bins(t, shape, shift)
+        return _together(one, one if same else _bins(s, shape, shift), math.prod(shape)) - (n if same else 0)
+
+    coincident = pairs(cut(_FINEST), 0.0) if every else 0.0
     for level in range(1, LEVELS + 1):
-        shape = [max(1, round(side / length * 2**level)) for side in box]
-        bins = math.prod(shape)
-        if bins > (n if same else min(n, m) // _EACH):
+        shape = cut(level)
+        there = 0.5 * (pairs(shape, 0.0) + pairs(shape, 0.5)) - coincident
+        even = every / math.prod(shape)
+        if max(there, even) < _ENOUGH:
             break
-        together = 0.0
-        for shift in (0.0, 0.5):
-            count = _counted(t, shape, shift)
-            together += 0.5 * (count @ (count - 1.0) if same else count @ _counted(s, shape, shift))
-        ratio = max(1.0 if same else _LEAST, float(together) * bins / pairs)
+        ratio = max(1.0 if same else _LEAST, there / even)
         found.append(2.0 ** (round(2.0 * math.log2(ratio)) / 2.0))
     return tuple(found)
 
 
-def _counted(x: NDArray, shape: list[int], shift: float) -> NDArray[np.float64]:
-    """Points in each bin, `x` in sides of the box."""
+def _bins(x: NDArray, shape: list[int], shift: float) -> NDArray[np.int64]:
+    """The bin of each point, `x` in sides of the box."""
     found = np.zeros(x.shape[1], np.int64)
     for row, count in zip(x, shape, strict=True):
         found *= count
         found += (row * count + shift).astype(np.int64) % count
-    return np.bincount(found, minlength=math.prod(shape)).astype(np.float64)
+    return found
+
+
+def _together(one: NDArray[np.int64], other: NDArray[np.int64], bins: int) -> float:
+    """Pairs of one and another in the same bin."""
+    few = bins > 4 * (len(one) + len(other))  # of which most are empty: those that are not are numbered
+    if few and one is other:
+        return float(np.square(np.unique(one, return_counts=True)[1].astype(np.float64)).sum())
+    if few:
+        numbers = np.unique(np.concatenate([one, other]), return_inverse=True)[1]
+        one, other, bins = numbers[: len(one)], numbers[len(one) :], int(numbers.max()) + 1
+    counts = [np.bincount(numbers, minlength=bins).astype(np.float64) for numbers in (one, other)]
+    return float(counts[0] @ counts[1])

@@ -35,6 +35,7 @@ CRYSTAL_SHARES = {
 REACH = {"float64": 5e-14, "float32": 1e-6}
 
 _LEAST_NODES, _MOST_NODES = 4, 20
+_MOST_CROWDED = 4096.0  # of sources for which shorter rc are tried
 _LEAST_BANDWIDTH = 7.0  # c of free sums with few pairs beyond rc: kmax holds some modes of boxes little longer than rc
 _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 # β/P near its optimum at each σ, found by trial.
@@ -255,7 +256,7 @@ def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cel
 def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
     """Cutoffs from 4 sources in rc³ to the longest."""
     most = most_cutoff(domain.box, domain.periodicity)
-    crowded = max(1, n_sources) * max(1.0, *domain.crowding, 1.0)
+    crowded = max(1, n_sources) * min(max(1.0, *domain.crowding, 1.0), _MOST_CROWDED)
     least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
     return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
 

@@ -66,7 +66,18 @@ def test_names_are_those_of_the_command():
 
 
 @pytest.mark.parametrize(
-    "name", ["p2p", "p2g", "g2p", "fft", pytest.param("variants", marks=pytest.mark.slow), "ewald", "scaling", "split"]
+    "name",
+    [
+        "p2p",
+        "p2g",
+        "g2p",
+        "fft",
+        pytest.param("variants", marks=pytest.mark.slow),
+        "ewald",
+        "scaling",
+        "split",
+        "crowds",
+    ],
 )
 def test_every_benchmark_runs(name, tmp_path, capsys):
     path = tmp_path / "record.json"
