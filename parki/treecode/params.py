@@ -271,7 +271,7 @@ def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error:
 
 def _leaf_size(points: int) -> int:
     """Points of a leaf, fitted to sweeps: about a grid, but not so few that lists and lanes cost more than pairs."""
-    return int(np.clip(12 * points**1.6, 80, 600))
+    return int(np.clip(10 * points**1.6, 80, 600))
 
 
 @lru_cache(maxsize=1024)
