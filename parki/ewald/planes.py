@@ -45,13 +45,13 @@ def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
 
 
 class Part:
-    """Planes of one class, some at a time."""
+    """Planes of one class, some at a time; `shared` by threads or not."""
 
     def __init__(
         self, p: Parameters, c: Planes, mesh: Mesh, grid: Array, buffer: Array, room: int, space: Space,
-        library: fft.Library, whole: bool, rhs: int,
+        library: fft.Library, whole: bool, rhs: int, shared: bool,
     ) -> None:  # fmt: skip
-        xp, self.c, self.library = module_of(grid), c, library
+        xp, self.c, self.library, self.shared = module_of(grid), c, library, shared
         components, self.kernel = p.kernel.components * rhs, p.kernel
         self.planes = min(room // (components * c.rows * c.length), len(c.modes))
         if whole and self.planes > 1:  # a plane and its image overwrite each other's transforms: both or none
@@ -98,9 +98,9 @@ class Block:
         at.gather.set(first=self.first)
         at.gather.run()
         for c in self._components(at.kernel.spread):
-            at.library.run(c[:, : at.rows], 2, False)
+            at.library.run(c[..., : at.rows, :], c.ndim - 1, False)
             for columns in self.columns:
-                at.library.run(c[..., columns], 1, False)
+                at.library.run(c[..., columns], c.ndim - 2, False)
 
     def multiply(self) -> None:
         """CNV: the Fourier multiplier."""
@@ -112,14 +112,19 @@ class Block:
         at = self.part
         for c in self._components(at.kernel.result):
             for columns in self.columns:
-                at.library.run(c[..., columns], 1, True)
-            at.library.run(c[:, : at.rows], 2, True)
+                at.library.run(c[..., columns], c.ndim - 2, True)
+            at.library.run(c[..., : at.rows, :], c.ndim - 1, True)
         at.scatter.set(first=self.first)
         at.scatter.run()
 
     def _components(self, used: int) -> list[Array]:
-        """The components of all right-hand sides that hold something: one after another they stay in the cache."""
+        """The components of all right-hand sides that hold something: one after another they stay in the cache.
+
+        Where threads share the work all go at once: to wake them takes as long as a few planes.
+        """
         stride = self.part.kernel.components
+        if self.part.shared and (used == stride or self.part.rhs == 1):
+            return [self.spectrum[: self.part.rhs * used]]
         return [self.spectrum[r * stride + c] for r in range(self.part.rhs) for c in range(used)]
 
 
@@ -147,7 +152,8 @@ class Parts:
         least = max(plane * min(1 + whole, count) for plane, count in sizes)
         room = min(max(batch, least), max(plane * count for plane, count in sizes))
         self.buffer = xp.empty(room, number)
-        self.parts = [Part(p, c, mesh, grid, self.buffer, room, space, library, whole, rhs) for c in classes]
+        shared = threads > 1
+        self.parts = [Part(p, c, mesh, grid, self.buffer, room, space, library, whole, rhs, shared) for c in classes]
         self.result = rhs * p.kernel.result
         self.n0 = mesh.box[0]
 

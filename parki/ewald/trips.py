@@ -134,9 +134,10 @@ def gather(variant: str, s: Spreading, result: int, batch: int) -> Trips:
     return Trips(teams, {"t": _share(s.n, teams), "c": float(result)})
 
 
-def modes(length: float, rows: float) -> Trips:
-    """Loops of the convolution, over so many rows of modes."""
-    return Trips(rows, {"a < count": 1.0, "j": length, "k > 0.0": 1.0})
+def modes(length: float, rows: float, skew: bool = False) -> Trips:
+    """Loops of the convolution, over so many rows of modes; those of negative numbers apart but in a skew cell."""
+    low = length if skew else length // 2 + 1
+    return Trips(rows, {"a < count": 1.0, "j": low, "i": length - low, "k == 0.0": 0.0})
 
 
 def _pieces(n: float, size: int) -> float:

@@ -201,7 +201,8 @@ def _gather(p: Parameters, v: Variants, s: Spreading, kind: str) -> Counts:
 
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
-    text = _text(planes.workunits(p, not real, 1)[1], trips.modes(length, modes / max(length, 1.0)), 1, kind)
+    told = trips.modes(length, modes / max(length, 1.0), p.skew is not None)
+    text = _text(planes.workunits(p, not real, 1)[1], told, 1, kind)
     size = np.dtype(p.dtype).itemsize
     return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, size, launches, kind != "host")
 

@@ -109,7 +109,7 @@ def test_a_small_sum_by_hand(plans):
         transform += m1 * line(m2) + columns * line(m1)
     assert found.flop["fft"] == pytest.approx(4 * transform, abs=1)
     assert found.flop["ifft"] == pytest.approx(3 * transform, abs=1)
-    # |k| with its root, 3 divisions; n.v; v - n (n.v) + i k v3, times g; for every row its ky² + kx² once.
+    # |k|² and its inverse root, 3 products; n.v; v - n (n.v) + i k v3, times g; for every row its ky² + kx² once.
     mode = (2 + 1) + 3 + 2 * (1 + 2 * 2) + 6 * (2 * 2 + 1)
     assert found.flop["cnv"] == number * m1 * (m2 * mode + 3)
     assert found.mop["p2p"] == 8 * (600 * 12 + 500 * 6)
