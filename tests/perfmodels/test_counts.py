@@ -247,7 +247,7 @@ def test_the_convolution_reads_and_writes_every_mode():
     counts = convolve.counts(found, 320, 4, 3, 8, launches=5)
     assert counts.bytes["dram"] == 320 * 8 * (2 * (4 + 3) + 1)  # and the multiplier
     assert counts.launches == 5
-    # |k|: x² + y² once for a row; z², inverse root, 3 products; n.v twice; 6 numbers of two fused operations and a product
+    # |k|: x² + y² once for a row; z², inverse root, 3 products; n.v twice; 6 numbers of 2 fused operations, a product
     assert counts.flops == 10 * 3 + 320 * (2 + 1 + 3 + 2 * 5 + 6 * 5)
 
 
