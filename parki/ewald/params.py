@@ -256,7 +256,7 @@ def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cel
 def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
     """Cutoffs from 4 sources in rc³ to the longest."""
     most = most_cutoff(domain.box, domain.periodicity)
-    crowded = max(1, n_sources) * min(max(1.0, *domain.crowding, 1.0), _MOST_CROWDED)
+    crowded = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
     least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
     return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
 

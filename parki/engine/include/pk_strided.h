@@ -97,35 +97,21 @@ PK_INLINE void pk_store_pair(T* p, V v, V w, M m) {
     if (pk_lane_on(m, l)) p[2 * l] = (T)pk_get(v, l), p[2 * l + 1] = (T)pk_get(w, l);
 }
 
-// Elements p[0], p[-1], p[-2], … : one load, and the lanes turned round.
+// The lanes in reverse order.
 template <class V>
 PK_INLINE V pk_turned(V v) {
+  if constexpr (pk_lanes<V> == 1) return v;
   if constexpr (pk_lanes<V> == 2) return (V)__builtin_shufflevector(v, v, 1, 0);
   if constexpr (pk_lanes<V> == 4) return (V)__builtin_shufflevector(v, v, 3, 2, 1, 0);
   if constexpr (pk_lanes<V> == 8) return (V)__builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
   if constexpr (pk_lanes<V> == 16)
     return (V)__builtin_shufflevector(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 }
+PK_INLINE pk_true pk_turned(pk_true m) { return m; }
 
-template <class V, class T>
-PK_INLINE V pk_load_back(const T* p, pk_true) {
-  constexpr int L = pk_lanes<V>;
-  if constexpr (L == 1)
-    return (V)*p;
-  else
-    return pk_convert<V>(pk_turned<pk_vec<T, L>>(*(const pk_uvec<T, L>*)(p - (L - 1))));
-}
-
+// Elements p[0], p[-1], p[-2], …
 template <class V, class T, class M>
 PK_INLINE V pk_load_back(const T* p, M m) {
-  constexpr int L = pk_lanes<V>;
-#ifdef PK_HAS_MASKED
-  if constexpr (sizeof(M) == 64 && sizeof(T) == 8 && L == 8)
-    return pk_convert<V>(pk_turned<pk_vec<T, L>>(pk_load<pk_vec<T, L>>(p - (L - 1), pk_turned(m))));
-#endif
-  V r = {};
-  for (int l = 0; l < L; l++)
-    if (pk_lane_on(m, l)) pk_set(r, l, p[-l]);
-  return r;
+  return pk_turned(pk_load<V>(p - (pk_lanes<V> - 1), pk_turned(m)));
 }
 #endif
