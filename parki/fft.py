@@ -44,20 +44,31 @@ class Scipy:
 
 
 class Cupy:
-    """`cupyx.scipy.fft`; CuPy's pool hands the memory of a strided array's copy out again."""
+    """`cupyx.scipy.fft`, by plans that it keeps: CuPy's own may be dropped, or run in another stream meanwhile."""
 
     def __init__(self, module: ModuleType, threads: int) -> None:
         self.module = module
+        self.plans: dict[tuple, Any] = {}
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
         # A box within margins may lie between the alignments of complex numbers; its reals do not.
-        real = pairs(x)
-        work = x if x.flags.c_contiguous else module_of(x).ascontiguousarray(real).view(x.dtype)
+        real = _reals(x).swapaxes(axis % x.ndim, -2)
+        work = module_of(x).empty(real.shape[:-1], x.dtype)
+        _reals(work)[...] = real
         if inverse:
-            found = self.module.ifft(work, axis=axis, norm="forward", overwrite_x=True)
+            found = self.module.ifft(work, norm="forward", overwrite_x=True, plan=self._plan(work))
         else:
-            found = self.module.fft(work, axis=axis, overwrite_x=True)
-        real[...] = pairs(found)
+            found = self.module.fft(work, overwrite_x=True, plan=self._plan(work))
+        real[...] = _reals(found)
+
+    def _plan(self, work: Array) -> Any:
+        """The plan of an array's rows."""
+        key = (n := work.shape[-1], work.size // n, work.dtype)
+        if key not in self.plans:
+            cufft = module_of(work).cuda.cufft
+            kind = cufft.CUFFT_C2C if work.dtype == np.complex64 else cufft.CUFFT_Z2Z
+            self.plans[key] = cufft.Plan1d(n, kind, work.size // n)
+        return self.plans[key]
 
 
 class Ducc:
@@ -198,6 +209,11 @@ def pairs(spectrum: Array) -> Array:
 def complexes(real: Array) -> Array:
     """Pairs of reals seen as complex numbers, the last axis half as long."""
     return real.view(np.complex64 if real.dtype == np.float32 else np.complex128)
+
+
+def _reals(x: Array) -> Array:
+    """A complex array seen as reals along one more axis."""
+    return pairs(x).reshape(*x.shape, 2)
 
 
 @contextlib.contextmanager

@@ -156,6 +156,19 @@ def test_cupy_takes_boxes_within_margins(dtype, cupy, rng):
         assert standin.counts["to host"] == 0
 
 
+def test_cupy_runs_by_plans_of_its_own(cupy, rng):
+    """Of as many rows of a length and a type, for any array: those that CuPy keeps serve other streams, too."""
+    x, library = standin.ndarray(rng.standard_normal((2, 6, 5, 4)) + 0j), fft.library(None, on_gpu=True)
+    before = standin.Plan1d.made
+    for _ in range(2):
+        for axis in (1, 3, -1):
+            library.run(x, axis, False)
+            library.run(x, axis, True)
+        library.run(x[:1], 1, False)
+        library.run(x.astype(np.complex64), 1, False)
+    assert standin.Plan1d.made - before == len(library.plans) == 4
+
+
 @pytest.mark.parametrize(("name", "arrays"), [("scipy", 0.1), ("ducc0", 0.1), ("pyfftw", 0.1)])
 def test_what_is_allocated_after_the_first_call(name, arrays, rng):
     """Nothing of a contiguous array's size: all are in place."""

@@ -200,11 +200,28 @@ def _function(name):
     return lambda *given, **named: _wrapped(getattr(np, name)(*map(_own, given), **named))
 
 
-def _transform(function):
-    """In the array's precision, into new memory: `overwrite_x` permits, and promises nothing."""
+class Plan1d:
+    """A plan of cuFFT, which takes arrays of its own length, number of rows and type only."""
 
-    def run(x, axis, norm=None, overwrite_x=False):
-        return ndarray(function(x.inner, axis=axis, norm=norm).astype(x.dtype))
+    CUFFT_C2C, CUFFT_Z2Z = 0x29, 0x69
+    made = 0
+
+    def __init__(self, n, kind, batch):
+        Plan1d.made += 1
+        self.of = n, {self.CUFFT_C2C: np.complex64, self.CUFFT_Z2Z: np.complex128}[kind], batch
+
+    def check(self, rows):
+        assert self.of == (rows.shape[-1], rows.dtype, rows.size // rows.shape[-1])
+
+
+def _transform(function):
+    """In the array's precision, into new memory, where the axis is the last: `overwrite_x` promises nothing."""
+
+    def run(x, axis=-1, norm=None, overwrite_x=False, *, plan):
+        rows = x.inner.swapaxes(axis, -1)
+        plan.check(rows)
+        found = np.ascontiguousarray(function(rows, axis=-1, norm=norm), x.dtype)
+        return ndarray(found.swapaxes(axis, -1))
 
     return run
 
@@ -223,6 +240,7 @@ def modules():
     for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
         setattr(cupy, name, _function(name))
     cupy.cuda = types.SimpleNamespace(Device=Device, Stream=Stream, get_current_stream=get_current_stream)
+    cupy.cuda.cufft = types.SimpleNamespace(Plan1d=Plan1d, CUFFT_C2C=Plan1d.CUFFT_C2C, CUFFT_Z2Z=Plan1d.CUFFT_Z2Z)
     fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
     found = {"cupy": cupy, "cupyx.scipy.fft": fft}
     return found | {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
