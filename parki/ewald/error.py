@@ -55,8 +55,8 @@ def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | No
 
 def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
     """Options of a sum that serves another one, with `others` in place of their values."""
-    flags = ("return_walltime", "return_params", "return_error", "verbose", "tune")
-    return dataclasses.replace(options, **dict.fromkeys(flags, False), **others)
+    flags = ("return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
+    return dataclasses.replace(options, **(dict.fromkeys(flags, False) | others))
 
 
 def _second(plan: "Plan") -> EwaldOptions:

@@ -23,7 +23,7 @@ CHOICES = {
     "layout": LAYOUTS,
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
-FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune")
+FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 
 
 class PublishedText(str):
@@ -95,6 +95,11 @@ class EwaldOptions:
     tune : bool
         Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
         What was found is remembered in the cache: sums like it take it at once.
+    graph : bool
+        In space ``"Cuda"`` with CuPy's transforms only: a plan's first pass launches as ever, the second is recorded
+        as a CUDA graph, which runs that pass and all later ones; passes of another number of right-hand sides have a
+        graph of their own, `move` begins anew.  Where a graph cannot be recorded a warning says so (logger
+        ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
 
     Raises
     ------
@@ -129,6 +134,7 @@ class EwaldOptions:
     engine: str | None = dataclasses.field(default=None, kw_only=True)
     fft: str | None = dataclasses.field(default=None, kw_only=True)
     tune: bool = dataclasses.field(default=False, kw_only=True)
+    graph: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
@@ -167,6 +173,8 @@ class EwaldOptions:
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
         fft.choose(merged.transform(), merged.execution_space.kind == "device")
+        if merged.graph:
+            _check_graph(merged.execution_space)
         return merged
 
     @property
@@ -197,6 +205,9 @@ class EwaldOptions:
                 raise ValueError(f"{name} is {value!r}; expected True or False.")
         if self.torch_fft and self.fft not in (None, "torch"):
             raise ValueError(f"fft is {self.fft!r} and torch_fft is True; expected at most one of them.")
+        if self.graph and self.transform() == "torch":
+            name = "torch_fft is True" if self.torch_fft else "fft is 'torch'"
+            raise ValueError(f"graph is True and {name}; expected at most one of them: PyTorch has memory of its own.")
         for name in (*COUNTS, *(() if self.threads is None else ("threads",))):
             value = getattr(self, name)
             if not (isinstance(value, numbers.Integral) and _number(value) > 0):
@@ -231,6 +242,13 @@ def _space(asked: Any, threads: int | None, given: Mapping[str, Any]) -> spaces.
     if asked is not None and not isinstance(asked, str | spaces.Space):
         raise ValueError(f"execution_space is {asked!r}; expected a name such as 'OpenMP', a space, or None.")
     return space_of(asked, None if threads is None else int(threads), **given)
+
+
+def _check_graph(space: spaces.Space) -> None:
+    if space.name != "Cuda":
+        raise ValueError(f"graph is True and execution_space is {space.name!r}; expected 'Cuda', or graph=False.")
+    if space.engine != "parki":
+        raise ValueError(f"graph is True and engine is {space.engine!r}; expected 'parki', or graph=False.")
 
 
 def _check_periodicity(value: Any) -> None:

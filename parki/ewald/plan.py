@@ -249,6 +249,8 @@ class Plan:
         """Move points in the stages' coordinates, those of the plans that this one has made, too."""
         with self.walltime.phase("cell_list"):
             self.points.move(trg, src)
+        for made in self.stages.values():
+            made.forget()
         self._count()
         for other in self.others.values():
             other._place(src, trg)
@@ -258,7 +260,7 @@ class Plan:
         with self._lock:
             if kernel.name not in self.others:
                 trg, src = self.points.originals()
-                options = error.quiet(self.options, layout="dn")
+                options = error.quiet(self.options, layout="dn", graph=self.options.graph)
                 p = replace(self.parameters, kernel=kernel) if operator.serves(self.parameters, kernel) else None
                 self.others[kernel.name] = self.like(kernel, src, trg, options, self.dtype, p)
             return self.others[kernel.name]

@@ -9,7 +9,7 @@ from parki import cells, engine
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy
-from parki.engine.runtime import devices
+from parki.engine.runtime import devices, graphs
 from parki.engine.spaces import Space
 from parki.ewald import far, geometry, green
 from parki.ewald.far import FarField, gather_kernel
@@ -136,6 +136,7 @@ class Stages:
         self.near = NearField(p, points.targets, sources, packed, v, rhs, p.skew)
         self.far = FarField(p, points.spreading, spreading, points.gather, v, options, rhs)
         self.side = devices.Side() if self.space.kind == "device" and self.space.engine == "parki" else None
+        self.replay = graphs.Replay() if options is not None and options.graph else None
         self.factors = xp.asarray(np.tile(green.constants(p), rhs))
         self.constant = xp.zeros(rhs * p.kernel.result, p.dtype)
         rows = options is not None and options.layout == "nd"
@@ -192,9 +193,20 @@ class Stages:
     def fields(self, times: WallTime) -> None:
         """The near and the far field of the packed sources, at the sorted targets.
 
-        On a GPU one beside the other: pairs are arithmetic, spreading and transforms are traffic.  Not so where each
-        phase is timed by itself.
+        On a GPU one beside the other: pairs are arithmetic, spreading and transforms are traffic.  With `graph` both
+        are one graph, in which all arrays are those of the stages.  Not so where each phase is timed by itself.
         """
+        if self.replay is None or times.apart:
+            self._both_fields(times)
+        else:
+            self.replay.run(lambda: self._both_fields(times))
+
+    def forget(self) -> None:
+        """Drop the graph of the fields."""
+        if self.replay is not None:
+            self.replay.forget()
+
+    def _both_fields(self, times: WallTime) -> None:
         side = None if self.side is None or times.apart else self.side
         with times.phase("p2p", "kernel"), contextlib.nullcontext() if side is None else side.work():
             self.near.run()

@@ -1,12 +1,14 @@
 """A module in CuPy's place whose arrays lie on the host, but refuse to be taken for NumPy's, as CuPy's do.
 
 Nothing converts implicitly, NumPy's functions refuse the arrays, and every copy between host and device and every wait
-for the device is counted, so that a test on a machine without a GPU shows what a device would have to do.
+for the device is counted, so that a test on a machine without a GPU shows what a device would have to do.  A stream can
+be recorded: then nothing runs, as on a GPU, and what is not copied, filled, transformed or launched is refused.
 """
 
+import importlib.util
 import sys
 import types
-from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +16,17 @@ from parki.engine.calls import device, sim
 from parki.engine.calls.sim import SimCall
 from parki.engine.runtime import devices
 
-counts = Counter()  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+streams = _load("stream_standin")
+Stream, get_current_stream = streams.Stream, streams.get_current_stream
+counts = streams.counts  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
 
 
 def _own(value):
@@ -29,11 +41,13 @@ def _own(value):
 
 
 def _wrapped(value):
+    streams.unrecorded()
     return ndarray(value) if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _scalar(kind):
     def method(self):
+        streams.unrecorded()
         counts["scalar"] += 1
         return kind(self.inner)
 
@@ -75,15 +89,17 @@ class ndarray:
         return len(self.inner)
 
     def __getitem__(self, index):
-        return ndarray(self.inner[_own(index)])
+        return ndarray(self.inner[_own(asarray(index) if isinstance(index, np.ndarray) else index)])
 
     def __setitem__(self, index, value):
-        self.inner[_own(index)] = _own(value)
+        into, index, value = streams.lasting(self.inner), _own(index), streams.lasting(_own(value))
+        streams.perform(lambda: into.__setitem__(index, value))
 
     def fill(self, value):
-        self.inner.fill(value)
+        self[...] = value
 
     def __iadd__(self, other):
+        streams.unrecorded()
         self.inner += _own(other)
         return self
 
@@ -92,6 +108,7 @@ class ndarray:
         return self.inner.nbytes
 
     def get(self):
+        streams.unrecorded()
         counts["to host"] += 1
         return self.inner.copy()
 
@@ -135,46 +152,27 @@ class Device:
 
     __hash__ = None
 
-
-class Event:
-    def __init__(self, of):
-        self.of = of
-
-
-class Stream:
-    """A stream; `told` keeps what streams are asked for, in order."""
-
-    told, current = [], []
-
-    def __init__(self, null=False, non_blocking=False):
-        self.ptr = id(self) if non_blocking else 0
-
-    def synchronize(self):
-        counts["wait"] += 1
-
-    def record(self):
-        self.told.append(("record", self.ptr))
-        return Event(self.ptr)
-
-    def wait_event(self, event):
-        self.told.append(("wait", self.ptr, event.of))
-
     def __enter__(self):
-        self.current.append(self)
+        pass
 
     def __exit__(self, *_):
-        self.current.pop()
-
-
-def get_current_stream():
-    return Stream.current[-1] if Stream.current else Stream()
+        pass
 
 
 def asarray(x, dtype=None):
     if isinstance(x, ndarray):
         return x if dtype is None else x.astype(dtype, copy=False)
+    streams.unrecorded()
     counts["to device"] += 1
     return ndarray(np.array(x, dtype))  # a copy, as there
+
+
+def empty(shape, dtype=float):
+    if not streams.allocators:
+        streams.unrecorded()  # others may get the memory next
+        return ndarray(np.empty(shape, dtype))
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return ndarray(np.asarray(streams.allocators[-1](size))[:size].view(dtype).reshape(shape))
 
 
 def ascontiguousarray(x):
@@ -218,10 +216,12 @@ def _transform(function):
     """In the array's precision, into new memory, where the axis is the last: `overwrite_x` promises nothing."""
 
     def run(x, axis=-1, norm=None, overwrite_x=False, *, plan):
-        rows = x.inner.swapaxes(axis, -1)
+        rows = streams.lasting(x.inner).swapaxes(axis, -1)
         plan.check(rows)
-        found = np.ascontiguousarray(function(rows, axis=-1, norm=norm), x.dtype)
-        return ndarray(found.swapaxes(axis, -1))
+        made = empty(rows.shape, x.dtype)
+        found = streams.lasting(made.inner)
+        streams.perform(lambda: np.copyto(found, function(rows, axis=-1, norm=norm), casting="same_kind"))
+        return made.swapaxes(axis, -1)
 
     return run
 
@@ -235,11 +235,14 @@ def argsort(a, axis=-1, kind=None):
 def modules():
     """The modules to put into `sys.modules`."""
     cupy, fft = types.ModuleType("cupy"), types.ModuleType("cupyx.scipy.fft")
-    for made in (ndarray, asarray, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
+    for made in (ndarray, asarray, empty, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
         setattr(cupy, made.__name__, made)
-    for name in "empty zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
+    for name in "zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
         setattr(cupy, name, _function(name))
-    cupy.cuda = types.SimpleNamespace(Device=Device, Stream=Stream, get_current_stream=get_current_stream)
+    cupy.cuda = types.SimpleNamespace(
+        Device=Device, Stream=Stream, get_current_stream=streams.get_current_stream, MemoryPool=streams.MemoryPool,
+        using_allocator=streams.using_allocator, runtime=types.SimpleNamespace(streamCaptureModeThreadLocal="thread"),
+    )  # fmt: skip
     cupy.cuda.cufft = types.SimpleNamespace(Plan1d=Plan1d, CUFFT_C2C=Plan1d.CUFFT_C2C, CUFFT_Z2Z=Plan1d.CUFFT_Z2Z)
     fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
     found = {"cupy": cupy, "cupyx.scipy.fft": fft}
@@ -257,6 +260,18 @@ class StandInCall(SimCall):
 
     def address(self, a):
         return a.inner.ctypes.data
+
+    def launch(self):
+        given = type(self.struct).from_buffer_copy(self.struct)  # by value, as the driver takes it
+
+        def run():
+            now, self.struct = self.struct, given
+            try:
+                SimCall.launch(self)
+            finally:
+                self.struct = now
+
+        streams.perform(run)
 
 
 def install(monkeypatch):
