@@ -97,6 +97,11 @@ class Prepared:
             return None
         return self._call.total() if self.policy.league else np.zeros((), DTYPE[self.workunit.ir.acc_type]).item()
 
+    def rest(self) -> None:
+        """Leave the cores of a host to others until the next launch, if its threads would not do so by themselves."""
+        if isinstance(self._call, HostCall):
+            self._call.rest()
+
 
 def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> Any:
     """What launches in this kind of space; the code of the others is not even imported."""

@@ -42,12 +42,16 @@ def _debugging(*words: str) -> bool:
 
 @dataclass(frozen=True)
 class Compiled:
-    """One object of a workunit: its entry point, its argument structure, and the places a checked build reports."""
+    """One object of a workunit: its entry point, its argument structure, and the places a checked build reports.
+
+    `pause` is that of the OpenMP which it is linked to, None where there is none or none that can.
+    """
 
     run: ctypes._CFuncPtr
     struct: type[ctypes.Structure]
     lowered: Lowered
     path: Path
+    pause: ctypes._CFuncPtr | None = None
 
 
 class Workunit:
@@ -117,11 +121,12 @@ class Workunit:
 
 def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
     """Load one workunit's entry point from the shared object at `path`."""
-    run = ctypes.CDLL(str(path))[entry]
+    opened = ctypes.CDLL(str(path))
+    run = opened[entry]
     run.argtypes, run.restype = [ctypes.c_void_p], None
     fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
     struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
-    return Compiled(run, struct, lowered, path)
+    return Compiled(run, struct, lowered, path, getattr(opened, "omp_pause_resource_all", None))
 
 
 @lru_cache(maxsize=512)

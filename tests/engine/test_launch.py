@@ -3,12 +3,13 @@
 import os
 import timeit
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import LaunchError, RangePolicy, TeamPolicy
+from parki.engine import LaunchError, RangePolicy, TeamPolicy, spaces
 from parki.engine.launch import Prepared
 from parki.engine.spaces import Space
 
@@ -331,6 +332,20 @@ def test_scans(kernels, rng):
         total = engine.parallel_reduce(RangePolicy(space, len(x)), kernels("running"), x=x, y=y)
         np.testing.assert_array_equal(y, np.cumsum(x))
         assert total == y[-1]
+
+
+def test_a_launch_at_rest_goes_on_when_asked(kernels, rng, monkeypatch):
+    """GNU OpenMP's idle threads are gone meanwhile; where OpenMP knows no rest nothing happens."""
+    x = rng.integers(0, 9, 9001).astype(float)
+    for space in ("Serial", Space("OpenMP", 3)):
+        prepared = engine.prepare(RangePolicy(space, len(x)), kernels("total"), x=x)
+        for pause in (prepared._call._object.pause, None, prepared._call._object.pause):
+            monkeypatch.setattr(prepared._call, "_object", replace(prepared._call._object, pause=pause))
+            assert prepared.run() == x.sum()
+            prepared.rest()
+    monkeypatch.setattr(spaces, "_forked", True)
+    monkeypatch.setattr(prepared._call, "_object", replace(prepared._call._object, pause=lambda *_: 1 / 0))
+    prepared.rest()  # in a fork there is no thread to end
 
 
 # Processes and environment -------------------------------------------------------------------------------------------

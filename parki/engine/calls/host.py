@@ -16,6 +16,7 @@ from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit, checking
 
 ALIGN = 64
+SOFT = 1  # omp_pause_soft: what has been set stays
 _warned_fork = False
 
 
@@ -61,6 +62,11 @@ class HostCall:
         self._run(self._address)
         if self._may_fault and self._fault[0]:
             self._raise()
+
+    def rest(self) -> None:
+        """End OpenMP's idle threads, which would keep cores busy for milliseconds; the next launch makes others."""
+        if self.threads > 1 and self._object.pause is not None and not spaces.forked():
+            self._object.pause(SOFT)
 
     def total(self) -> float | int:
         """The sum of a reduction or scan that has run."""
