@@ -139,12 +139,16 @@ class Torch:
 
 @dataclass(frozen=True)
 class Backend:
-    """What is imported, what it makes transforms with, where its arrays may be, and how to get it."""
+    """What is imported, what it makes transforms with, where its arrays may be, and how to get it.
+
+    `several` threads of Python may transform different arrays at the same time.
+    """
 
     module: str
     make: Callable[[ModuleType, int], Library]
     arrays: tuple[str, ...]
     remedy: str
+    several: bool = True
 
 
 BACKENDS = {
@@ -152,7 +156,9 @@ BACKENDS = {
     "ducc0": Backend("ducc0.fft", Ducc, ("host",), "pip install ducc0 (licence: GPL 2 or later)"),
     "pyfftw": Backend("pyfftw", Fftw, ("host",), "pip install pyfftw (it brings FFTW, licence: GPL 2 or later)"),
     "cupy": Backend("cupyx.scipy.fft", Cupy, ("GPU",), 'pip install "parki[cuda13]"'),
-    "torch": Backend("torch", Torch, ("host", "GPU"), "see https://pytorch.org/get-started, or leave torch_fft out"),
+    "torch": Backend(
+        "torch", Torch, ("host", "GPU"), "see https://pytorch.org/get-started, or leave torch_fft out", False
+    ),
 }
 
 

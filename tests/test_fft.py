@@ -285,12 +285,18 @@ def test_a_plan_used_again(name, fft_type):
 
 def test_threads_are_those_of_the_plan(monkeypatch):
     given = problem("laplace")
-    for options, expected in (({"threads": 2}, 2), ({"threads": 1}, 1), ({"execution_space": "Serial"}, 1)):
-        plan = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)
-        assert plan._prepared(1).far.library.threads == expected
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    plan = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3)
-    assert plan._prepared(1).far.library.threads == 3
+
+    def crew(**options):
+        far = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)._prepared(1).far
+        assert far.library.threads == far.crew.each
+        return far.crew.size, far.crew.each
+
+    assert crew(threads=2) == (1, 1)  # too little work to share
+    monkeypatch.setattr(parki.ewald.crew, "WORTH", 1)
+    assert crew(threads=2) == (2, 1)
+    assert crew(threads=1) == crew(execution_space="Serial") == (1, 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "12")
+    assert crew() == (6, 2)
 
 
 @pytest.mark.parametrize("asked", [{"torch_fft": True}, {"fft": "torch"}, {"torch_fft": True, "fft": "Torch"}], ids=str)

@@ -1,6 +1,7 @@
 """The far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
 
 import math
+from functools import partial
 
 from parki import engine, fft
 from parki.arrays import Array, module_of
@@ -8,13 +9,16 @@ from parki.cells import CellList
 from parki.engine import RangePolicy
 from parki.engine.spaces import Space, workers
 from parki.ewald import mesh, multipliers, planes, window
+from parki.ewald.crew import Crew, Piece
 from parki.ewald.mesh import Mesh
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
 from parki.ewald.planes import Parts
+from parki.ewald.report import WallTime
 from parki.ewald.spread import Spread, spread_kernel, window_slots
 from parki.ewald.variants import Variants, rows, team
 
+SLABS = 2  # of rows that each of a crew transforms along x, so that a slow one may leave some to others
 HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the first-level cache
 
 
@@ -70,23 +74,25 @@ class FarField:
         rhs: int = 1,
     ) -> None:  # fmt: skip
         space = sources.space
-        self.library = fft.library(options.transform() if options else None, space.kind == "device", workers(space))
         whole = options is not None and options.fft_type == "C2C"
         self.mesh = Mesh(p, multipliers.period(p))
         self.grid = self.mesh.empty(p, rhs * p.kernel.components, space)
+        name = fft.choose(options.transform() if options else None, space.kind == "device")
+        several = fft.BACKENDS[name].several and space.engine == "parki"
+        self.crew = Crew(workers(space), self.grid.nbytes, several)
+        self.library = fft.library(name, space.kind == "device", self.crew.each)
         spread, result = self.grid[: rhs * p.kernel.spread], self.grid[: rhs * p.kernel.result]
         self.spread = Spread(p, self.mesh.touched(spread), sources, src, v, rhs)
         self.fold, self.wrap = self.mesh.fold(p, spread, space), self.mesh.wrap(p, result, space)
         box = self.mesh.transformed(self.grid)
         self.input, self.output = (fft.complexes(box[: len(a)]) for a in (spread, result))
-        self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, workers(space))
+        self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, self.crew)
         self.gather = Gather(p, self.mesh.touched(result), points, space, v, rhs)
 
     @property
     def launches(self) -> list[engine.Prepared]:
         """All that it launches."""
-        planes = [launch for part in self.parts.parts for launch in (part.gather, part.convolve, part.scatter)]
-        return [*self.spread.launches, *self.fold, *self.wrap, *planes, self.gather.launch]
+        return [*self.spread.launches, *self.fold, *self.wrap, *self.parts.launches, self.gather.launch]
 
     def scatter(self) -> None:
         """P2G: spread the strengths."""
@@ -95,13 +101,29 @@ class FarField:
         for launch in self.fold:
             launch.run()
 
-    def forward(self) -> None:
-        """Transform along x."""
-        self.library.run(self.input, 1, False)
+    def transform(self, times: WallTime) -> None:
+        """FFT, CNV and inverse FFT; fill the margins."""
+        if self.crew.size > 1:
+            self.gather.launch.rest()
+        self.crew.run(self.stages, times)
+        with times.phase("ifft"):
+            for launch in self.wrap:
+                launch.run()
 
-    def backward(self) -> None:
-        """Transform back along x, and fill the margins."""
-        self.parts.finish()
-        self.library.run(self.output, 1, True)
-        for launch in self.wrap:
-            launch.run()
+    @property
+    def stages(self) -> list[list[Piece]]:
+        """Of the transforms: along x, by slabs of rows; through the planes; back along x."""
+        rows = self.mesh.box[1]
+        count = min(rows, SLABS * self.crew.size) if self.crew.size > 1 else 1
+        slabs = [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+        forward = [partial(self._forward, rows) for rows in slabs]
+        return [forward, [block.run for block in self.parts.blocks], [partial(self._backward, rows) for rows in slabs]]
+
+    def _forward(self, rows: slice, _: int, times: WallTime) -> None:
+        with times.phase("fft"):
+            self.library.run(self.input[:, :, rows], 1, False)
+
+    def _backward(self, rows: slice, _: int, times: WallTime) -> None:
+        with times.phase("ifft"):
+            self.parts.clear(rows)
+            self.library.run(self.output[:, :, rows], 1, True)

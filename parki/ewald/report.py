@@ -1,6 +1,7 @@
 """What a sum reports besides its result: wall-clock times by phase, and its parameters by their published names."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,21 @@ class WallTime:
 
         with timed(add, self._wait):
             yield
+
+    @contextlib.contextmanager
+    def crew(self, size: int) -> Iterator[list["WallTime"]]:
+        """Give times to as many threads that work side by side; the body's time is shared out as theirs together."""
+        members = [WallTime() for _ in range(size)]
+        members[0].watch = self.watch
+        began = time.perf_counter()
+        try:
+            yield members
+        finally:
+            spent = time.perf_counter() - began
+            sums = {name: sum(getattr(m, f"time_{name}")["tot"] for m in members) for name, *_ in PHASES}
+            worked = sum(sums.values())
+            for name, seconds in sums.items():
+                getattr(self, f"time_{name}")["tot"] += spent * seconds / worked if worked else 0.0
 
     def table(self) -> str:
         """Return a table of the phases: time, share of the whole, rate."""

@@ -220,17 +220,7 @@ class Stages:
         far = self.far
         with times.phase("p2g", "kernel"):
             far.scatter()
-        with times.phase("fft"):
-            far.forward()
-        for block in far.parts:
-            with times.phase("fft"):
-                block.forward()
-            with times.phase("cnv"):
-                block.multiply()
-            with times.phase("ifft"):
-                block.backward()
-        with times.phase("ifft"):
-            far.backward()
+        far.transform(times)
         with times.phase("g2p", "kernel"):
             far.gather.run()
 
@@ -265,7 +255,7 @@ class Stages:
     def arrays(self) -> list[Array]:
         """All arrays that it holds, those of its points among them."""
         launches = [*self.packs, *self.sums, self.near.launch, *self.far.launches]
-        own = [self.strengths, self.directed, self.factors, self.constant, self.far.grid, self.far.parts.buffer]
+        own = [self.strengths, self.directed, self.factors, self.constant, self.far.grid, self.far.parts.buffers]
         return [*own, *(a for launch in launches for a in launch.arrays)]
 
 

@@ -223,9 +223,9 @@ def test_times_wait_for_the_device_where_asked_for(asked, counted):
     plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS, **asked)
     counted.counts.clear()
     plan(given[2])
-    blocks = len(list(plan._prepared(1).far.parts))
-    # Before and after each of seven phases, of three for each block of planes, and of the whole.
-    assert counted.counts["wait"] == 2 * (8 + 3 * blocks)
+    blocks = len(plan._prepared(1).far.parts.blocks)
+    # Before and after each of eight phases, of three for each block of planes, and of the whole.
+    assert counted.counts["wait"] == 2 * (9 + 3 * blocks)
     phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
     assert all(getattr(plan.walltime, f"time_{name}")["tot"] > 0 for name in phases)
     assert sum(getattr(plan.walltime, f"time_{name}")["tot"] for name in phases) <= plan.walltime.time_ewald

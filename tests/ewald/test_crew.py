@@ -1,0 +1,233 @@
+"""Crews: who does what, sums by one and by several, failures, times, memory, forks."""
+
+import _thread
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import parki
+from parki import fft
+from parki.engine import spaces
+from parki.ewald import crew, multipliers, planes
+from parki.ewald.crew import Crew
+from parki.ewald.report import PHASES, WallTime
+
+if spaces.get("CPU").name != "OpenMP":
+    pytest.skip("the compiler has no OpenMP", allow_module_level=True)
+
+BOX, TOLERANCE = (1.0, 1.3, 0.8), 1e-6
+CELL = np.array([[1.0, 0.1, 0.0], [0.2, 1.1, 0.1], [0.0, 0.3, 0.9]])
+PLACES = {"3": {}, "2": {"periodicity": 2}, "1": {"periodicity": 1}, "0": {"periodicity": 0}, "skew": {"box": CELL}}
+
+
+@pytest.fixture(autouse=True)
+def _small_sums_are_worth_it(monkeypatch):
+    monkeypatch.setattr(crew, "WORTH", 1)
+    monkeypatch.setattr(planes, "CACHE", 1)  # a plane a block
+
+
+def problem(kernel, n=150, rhs=()):
+    rng = np.random.default_rng(5)
+    x = np.array(BOX)[:, None] * rng.random((3, n)) * 0.6
+    dens = rng.standard_normal({"laplace": (*rhs, n), "stokes_sl": (*rhs, 3, n), "stokes_comb": (*rhs, 6, n)}[kernel])
+    return x, (dens, *([rng.standard_normal((3, n))] if kernel == "stokes_comb" else []))
+
+
+def plan_of(kernel, x, **options):
+    return parki.ewald.plan(kernel, x, x, **({"box": BOX, "tolerance": TOLERANCE} | options))
+
+
+def phases(times):
+    return {name: getattr(times, f"time_{name}")["tot"] for name, *_ in PHASES}
+
+
+@pytest.mark.parametrize(
+    ("threads", "nbytes", "size", "each"),
+    [
+        (1, 100, 1, 1), (2, 100, 2, 1), (8, 100, 8, 1), (9, 100, 4, 2), (16, 100, 8, 2), (64, 100, 8, 8), (64, 5, 5, 1),
+        (4, 0, 1, 1), (4, 3, 3, 1),
+    ],
+)  # fmt: skip
+def test_how_many_share_the_work(threads, nbytes, size, each):
+    found = Crew(threads, nbytes, True)
+    assert (found.size, found.each) == (size, each)
+    alone = Crew(threads, nbytes, False)
+    assert (alone.size, alone.each) == (1, threads)
+
+
+@pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_comb"])
+def test_a_crew_sums_as_one_thread_does(kernel, place, fft_type):
+    x, given = problem(kernel)
+    options = PLACES[place] | {"fft_type": fft_type}
+    exact = plan_of(kernel, x, threads=1, **options)(*given)
+    for threads in (2, 5):
+        plan = plan_of(kernel, x, threads=threads, **options)
+        assert plan._prepared(1).far.crew.size == threads
+        for _ in range(3):
+            np.testing.assert_array_equal(plan(*given), exact)
+
+
+@pytest.mark.parametrize("name", fft.available())
+def test_every_library_with_several_right_hand_sides(name, monkeypatch):
+    x, given = problem("stokes_comb", rhs=(3,))
+    exact = plan_of("stokes_comb", x, threads=1)(*given)
+    plan = plan_of("stokes_comb", x, threads=3, fft=name)
+    for _ in range(2):
+        np.testing.assert_allclose(plan(*given), exact, rtol=0, atol=1e-12 * np.abs(exact).max())
+    assert plan._prepared(3).far.crew.size == (3 if fft.BACKENDS[name].several else 1)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_blocks_write_apart(place, whole):
+    """A mode and its image are one block's, and every mode is somebody's."""
+    x, _ = problem("stokes_sl")
+    plan = plan_of("stokes_sl", x, threads=3, fft_type="C2C" if whole else "R2C", **PLACES[place])
+    parts, n0 = plan._prepared(1).far.parts, plan._prepared(1).far.mesh.box[0]
+    written = [{m for a in b.part.c.modes[b.first : b.end] for m in (a, -a % n0)} for b in parts.blocks]
+    assert sum(map(len, written)) == len(set.union(*written))
+    modes = [m for c in multipliers.planes(plan.parameters, whole) for m in c.modes]
+    assert sorted({m for a in modes for m in (a, -a % n0)}) == sorted(set.union(*written))
+    assert len(parts.blocks) >= 3
+
+
+@pytest.mark.parametrize(
+    ("count", "fit", "unit"), [(1, 4, 1), (7, 2, 1), (56, 5, 1), (40, 7, 2), (12, 3, 2), (9, 99, 1)]
+)
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_modes_are_split_evenly(count, fit, unit, size):
+    bounds = planes.split(count, fit, unit, size)
+    lengths = np.diff(bounds)
+    assert (bounds[0], bounds[-1]) == (0, count)
+    assert all(0 < n <= fit and n % unit == 0 for n in lengths)
+    assert max(lengths) - min(lengths) <= unit
+    assert len(lengths) % size == 0 or max(lengths) == unit
+
+
+def test_stages_wait_for_each_other():
+    done, lock = [], threading.Lock()
+
+    def piece(stage):
+        def run(member, times):
+            time.sleep(0.001 * member)
+            with lock:
+                done.append((stage, member))
+
+        return run
+
+    Crew(4, 100, True).run([[piece(0)] * 9, [], [piece(1)] * 2, [piece(2)] * 9], WallTime())
+    assert [stage for stage, _ in done] == [0] * 9 + [1] * 2 + [2] * 9
+    assert len({member for _, member in done}) > 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("who", ["caller", "other"])
+def test_a_failure_stops_all_and_reaches_the_caller(error, who):
+    begun, met = [], threading.Barrier(2, timeout=30)
+
+    def piece(member, times):
+        if len(begun) < 2:
+            begun.append(member)
+            met.wait()
+            if (member == 0) is (who == "caller"):
+                raise error("one of them")
+            time.sleep(0.05)
+        else:
+            begun.append(member)
+
+    before = _thread._count()
+    with pytest.raises(error, match="one of them"):
+        Crew(2, 100, True).run([[piece] * 1000, [piece]], WallTime())
+    assert len(begun) < 1000
+    assert _thread._count() <= before + 1  # who has opened his last lock may still be leaving
+
+
+def test_a_sum_that_fails_can_be_repeated(monkeypatch):
+    x, given = problem("laplace")
+    plan = plan_of("laplace", x, threads=2)
+    exact = plan(*given)
+    with monkeypatch.context() as patch:
+        patch.setattr(planes.Block, "backward", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            plan(*given)
+    np.testing.assert_array_equal(plan(*given), exact)
+
+
+def test_without_more_threads_the_caller_does_it_all(monkeypatch):
+    def refused(*_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", refused)
+    done = []
+    Crew(3, 100, True).run([[lambda member, times: done.append(member)] * 4] * 2, WallTime())
+    assert done == [0] * 8
+
+
+def test_times_of_a_crew_add_up_to_the_time_that_passed():
+    def piece(name, seconds):
+        def run(member, times):
+            with times.phase(name):
+                time.sleep(seconds)
+
+        return run
+
+    times, seen = WallTime(), []
+    times.watch = seen.append
+    began = time.perf_counter()
+    Crew(2, 100, True).run([[piece("fft", 0.02)] * 4, [piece("cnv", 0.01)] * 4], times)
+    passed = time.perf_counter() - began
+    found = phases(times)
+    assert 0.06 <= sum(found.values()) <= passed
+    assert found["fft"] == pytest.approx(2 * found["cnv"], rel=0.5)
+    assert set(seen) == {"fft", "cnv"}
+    with pytest.raises(AttributeError):
+        Crew(2, 100, True).run([[piece("f3t", 0.0)]], times)
+
+
+def test_times_of_a_sum_with_a_crew():
+    x, given = problem("stokes_sl", 3000)
+    plan = plan_of("stokes_sl", x, threads=2)
+    plan(*given)
+    plan(*given)
+    found = phases(plan.walltime)
+    assert min(found.values()) > 0
+    assert 0.5 * plan.walltime.time_ewald < sum(found.values()) <= plan.walltime.time_ewald
+
+
+def test_memory_counts_everyones_planes():
+    x, _ = problem("laplace")
+    one, two, four = (plan_of("laplace", x, threads=threads) for threads in (1, 2, 4))
+    buffers = [plan._prepared(1).far.parts.buffers for plan in (one, two, four)]
+    assert [len(b) for b in buffers] == [1, 2, 4]
+    row = buffers[0].nbytes
+    assert two.memory - one.memory >= row
+    assert four.memory - one.memory >= 3 * row
+
+
+FORK = """
+import os, sys, warnings, numpy as np, parki
+from parki.ewald import crew
+crew.WORTH = 1
+warnings.simplefilter("ignore")
+x = np.random.default_rng(0).random((3, 500))
+plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-6, threads=2)
+assert plan._prepared(1).far.crew.size == 2
+exact = plan(x[0])
+pid = os.fork()
+if pid == 0:
+    os._exit(7 if np.array_equal(plan(x[0]), exact) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), np.array_equal(plan(x[0]), exact))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_sums_as_well():
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["7", "True"]
