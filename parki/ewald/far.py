@@ -78,7 +78,7 @@ class FarField:
         self.mesh = Mesh(p, multipliers.period(p))
         self.grid = self.mesh.empty(p, rhs * p.kernel.components, space)
         name = fft.choose(options.transform() if options else None, space.kind == "device")
-        several = fft.BACKENDS[name].several and space.engine == "parki"
+        several = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
         self.crew = Crew(workers(space), self.grid.nbytes, several)
         self.library = fft.library(name, space.kind == "device", self.crew.each)
         spread, result = self.grid[: rhs * p.kernel.spread], self.grid[: rhs * p.kernel.result]
