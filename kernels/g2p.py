@@ -1,6 +1,6 @@
 """Grid-to-particle.  The grid has margins, so no tap wraps.
 
-TARGET: targets sorted by cell, window taps in the lanes.  A batch of targets goes through one component after another:
+TARGET: neighbouring targets in batches, window taps in the lanes.  A batch goes through one component after another:
 P x P rows of one component stay in the first-level cache, those of all components do not.  All batches are gone through
 again for the next right-hand side, as the components of all do not stay in the second-level cache either.  BASE: one
 target a thread, in any order.
@@ -21,15 +21,16 @@ BATCH = 16  # targets per team
 @pk.workunit(scratch=[(real, lambda p: BATCH * 3 * P), (real, lambda p: BATCH * P)])
 def g2p_target(
     team: pk.TeamMember, xt: pk.View2D[real], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real],
-    nt: int, s0: real, s1: real, s2: real,
+    batch: pk.View2D[pk.int32], batches: int, s0: real, s1: real, s2: real,
 ):  # fmt: skip
-    """u[c][i] = grid[c] interpolated at target i; window and s as in window.py."""
-    batches: int = (nt + BATCH - 1) // BATCH
+    """u[c][i] = grid[c] interpolated at targets i = batch[b][0] … batch[b][1] - 1; window and s as in window.py.
+
+    A batch has at most BATCH targets, or none.
+    """
     r: int = team.league_rank() // batches
-    first: int = team.league_rank() % batches * BATCH
-    m: int = nt - first
-    if m > BATCH:
-        m = BATCH
+    b: int = team.league_rank() % batches
+    first: int = batch[b][0]
+    m: int = batch[b][1] - first
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * 3 * P)
     part: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * P)
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import engine
 from parki.arrays import Array, module_of
@@ -17,6 +18,7 @@ CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
 MAX_CHUNKS = 16
 PER_BATCH = 8
 FAR = 10.0  # in sides of the box: further than any cutoff reaches
+TILE = (6, 6, 96)  # cells: the sources and grid points near those of a tile stay in a cache
 Z_CUTS = 4  # cells a column's width is cut into along z, so that runs of targets are compact
 
 
@@ -62,6 +64,19 @@ class CellGrid:
         """Number of cells."""
         return math.prod(self.shape)
 
+    @property
+    def cuts(self) -> int:
+        """Pieces that a column is cut into along z."""
+        return max(1, round(self.shape[2] / TILE[2]))
+
+    def pieces(self) -> NDArray[np.int64]:
+        """First cells, and those after the last ones, of all pieces of columns (2, pieces), one tile after another."""
+        n0, n1, n2 = self.shape
+        x, y, z = np.indices((n0, n1, self.cuts)).reshape(3, -1)
+        order = np.lexsort((z, y, x, z, y // TILE[1], x // TILE[0]))
+        column = n2 * (n1 * x + y)[order]
+        return column + n2 * np.array([z, z + 1])[:, order] // self.cuts
+
 
 class CellList:
     """Points of a box in the order of their cells.
@@ -85,6 +100,7 @@ class CellList:
         self.grid, self.space, self.n = grid, space, x.shape[1]
         self.order, self.begin = xp.empty(self.n, np.int32), xp.empty(grid.count + 1, np.int32)
         self.points = xp.empty((3, self.n), x.dtype)
+        self._pieces = xp.asarray(grid.pieces())
         self._runs: dict[int, tuple[Array, Array, int]] = {}
         self.move(x)
 
@@ -98,7 +114,7 @@ class CellList:
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
 
     def batches(self, size: int) -> tuple[Array, Array]:
-        """Runs of at most `size` neighbouring points of one (x, y) column of cells.
+        """Runs of at most `size` neighbouring points of one (x, y) column of cells, tile by tile.
 
         Returns
         -------
@@ -114,28 +130,28 @@ class CellList:
     def runs(self, size: int) -> tuple[Array, Array]:
         """As `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
         if size not in self._runs:
-            xp, columns = module_of(self.points), self.grid.shape[0] * self.grid.shape[1]
-            most = min(self.n, (self.n + columns * (size - 1)) // size)
+            xp = module_of(self.points)
+            most = min(self.n, (self.n + self._pieces.shape[1] * (size - 1)) // size)
             batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
         return self._runs[size][:2]
 
     @property
     def held(self) -> list[Array]:
-        """The arrays of `runs`."""
-        return [a for batch, bound, _ in self._runs.values() for a in (batch, bound)]
+        """The arrays of `runs`, and where they are cut."""
+        return [self._pieces, *(a for batch, bound, _ in self._runs.values() for a in (batch, bound))]
 
     def _cut(self, size: int, batch: Array, bound: Array) -> int:
         """Fill the arrays of `runs`; return how many are not empty."""
         xp = module_of(self.points)
-        first = self.begin[:: self.grid.shape[2]].astype(np.int64)
-        counts = (first[1:] - first[:-1] + size - 1) // size
+        first, last = self.begin[self._pieces].astype(np.int64)
+        counts = (last - first + size - 1) // size
         until = xp.cumsum(counts)
         count = int(until[-1])  # the one number that is read back
         at = xp.arange(count)
-        column = xp.searchsorted(until, at, side="right")
-        begin = first[column] + size * (at - until[column] + counts[column])
-        end = xp.minimum(begin + size, first[column + 1])
+        piece = xp.searchsorted(until, at, side="right")
+        begin = first[piece] + size * (at - until[piece] + counts[piece])
+        end = xp.minimum(begin + size, last[piece])
         batch[:count] = xp.stack([begin, end], axis=1).astype(np.int32)
         kernel = engine.kernel("cells", "batch_bounds", real=self.points.dtype)
         made = {"batch": batch[:count], "bound": bound[:count]}

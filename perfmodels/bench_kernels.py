@@ -137,7 +137,7 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
     grid = mesh.touched(mesh.empty(p, 2, space))
     if what == "P2G":
         return Spread(p, grid, cells, packed, v, 1).run
-    return Gather(p, grid, cells.points, space, v, 1).run
+    return Gather(p, grid, cells.points, cells, v, 1).run
 
 
 def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Callable[[], object] | None:

@@ -1,6 +1,5 @@
 """The far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
 
-import math
 from functools import partial
 
 from parki import engine, fft
@@ -42,10 +41,10 @@ def _batch(v: Variants, space: Space) -> int:
 
 
 class Gather:
-    """Interpolation of the grid at `points`: sorted targets, for BASE in any order."""
+    """Interpolation of the grid at `points`, sorted as the `targets`, for BASE in any order."""
 
-    def __init__(self, p: Parameters, grid: Array, points: Array, space: Space, v: Variants, rhs: int) -> None:
-        xp, n = module_of(grid), points.shape[1]
+    def __init__(self, p: Parameters, grid: Array, points: Array, targets: CellList, v: Variants, rhs: int) -> None:
+        xp, n, space = module_of(grid), points.shape[1], targets.space
         self.result = xp.empty((rhs * p.kernel.result, n), p.dtype)
         values, _ = window.fit(p.P, p.beta, p.window_degree, p.dtype)
         given = {"xt": points, "grid": grid, "u": self.result, "window": xp.asarray(values)}
@@ -54,8 +53,9 @@ class Gather:
         if v.g2p == "BASE":
             self.launch = engine.prepare(RangePolicy(space, n, v.g2p_threads), kernel, **given)
         else:
-            teams = team(space, rhs * math.ceil(n / _batch(v, space)), *rows(v.g2p_threads))
-            self.launch = engine.prepare(teams, kernel, nt=n, **given)
+            batch, _ = targets.runs(_batch(v, space))
+            teams = team(space, rhs * len(batch), *rows(v.g2p_threads))
+            self.launch = engine.prepare(teams, kernel, batch=batch, batches=len(batch), **given)
 
     def run(self) -> None:
         """Interpolate into `result`."""
@@ -65,13 +65,13 @@ class Gather:
 class FarField:
     """gather.result[:, j] = far field at target j: of the sorted ones, for G2P variant BASE of those in any order.
 
-    `src` and `points` are what `Spread` and `Gather` take.  The one grid holds what is spread, its transform along x,
-    and the result.
+    `src`, `targets` and `points` are what `Spread` and `Gather` take.  The one grid holds what is spread, its transform
+    along x, and the result.
     """
 
     def __init__(
-        self, p: Parameters, sources: CellList, src: Array, points: Array, v: Variants, options: EwaldOptions | None,
-        rhs: int = 1,
+        self, p: Parameters, sources: CellList, src: Array, targets: CellList, points: Array, v: Variants,
+        options: EwaldOptions | None, rhs: int = 1,
     ) -> None:  # fmt: skip
         space = sources.space
         whole = options is not None and options.fft_type == "C2C"
@@ -87,7 +87,7 @@ class FarField:
         box = self.mesh.transformed(self.grid)
         self.input, self.output = (fft.complexes(box[: len(a)]) for a in (spread, result))
         self.parts = Parts(p, self.mesh, box, space, self.library, whole, rhs, self.crew)
-        self.gather = Gather(p, self.mesh.touched(result), points, space, v, rhs)
+        self.gather = Gather(p, self.mesh.touched(result), points, targets, v, rhs)
 
     @property
     def launches(self) -> list[engine.Prepared]:

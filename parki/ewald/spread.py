@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from parki.ewald import window
 from parki.ewald.params import Parameters
 from parki.ewald.variants import Variants, rows, team
 
-BLOCK = (16, 16, 64)  # grid points per side of a spreading block, at least; long runs along z reuse cached rows
+# Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
+# reused stay in a cache, what blocks overlap by is little, and there are blocks for many threads.
+BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
 RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their windows fit 48 KB of scratch
 FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
 
@@ -67,8 +70,8 @@ def _launches(
         e0, e1, e2 = shared["grid"].shape[1:]
         shared |= {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
         return [engine.prepare(team(space, e0 * e1, threads), kernel, **shared)]
-    blocks, starts = _blocks(p, cells)
-    shared |= {"block": module_of(sources.points).asarray(blocks)}
+    boxes, starts = _blocks(p, cells)
+    shared |= {"block": module_of(sources.points).asarray(boxes)}
     return [
         engine.prepare(team(space, end - first, *rows(threads)), kernel, first=first, **shared)
         for first, end in itertools.pairwise(starts)
@@ -76,16 +79,22 @@ def _launches(
     ]
 
 
+def blocks(shape: Sequence[int], widths: Sequence[float], P: int) -> list[int]:
+    """Return how many blocks there are along each axis, from cells and their widths in grid points."""
+    found = []
+    for n, width, (least, most, share) in zip(shape, widths, BLOCK, strict=True):
+        side = max(least, P + 1, min(most, share * n * width))
+        found.append(max(1, n // math.ceil(side / width)))
+    return found
+
+
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:
     """Boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and where colours start.
 
     Two blocks of one colour are a whole block apart in some direction, or are the same.
     """
-    edges = []
-    for n, width, h, least in zip(cells.shape, cells.widths, p.h, BLOCK, strict=True):
-        per_block = math.ceil(max(least, p.P + 1) * h / width)
-        count = max(1, n // per_block)
-        edges.append([n * i // count for i in range(count + 1)])
+    counts = blocks(cells.shape, [width / h for width, h in zip(cells.widths, p.h, strict=True)], p.P)
+    edges = [[n * i // count for i in range(count + 1)] for n, count in zip(cells.shape, counts, strict=True)]
     boxes: dict[tuple[int, ...], list[list[int]]] = {colour: [] for colour in itertools.product((0, 1), repeat=3)}
     for index in itertools.product(*(range(len(e) - 1) for e in edges)):
         box = [x for e, i in zip(edges, index, strict=True) for x in (e[i], e[i + 1])]

@@ -134,7 +134,7 @@ class Stages:
         elif p.skew is not None:
             spreading = self._packed(points.spreading.points, points.spreading.order, self.directed)
         self.near = NearField(p, points.targets, sources, packed, v, rhs, p.skew)
-        self.far = FarField(p, points.spreading, spreading, points.gather, v, options, rhs)
+        self.far = FarField(p, points.spreading, spreading, points.targets, points.gather, v, options, rhs)
         self.side = devices.Side() if self.space.kind == "device" and self.space.engine == "parki" else None
         self.replay = graphs.Replay() if options is not None and options.graph else None
         self.factors = xp.asarray(np.tile(green.constants(p), rhs))

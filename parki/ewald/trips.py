@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from parki.cells import CellGrid
 from parki.engine.source import constant
-from parki.ewald.spread import BLOCK
+from parki.ewald.spread import blocks
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
 
@@ -92,15 +92,12 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
         return Trips(float(extent[0] * extent[1]), found)
     if variant == "HYBRID":
         return _hybrid(s, runs)
-    per_block = [
-        max(1, n // math.ceil(max(least, s.P + 1) / w)) for n, least, w in zip(cells.shape, BLOCK, s.cells, strict=True)
-    ]
-    blocks = math.prod(per_block)
-    columns = cells.shape[0] * cells.shape[1] * per_block[2]
+    along = blocks(cells.shape, s.cells, s.P)
+    columns = cells.shape[0] * cells.shape[1] * along[2]
     batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
-    found = {"cx": cells.shape[0] / per_block[0], "cy": cells.shape[1] / per_block[1], "batch": batches / columns}
+    found = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
     found |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
-    return Trips(float(blocks), found)
+    return Trips(float(math.prod(along)), found)
 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
@@ -126,11 +123,12 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
     )
 
 
-def gather(variant: str, s: Spreading, result: int, batch: int) -> Trips:
-    """Loops of interpolation, `batch` targets a team, each right-hand side by itself."""
+def gather(variant: str, s: Spreading, cells: CellGrid, result: int, batch: int) -> Trips:
+    """Loops of interpolation, at most `batch` targets of these cells a team, each right-hand side by itself."""
     if variant == "BASE":
         return Trips(s.n, {})
-    teams = float(-(-s.n // batch))
+    pieces = cells.shape[0] * cells.shape[1] * cells.cuts
+    teams = pieces * _pieces(s.n / pieces, batch)
     return Trips(teams, {"t": _share(s.n, teams), "c": float(result)})
 
 

@@ -144,7 +144,7 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
         "fft": fft.counts(transforms, mop["fft"] / spread, spread, 1 + 2 * len(classes)),
         "cnv": _convolve(p, modes, length, len(classes), kind, real),
         "ifft": fft.counts(transforms, mop["ifft"] / result, result, 1 + 2 * len(classes)) + margins,
-        "g2p": _gather(p, v, off, kind),
+        "g2p": _gather(p, v, off, grid, kind),
     }
     flop = {name: round(found.flops) for name, found in phases.items()}
     return Work(flop, mop, round(near.looked_at), spread * points, phases)
@@ -193,10 +193,10 @@ def _folded(s: Spreading, folds: bool) -> Counts:
     return Counts({}, dict.fromkeys(("l1", "l2", "dram"), (1.0 + 2.0 * folds) * s.grid), launches=1 + folds)
 
 
-def _gather(p: Parameters, v: Variants, s: Spreading, kind: str) -> Counts:
+def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
     batch = far.HOST_BATCH if kind == "host" else variants.rows(v.g2p_threads)[0]
     unit = far.gather_kernel(p, v, SimpleNamespace(kind=kind))
-    text = _text(unit, trips.gather(v.g2p, s, p.kernel.result, batch), v.lanes, kind)
+    text = _text(unit, trips.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
     return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
 
 
@@ -315,7 +315,7 @@ def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, A
     """Some of the runs of at most `size` of n uniform points: how many each has, and where (runs, size, 3)."""
     (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
     each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
-    held = rng.poisson(each, COLUMNS)
+    held = rng.poisson(each / grid.cuts, COLUMNS)
     last = held[held % size > 0] % size
     sizes = np.concatenate([last, np.full((held // size).sum(), size)]) if held.any() else np.ones(1, int)
     sizes = sizes[np.linspace(0, len(sizes) - 1, DRAWN).round().astype(int)]

@@ -170,7 +170,9 @@ class Maker:
             args |= {"u": self.zeros(rhs * nc, nt), "window": self.window(taps)}
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
             slots = {"P": taps, "DEGREE": 3, "NC": nc, "RHS": rhs}
-            yield "g2p_target", slots | {"BATCH": 2}, rhs * ((nt + 1) // 2), {**args, "nt": nt}
+            batch = np.array([[i, min(i + 2, nt)] for i in (*range(2, nt, 2), 0, nt)], np.int32)
+            given = {**args, "batch": batch, "batches": len(batch)}
+            yield "g2p_target", slots | {"BATCH": 2}, rhs * len(batch), given
             yield "g2p_base", slots, nt, args
 
     def halo(self):

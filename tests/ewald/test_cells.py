@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parki.cells import CellGrid, CellList
+from parki.cells import TILE, CellGrid, CellList
 from parki.engine import spaces
 
 BOX = (1.0, 1.3, 0.8)
@@ -36,20 +36,42 @@ def test_points_are_sorted_stably(cells, points):
     assert (np.diff(cells.order)[np.diff(cell) == 0] > 0).all()
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 40), (13, 6, 300), (8, 20, 97)])
+def test_pieces_are_tile_by_tile(shape):
+    grid = CellGrid(BOX, shape)
+    first, last = grid.pieces()
+    covered = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
+    np.testing.assert_array_equal(np.sort(covered), np.arange(grid.count))
+    np.testing.assert_array_equal(first // shape[2], (last - 1) // shape[2])
+    assert (last - first).max() <= 1.5 * TILE[2]
+    column, z = np.divmod(first, shape[2])
+    place = np.stack([column // shape[1] // TILE[0], column % shape[1] // TILE[1], z], axis=1)
+    changes = (place[1:] != place[:-1]).any(axis=1).sum()
+    assert changes == len(np.unique(place, axis=0)) - 1  # none is left and come back to
+
+
+@pytest.fixture(params=["whole columns", "many tiles"])
+def tiles(request, monkeypatch):
+    if request.param == "many tiles":
+        monkeypatch.setattr("parki.cells.TILE", (2, 3, 4))
+
+
+@pytest.mark.usefixtures("tiles")
 @pytest.mark.parametrize("size", [1, 8, 32, 1000])
 def test_batches(cells, size):
     batch, bound = cells.batches(size)
     assert (batch.dtype, bound.dtype) == (np.int32, np.float64)
-    np.testing.assert_array_equal(batch[1:, 0], batch[:-1, 1])  # every point once, in their order
-    assert (batch[0, 0], batch[-1, 1]) == (0, cells.n)
+    ordered = batch[np.argsort(batch[:, 0])]  # every point once
+    np.testing.assert_array_equal(ordered[1:, 0], ordered[:-1, 1])
+    assert (ordered[0, 0], ordered[-1, 1]) == (0, cells.n)
     length = batch[:, 1] - batch[:, 0]
     assert (length >= 1).all()
     assert (length <= size).all()
+    # A column's batches are full but for the last one of each piece.
     column = index(cells) // cells.grid.shape[2]
     np.testing.assert_array_equal(column[batch[:, 0]], column[batch[:, 1] - 1])
-    # A column's batches are full but for the last one.
-    last = np.append(column[batch[1:, 0]] != column[batch[:-1, 0]], True)
-    assert (length[~last] == size).all()
+    columns = column[batch[length < size, 0]]
+    assert np.bincount(columns, minlength=1).max() <= cells.grid.cuts
     for (begin, end), box in zip(batch, bound, strict=True):
         part = cells.points[:, begin:end]
         np.testing.assert_array_equal(box, [*part.min(axis=1), *part.max(axis=1)])

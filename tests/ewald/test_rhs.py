@@ -118,7 +118,8 @@ def test_interpolation_of_many_components_is_that_of_each(name, rng):
     given = {"xt": xt, "window": loops.window(rng)["window"], **loops.scales()}
     policy = RangePolicy("OpenMP", 37)
     if name == "g2p_target":
-        policy, given = TeamPolicy("OpenMP", 3), {**given, "nt": 37}
+        batch = np.array([[0, 16], [16, 32], [32, 37]], np.int32)
+        policy, given = TeamPolicy("OpenMP", 3), {**given, "batch": batch, "batches": 3}
     found, alone = np.empty((24, 37)), np.empty((3, 37))
     engine.parallel_for(policy, engine.kernel("g2p", name, NC=24, **slots), grid=grid, u=found, **given)
     for r in range(8):

@@ -69,7 +69,7 @@ def test_every_loop_of_the_far_field_is_told(kernel, plans):
         assert engine.operations(unit).missing(told.of) == [], name
     for name in ("BASE", "TARGET"):
         unit = far.gather_kernel(p, replace(plan.variants, g2p=name), plan.space)
-        assert engine.operations(unit).missing(trips.gather(name, s, 3, 16).of) == [], name
+        assert engine.operations(unit).missing(trips.gather(name, s, cells, 3, 16).of) == [], name
     for whole in (False, True):
         unit = planes.workunits(p, whole, 1)[1]
         assert engine.operations(unit).missing(trips.modes(8.0, 4.0).of) == []

@@ -296,7 +296,8 @@ def interpolate(name, given, space, unit):
     if name == "g2p_base":
         engine.parallel_for(RangePolicy(space, 37), unit(name), **given)
     else:
-        engine.parallel_for(TeamPolicy(space, 3, 4, 8), unit(name), nt=37, **given)
+        batch = np.array([[16, 32], [0, 16], [37, 37], [32, 37]], np.int32)
+        engine.parallel_for(TeamPolicy(space, 4, 4, 8), unit(name), batch=batch, batches=4, **given)
     return given["u"]
 
 
