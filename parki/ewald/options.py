@@ -97,9 +97,9 @@ class EwaldOptions:
         What was found is remembered in the cache: sums like it take it at once.
     graph : bool
         In space ``"Cuda"`` with CuPy's transforms only: a plan's first pass launches as ever, the second is recorded
-        as a CUDA graph, which runs that pass and all later ones; passes of another number of right-hand sides have a
-        graph of their own, `move` begins anew.  Where a graph cannot be recorded a warning says so (logger
-        ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
+        as a CUDA graph, which runs that pass and all later ones, also of points that have moved; passes of another
+        number of right-hand sides have a graph of their own.  Where a graph cannot be recorded a warning says so
+        (logger ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
 
     Raises
     ------

@@ -249,8 +249,6 @@ class Plan:
         """Move points in the stages' coordinates, those of the plans that this one has made, too."""
         with self.walltime.phase("cell_list"):
             self.points.move(trg, src)
-        for made in self.stages.values():
-            made.forget()
         self._count()
         for other in self.others.values():
             other._place(src, trg)

@@ -201,11 +201,6 @@ class Stages:
         else:
             self.replay.run(lambda: self._both_fields(times))
 
-    def forget(self) -> None:
-        """Drop the graph of the fields."""
-        if self.replay is not None:
-            self.replay.forget()
-
     def _both_fields(self, times: WallTime) -> None:
         side = None if self.side is None or times.apart else self.side
         with times.phase("p2p", "kernel"), contextlib.nullcontext() if side is None else side.work():

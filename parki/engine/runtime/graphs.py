@@ -48,13 +48,6 @@ class Replay:
             launches()
         self._ran = True
 
-    def forget(self) -> None:
-        """Begin anew, because the launches or their arrays have changed; the memory is given back."""
-        release = self._release
-        self._ran, self._graph, self._pool, self._release = False, None, None, None
-        if release is not None:
-            release()
-
     def _record(self, launches: Callable[[], None]) -> None:
         cuda = devices.cupy().cuda
         pool = cuda.MemoryPool()
