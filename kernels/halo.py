@@ -2,11 +2,24 @@
 
 Folding adds the margins to the points they are images of (after P2G); wrapping fills them (before G2P).  A margin may
 be as wide as the box, never wider.  A free direction has none: low = high = 0, and m is all of it.
+
+Threads clear a grid together: where memory belongs to processors, it is near those that are the first to touch it.
 """
 
 import pykokkos as pk
 
 real = pk.double
+
+
+@pk.workunit
+def halo_clear(team: pk.TeamMember, grid: pk.View4D[real], e0: int, e1: int, e2: int):
+    """Set a grid to zero, margins and all: one team a row (c, x, y)."""
+    r: int = team.league_rank()
+
+    def zero(k: int):
+        grid[r // (e0 * e1)][r // e1 % e0][r % e1][k] = 0.0
+
+    pk.parallel_for(pk.TeamThreadRange(team, e2), zero)
 
 
 @pk.workunit

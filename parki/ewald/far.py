@@ -83,6 +83,7 @@ class FarField:
         self.library = fft.library(name, space.kind == "device", self.crew.each)
         spread, result = self.grid[: rhs * p.kernel.spread], self.grid[: rhs * p.kernel.result]
         self.spread = Spread(p, self.mesh.touched(spread), sources, src, v, rhs)
+        self.clear = self.mesh.clear(p, self.grid, space)
         self.fold, self.wrap = self.mesh.fold(p, spread, space), self.mesh.wrap(p, result, space)
         box = self.mesh.transformed(self.grid)
         self.input, self.output = (fft.complexes(box[: len(a)]) for a in (spread, result))
@@ -92,11 +93,11 @@ class FarField:
     @property
     def launches(self) -> list[engine.Prepared]:
         """All that it launches."""
-        return [*self.spread.launches, *self.fold, *self.wrap, *self.parts.launches, self.gather.launch]
+        return [self.clear, *self.spread.launches, *self.fold, *self.wrap, *self.parts.launches, self.gather.launch]
 
     def scatter(self) -> None:
         """P2G: spread the strengths."""
-        self.grid[...] = 0
+        self.clear.run()
         self.spread.run()
         for launch in self.fold:
             launch.run()

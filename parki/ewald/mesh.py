@@ -62,6 +62,14 @@ class Mesh:
         """What is transformed."""
         return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.low, self.box, strict=True)))]
 
+    def clear(self, p: Parameters, grid: Array, space: Space) -> Prepared:
+        """The launch that sets a grid to zero."""
+        c, *extent = grid.shape
+        kernel = engine.kernel("halo", "halo_clear", real=p.dtype)
+        return engine.prepare(
+            TeamPolicy(space, c * extent[0] * extent[1]), kernel, grid=grid, **self._given("e", extent)
+        )
+
     def fold(self, p: Parameters, grid: Array, space: Space) -> list[Prepared]:
         """Launches that add the margins to the points that they are images of."""
         if not p.periodicity:
@@ -93,5 +101,5 @@ class Mesh:
 
 def workunits(p: Parameters) -> list[engine.Workunit]:
     """All workunits that a mesh launches."""
-    names = ["halo_fold", "halo_rows"] * (p.periodicity > 0) + ["halo_ends"] * (p.periodicity == 3)
+    names = ["halo_clear"] + ["halo_fold", "halo_rows"] * (p.periodicity > 0) + ["halo_ends"] * (p.periodicity == 3)
     return [engine.kernel("halo", name, real=p.dtype) for name in names]

@@ -99,5 +99,7 @@ def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:
     for index in itertools.product(*(range(len(e) - 1) for e in edges)):
         box = [x for e, i in zip(edges, index, strict=True) for x in (e[i], e[i + 1])]
         boxes[tuple(i % 2 for i in index)].append(box)
+    for group in boxes.values():  # the largest first: threads that share them end together
+        group.sort(key=lambda b: -(b[1] - b[0]) * (b[3] - b[2]) * (b[5] - b[4]))
     starts = np.cumsum([0, *(len(b) for b in boxes.values())])
     return np.array([b for group in boxes.values() for b in group], np.int32), [int(s) for s in starts]

@@ -185,7 +185,9 @@ class Maker:
                 yield "halo_fold", {}, 2 * m[0] * m[1], {"grid": grid, **lows, **highs, **sizes}
             yield "halo_ends", {}, 2 * m[0] * m[1], {"grid": grid, **lows, "high2": high, **sizes}
             args = {"grid": grid, "low0": low, "low1": low, "m0": m[0], "m1": m[1]}
-            yield "halo_rows", {}, 2 * e[0] * e[1], {**args, **{f"e{d}": v for d, v in enumerate(e)}}
+            extent = {f"e{d}": v for d, v in enumerate(e)}
+            yield "halo_rows", {}, 2 * e[0] * e[1], {**args, **extent}
+            yield "halo_clear", {}, 2 * e[0] * e[1], {"grid": grid, **extent}
 
     def planes(self):
         """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""

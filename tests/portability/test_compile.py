@@ -102,7 +102,7 @@ def test_all_variants_compile(device, dtype, tolerance):
         "p2g_hybrid",
     } <= names
     assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
-    assert {"halo_fold", "halo_ends", "halo_rows"} <= names
+    assert {"halo_clear", "halo_fold", "halo_ends", "halo_rows"} <= names
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "points"), [*FEW, *ALL])

@@ -53,6 +53,7 @@ SLOTS = {
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
     "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
     "g2p_base": [WINDOW | {"NC": 3}],
+    "halo_clear": [{}],
     "halo_fold": [{}],
     "halo_ends": [{}],
     "halo_rows": [{}],
@@ -334,6 +335,14 @@ def margins(request):
         f"{name}{axis}": n for name, v in (("low", low), ("high", high), ("m", inside)) for axis, n in enumerate(v)
     }
     return low, inside, high, given
+
+
+def test_halo_clear(space, real, unit, rng):
+    memory = rng.standard_normal((2, 6, 5, 9)).astype(real)
+    grid = memory[..., :7]
+    engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_clear"), grid=grid, e0=6, e1=5, e2=7)
+    assert not grid.any()
+    assert memory[..., 7:].all()
 
 
 def test_halo_fold(space, real, unit, rng, margins):
