@@ -9,6 +9,8 @@ import parki
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, compiler, devices, rtc
+from parki.ewald import predict
+from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing
 OPTIONAL = (
@@ -93,7 +95,18 @@ def _compiler() -> list[str]:
         _line("target", f"{target.arch}: {asked}"),
         _line("vectors", _vectors(target.vector_bytes)),
         _line("threads", f"{spaces.threads()} of {compiler.cpus()} CPUs"),
+        _line("rates", _rates()),
     ]
+
+
+def _rates() -> str:
+    """Return where the rates come from that parameters are chosen by."""
+    if machine.ignored():
+        return f"common ones, as PARKI_CALIBRATION={machine.ignored()}"
+    if machine.calibrated(predict.built()):
+        return "measured here"
+    why = "were by another compiler or for other vectors" if machine.calibrated() else "have not been measured here"
+    return f"common ones, others {why} → parki calibrate"
 
 
 def _vectors(width: int) -> str:

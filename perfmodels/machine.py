@@ -306,6 +306,12 @@ def stored() -> Path:
     return folder / "v1" / "machines" / f"{hashlib.blake2b(hardware().encode(), digest_size=10).hexdigest()}.toml"
 
 
+def ignored() -> str:
+    """Return the value of ``PARKI_CALIBRATION`` if it says that calibrations are not to be used, else ""."""
+    found = os.environ.get("PARKI_CALIBRATION", "")
+    return found if found.lower() in OFF else ""
+
+
 def calibrated(built: str | None = None) -> Machine | None:
     """Return the machine at hand as `parki calibrate` has measured it, or None: also if ``PARKI_CALIBRATION=off``.
 
@@ -314,7 +320,7 @@ def calibrated(built: str | None = None) -> Machine | None:
     built : str, optional
         What kernels are compiled by and for: a calibration by another compiler, or for other vectors, is none.
     """
-    if os.environ.get("PARKI_CALIBRATION", "").lower() in OFF:
+    if ignored():
         return None
     path = stored()
     try:

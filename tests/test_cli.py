@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, how it fails."""
 
 import argparse
+import importlib.resources
 import logging
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import parki
 from parki import cli, doctor
 from parki.engine import spaces
 from parki.engine.runtime import devices, rtc
+from parki.ewald import predict
+from parki.perfmodels import machine
 
 
 @pytest.fixture
@@ -84,6 +87,26 @@ def test_doctor_without_cupy(capsys, monkeypatch):
 
 def test_the_simulated_gpu_is_named():
     assert "GPU kernels on the host" in doctor.backend(spaces.get("GpuSim"))
+
+
+def test_doctor_says_where_rates_come_from(capsys, monkeypatch, tmp_path):
+    def said():
+        assert cli.main(["doctor"]) == 0
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("  rates "))
+        return line.removeprefix("  rates ").strip()
+
+    monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PARKI_CALIBRATION", raising=False)
+    assert said() == "common ones, others have not been measured here → parki calibrate"
+    path = machine.stored()
+    path.parent.mkdir(parents=True)
+    text = importlib.resources.files("parki.perfmodels.machines").joinpath("xeon.toml").read_text()
+    path.write_text(f"# {predict.built()}\n{text}")
+    assert said() == "measured here"
+    path.write_text(f"# g++ 4.2\n{text}")
+    assert said() == "common ones, others were by another compiler or for other vectors → parki calibrate"
+    monkeypatch.setenv("PARKI_CALIBRATION", "Off")
+    assert said() == "common ones, as PARKI_CALIBRATION=Off"
 
 
 def test_doctor_without_a_compiler(capsys, monkeypatch):
