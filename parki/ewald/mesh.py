@@ -13,6 +13,9 @@ from parki.engine import Prepared, TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.ewald.params import Parameters
 
+LINE, SETS, WAYS = 64, 64, 8  # bytes, numbers of a first-level cache that almost all hosts have
+PADDING = 32  # numbers that a row may be longer, or an eighth of its length; a quarter of it in rows of a plane
+
 
 class Mesh:
     """Where things are, per axis.
@@ -40,18 +43,15 @@ class Mesh:
     def empty(self, p: Parameters, components: int, space: Space) -> Array:
         """The whole grid.
 
-        Rows are of even length, as some libraries take strides of whole complex numbers only; a host's are padded
-        away from multiples of 256 bytes, which crowd cache sets.
+        Rows are of even length, as some libraries take strides of whole complex numbers only.
         """
         shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
-        row = shape[2]
-        if space.engine == "parki":  # PyKokkos takes no arrays with gaps
-            row += row % 2
-            while space.kind == "host" and row * np.dtype(p.dtype).itemsize % 256 == 0:
-                row += 4
-        made = spaces.array_module(space).zeros((components, shape[0], shape[1], row), p.dtype)
-        return made[..., : shape[2]]
+        plane = shape[1:]
+        if space.engine == "parki" and space.kind == "host":  # PyKokkos takes no arrays with gaps
+            plane = spread_out(*plane, p.P, np.dtype(p.dtype).itemsize)
+        made = spaces.array_module(space).zeros((components, shape[0], *plane), p.dtype)
+        return made[:, :, : shape[1], : shape[2]]
 
     def touched(self, grid: Array) -> Array:
         """What windows may touch."""
@@ -97,6 +97,26 @@ class Mesh:
     @staticmethod
     def _given(name: str, values: list[int]) -> dict[str, int]:
         return {f"{name}{axis}": value for axis, value in enumerate(values)}
+
+
+def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]:
+    """Return how many rows of a grid's plane memory should have, and their length: both padded, the length by evens.
+
+    The P x P rows that a window reaches should not crowd in a few sets of the first-level cache, as they do where rows
+    or planes are almost multiples of 4 KiB apart: at most a tenth of their lines finds its set full, or as few as can
+    be, with the least padding.
+    """
+    planes = np.arange(rows, rows + PADDING // 4)[:, None]
+    tries = np.arange(length, length + max(PADDING, length // 8), 2)
+    x, y = np.indices((P, P)).reshape(2, -1, 1, 1)
+    first = (x * planes + y) * tries * itemsize // LINE
+    lines = first[None] + np.arange(P * itemsize // LINE + 2)[:, None, None, None]
+    held = np.zeros((SETS, *lines.shape[2:]), np.int64)
+    np.add.at(held, (lines % SETS, *np.indices(lines.shape[2:])[:, None, None]), 1)
+    crowded = np.maximum(held - WAYS, 0).sum(axis=0)
+    good = crowded <= max(crowded.min(), 0.1 * lines[..., 0, 0].size)
+    i, j = np.unravel_index(np.argmin(np.where(good, planes * tries, np.inf)), good.shape)
+    return int(planes[i, 0]), int(tries[j])
 
 
 def workunits(p: Parameters) -> list[engine.Workunit]:
