@@ -5,6 +5,8 @@ again.  A free direction has M intervals over the box's side and P points more, 
 transformed.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from parki import engine
@@ -99,6 +101,7 @@ class Mesh:
         return {f"{name}{axis}": value for axis, value in enumerate(values)}
 
 
+@lru_cache(maxsize=64)
 def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]:
     """Return how many rows of a grid's plane memory should have, and their length: both padded, the length by evens.
 
