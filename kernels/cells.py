@@ -3,6 +3,7 @@
 import pykokkos as pk
 
 real = pk.double
+far = real  # type of the far part
 NB = 9  # numbers per source that are strengths
 FAR_SORTED = True  # the far part is in the order of the cells; else in the caller's
 
@@ -118,7 +119,7 @@ def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: 
 
 
 @pk.workunit
-def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real],
+def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[far], order: pk.View1D[pk.int32], out: pk.View2D[real],
                 constant: pk.View1D[real], components: int):  # fmt: skip
     """out[c][order[j]] = a[c][j] + b[c][j] + constant[c]: back in the caller's order; b may be in it already."""
     i: int = order[j]
@@ -126,4 +127,4 @@ def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[real], order: pk.View1D
     if FAR_SORTED:
         k = j
     for c in range(components):
-        out[c][i] = a[c][j] + b[c][k] + constant[c]
+        out[c][i] = a[c][j] + real(b[c][k]) + constant[c]

@@ -13,6 +13,7 @@ import pykokkos as pk
 from parki.kernels.window import DEGREE, P, anchor, first_tap, offset, tap
 
 real = pk.double
+coord = real
 NC = 1  # components of a right-hand side
 RHS = 1  # right-hand sides
 BATCH = 16  # targets per team
@@ -20,8 +21,8 @@ BATCH = 16  # targets per team
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 3 * P), (real, lambda p: BATCH * P)])
 def g2p_target(
-    team: pk.TeamMember, xt: pk.View2D[real], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real],
-    batch: pk.View2D[pk.int32], batches: int, s0: real, s1: real, s2: real,
+    team: pk.TeamMember, xt: pk.View2D[coord], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real],
+    batch: pk.View2D[pk.int32], batches: int, s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
     """u[c][i] = grid[c] interpolated at targets i = batch[b][0] … batch[b][1] - 1; window and s as in window.py.
 
@@ -96,8 +97,8 @@ def g2p_target(
 
 @pk.workunit
 def g2p_base(
-    i: int, xt: pk.View2D[real], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real], s0: real, s1: real,
-    s2: real,
+    i: int, xt: pk.View2D[coord], grid: pk.View4D[real], u: pk.View2D[real], window: pk.View2D[real], s0: coord,
+    s1: coord, s2: coord,
 ):  # fmt: skip
     """u[c][i] = grid[c] interpolated at target i; window and s as in window.py."""
     ix, tx = anchor(xt[0][i], s0)

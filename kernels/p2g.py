@@ -14,14 +14,15 @@ from parki.kernels.strengths import ALONG_Q, COMB, NC, NS, RHS, SINGLE, Q
 from parki.kernels.window import DEGREE, P, first_tap, offset
 
 real = pk.double
+coord = real
 BATCH = 16  # sources whose windows are kept
 
 
 @pk.workunit(scratch=[(real, lambda p: BATCH * 6 * P)])
 def p2g_block(
-    team: pk.TeamMember, src: pk.View2D[real], grid: pk.View4D[real], block: pk.View2D[pk.int32],
+    team: pk.TeamMember, src: pk.View2D[coord], grid: pk.View4D[real], block: pk.View2D[pk.int32],
     cell_begin: pk.View1D[pk.int32], window: pk.View2D[real], slope: pk.View2D[real], first: int, n1: int, n2: int,
-    s0: real, s1: real, s2: real,
+    s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
     """grid[c] += strengths times windows, for the cells of block[first + rank].
 
@@ -35,6 +36,9 @@ def p2g_block(
     y_end: int = block[b][3]
     z_begin: int = block[b][4]
     z_end: int = block[b][5]
+    r0: real = real(s0)
+    r1: real = real(s1)
+    r2: real = real(s2)
     win: pk.ScratchView1D[real] = pk.ScratchView1D(team.team_scratch(0), BATCH * 6 * P)
     for c in range(RHS * NC):
         own: int = c % NC
@@ -80,9 +84,9 @@ def p2g_block(
                                     gwx = gwx * tx + g
                                     gwy = gwy * ty + g
                                     gwz = gwz * tz + g
-                                win[at + 3 * P + k] = gwx * s0
-                                win[at + 4 * P + k] = gwy * s1
-                                win[at + 5 * P + k] = gwz * s2
+                                win[at + 3 * P + k] = gwx * r0
+                                win[at + 4 * P + k] = gwy * r1
+                                win[at + 5 * P + k] = gwz * r2
 
                         pk.parallel_for(pk.ThreadVectorRange(team, P), taps)
 
@@ -101,18 +105,22 @@ def p2g_block(
                         if COMB:
                             if own < 3:
                                 if SINGLE:
-                                    size = src[e][f + own]
-                                along_x = src[e][q + own] * src[e][along_n] + src[e][n + own] * src[e][along_q]
-                                along_y = src[e][q + own] * src[e][along_n + 1] + src[e][n + own] * src[e][along_q + 1]
-                                along_z = src[e][q + own] * src[e][along_n + 2] + src[e][n + own] * src[e][along_q + 2]
+                                    size = real(src[e][f + own])
+                                along_x = real(src[e][q + own] * src[e][along_n] + src[e][n + own] * src[e][along_q])
+                                along_y = real(
+                                    src[e][q + own] * src[e][along_n + 1] + src[e][n + own] * src[e][along_q + 1]
+                                )
+                                along_z = real(
+                                    src[e][q + own] * src[e][along_n + 2] + src[e][n + own] * src[e][along_q + 2]
+                                )
                             else:
-                                size = (
+                                size = real(
                                     src[e][q] * src[e][n]
                                     + src[e][q + 1] * src[e][n + 1]
                                     + src[e][q + 2] * src[e][n + 2]
                                 )
                         else:
-                            size = src[e][f + own]
+                            size = real(src[e][f + own])
 
                         def plane(i: int):
                             x0: real = win[at + i]

@@ -11,12 +11,13 @@ from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
 from parki.kernels.window import P, anchor, slope_tap, tap
 
 real = pk.double
+coord = real
 
 
 @pk.workunit
 def p2g_atomic(
-    e: int, src: pk.View2D[real], grid: pk.View4D[real], window: pk.View2D[real], slope: pk.View2D[real], s0: real,
-    s1: real, s2: real,
+    e: int, src: pk.View2D[coord], grid: pk.View4D[real], window: pk.View2D[real], slope: pk.View2D[real], s0: coord,
+    s1: coord, s2: coord,
 ):  # fmt: skip
     """Add source e to grid; window, slope and s as in window.py."""
     ix, tx = anchor(src[e][0], s0)

@@ -5,17 +5,19 @@ from typing import List, Tuple
 import pykokkos as pk
 
 from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
-from parki.kernels.window import P, anchor, slope_tap, tap
+from parki.kernels.window import HALF, P, anchor, slope_tap, tap
 
 real = pk.double
+coord = real
 SLACK = 0.01  # grid points by which rounding may move a source
+REACH = P + SLACK
 
 
 @pk.function
-def within_reach(g: int, s: real, h: real, n: int) -> Tuple[int, int]:
+def within_reach(g: int, s: coord, h: coord, n: int) -> Tuple[int, int]:
     """The cells of width h, begin and end, that hold the points with grid point g among their taps."""
-    last: real = real(g - P // 2) + 0.5 * real(P)
-    begin: int = int(pk.fmax(0.0, pk.floor((last - real(P) - SLACK) / (s * h))))
+    last: coord = coord(g - P // 2) + HALF
+    begin: int = int(pk.fmax(0.0, pk.floor((last - REACH) / (s * h))))
     end: int = int(pk.floor((last + SLACK) / (s * h))) + 1
     if end > n:
         end = n
@@ -24,9 +26,9 @@ def within_reach(g: int, s: real, h: real, n: int) -> Tuple[int, int]:
 
 @pk.workunit
 def p2g_grid(
-    team: pk.TeamMember, src: pk.View2D[real], grid: pk.View4D[real], cell_begin: pk.View1D[pk.int32],
-    window: pk.View2D[real], slope: pk.View2D[real], n0: int, n1: int, n2: int, h0: real, h1: real, h2: real, s0: real,
-    s1: real, s2: real, e1: int, e2: int,
+    team: pk.TeamMember, src: pk.View2D[coord], grid: pk.View4D[real], cell_begin: pk.View1D[pk.int32],
+    window: pk.View2D[real], slope: pk.View2D[real], n0: int, n1: int, n2: int, h0: coord, h1: coord, h2: coord,
+    s0: coord, s1: coord, s2: coord, e1: int, e2: int,
 ):  # fmt: skip
     """Set grid to all sources, which are sorted by n cells of width h; one team a row (x, y) of its e0 times e1.
 

@@ -17,6 +17,7 @@ from parki.kernels.strengths import COMB, NC, NM, RHS, along_z, moments
 from parki.kernels.window import P, first_tap, offset, slope_tap, tap
 
 real = pk.double
+coord = real
 CAP = 32  # sources in scratch
 ZT = 8  # grid points of a thread
 ZP = P + 2 * (ZT - 1)  # window values along z, zeros included
@@ -26,8 +27,8 @@ WIN = SLOPES * (1 + COMB)
 
 @pk.workunit(scratch=[(real, lambda p: CAP * WIN), (real, lambda p: CAP * NM), (pk.int32, lambda p: CAP * 3)])
 def p2g_hybrid(
-    team: pk.TeamMember, src: pk.View2D[real], grid: pk.View4D[real], batch: pk.View2D[pk.int32],
-    bound: pk.View2D[real], window: pk.View2D[real], slope: pk.View2D[real], s0: real, s1: real, s2: real,
+    team: pk.TeamMember, src: pk.View2D[coord], grid: pk.View4D[real], batch: pk.View2D[pk.int32],
+    bound: pk.View2D[coord], window: pk.View2D[real], slope: pk.View2D[real], s0: coord, s1: coord, s2: coord,
 ):  # fmt: skip
     """Add the sources batch[b][0] … batch[b][1] - 1 to grid; bound[b] = their lowest x, y, z and highest x, y, z.
 

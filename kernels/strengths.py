@@ -13,6 +13,7 @@ from typing import List
 import pykokkos as pk
 
 real = pk.double
+coord = real  # type of the sources
 RHS = 1  # right-hand sides
 NC = 1  # components of each
 COMB = False
@@ -26,7 +27,7 @@ NM = (1 - COMB) * NC + COMB * (7 + 3 * SINGLE + 3 * SKEW)  # moments
 
 
 @pk.function
-def moments(src: pk.View2D[real], e: int, r: int, at: int, m: List[real]) -> None:
+def moments(src: pk.View2D[coord], e: int, r: int, at: int, m: List[real]) -> None:
     """From m[at] on: what the components of right-hand side r of source e are made of.
 
     These are its strengths, or f, q.n and qn + nq: xx xy xz yy yz zz, or nine with SKEW, directions second.
@@ -38,19 +39,21 @@ def moments(src: pk.View2D[real], e: int, r: int, at: int, m: List[real]) -> Non
         along_q: int = s + ALONG_Q
         along_n: int = along_q + 3
         for c in range(Q):
-            m[at + c] = src[e][s + c]
-        m[at + Q] = src[e][q] * src[e][n] + src[e][q + 1] * src[e][n + 1] + src[e][q + 2] * src[e][n + 2]
+            m[at + c] = real(src[e][s + c])
+        m[at + Q] = real(src[e][q] * src[e][n] + src[e][q + 1] * src[e][n + 1] + src[e][q + 2] * src[e][n + 2])
         for c in range(3):
             for d in range(3):
                 if SKEW:
-                    m[at + Q + 1 + 3 * c + d] = (
+                    m[at + Q + 1 + 3 * c + d] = real(
                         src[e][q + c] * src[e][along_n + d] + src[e][n + c] * src[e][along_q + d]
                     )
                 elif c <= d:
-                    m[at + Q + 1 + SYMMETRIC[3 * c + d]] = src[e][q + c] * src[e][n + d] + src[e][n + c] * src[e][q + d]
+                    m[at + Q + 1 + SYMMETRIC[3 * c + d]] = real(
+                        src[e][q + c] * src[e][n + d] + src[e][n + c] * src[e][q + d]
+                    )
     else:
         for c in range(NC):
-            m[at + c] = src[e][s + c]
+            m[at + c] = real(src[e][s + c])
 
 
 @pk.function

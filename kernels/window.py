@@ -10,25 +10,27 @@ from typing import Tuple
 import pykokkos as pk
 
 real = pk.double
+coord = real  # type of coordinates, which may be wider than that of the grid
 P = 8  # taps per direction
 DEGREE = 6  # of the polynomials
+HALF = 0.5 * P
 
 
 @pk.function
-def first_tap(x: real, s: real) -> int:
+def first_tap(x: coord, s: coord) -> int:
     """A point's first tap, as a grid point counted from the margin's begin."""
-    return int(pk.ceil(x * s - 0.5 * real(P))) + P // 2
+    return int(pk.ceil(x * s - HALF)) + P // 2
 
 
 @pk.function
-def offset(x: real, s: real) -> real:
+def offset(x: coord, s: coord) -> real:
     """A point's offset from mid-cell, in grid points."""
-    g: real = x * s - 0.5 * real(P)
-    return pk.ceil(g) - g - 0.5
+    g: coord = x * s - HALF
+    return real(pk.ceil(g) - g - 0.5)
 
 
 @pk.function
-def anchor(x: real, s: real) -> Tuple[int, real]:
+def anchor(x: coord, s: coord) -> Tuple[int, real]:
     """A point's first tap and its offset."""
     return first_tap(x, s), offset(x, s)
 
@@ -43,7 +45,7 @@ def tap(window: pk.View2D[real], k: int, t: real) -> real:
 
 
 @pk.function
-def slope_tap(slope: pk.View2D[real], k: int, t: real, s: real) -> real:
+def slope_tap(slope: pk.View2D[real], k: int, t: real, s: coord) -> real:
     """The slope of tap k at offset t, per length."""
     w: real = tap(slope, k, t)
-    return s * w
+    return real(s) * w

@@ -16,8 +16,8 @@ KERNELS = (
     "stokes_grad",
 )  # fmt: skip
 BENCHMARKS = (
-    "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "crowds", "free", "peers",
-    "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
+    "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
+    "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
     "treecode-model", "fmm", "fmm-leaves", "fmm-free", "fmm-model",
 )  # fmt: skip
 

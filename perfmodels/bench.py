@@ -38,6 +38,7 @@ BENCHMARKS = {
     "scaling": bench_sums.scaling,
     "tolerance": bench_sums.tolerances,
     "split": bench_sums.splits,
+    "precision": bench_sums.precisions,
     "crowds": bench_sums.crowds,
     "free": bench_sums.free_space,
     "peers": peers.peers,

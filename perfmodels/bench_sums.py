@@ -1,4 +1,4 @@
-"""Benchmarks of whole sums: by phases, against N, the tolerance and FMM3D, by splits, of points that crowd."""
+"""Benchmarks of whole sums: by phases, N, tolerances, splits and precisions, of points that crowd, against FMM3D."""
 
 import argparse
 import functools
@@ -28,6 +28,7 @@ CROWDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "in a 64th of the box": lambda x: 0.25 * x,
     "in a Gaussian cluster": lambda x: (0.5 + 0.1 * ndtri(x)) % 1.0,
 }
+LOOSE = (1e-3, 1e-4, 1e-5)  # tolerances of far fields in single precision
 RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # of rc, over the chosen one, that are tried for each split
 
 
@@ -128,6 +129,27 @@ def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
         name, count = f"{kernel}, N = {asked.n:,}, {asked.tolerance:g}", asked.n / 1e6
         rows.append(row(f"{name}, gaussian", found[0], count, "M particles", error=errors[0]))
         rows.append(row(f"{name}, prolate", found[1], count, "M particles", rows[-1], error=errors[1]))
+    return rows
+
+
+def precisions(asked: argparse.Namespace, space: Space) -> list[Row]:
+    """Far fields in double against single precision, of sums in double precision: a plan's further calls."""
+    cloud_ = on(space, cloud(asked.n))
+    rows: list[Row] = []
+    for kernel in KERNELS:
+        given = strengths(kernel, *cloud_[1:])
+        for tolerance in LOOSE:
+            options = [
+                {"box": CUBE, "tolerance": tolerance, "execution_space": space, "far_precision": name}
+                for name in ("double", "single")
+            ]
+            runs = [functools.partial(_plan(kernel, cloud_, chosen), *given) for chosen in options]
+            found = turns([clock(run, space) for run in runs], asked.repeat)
+            errors = [_error(kernel, cloud_, chosen) for chosen in options]
+            name, count = f"{kernel}, N = {asked.n:,}, {tolerance:g}", asked.n / 1e6
+            about = {"tolerance": tolerance}
+            rows.append(row(f"{name}, double", found[0], count, "M particles", error=errors[0], **about))
+            rows.append(row(f"{name}, single", found[1], count, "M particles", rows[-1], error=errors[1], **about))
     return rows
 
 

@@ -76,7 +76,7 @@ class Sum:
     def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
         rng = np.random.default_rng(1)
         self.space, self.n = space, n
-        self.p = params.choose(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs())
+        self.p = params.choose(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs(), far=dtype)
         v, k = variants.choose(space, dtype), self.p.kernel
         engine.compile_all(stages.workunits(self.p, space, v), space, stages.threads(self.p, space, v))
         x = rng.random((3, n)).astype(dtype)
@@ -242,7 +242,7 @@ def reached(made: Machine, sums: list[Sum]) -> dict[str, float]:
     for it in sums:
         v = variants.choose(it.space, it.p.dtype)
         for phase, counts in model.count(it.p, v, it.n, it.space.kind).items():
-            found[phase].append(roofline.time(counts, made, it.p.dtype).seconds / it.seconds[phase])
+            found[phase].append(roofline.time(counts, made, it.p.type_of(phase)).seconds / it.seconds[phase])
     return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in found.items()}
 
 
@@ -264,7 +264,7 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
 def _modelled(it: Sum, costs: Costs) -> float:
     """Seconds of pairs and transforms that the model expects."""
     given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
-    found = select.phases(*given, np.dtype(it.p.dtype).itemsize, costs)
+    found = select.phases(*given, it.p.itemsizes, costs)
     return float(found["near"] + found["transform"])
 
 

@@ -114,7 +114,7 @@ def predict(
     found = {}
     for name, counts in count(p, v, n, space.kind).items():
         share = machine.reached[name] * machine.together(name, units)
-        found[name] = _phase(counts, machine, dtype, units, share)
+        found[name] = _phase(counts, machine, p.type_of(name), units, share)
     return Model(p, v, machine, units, n, found)
 
 

@@ -24,7 +24,7 @@ class Spreading:
     n
         Points: sources or targets.
     row
-        Numbers of a source; of a target its three coordinates and the result.
+        Numbers of a source, as long as the grid's; of a target its three coordinates and the result.
     components
         Of the grid.
     P

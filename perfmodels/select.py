@@ -118,7 +118,7 @@ def seconds(
     rc: NDArray | float,
     points: NDArray | float,
     P: NDArray | int,
-    itemsize: int = 8,
+    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> NDArray | float:
     """Predict the time of one sum.
@@ -131,12 +131,12 @@ def seconds(
         Numbers of points, where they are, cutoff: they give the near pairs.
     points, P
         Points of the transforms (`Domain.work`) and window width.
-    itemsize
-        Bytes of a real number.
+    itemsizes
+        Bytes of a real number, and of one of the far field.
     costs
         Calibrated costs.
     """
-    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsize, costs).values())
+    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsizes, costs).values())
 
 
 def phases(
@@ -147,23 +147,23 @@ def phases(
     rc: NDArray | float,
     points: NDArray | float,
     P: NDArray | int,
-    itemsize: int = 8,
+    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> dict[str, NDArray | float]:
     """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
     costs = costs or Costs()
     rhs = costs.rhs
-    scale = costs.single if itemsize == 4 else 1.0
+    near, far = (costs.single if size == 4 else 1.0 for size in itemsizes)
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
     touched = points / max(1.0, float(domain.denser(0.0)))
     each = touched / n if domain.periodicity == 3 else touched / (4 * n)
-    spread, gather = (costs.rows(phase, P, each, itemsize) for phase in ("spread", "gather"))
+    spread, gather = (costs.rows(phase, P, each, itemsizes[1]) for phase in ("spread", "gather"))
     pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
     pair = costs.near_pair(relative(kernel, domain.tolerance, costs), crowd) * pairs
     return {
-        "near": scale * (pair + costs.near_target(crowd)) * n_targets,
-        "transform": rhs * scale * costs.fft * (kernel.spread + kernel.result) * points,
+        "near": near * (pair + costs.near_target(crowd)) * n_targets,
+        "transform": rhs * far * costs.fft * (kernel.spread + kernel.result) * points,
         "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
         "gather": rhs * gather * costs.gather * kernel.result * n_targets,
     }
@@ -208,7 +208,7 @@ def balance(
     kmax: NDArray[np.float64],
     P: NDArray[np.int64],
     sigma: NDArray[np.float64],
-    itemsize: int = 8,
+    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
@@ -218,11 +218,11 @@ def balance(
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
     points, held = domain.work(spacing, shape, P, rc[:, None])
-    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsize, costs)
+    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsizes, costs)
     particles = max(n_targets, n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles
-        excess = np.maximum(grid_bytes(kernel, held, itemsize) / room, 1.0)
+        excess = np.maximum(grid_bytes(kernel, held, itemsizes[1]) / room, 1.0)
         rank = np.where(excess > 1.0, excess * 1e30, time)
     else:
         rank = time

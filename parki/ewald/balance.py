@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from parki.ewald import params, stages
+from parki.ewald.options import PRECISIONS
 from parki.ewald.params import Parameters
 from parki.ewald.predict import costs
 from parki.perfmodels.machine import Costs
@@ -23,6 +24,7 @@ def asked(plan: "Plan", rc: float | None, what: Costs) -> Parameters:
     return params.choose(
         plan.kernel, place.box, plan.n_targets, plan.n_sources, options.tolerance, plan.dtype.name, options.split, rc,
         options.cell_size, what, points.regular, place.periodicity, place.skew, points.crowding, points.same,
+        PRECISIONS.get(options.far_precision),
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """What comes into and goes out of the calls of a plan: checks, the axes of right-hand sides, the result's memory."""
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -7,9 +8,11 @@ import numpy as np
 
 from parki import arrays
 from parki.arrays import Array
+from parki.error import PrecisionWarning
 from parki.ewald import geometry
 from parki.ewald.geometry import Geometry
-from parki.ewald.options import EwaldOptions
+from parki.ewald.options import PRECISIONS, EwaldOptions
+from parki.ewald.params import REACH
 
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
@@ -23,6 +26,20 @@ def points(name: str, x: Any, options: EwaldOptions) -> Array:
     """Checked points in the caller's coordinates."""
     free = [axis for axis, on in enumerate(options.periodic) if not on]
     return arrays.points(name, x, options.box, options.layout, free)
+
+
+def precision(dtype: str, options: EwaldOptions) -> None:
+    """Refuse a far field more precise than the points; warn of a tolerance that the types do not reach."""
+    far = PRECISIONS.get(options.far_precision, dtype)
+    if (dtype, far) == ("float32", "float64"):
+        raise ValueError("far_precision is 'double' and the points are float32; expected 'single', None, or float64.")
+    floor = max(REACH[dtype], REACH[far])
+    if options.tolerance < floor:
+        what, use = dtype, "float64"
+        if far != dtype:
+            what, use = "a far field in single precision", "far_precision='double'"
+        text = f"tolerance={options.tolerance:g} is below what {what} reaches here, about {floor:g}"
+        warnings.warn(f"{text}; use {use} or a larger tolerance", PrecisionWarning, stacklevel=5)
 
 
 def inside(place: Geometry, x: Array) -> bool:
@@ -107,7 +124,7 @@ def place(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
 
 def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
     """Runs of right-hand sides, each as long as a power of two."""
-    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.dtype.itemsize
+    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.parameters.itemsizes[1]
     while most > 1 and (most * one > ROOM or most * plan.kernel.result > SUMS):
         most //= 2
     while first < count:

@@ -66,4 +66,5 @@ def _second(plan: "Plan") -> EwaldOptions:
     radius = (LARGE if not LARGE / 1.25 < p.rc / shortest < LARGE * 1.25 else SMALL) * shortest
     split = "gaussian" if options.split == "prolate" else "prolate"
     finer = {"tolerance": max(options.tolerance / 100, FINEST), "split": split, "rc": radius, "cell_size": None}
+    finer["far_precision"] = "double"
     return quiet(options, layout="dn", **finer)

@@ -45,8 +45,8 @@ class Gather:
 
     def __init__(self, p: Parameters, grid: Array, points: Array, targets: CellList, v: Variants, rhs: int) -> None:
         xp, n, space = module_of(grid), points.shape[1], targets.space
-        self.result = xp.empty((rhs * p.kernel.result, n), p.dtype)
-        values, _ = window.fit(p.P, p.beta, p.window_degree, p.dtype)
+        self.result = xp.empty((rhs * p.kernel.result, n), p.far)
+        values, _ = window.fit(p.P, p.beta, p.window_degree, p.far)
         given = {"xt": points, "grid": grid, "u": self.result, "window": xp.asarray(values)}
         given |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
         kernel = gather_kernel(p, v, space, rhs)

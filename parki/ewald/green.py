@@ -131,7 +131,7 @@ def profile(p: "Parameters") -> Values:
     split = profiles.profile(p.split, p.c, p.rc, p.xi)
     k = split.kmax * np.sqrt(0.5 * (series.points(int(0.4 * p.c) + 24) + 1.0))
     found = series.coefficients(radial.kernel_profile(p.kernel, split, k))
-    needed = series.degree(found, max(0.01 * p.tolerance, float(np.finfo(p.dtype).eps)))
+    needed = series.degree(found, max(0.01 * p.tolerance, float(np.finfo(p.far).eps)))
     return np.ascontiguousarray(series.powers(found[: needed + 1]))
 
 

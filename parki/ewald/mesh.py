@@ -51,8 +51,8 @@ class Mesh:
         shape[2] += shape[2] % 2  # whole complex numbers
         plane = shape[1:]
         if space.engine == "parki" and space.kind == "host":  # PyKokkos takes no arrays with gaps
-            plane = spread_out(*plane, p.P, np.dtype(p.dtype).itemsize)
-        made = spaces.array_module(space).zeros((components, shape[0], *plane), p.dtype)
+            plane = spread_out(*plane, p.P, np.dtype(p.far).itemsize)
+        made = spaces.array_module(space).zeros((components, shape[0], *plane), p.far)
         return made[:, :, : shape[1], : shape[2]]
 
     def touched(self, grid: Array) -> Array:
@@ -67,7 +67,7 @@ class Mesh:
     def clear(self, p: Parameters, grid: Array, space: Space) -> Prepared:
         """The launch that sets a grid to zero."""
         c, *extent = grid.shape
-        kernel = engine.kernel("halo", "halo_clear", real=p.dtype)
+        kernel = engine.kernel("halo", "halo_clear", real=p.far)
         return engine.prepare(
             TeamPolicy(space, c * extent[0] * extent[1]), kernel, grid=grid, **self._given("e", extent)
         )
@@ -76,7 +76,7 @@ class Mesh:
         """Launches that add the margins to the points that they are images of."""
         if not p.periodicity:
             return []
-        kernel = engine.kernel("halo", "halo_fold", real=p.dtype)
+        kernel = engine.kernel("halo", "halo_fold", real=p.far)
         given = self._given("low", self.low) | self._given("high", self.high) | self._given("m", self.inside)
         teams = TeamPolicy(space, len(grid) * self.inside[0] * self.inside[1])
         return [engine.prepare(teams, kernel, grid=grid, **given)]
@@ -86,12 +86,12 @@ class Mesh:
         found, (e0, e1, e2), (m0, m1, _) = [], self.extent, self.inside
         shared = self._given("low", self.low) | self._given("m", self.inside)
         if self.low[2]:
-            ends = engine.kernel("halo", "halo_ends", real=p.dtype)
+            ends = engine.kernel("halo", "halo_ends", real=p.far)
             teams = TeamPolicy(space, len(grid) * m0 * m1)
             found.append(engine.prepare(teams, ends, grid=grid, high2=self.high[2], **shared))
         if p.periodicity:
             del shared["low2"], shared["m2"]
-            rows = engine.kernel("halo", "halo_rows", real=p.dtype)
+            rows = engine.kernel("halo", "halo_rows", real=p.far)
             teams = TeamPolicy(space, len(grid) * e0 * e1)
             found.append(engine.prepare(teams, rows, grid=grid, e0=e0, e1=e1, e2=e2, **shared))
         return found
@@ -125,4 +125,4 @@ def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]
 def workunits(p: Parameters) -> list[engine.Workunit]:
     """All workunits that a mesh launches."""
     names = ["halo_clear"] + ["halo_fold", "halo_rows"] * (p.periodicity > 0) + ["halo_ends"] * (p.periodicity == 3)
-    return [engine.kernel("halo", name, real=p.dtype) for name in names]
+    return [engine.kernel("halo", name, real=p.far) for name in names]

@@ -116,7 +116,7 @@ def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
 
 
 def table(p: "Parameters", c: Planes) -> tuple[NDArray, list[NDArray]]:
-    """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.dtype`.
+    """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
 
     The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.
     """
@@ -134,7 +134,7 @@ def table(p: "Parameters", c: Planes) -> tuple[NDArray, list[NDArray]]:
         ky, dy, kz, dz = ky[: c.rows // 2 + 1], dy[: c.rows // 2 + 1], kz[: c.length // 2 + 1], dz[: c.length // 2 + 1]
     found = _scalars(p, c, kx[:, None, None], ky[None, :, None], kz[None, None, :])
     found *= dx[:, None, None] * dy[None, :, None] * dz[None, None, :]
-    return np.ascontiguousarray(found, p.dtype), [np.ascontiguousarray(a, p.dtype) for a in (kx, k[1], k[2])]
+    return np.ascontiguousarray(found, p.far), [np.ascontiguousarray(a, p.far) for a in (kx, k[1], k[2])]
 
 
 def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:

@@ -22,6 +22,8 @@ CHOICES = {
     "split": ("prolate", "gaussian"),
     "layout": LAYOUTS,
 }
+#: Types by the names of `far_precision`.
+PRECISIONS = {"double": "float64", "single": "float32"}
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
 FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 
@@ -81,6 +83,10 @@ class EwaldOptions:
         a second sum.
     split : {"prolate", "gaussian"}
         Profile that divides the sum into near and far field.
+    far_precision : {"double", "single"}, optional
+        Of the far field: the grid, its transforms and the windows.  By default that of the points, or single precision
+        where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for sources that
+        resemble a crystal.  Points of float32 have no other than ``"single"``.
     threads : int, optional
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}
@@ -127,6 +133,7 @@ class EwaldOptions:
     return_walltime: bool = False
     return_params: bool = False
     split: str = dataclasses.field(default="prolate", kw_only=True)
+    far_precision: str | None = dataclasses.field(default=None, kw_only=True)
     threads: int | None = dataclasses.field(default=None, kw_only=True)
     layout: str = dataclasses.field(default="dn", kw_only=True)
     return_error: bool = dataclasses.field(default=False, kw_only=True)
@@ -196,7 +203,8 @@ class EwaldOptions:
             raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
         for name, choices in CHOICES.items():
             setattr(self, name, _choice(name, getattr(self, name), choices))
-        for name, choices in (("engine", spaces.ENGINES), ("fft", tuple(fft.BACKENDS))):
+        named_choices = {"engine": spaces.ENGINES, "fft": tuple(fft.BACKENDS), "far_precision": tuple(PRECISIONS)}
+        for name, choices in named_choices.items():
             if getattr(self, name) is not None:
                 setattr(self, name, _choice(name, getattr(self, name), choices))
         for name in FLAGS:

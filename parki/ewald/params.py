@@ -33,6 +33,9 @@ CRYSTAL_SHARES = {
 }
 #: The best relative error of each type.
 REACH = {"float64": 5e-14, "float32": 1e-6}
+#: The window's share of the tolerance from which the far field of a sum in double precision is in single precision: its
+#: rounding, a few 1e-7, is then a hundredth of it, and solvers and gradient checks go on well below the tolerance.
+SINGLE = 2e-5
 
 _LEAST_NODES, _MOST_NODES = 4, 20
 _MOST_CROWDED = 4096.0  # of sources for which shorter rc are tried
@@ -48,9 +51,9 @@ class Parameters:
 
     Attributes
     ----------
-    kernel, box, tolerance, dtype, split
-        The question: what is summed; sides; relative RMS error; ``"float64"`` or ``"float32"``; ``"prolate"`` or
-        ``"gaussian"``.
+    kernel, box, tolerance, dtype, far, split
+        The question: what is summed; sides; relative RMS error; types of the sum and of its far field, ``"float64"`` or
+        ``"float32"``; ``"prolate"`` or ``"gaussian"``.
     rc, c, kmax, xi
         Cutoff of the near field, c = kmax rc, largest wave number, splitting parameter of the Gaussian (of the prolate:
         of the Gaussian with equal tails, √(c/2)/rc).
@@ -68,6 +71,7 @@ class Parameters:
     box: tuple[float, float, float]
     tolerance: float
     dtype: str
+    far: str
     split: str
     rc: float
     c: float
@@ -81,6 +85,20 @@ class Parameters:
     radial_degree: int
     periodicity: int = 3
     skew: tuple[float, float, float] | None = None
+
+    @property
+    def itemsizes(self) -> tuple[int, int]:
+        """Bytes of a real number, and of one of the far field."""
+        return np.dtype(self.dtype).itemsize, np.dtype(self.far).itemsize
+
+    @property
+    def reach(self) -> float:
+        """The best relative error of these types."""
+        return max(REACH[self.dtype], REACH[self.far])
+
+    def type_of(self, phase: str) -> str:
+        """The type that a phase computes in."""
+        return self.dtype if phase == "p2p" else self.far
 
 
 def choose(
@@ -99,6 +117,7 @@ def choose(
     skew: tuple[float, float, float] | None = None,
     crowding: tuple[float, ...] = (),
     same: bool | None = None,
+    far: str | None = None,
 ) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
@@ -107,7 +126,7 @@ def choose(
     kernel, box, n_targets, n_sources
         What is summed.
     tolerance
-        Relative RMS error.  Below the reach of the type (5e-14, 1e-6) the parameters are those of its reach.
+        Relative RMS error.  Below the reach of the types (5e-14, 1e-6) the parameters are those of their reach.
     dtype, split
         Floating type and profile.
     rc
@@ -125,25 +144,30 @@ def choose(
         How many more sources are near a target than if they filled the box evenly (`arrangement.crowding`).
     same
         Whether the targets are the sources; without it, they are if there are as many.
+    far
+        Type of the far field, without it chosen: single where the tolerance allows.
 
     Raises
     ------
     ValueError
-        For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, both
-        `rc` and `cell_size`, or an `rc` that is not positive or longer than a periodic side.
+        For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, a far
+        field in double precision of a sum in single precision, both `rc` and `cell_size`, or an `rc` that is not
+        positive or longer than a periodic side.
     """
     box, dtype = tuple(float(side) for side in box), np.dtype(dtype).name
     kernel = kernels.find(kernel)
-    _check(box[:periodicity], box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size)
+    far = "float32" if dtype == "float32" and far is None else far
+    _check(box[:periodicity], box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size, far)
     if cell_size is not None:
         rc = (cell_size * float(np.prod(box)) / max(n_sources, 1)) ** (1 / 3)
     rc = None if rc is None else min(float(rc), most_cutoff(box, periodicity))
-    domain = Domain(box, periodicity, max(float(tolerance), REACH[dtype]), edges(box, skew), crowding)
+    domain = Domain(box, periodicity, max(float(tolerance), REACH[far or dtype]), edges(box, skew), crowding)
     # Rounded up, to share parameters; even a shaken lattice is closer to a perfect one than to random points.
     crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
     costs = costs or Costs()
     same = n_targets == n_sources if same is None else same
-    return _choose(kernel, domain, n_targets, n_sources, float(tolerance), dtype, split, rc, costs, crystal, skew, same)
+    types = dtype, far
+    return _choose(kernel, domain, n_targets, n_sources, float(tolerance), types, split, rc, costs, crystal, skew, same)
 
 
 @lru_cache(maxsize=256)
@@ -153,7 +177,7 @@ def _choose(
     n_targets: int,
     n_sources: int,
     tolerance: float,
-    dtype: str,
+    types: tuple[str, str | None],
     split: str,
     rc: float | None,
     costs: Costs,
@@ -162,15 +186,17 @@ def _choose(
     same: bool,
 ) -> Parameters:
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
-    itemsize = np.dtype(dtype).itemsize
+    dtype, far_type = types
     # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
     few = min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)) * min(1.0, max(1, n_sources) / 16) ** 3
-    goal = max(tolerance * few, REACH[dtype])
+    goal = max(tolerance * few, REACH[far_type or dtype])
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space
     if not same:
         goal *= 1.0 - 0.8 * max(0.0, -regular)  # targets away from a nearly neutral cluster see little
     near, far, table = (goal * share for share in _shares(kernel, max(0.0, regular)))
+    far_type = far_type or ("float32" if far >= SINGLE else "float64")
+    itemsizes = np.dtype(dtype).itemsize, np.dtype(far_type).itemsize
     size = Size(kernel, domain, n_sources, same)
     fixed = rc is not None
     tries = np.array([rc]) if fixed else _cutoffs(domain, n_sources)
@@ -179,7 +205,7 @@ def _choose(
     for _ in range(3):
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
-        choice = select.balance(kernel, n_targets, n_sources, domain, tries, c / tries, P, sigma, itemsize, costs)
+        choice = select.balance(kernel, n_targets, n_sources, domain, tries, c / tries, P, sigma, itemsizes, costs)
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff
@@ -209,8 +235,8 @@ def _choose(
     degree = max(radial.degree(layer, split, c, xi, level) for layer, level in levels.items())
     true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
     return Parameters(
-        kernel, box, tolerance, dtype, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2, degree,
-        periodicity, skew,
+        kernel, box, tolerance, dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta, width // 2 + 2,
+        degree, periodicity, skew,
     )  # fmt: skip
 
 
@@ -232,10 +258,14 @@ def most_cutoff(box: tuple[float, float, float], periodicity: int) -> float:
     return min(box[:periodicity]) if periodicity else float(np.linalg.norm(box))
 
 
-def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size) -> None:
+def _check(periodic, box, n_targets, n_sources, tolerance, dtype, split, rc, cell_size, far) -> None:
     """Refuse what `choose` documents."""
     if dtype not in REACH:
         raise ValueError(f"dtype: found {dtype!r}, expected one of {tuple(REACH)}")
+    if far is not None and far not in REACH:
+        raise ValueError(f"far: found {far!r}, expected one of {tuple(REACH)}, or None to have it chosen")
+    if (dtype, far) == ("float32", "float64"):
+        raise ValueError(f"far: found {far!r} with dtype {dtype!r}, expected 'float32'")
     if split not in profiles.SPLITS:
         raise ValueError(f"split: found {split!r}, expected one of {profiles.SPLITS}")
     if len(box) != 3 or not all(np.isfinite(side) and side > 0 for side in box):

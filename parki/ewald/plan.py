@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,8 @@ from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.error import ErrorEstimate, PrecisionWarning
-from parki.ewald import balance, door, error, geometry, operator, params, predict, stages, tuning, variants, work
+from parki.error import ErrorEstimate
+from parki.ewald import balance, door, error, geometry, operator, predict, stages, tuning, variants, work
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -66,10 +65,7 @@ class Plan:
         trg = door.points("trg", trg, options)
         src = trg if same else door.points("src", src, options)
         dtype = arrays.same_dtype(trg=trg, src=src)
-        floor = params.REACH[dtype.name]
-        if options.tolerance < floor:
-            text = f"tolerance={options.tolerance:g} is below what {dtype} reaches here, about {floor:g}"
-            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=4)
+        door.precision(dtype.name, options)
         self._begin(kernel, options, space, on_gpu, dtype, door.place(options, trg, src))
         # A box around the points may have to grow with them.
         self.given = trg.copy() if options.box is None and not same else None

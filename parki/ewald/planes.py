@@ -29,10 +29,10 @@ PRUNED = 0.9  # columns are left out where at most so many of them remain
 
 def workunits(p: Parameters, whole: bool, rhs: int) -> list[engine.Workunit]:
     """What planes launch: gather, multiply, scatter."""
-    gather = engine.kernel("planes", "planes_gather", real=p.dtype)
-    scatter = engine.kernel("planes", "planes_scatter", real=p.dtype, BOTH=not whole)
+    gather = engine.kernel("planes", "planes_gather", real=p.far)
+    scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not whole)
     slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
-    return [gather, engine.kernel("convolve", "convolve", real=p.dtype, **slots), scatter]
+    return [gather, engine.kernel("convolve", "convolve", real=p.far, **slots), scatter]
 
 
 def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
@@ -170,7 +170,7 @@ class Parts:
     ) -> None:  # fmt: skip
         xp, classes = module_of(grid), multipliers.planes(p, whole)
         self.grid, self.last = grid, max(m for c in classes for m in c.modes if 2 * m <= mesh.box[0])
-        number = np.result_type(p.dtype, np.complex64)
+        number = np.result_type(p.far, np.complex64)
         sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
         # A plane and its image overwrite each other's transforms: both or none.
         units = [min(1 + whole, len(c.modes)) for c in classes]

@@ -90,12 +90,11 @@ def predict(
     """Predict a sum of these parameters; OpenMP's threads share its work evenly, or as they were measured to do."""
     if not (n_targets and n_sources):
         return Prediction(0.0, 0.0, 0.0, 0.0, memory)
-    tolerance = max(p.tolerance, params.REACH[p.dtype])
+    tolerance = max(p.tolerance, p.reach)
     domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
-    itemsize = np.dtype(p.dtype).itemsize
-    found = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, itemsize, costs(space))
+    found = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, p.itemsizes, costs(space))
     return Prediction(**{name: float(t) / speedup(name, space) for name, t in found.items()}, memory=memory)
 
 

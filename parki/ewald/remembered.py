@@ -23,7 +23,7 @@ from parki.perfmodels import machine
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
-FORMAT = 2
+FORMAT = 3
 METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 
 log = logging.getLogger("parki.ewald")
@@ -39,7 +39,8 @@ def question(plan: "Plan", same: bool) -> list[Any]:
         [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else predict.built()],
         list(astuple(predict.costs(space))),
         [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.kernel.parameters]],
-        [plan.dtype.name, options.split, options.transform(), options.fft_type, round(-math.log10(options.tolerance))],
+        [plan.dtype.name, options.far_precision, options.split, options.transform(), options.fft_type],
+        round(-math.log10(options.tolerance)),
         [place.periodicity, [_steps(side / shortest) for side in place.box], place.skew is not None],
         [_steps(plan.n_targets), _steps(plan.n_sources), same],
         [round(2 * plan.arrangement.regular), [_steps(value) for value in plan.arrangement.crowding]],

@@ -166,6 +166,8 @@ class Params:
     actual_upsampling : array (2,)
         How many times as long transforms along free directions are, at most: of the modes that are constant along the
         periodic ones, and of all others; ones in a fully periodic sum.
+    far_precision : str
+        ``"double"`` or ``"single"``, that of the far field.
     """
 
     def __init__(self, parameters: "Parameters") -> None:
@@ -178,6 +180,7 @@ class Params:
         self.box_ext: Array = np.where(free, spacing * self.grid_shape_ext, parameters.box)
         self.h = float(spacing.max())
         self.grid_res = 1.0 / self.h
+        self.far_precision = "single" if parameters.far == "float32" else "double"
         self.actual_upsampling: Array = self._upsampling(parameters) if free.any() else np.ones(2)
 
     def _upsampling(self, parameters: "Parameters") -> Array:
@@ -188,7 +191,8 @@ class Params:
 
     def __str__(self) -> str:
         grid = " × ".join(str(n) for n in self.grid_shape_ext)
-        return f"{self.split} split, rc {self.rc:.4g}, kmax {self.kmax:.4g}, grid {grid}, window {self.window_P} points"
+        sizes = f"rc {self.rc:.4g}, kmax {self.kmax:.4g}, grid {grid}, window {self.window_P} points"
+        return f"{self.split} split, {sizes}, far field in {self.far_precision} precision"
 
     def __repr__(self) -> str:
         return f"<Params: {self}>"

@@ -33,7 +33,7 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
 
 def window_slots(p: Parameters) -> dict[str, object]:
     """Slots of every kernel with a window."""
-    return {"real": p.dtype, "P": p.P, "DEGREE": p.window_degree}
+    return {"real": p.far, "coord": p.dtype, "P": p.P, "DEGREE": p.window_degree}
 
 
 class Spread:
@@ -44,7 +44,7 @@ class Spread:
 
     def __init__(self, p: Parameters, grid: Array, sources: CellList, src: Array, v: Variants, rhs: int) -> None:
         xp = module_of(src)
-        values, slopes = window.fit(p.P, p.beta, p.window_degree, p.dtype)
+        values, slopes = window.fit(p.P, p.beta, p.window_degree, p.far)
         shared = {"src": src, "grid": grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
         shared |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
         self.launches = _launches(p, spread_kernel(p, v, rhs), sources, v, shared)

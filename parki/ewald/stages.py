@@ -265,4 +265,4 @@ def _pack_kernel(p: Parameters, numbers: int) -> engine.Workunit:
 
 def _sum_kernel(p: Parameters, v: Variants) -> engine.Workunit:
     slots = {"FAR_SORTED": False} if v.g2p == "BASE" else {}
-    return engine.kernel("cells", "scatter_sum", real=p.dtype, **slots)
+    return engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)

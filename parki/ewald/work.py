@@ -121,30 +121,32 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
     transforms = transform_lines(p, mesh, classes)
     lines = sum(len(c.modes) for c in classes) * mesh.box[1] * mesh.box[2]
-    row, size = 3 + p.kernel.strengths, np.dtype(p.dtype).itemsize
+    row, (size, far_size) = 3 + p.kernel.strengths, p.itemsizes
+    wide = size // far_size  # numbers of the far field that one of a source or a place is as long as
     source, target = row * near.n_sources, (3 + result) * near.n_targets
     taps = near.n_sources * p.P**3
     mop = {
-        "p2p": source + target,
-        "p2g": row * taps + spread * touched if v.p2g == "GRID" else source + 2 * spread * taps,
+        "p2p": wide * (source + target),
+        "p2g": wide * row * taps + spread * touched if v.p2g == "GRID" else wide * source + 2 * spread * taps,
         "fft": spread * (2 * points + 2 * lines + 2 * modes),
         "cnv": (spread + result) * 2 * modes,
         "ifft": result * (2 * points + (2 if real else 1) * lines + 2 * modes),
-        "g2p": target + result * near.n_targets * p.P**3,
+        "g2p": (3 * wide + result) * near.n_targets + result * near.n_targets * p.P**3,
     }
-    mop = {name: size * n for name, n in mop.items()}
+    mop = {name: far_size * n for name, n in mop.items()}
     widths = tuple(w / h for w, h in zip(grid.widths, p.h, strict=True))
-    onto = Spreading(near.n_sources, row, spread, p.P, touched, widths, size)
-    off = Spreading(near.n_targets, 3 + result, result, p.P, touched, widths, size)
+    onto = Spreading(near.n_sources, wide * row, spread, p.P, touched, widths, far_size)
+    off = Spreading(near.n_targets, 3 * wide + result, result, p.P, touched, widths, far_size)
+    in_far = replace(v, lanes=wide * v.lanes) if kind == "host" else v
     length = modes / max(sum(len(c.modes) * c.rows for c in classes), 1)
-    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * size * result * (touched - points)), launches=2)
+    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * far_size * result * (touched - points)), launches=2)
     phases = {
         "p2p": _near(p, v, near, kind),
-        "p2g": _spread(p, v, onto, grid, mesh, runs, kind) + _folded(onto, p.periodicity > 0),
+        "p2g": _spread(p, in_far, onto, grid, mesh, runs, kind) + _folded(onto, p.periodicity > 0),
         "fft": fft.counts(transforms, mop["fft"] / spread, spread, 1 + 2 * len(classes)),
         "cnv": _convolve(p, modes, length, len(classes), kind, real),
         "ifft": fft.counts(transforms, mop["ifft"] / result, result, 1 + 2 * len(classes)) + margins,
-        "g2p": _gather(p, v, off, grid, kind),
+        "g2p": _gather(p, in_far, off, grid, kind),
     }
     flop = {name: round(found.flops) for name, found in phases.items()}
     return Work(flop, mop, round(near.looked_at), spread * points, phases)
@@ -203,8 +205,7 @@ def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str)
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
     told = trips.modes(length, modes / max(length, 1.0), p.skew is not None)
     text = _text(planes.workunits(p, not real, 1)[1], told, 1, kind)
-    size = np.dtype(p.dtype).itemsize
-    return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, size, launches, kind != "host")
+    return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, p.itemsizes[1], launches, kind != "host")
 
 
 def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> dict[int, float]:

@@ -87,7 +87,8 @@ class Maker:
         batch = np.array([[0, 1], [1, 9], [9, 21]], np.int32)
         yield "batch_bounds", {}, 3, {"x": x, "batch": batch, "bound": self.zeros(3, 6)}
         args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}
-        for slots in ({}, {"FAR_SORTED": False}):
+        for slots in ({}, {"FAR_SORTED": False}, {"far": "float"}):
+            args["b"] = args["b"].astype(np.float32) if "far" in slots else args["b"]
             yield "scatter_sum", slots, n, {**args, "components": 2, "constant": self.normal(2)}
 
     # Pair sums -------------------------------------------------------------------------------------------------------
@@ -125,16 +126,22 @@ class Maker:
     def window(self, taps, degree=3):
         return 0.5 * self.normal(degree + 1, taps)
 
+    def coord(self, slots):
+        """The type of coordinates."""
+        return DTYPES[slots.get("coord", self.real)]
+
     @staticmethod
     def spread_slots():
         """Components, slots and strengths of one right-hand side, for P2G."""
         both, dipoles = {"COMB": True}, {"COMB": True, "SINGLE": False}
-        return (1, {}, 1), (3, {}, 3), (4, both, 9), (1, {}, 1), (1, {"RHS": 5}, 1), (4, dipoles | {"SKEW": True}, 12)
+        few = (1, {}, 1), (3, {}, 3), (4, both, 9), (1, {}, 1), (1, {"RHS": 5}, 1), (4, dipoles | {"SKEW": True}, 12)
+        return *few, (4, both | {"coord": "double"}, 9)
 
     def p2g(self):
-        for taps, (nc, changes, width) in zip((*TAPS, 5, 4), self.spread_slots(), strict=True):
+        for taps, (nc, changes, width) in zip((*TAPS, 5, 4, 6), self.spread_slots(), strict=True):
             cells, points, rhs = (4, 1, 1), (4 * (taps + 1), 6, 6), changes.get("RHS", 1)
             src, begin = self.binned(3 if taps > 9 else 7, cells, 3 + rhs * width)
+            src = src.astype(self.coord(changes))
             block = np.array([[9, 9, 9, 9, 9, 9], [0, 1, 0, 1, 0, 1], [2, 3, 0, 1, 0, 1]], np.int32)
             args = {"src": src, "grid": self.normal(rhs * nc, *(m + taps for m in points)), "block": block}
             args |= {"cell_begin": begin, "window": self.window(taps), "slope": self.window(taps)}
@@ -143,9 +150,10 @@ class Maker:
 
     def scattered(self):
         """The other loops of P2G."""
-        for taps, (nc, changes, width) in zip((4, 5, 7, 4, 4, 5), self.spread_slots(), strict=True):
+        for taps, (nc, changes, width) in zip((4, 5, 7, 4, 4, 5, 6), self.spread_slots(), strict=True):
             cells, points, rhs = (2, 1, 3), (3, 2, 4), changes.get("RHS", 1)
             src, begin = self.binned(5, cells, 3 + rhs * width)
+            src = src.astype(self.coord(changes))
             slots = {"P": taps, "DEGREE": 3, "NC": nc, **changes}
             e = [m + taps for m in points]
             args = {
@@ -157,19 +165,23 @@ class Maker:
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
             yield "p2g_atomic", slots, len(src), args
             batch = np.array([[0, 2], [2, len(src)]], np.int32)
-            bound = np.array([[*src[a:b, :3].min(axis=0), *src[a:b, :3].max(axis=0)] for a, b in batch], self.dtype)
+            bound = np.array([[*src[a:b, :3].min(axis=0), *src[a:b, :3].max(axis=0)] for a, b in batch], src.dtype)
             yield "p2g_hybrid", slots | {"CAP": 2, "ZT": 4}, 2, {**args, "batch": batch, "bound": bound}
             args = args | {f"n{d}": m for d, m in enumerate(cells)} | {f"h{d}": 1.0 / m for d, m in enumerate(cells)}
             args |= {"cell_begin": begin, "e1": e[1], "e2": e[2]}
             yield "p2g_grid", slots, e[0] * e[1], args
 
     def g2p(self):
-        for taps, (nc, rhs) in zip(TAPS, ((1, 1), (3, 1), (2, 3), (1, 1)), strict=True):
+        kinds = (1, 1, {}), (3, 1, {}), (2, 3, {}), (1, 1, {}), (2, 1, {"coord": "double"})
+        for taps, (nc, rhs, changes) in zip((*TAPS, 6), kinds, strict=True):
             nt, points = 3 if taps > 9 else 7, (6, 7, 8)
-            args = {"xt": self.uniform(3, nt), "grid": self.normal(rhs * nc, *(m + taps for m in points))}
+            args = {
+                "xt": self.uniform(3, nt).astype(self.coord(changes)),
+                "grid": self.normal(rhs * nc, *(m + taps for m in points)),
+            }
             args |= {"u": self.zeros(rhs * nc, nt), "window": self.window(taps)}
             args |= {f"s{d}": float(m) for d, m in enumerate(points)}
-            slots = {"P": taps, "DEGREE": 3, "NC": nc, "RHS": rhs}
+            slots = {"P": taps, "DEGREE": 3, "NC": nc, "RHS": rhs, **changes}
             batch = np.array([[i, min(i + 2, nt)] for i in (*range(2, nt, 2), 0, nt)], np.int32)
             given = {**args, "batch": batch, "batches": len(batch)}
             yield "g2p_target", slots | {"BATCH": 2}, rhs * len(batch), given

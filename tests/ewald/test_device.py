@@ -27,7 +27,7 @@ standin = _load("cupy_standin")
 
 COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 1.3, 0.8)
-OPTIONS = {"box": BOX, "tolerance": 1e-4}
+OPTIONS = {"box": BOX, "tolerance": 1e-5}
 ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 
 

@@ -52,7 +52,7 @@ def strengths(kernel, rng, ns=60, shape=()):
 
 def plans(cupy, kernel, trg, src, **options):
     """A plan with a graph, and one of the host."""
-    options = {"box": BOX, "tolerance": 1e-4} | options
+    options = {"box": BOX, "tolerance": 1e-5} | options
     there = parki.ewald.plan(kernel, cupy.asarray(trg), cupy.asarray(src), graph=True, **options)
     return there, parki.ewald.plan(kernel, trg, src, execution_space="Serial", **options)
 
@@ -144,8 +144,8 @@ def test_single_precision_and_a_place_for_the_result(cupy, rng):
 
 def test_arrays_of_the_host(cupy, rng):
     trg, src = points(rng)
-    plan = parki.ewald.plan("laplace", trg, src, box=BOX, tolerance=1e-4, execution_space="Cuda", graph=True)
-    host = parki.ewald.plan("laplace", trg, src, box=BOX, tolerance=1e-4)
+    plan = parki.ewald.plan("laplace", trg, src, box=BOX, tolerance=1e-5, execution_space="Cuda", graph=True)
+    host = parki.ewald.plan("laplace", trg, src, box=BOX, tolerance=1e-5)
     for how in ("plain", "recorded", "graph"):
         (dens,) = strengths("laplace", rng)
         assert passes(lambda dens=dens: np.testing.assert_allclose(plan(dens), host(dens), rtol=1e-9, atol=1e-9)) == how
@@ -176,8 +176,8 @@ def test_points_that_move_keep_the_graph(kernel, cupy, rng):
 def test_a_box_made_around_the_points_and_left_begins_anew(cupy, rng):
     x, given = rng.random((3, 60)), cupy.asarray(rng.standard_normal(60))
     there = cupy.asarray(x)
-    plan = parki.ewald.plan("laplace", there, there, periodicity=0, tolerance=1e-4, graph=True)
-    host = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-4)
+    plan = parki.ewald.plan("laplace", there, there, periodicity=0, tolerance=1e-5, graph=True)
+    host = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-5)
     assert [passes(lambda: plan(given)) for _ in range(3)] == ["plain", "recorded", "graph"]
     plan.move(cupy.asarray(7 * x))
     host.move(7 * x)
@@ -232,7 +232,7 @@ def test_phases_that_are_timed_are_not_recorded(asked, cupy, rng):
 
 
 def test_without_the_option_nothing_is_recorded(cupy, rng):
-    plan = parki.ewald.plan("laplace", *map(cupy.asarray, points(rng)), box=BOX, tolerance=1e-4)
+    plan = parki.ewald.plan("laplace", *map(cupy.asarray, points(rng)), box=BOX, tolerance=1e-5)
     given = cupy.asarray(*strengths("laplace", rng))
     assert [passes(lambda: plan(given)) for _ in range(3)] == ["plain"] * 3
 
@@ -240,7 +240,7 @@ def test_without_the_option_nothing_is_recorded(cupy, rng):
 def test_one_call_is_a_first_pass(cupy, rng):
     trg, src = points(rng)
     given = cupy.asarray(trg), cupy.asarray(src), cupy.asarray(*strengths("laplace", rng))
-    options = {"box": BOX, "tolerance": 1e-4, "graph": True, "return_error": True}
+    options = {"box": BOX, "tolerance": 1e-5, "graph": True, "return_error": True}
     assert passes(lambda: parki.ewald.laplace(*given, **options)) == "plain"
     assert not error.quiet(EwaldOptions(**options)).graph  # of sums that measure errors, and of those that are timed
 

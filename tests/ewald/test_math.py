@@ -167,7 +167,7 @@ def test_alias_estimate(rng, kernel):
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_table(kernel, dtype):
     """Of one class of planes, that holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
-    p = params.choose(kernel, BRICK, 500, 500, 1e-4, dtype)
+    p = params.choose(kernel, BRICK, 500, 500, 1e-4, far=dtype)
     (planes,) = multipliers.planes(p)
     table, (kx, ky, kz) = multipliers.table(p, planes)
     assert table.dtype == kx.dtype == dtype

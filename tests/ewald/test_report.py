@@ -84,7 +84,7 @@ def test_table_of_nothing():
 
 
 def parameters(**changes):
-    facts = {"rc": 0.25, "xi": None, "kmax": 80.0, "c": 20.0, "split": "prolate", "P": 10}
+    facts = {"rc": 0.25, "xi": None, "kmax": 80.0, "c": 20.0, "split": "prolate", "P": 10, "far": "float32"}
     facts |= {"grid": (40, 80, 60), "box": (1.0, 2.0, 3.0), "h": (1 / 40, 2 / 80, 3 / 60), "periodicity": 3}
     return SimpleNamespace(**(facts | changes))
 
@@ -98,7 +98,9 @@ def test_params_by_published_names():
     assert np.array_equal(params.grid_shape_ext, [40, 80, 60])
     assert np.array_equal(params.box_ext, [1, 2, 3])
     assert np.array_equal(params.actual_upsampling, [1, 1])
-    assert str(params) == "prolate split, rc 0.25, kmax 80, grid 40 × 80 × 60, window 10 points"
+    assert params.far_precision == "single"
+    sizes = "rc 0.25, kmax 80, grid 40 × 80 × 60, window 10 points"
+    assert str(params) == f"prolate split, {sizes}, far field in single precision"
 
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2])

@@ -39,7 +39,7 @@ def test_predicted_seconds_add_up():
     assert rows > 25
     parts = select.phases(**args, rc=1.0, points=1e6, P=5)
     assert select.seconds(**args, rc=1.0, points=1e6, P=5) == pytest.approx(sum(parts.values()))
-    halves = select.phases(**args, rc=1.0, points=1e6, P=5, itemsize=4)
+    halves = select.phases(**args, rc=1.0, points=1e6, P=5, itemsizes=(4, 4))
     for name in ("near", "transform"):
         assert halves[name] == pytest.approx(costs.single * parts[name])
 

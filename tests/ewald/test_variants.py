@@ -109,4 +109,4 @@ def test_numbers_of_threads_are_honoured_by_every_variant(rng):
     assert plan._prepared(1).far.spread.launches[0]._call.block == (1, 64)
     assert plan._prepared(1).far.gather.launch._call.block == (1, 32)
     u = parki.ewald.laplace(x, x, q, box=(1, 1, 1), tolerance=1e-3, p2g_method="BASE", g2p_method="BASE")
-    assert np.allclose(plan(q), u, rtol=0, atol=1e-9 * np.abs(u).max())
+    assert np.allclose(plan(q), u, rtol=0, atol=1e-6 * np.abs(u).max())

@@ -31,7 +31,13 @@ def plans():
             rng = np.random.default_rng(3)
             x = np.array(BOX)[:, None] * rng.random((3, 700))
             x[:, :300] *= 0.4  # a cloud, and a thin rest
-            options = {"box": BOX, "tolerance": 1e-4, "execution_space": "Serial", "rc": 0.31} | options
+            options = {
+                "box": BOX,
+                "tolerance": 1e-4,
+                "execution_space": "Serial",
+                "rc": 0.31,
+                "far_precision": "double",
+            } | options
             made[key] = parki.ewald.plan(kernel, x[:, 200:], x[:, :600], **options)
         return made[key]
 
@@ -195,6 +201,23 @@ def test_float32_halves_the_bytes():
         lists = [plan.points.targets] * 2
         found[dtype] = work.count(plan.parameters, plan.variants, *lists).mop["p2p"]
     assert found[np.float64] == 2 * found[np.float32] == 8 * 50 * (4 + 4)
+
+
+@pytest.mark.parametrize("p2g", ["BLOCK", "BASE", "GRID"])
+def test_a_far_field_in_single_precision_halves_its_bytes(p2g, plans):
+    plan = plans("stokes_comb")
+    p, v, points = plan.parameters, replace(plan.variants, p2g=p2g), plan.points
+    whole, half = (
+        work.count(replace(p, far=name), v, points.targets, points.sources) for name in ("float64", "float32")
+    )
+    assert whole.flop == half.flop
+    assert [whole.mop[name] / half.mop[name] for name in ("p2p", "fft", "cnv", "ifft")] == [1, 2, 2, 2]
+    # Sources, here for each tap, and the places of targets stay what they are.
+    sources = 8 * 600 * 12 * (p.P**3 if p2g == "GRID" else 1)
+    for name, kept in (("p2g", sources), ("g2p", 8 * 500 * 3)):
+        assert whole.mop[name] - kept == 2 * (half.mop[name] - kept) > 0
+    for name in ("p2g", "g2p"):
+        assert half.counts[name].bytes["dram"] < whole.counts[name].bytes["dram"] < 2 * half.counts[name].bytes["dram"]
 
 
 # Pairs

@@ -102,6 +102,15 @@ def test_errors_against_the_tolerance(monkeypatch):
     assert all(0 < r["error"] < r["tolerance"] for r in rows)
 
 
+def test_precisions_by_kernel_and_tolerance(monkeypatch):
+    monkeypatch.setattr(bench_sums, "KERNELS", ["laplace"])
+    monkeypatch.setattr(bench_sums, "LOOSE", [1e-3])
+    double, single = bench_sums.precisions(asked("precision", n=400), bench_sums.spaces.get("Serial"))
+    assert [double["what"], single["what"]] == [f"laplace, N = 400, 0.001, {name}" for name in ("double", "single")]
+    assert single["against"] == double["what"]
+    assert all(0 < r["error"] < r["tolerance"] == 1e-3 for r in (double, single))
+
+
 def test_fmm3d_in_free_space():
     pytest.importorskip("fmm3dpy")
     rows = bench_sums.free_space(asked("free", n=400), bench_sums.spaces.get("Serial"))

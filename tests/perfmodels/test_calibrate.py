@@ -32,10 +32,12 @@ def place(tmp_path, monkeypatch):
 
 def modelled(kernel, n, crowd, dtype, costs=TRUE):
     """A sum whose phases take what the model says."""
-    p = params.choose(kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, costs=Costs())
-    points, itemsize = float(math.prod(p.grid)), 4 if dtype == "float32" else 8
+    p = params.choose(
+        kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, costs=Costs(), far=dtype
+    )
+    points = float(math.prod(p.grid))
     domain = select.Domain(calibrate.CUBE)
-    found = select.phases(p.kernel, n, n, domain, p.rc, points, p.P, itemsize, costs)
+    found = select.phases(p.kernel, n, n, domain, p.rc, points, p.P, p.itemsizes, costs)
     seconds = {"p2p": found["near"], "p2g": found["spread"], "g2p": found["gather"]}
     seconds |= dict.fromkeys(("fft", "cnv", "ifft"), found["transform"] / 3)
     transforms = found["transform"] / points / (p.kernel.spread + p.kernel.result)

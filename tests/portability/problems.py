@@ -1,4 +1,4 @@
-"""Small problems for the workunits."""
+"""Small problems for the workunits, and the specialisations that they are of."""
 
 import numpy as np
 
@@ -6,6 +6,44 @@ BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 P, DEGREE, TERMS = 6, 4, 4
+MULTIPLIERS = {"scalar": (1, 1), "gradient": (1, 3), "divergence": (3, 1), "stokes": (3, 3)}  # components in and out
+MULTIPLIERS |= {"stokes_comb": (4, 3), "stokes_grad": (3, 9)}
+WINDOW = {"P": P, "DEGREE": DEGREE}
+P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
+P2P |= {"p2p_list": (32, 1)}
+P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
+G2P = ("g2p_target", "g2p_base")
+NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
+LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
+#: Specialisations of each workunit, but for their types.
+SLOTS = {
+    "cell_index": [{}],
+    "gather_points": [{}],
+    "gather_sources": [{"NB": 3}],
+    "batch_bounds": [{}],
+    "scatter_sum": [{"FAR_SORTED": True}, {"FAR_SORTED": False}],
+    "planes_gather": [{}],
+    "planes_scatter": [{"BOTH": True}, {"BOTH": False}],
+    "convolve": [
+        {"multiply": f"multiplier/{name}", "STRIDE": max(n), "RHS": 2, "SKEW": skew}
+        for name, n in MULTIPLIERS.items()
+        for skew in (False, True)
+    ],
+    "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
+    **{unit: [(LISTS if unit == "p2p_list" else NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
+    **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
+    "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
+    "g2p_base": [WINDOW | {"NC": 3}],
+    "halo_clear": [{}],
+    "halo_fold": [{}],
+    "halo_ends": [{}],
+    "halo_rows": [{}],
+}
+SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
+#: Also with a far field in single precision, of points in double precision.
+MIXED = {"scatter_sum": {"real": "float64", "far": "float32"}}
+MIXED |= {unit: {"real": "float32", "coord": "float64"} for unit in (*P2G, *G2P)}
+PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
 
 
 def cloud(rng, n, real):
@@ -60,16 +98,17 @@ def grid_setting(rng, real):
     return polynomials, scale, tuple(m + P for m in points)
 
 
-def spread_setting(components, rng, real):
-    """40 sources by cell, what all P2G loops are given besides, and the shape of the grid."""
+def spread_setting(components, rng, real, coord=None):
+    """40 sources by cell, of type `coord`, what all P2G loops are given besides, and the shape of the grid."""
     (window, slope), scale, shape = grid_setting(rng, real)
-    x, begin = cloud(rng, 40, real)
-    src = np.ascontiguousarray(np.concatenate([x, rng.standard_normal((9 if components == 4 else 3, 40))]).T, real)
+    x, begin = cloud(rng, 40, coord or real)
+    strengths = rng.standard_normal((9 if components == 4 else 3, 40))
+    src = np.ascontiguousarray(np.concatenate([x, strengths]).T, coord or real)
     return src, begin, {"window": window, "slope": slope} | scale, (components, *shape)
 
 
-def gather_setting(rng, real):
-    """Targets, grid and window of an interpolation."""
+def gather_setting(rng, real, coord=None):
+    """Targets, of type `coord`, grid and window of an interpolation."""
     (window, _), scale, shape = grid_setting(rng, real)
-    xt, grid = cloud(rng, 37, real)[0], rng.standard_normal((3, *shape)).astype(real)
+    xt, grid = cloud(rng, 37, coord or real)[0], rng.standard_normal((3, *shape)).astype(real)
     return {"xt": xt, "grid": grid, "window": window} | scale

@@ -25,41 +25,9 @@ P, DEGREE, TERMS = problems.P, problems.DEGREE, problems.TERMS
 
 pytestmark = pytest.mark.portability
 
-MULTIPLIERS = {"scalar": (1, 1), "gradient": (1, 3), "divergence": (3, 1), "stokes": (3, 3)}  # components in and out
-MULTIPLIERS |= {"stokes_comb": (4, 3), "stokes_grad": (3, 9)}
-WINDOW = {"P": P, "DEGREE": DEGREE}
-P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
-P2P |= {"p2p_list": (32, 1)}
-P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
-G2P = ("g2p_target", "g2p_base")
-NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
-LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
+MULTIPLIERS, SLOTS, MIXED, PLAIN = problems.MULTIPLIERS, problems.SLOTS, problems.MIXED, problems.PLAIN
+P2P, P2G, G2P = problems.P2P, problems.P2G, problems.G2P
 DTYPES = ("float64", "float32")
-SLOTS = {
-    "cell_index": [{}],
-    "gather_points": [{}],
-    "gather_sources": [{"NB": 3}],
-    "batch_bounds": [{}],
-    "scatter_sum": [{"FAR_SORTED": True}, {"FAR_SORTED": False}],
-    "planes_gather": [{}],
-    "planes_scatter": [{"BOTH": True}, {"BOTH": False}],
-    "convolve": [
-        {"multiply": f"multiplier/{name}", "STRIDE": max(n), "RHS": 2, "SKEW": skew}
-        for name, n in MULTIPLIERS.items()
-        for skew in (False, True)
-    ],
-    "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
-    **{unit: [(LISTS if unit == "p2p_list" else NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
-    **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
-    "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
-    "g2p_base": [WINDOW | {"NC": 3}],
-    "halo_clear": [{}],
-    "halo_fold": [{}],
-    "halo_ends": [{}],
-    "halo_rows": [{}],
-}
-SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
-PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,6 +36,7 @@ def compiled(where):
     units = [engine.kernel(where[name], name) for name in PLAIN]
     for dtype in DTYPES:
         units += [engine.kernel(where[n], n, real=dtype, **slots) for n, chosen in SLOTS.items() for slots in chosen]
+    units += [engine.kernel(where[n], n, **types, **slots) for n, types in MIXED.items() for slots in SLOTS[n]]
     engine.compile_all(units)
 
 
@@ -79,7 +48,12 @@ def real(request):
 @pytest.fixture
 def unit(where, real):
     """One of the compiled workunits by its name and place in the table."""
-    return lambda name, i=0: engine.kernel(where[name], name, real=real, **SLOTS[name][i])
+
+    def get(name, i=0):
+        types = MIXED[name] if real == "mixed" else {"real": real}
+        return engine.kernel(where[name], name, **types, **SLOTS[name][i])
+
+    return get
 
 
 @pytest.fixture
@@ -164,9 +138,11 @@ def test_batch_bounds(space, real, unit, rng):
     np.testing.assert_array_equal(bound, [np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
 
 
+@pytest.mark.parametrize("real", [*DTYPES, "mixed"], indirect=True)
 @pytest.mark.parametrize("far_sorted", [True, False])
 def test_scatter_sum(far_sorted, space, real, unit, rng):
-    a, b = rng.random((2, 3, 50)).astype(real)
+    real, far = ("float64", "float32") if real == "mixed" else (real, real)
+    a, b = rng.random((3, 50)).astype(real), rng.random((3, 50)).astype(far)
     order, out = rng.permutation(50).astype(np.int32), np.empty((3, 50), real)
     given = {"a": a, "b": b, "order": order, "out": out, "components": 3}
     given["constant"] = constant = np.array([0.25, 0.5, -1.0], real)
@@ -261,7 +237,7 @@ def spread(name, setting, space, unit):
     """The grid after one P2G loop; GRID stores to it, the others add."""
     src, begin, given, shape = setting
     which = unit(name, shape[0] - 3)
-    grid = np.full(shape, np.nan if name == "p2g_grid" else 0, src.dtype)
+    grid = np.full(shape, np.nan if name == "p2g_grid" else 0, given["window"].dtype)
     given = {"src": src, "grid": grid} | given
     cells = {f"n{d}": n for d, n in enumerate(CELLS)}
     if name == "p2g_block":
@@ -283,17 +259,23 @@ def spread(name, setting, space, unit):
     return grid
 
 
+def types_of(real):
+    """Those of the grid and of coordinates."""
+    return ("float32", "float64") if real == "mixed" else (real, real)
+
+
+@pytest.mark.parametrize("real", [*DTYPES, "mixed"], indirect=True)
 @pytest.mark.parametrize("components", [3, 4])
 @pytest.mark.parametrize("name", P2G)
 def test_p2g(name, components, space, real, unit, rng):
-    src, _, given, shape = setting = problems.spread_setting(components, rng, real)
+    src, _, given, shape = setting = problems.spread_setting(components, rng, *types_of(real))
     scale = [given[f"s{d}"] for d in range(3)]
     exact = formulas.spread(src, given["window"], given["slope"], scale, components, shape[1:])
     close(spread(name, setting, space, unit), exact, 10)
 
 
 def interpolate(name, given, space, unit):
-    given = given | {"u": np.empty((3, 37), given["xt"].dtype)}
+    given = given | {"u": np.empty((3, 37), given["grid"].dtype)}
     if name == "g2p_base":
         engine.parallel_for(RangePolicy(space, 37), unit(name), **given)
     else:
@@ -302,9 +284,10 @@ def interpolate(name, given, space, unit):
     return given["u"]
 
 
+@pytest.mark.parametrize("real", [*DTYPES, "mixed"], indirect=True)
 @pytest.mark.parametrize("name", G2P)
 def test_g2p(name, space, real, unit, rng):
-    given = problems.gather_setting(rng, real)
+    given = problems.gather_setting(rng, *types_of(real))
     scale = [given[f"s{d}"] for d in range(3)]
     exact = formulas.interpolated(given["xt"], given["grid"], given["window"], scale)
     close(interpolate(name, given, space, unit), exact, 10)

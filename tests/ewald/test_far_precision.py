@@ -1,0 +1,213 @@
+"""Far fields in single precision, of sums in double precision: when they are chosen, how exact they are, what else."""
+
+import importlib.util
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parki
+from parki.ewald import EwaldOptions, params
+from parki.ewald.kernels import KERNELS
+
+
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sums, standin = _load("sums"), _load("cupy_standin")
+
+BOX = (1.0, 1.3, 0.8)
+CELL = np.array([[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]])
+ROUNDING = 1e-6  # of sums in single precision, relative
+FREE = ("laplace", "stokes_comb")  # with free directions, too
+VARIANTS = [{"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
+
+
+def arguments(kernel, rng, n=120, box=BOX):
+    """Points and strengths; of a kernel with a mean they are neutral."""
+    k = KERNELS[kernel]
+    x = np.array(box)[:, None] * rng.random((3, n))
+    dens = rng.standard_normal((k.dens, n))
+    dens -= dens.mean(axis=1, keepdims=True)
+    return [x, x, dens if k.dens > 1 else dens[0], *([rng.standard_normal((3, n))] if k.normals else [])]
+
+
+def total(kernel, given, far_precision, **options):
+    options = {"box": BOX, "tolerance": 1e-5} | options
+    return getattr(parki.ewald, kernel)(*given, far_precision=far_precision, **options)
+
+
+def distance(u, exact):
+    return np.linalg.norm(u - exact) / np.linalg.norm(exact)
+
+
+# What is chosen
+
+
+@pytest.mark.parametrize("kernel", [name for name, kernel in KERNELS.items() if not kernel.names])
+def test_from_which_tolerance_on_it_is_chosen(kernel):
+    found = {t: params.choose(kernel, BOX, 5000, 5000, t).far for t in (1e-2, 1e-3, 1.2e-4, 1e-5, 1e-6, 1e-9)}
+    assert list(found.values()) == 3 * ["float32"] + 3 * ["float64"]
+
+
+def test_a_crystal_leaves_less_room():
+    """Its cancellations are of what the window's share is for, which shrinks."""
+    found = [params.choose("laplace", BOX, 5000, 5000, 3e-4, regular=regular).far for regular in (0.0, 1.0)]
+    assert found == ["float32", "float64"]
+
+
+def test_a_few_points_leave_less_room():
+    found = [params.choose("laplace", BOX, n, n, 1e-4, far=None).far for n in (2, 5000)]
+    assert found == ["float64", "float32"]
+
+
+def test_single_precision_has_no_choice():
+    for far in (None, "float32"):
+        assert params.choose("laplace", BOX, 500, 500, 1e-5, "float32", far=far).far == "float32"
+    with pytest.raises(ValueError, match="far: found 'float64' with dtype 'float32', expected 'float32'"):
+        params.choose("laplace", BOX, 500, 500, 1e-5, "float32", far="float64")
+    with pytest.raises(ValueError, match=r"far: found 'half', expected one of .*, or None to have it chosen"):
+        params.choose("laplace", BOX, 500, 500, 1e-5, far="half")
+
+
+def test_the_option_is_honoured(rng):
+    given = arguments("laplace", rng)
+    for asked, tolerance, expected in (
+        ("single", 1e-5, "float32"), ("SINGLE", 1e-5, "float32"), ("double", 1e-3, "float64"), (None, 1e-5, "float64"),
+    ):  # fmt: skip
+        plan = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=tolerance, far_precision=asked)
+        assert plan.parameters.far == expected
+        u = plan(given[2])
+        assert u.dtype == plan.dtype == np.float64
+        far = plan._prepared(1).far
+        assert far.grid.dtype == far.gather.result.dtype == expected
+        assert plan._prepared(1).near.result.dtype == np.float64
+
+
+def test_wrong_input(rng):
+    x, _, q = arguments("laplace", rng)
+    with pytest.raises(ValueError, match="far_precision is 'half'; expected one of 'double', 'single'"):
+        EwaldOptions(BOX, far_precision="half")
+    with pytest.raises(ValueError, match="far_precision is 'double' and the points are float32; expected 'single'"):
+        total("laplace", [a.astype(np.float32) for a in (x, x, q)], "double")
+    with pytest.warns(
+        parki.ewald.PrecisionWarning, match=r"a far field in single .* 1e-06; use far_precision='double'"
+    ):
+        total("laplace", [x, x, q], "single", tolerance=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total("laplace", [x, x, q], "single", tolerance=1e-5)
+
+
+# How exact it is
+
+
+@pytest.mark.parametrize(
+    ("kernel", "periodicity"), [*((name, 3) for name in KERNELS), *((name, n) for name in FREE for n in range(3))]
+)
+def test_the_tolerance_is_met(kernel, periodicity, rng):
+    given, names = arguments(kernel, rng), {"kappa": 2.0} if KERNELS[kernel].names else {}
+    exact = sums.periodic(kernel, *given, box=BOX, periodicity=periodicity, **names)
+    assert distance(total(kernel, given, "single", periodicity=periodicity, **names), exact) <= 1e-5
+
+
+def test_at_the_reach_of_single_precision(rng):
+    for kernel in ("laplace", "stokes_comb"):
+        given = arguments(kernel, rng)
+        exact = sums.periodic(kernel, *given, box=BOX)
+        for tolerance in (1e-5, 2e-6):
+            assert distance(total(kernel, given, "single", tolerance=tolerance), exact) <= tolerance
+
+
+def test_triclinic_cells(rng):
+    x = CELL.T @ rng.random((3, 100))
+    q = rng.standard_normal(100)
+    given = [x, x, q - q.mean()]
+    exact = parki.ewald.laplace(*given, box=CELL, tolerance=1e-9)
+    assert distance(total("laplace", given, "single", box=CELL), exact) <= 1e-5
+
+
+def test_coordinates_stay_in_double_precision(rng):
+    """Far from the origin of a long box numbers of single precision are coarser than what the tolerance allows."""
+    box = (64.0, 1.0, 1.0)
+    x = np.array([[63.0], [0.0], [0.0]]) + rng.random((3, 100))
+    x[:, 1::2] = x[:, ::2] + 1e-5 * rng.standard_normal((3, 50))
+    x %= np.array(box)[:, None]
+    q = np.where(np.arange(100) % 2, 1.0, -1.0) * rng.random(100)
+    given = [x, x, q]
+    exact = total("laplace", given, "double", box=box, tolerance=1e-9)
+    rounded = [x.astype(np.float32).astype(float)] * 2 + [q]
+    assert distance(total("laplace", given, "single", box=box), exact) <= 1e-5
+    assert distance(total("laplace", rounded, "double", box=box, tolerance=1e-9), exact) > 1e-4
+
+
+@pytest.mark.parametrize("space", ["Serial", "GpuSim"])
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_variants(variant, space, rng):
+    given = arguments("stokes_comb", rng, 60)
+    options = {"tolerance": 1e-4, "rc": 0.5}
+    exact = total("stokes_comb", given, "single", **options)
+    assert (
+        distance(total("stokes_comb", given, "single", execution_space=space, **options, **variant), exact) <= ROUNDING
+    )
+
+
+# What else a plan does
+
+
+def test_right_hand_sides_moves_and_measured_errors(rng):
+    x, _, f = arguments("stokes_sl", rng)
+    plan = parki.ewald.plan("stokes_sl", x, x, box=BOX, tolerance=2e-4)
+    assert plan.parameters.far == "float32"
+    together = plan(np.stack([f, 3 * f]))
+    assert {stage.p.far for stage in plan.stages.values()} == {"float32"}
+    assert distance(together[1], 3 * plan(f)) <= 2e-4
+    moved = np.roll(x, 1, axis=1)
+    plan.move(moved)
+    u = plan(f)
+    exact = sums.periodic("stokes_sl", moved, moved, f, box=BOX)
+    assert distance(u, exact) <= 2e-4
+    assert plan.error(n=120).value == pytest.approx(distance(u, exact), rel=0.02)
+
+
+def test_the_transposed_operator(rng):
+    x = np.array(BOX)[:, None] * rng.random((3, 50))
+    y = np.array(BOX)[:, None] * rng.random((3, 70))
+    plan = parki.ewald.plan("stokes_sl", x, y, box=BOX, tolerance=2e-4)
+    A, v, w = plan.operator(), rng.standard_normal(210), rng.standard_normal(150)
+    assert plan.parameters.far == "float32"
+    assert abs(w @ (A @ v) - v @ A.rmatvec(w)) <= ROUNDING * np.linalg.norm(w) * np.linalg.norm(A @ v)
+    assert A.rmatvec(w).dtype == np.float64
+
+
+def test_it_takes_half_the_memory_of_the_grid(rng):
+    x = rng.random((3, 200))
+    plans = {far: parki.ewald.plan("laplace", x, x, box=(1, 1, 1), rc=0.1, far_precision=far, tolerance=1e-4)
+             for far in ("double", "single")}  # fmt: skip
+    grids = {far: plan._prepared(1).far.grid for far, plan in plans.items()}
+    assert grids["single"].nbytes < 0.6 * grids["double"].nbytes
+    assert plans["single"].memory < 0.75 * plans["double"].memory
+
+
+def test_it_is_part_of_the_parameters_that_are_told(rng):
+    given = arguments("laplace", rng)
+    for far in ("double", "single"):
+        _, told = total("laplace", given, far, return_params=True)
+        assert told.far_precision == far
+        assert f"far field in {far} precision" in str(told)
+
+
+def test_on_a_gpu(monkeypatch, rng):
+    cupy = standin.install(monkeypatch)
+    for kernel in ("laplace", "stokes_comb"):
+        given = arguments(kernel, rng)
+        u = total(kernel, [cupy.asarray(a) for a in given], "single")
+        assert isinstance(u, cupy.ndarray)
+        assert u.dtype == np.float64
+        exact = sums.periodic(kernel, *given, box=BOX)
+        assert distance(u.get(), exact) <= 1e-5
