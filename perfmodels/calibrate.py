@@ -227,13 +227,17 @@ def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
         gather=_level(measured, "g2p", lanes, sparse),
         sparse=sparse,
         single=1.0,
+        single_fft=1.0,
     )
-    # What single precision makes faster by one factor: pairs and transforms.
-    double, single = (
-        sum(sums[name].seconds[phase] for phase in ("p2p", "fft", "cnv", "ifft")) / _modelled(sums[name], made)
-        for name in ("few", "single")
-    )
-    return replace(made, single=min(single / double, 1.0))
+    # What single precision makes faster.
+    ratios = []
+    for part, phases in {"near": ("p2p",), "transform": ("fft", "cnv", "ifft")}.items():
+        double, single = (
+            sum(sums[name].seconds[phase] for phase in phases) / _modelled(sums[name], made)[part]
+            for name in ("few", "single")
+        )
+        ratios.append(min(single / double, 1.0))
+    return replace(made, single=ratios[0], single_fft=ratios[1])
 
 
 def reached(made: Machine, sums: list[Sum]) -> dict[str, float]:
@@ -261,11 +265,10 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
     return t / a, 0.0  # what few sources take is no more than their pairs
 
 
-def _modelled(it: Sum, costs: Costs) -> float:
-    """Seconds of pairs and transforms that the model expects."""
+def _modelled(it: Sum, costs: Costs) -> dict[str, float]:
+    """Seconds that the model expects, by its parts."""
     given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
-    found = select.phases(*given, it.p.itemsizes, costs)
-    return float(found["near"] + found["transform"])
+    return {part: float(spent) for part, spent in select.phases(*given, it.p.itemsizes, costs).items()}
 
 
 def _rows(sums: list[Sum], phase: str, lanes: int) -> tuple[float, float]:
@@ -311,7 +314,7 @@ def table(made: Machine) -> str:
         lines.append(f"{'costs':<16}{'here':>10}{'default':>10}")
         for name in ("near", "target", "fft", "spread", "gather"):
             lines.append(f"  {name + ', ns':<14}{1e9 * getattr(c, name):>10.3g}{1e9 * getattr(usual, name):>10.3g}")
-        for name in ("sparse", "single"):
+        for name in ("sparse", "single", "single_fft"):
             lines.append(f"  {name:<14}{getattr(c, name):>10.3g}{getattr(usual, name):>10.3g}")
     return "\n".join(lines)
 

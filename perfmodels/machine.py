@@ -47,7 +47,8 @@ class Costs:
     spread: float = 1.34e-9  # a row of the window (P² rows) and component, as `rows` weights them
     gather: float = 1.08e-9
     sparse: float = 0.07  # for each grid point per particle, rows of a window of 8 points cost so much more
-    single: float = 0.6  # single precision over double: pairs and transforms, on GPUs every part
+    single: float = 0.6  # single precision over double: pairs, on GPUs windows too
+    single_fft: float = 0.7  # the same of transforms
     rhs: int = 1  # right-hand sides at once, which share what of a pair does not depend on strengths
 
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
@@ -66,19 +67,23 @@ class Costs:
         """Return the P² rows of a window, weighted for ``"spread"`` or ``"gather"`` as AVX-512 cores are.
 
         A row is cut into vectors, and halves of halves at its end.  Spreading takes the time of stores, half a vector
-        each; gathering that of loads, which is alike as long as all weights are in registers.  More than two pieces
-        take about twice as long in both.  On a grid of `per_particle` points for each particle, each of these points
-        comes from slower memory once for all rows that meet it, and for spreading goes back there.  Numbers of half the
-        size fill half as many vectors, or on a GPU, where a row is less than a warp, are half as much to move.
+        or less each; gathering that of loads, which is alike as long as all weights are in registers, but for rows of
+        one half vector.  More than two pieces take about twice as long in both.  On a grid of `per_particle` points for
+        each particle, each of these points comes from slower memory once for all rows that meet it, and for spreading
+        goes back there.  Numbers of half the size fill half as many vectors, or on a GPU, where a row is less than a
+        warp, are half as much to move.
         """
         lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
         whole, rest = np.divmod(np.asarray(P), lanes)
         pieces = whole + sum((rest >> bit) & 1 for bit in range(6))
         halves = -(-2 * np.asarray(P) // lanes)
+        if lanes < WARP:
+            halves = np.maximum(halves, np.minimum(pieces, 2))
         if phase == "spread":
             weight = 0.5 + 0.42 * halves + 0.9 * np.maximum(pieces - 2, 0)
         else:
-            weight = np.where((pieces > 2) | (halves > 3), 1.85, 1.0)
+            short = (halves == 1) & (lanes < WARP)
+            weight = np.where((pieces > 2) | (halves > 3), 1.85, np.where(short, 0.7, 1.0))
         found = np.square(P, dtype=np.float64) * weight
         found = found + moves * TAPS**2 * self.sparse * np.minimum(per_particle, 32.0)
         return found * (self.single if itemsize == 4 and self.lanes >= WARP else 1.0)
@@ -113,6 +118,7 @@ class Costs:
             gather=float(row / gather / loaded / share["g2p"]),
             sparse=0.0 if device else cls.sparse,
             single=min(1.0, 1.1 * single),
+            single_fft=min(1.0, 1.1 * single),
         )
 
 

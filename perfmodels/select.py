@@ -153,7 +153,8 @@ def phases(
     """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
     costs = costs or Costs()
     rhs = costs.rhs
-    near, far = (costs.single if size == 4 else 1.0 for size in itemsizes)
+    near = costs.single if itemsizes[0] == 4 else 1.0
+    transform = costs.single_fft if itemsizes[1] == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
     touched = points / max(1.0, float(domain.denser(0.0)))
@@ -163,7 +164,7 @@ def phases(
     pair = costs.near_pair(relative(kernel, domain.tolerance, costs), crowd) * pairs
     return {
         "near": near * (pair + costs.near_target(crowd)) * n_targets,
-        "transform": rhs * far * costs.fft * (kernel.spread + kernel.result) * points,
+        "transform": rhs * transform * costs.fft * (kernel.spread + kernel.result) * points,
         "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
         "gather": rhs * gather * costs.gather * kernel.result * n_targets,
     }

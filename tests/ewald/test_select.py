@@ -40,8 +40,10 @@ def test_predicted_seconds_add_up():
     parts = select.phases(**args, rc=1.0, points=1e6, P=5)
     assert select.seconds(**args, rc=1.0, points=1e6, P=5) == pytest.approx(sum(parts.values()))
     halves = select.phases(**args, rc=1.0, points=1e6, P=5, itemsizes=(4, 4))
-    for name in ("near", "transform"):
-        assert halves[name] == pytest.approx(costs.single * parts[name])
+    assert halves["near"] == pytest.approx(costs.single * parts["near"])
+    assert halves["transform"] == pytest.approx(costs.single_fft * parts["transform"])
+    far = select.phases(**args, rc=1.0, points=1e6, P=5, itemsizes=(8, 4))
+    assert far == halves | {"near": parts["near"]}
 
 
 def test_free_directions_cost_more():

@@ -12,7 +12,7 @@ from parki.ewald import params, predict
 from parki.perfmodels import calibrate, clusters, machine, microbench, select
 from parki.perfmodels.machine import Costs, Machine
 
-TRUE = Costs(near=3e-9, target=2e-7, fft=2e-8, spread=1.5e-9, gather=1.1e-9, sparse=0.1, single=0.55)
+TRUE = Costs(near=3e-9, target=2e-7, fft=2e-8, spread=1.5e-9, gather=1.1e-9, sparse=0.1, single=0.55, single_fft=0.7)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_costs_are_those_that_make_the_times(costs):
     sums = {name: modelled(*given, costs) for name, given in calibrate.SUMS.items()}
     found = calibrate.fitted(sums, costs.lanes)
     assert found.near_overhead == Costs.near_overhead
-    for name in ("near", "target", "fft", "spread", "gather", "sparse", "single", "lanes"):
+    for name in ("near", "target", "fft", "spread", "gather", "sparse", "single", "single_fft", "lanes"):
         assert getattr(found, name) == pytest.approx(getattr(costs, name), rel=1e-6), name
 
 
@@ -75,7 +75,7 @@ def test_a_measured_machine(tiny):
     assert all(share > 0 for share in tiny.reached.values())
     assert tiny.kind == "host"
     assert tiny.units >= 1
-    for name in ("near", "fft", "spread", "gather", "single"):
+    for name in ("near", "fft", "spread", "gather", "single", "single_fft"):
         assert getattr(tiny.costs, name) > 0
     assert tiny.costs.lanes == tiny.lanes["float64"] == tiny.lanes["float32"] / 2
 

@@ -216,6 +216,9 @@ def test_costs_of_pairs_and_rows():
     for phase, moves in (("spread", 2), ("gather", 1)):
         extra = Costs(sparse=0.1).rows(phase, 12, 5.0) - Costs(sparse=0.0).rows(phase, 12)
         assert extra == pytest.approx(moves * 64 * 0.1 * 5.0)
+    short = [Costs().rows(phase, np.array([4, 6, 8]), 0.0, 4) for phase in ("spread", "gather")]
+    assert short[0] == pytest.approx([16 * 0.92, 36 * 1.34, 64 * 0.92])  # 6 are 4 and 2
+    assert short[1] == pytest.approx([16 * 0.7, 36.0, 64 * 0.7])
     assert Costs().rows("spread", 16, 0.0, 4) == pytest.approx(256 * 1.34)  # one vector of 16
     assert H200.rows("spread", 16, 0.0, 4) == pytest.approx(H200.single * H200.rows("spread", 16))
     assert all(getattr(costs, f.name) is not None for f in fields(Costs))
