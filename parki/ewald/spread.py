@@ -72,8 +72,9 @@ def _launches(
         return [engine.prepare(team(space, e0 * e1, threads), kernel, **shared)]
     boxes, starts = _blocks(p, cells)
     shared |= {"block": module_of(sources.points).asarray(boxes)}
+    components = len(shared["grid"])
     return [
-        engine.prepare(team(space, end - first, *rows(threads)), kernel, first=first, **shared)
+        engine.prepare(team(space, (end - first) * components, *rows(threads)), kernel, first=first, **shared)
         for first, end in itertools.pairwise(starts)
         if end > first
     ]

@@ -97,7 +97,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
     batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
     found = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
     found |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
-    return Trips(float(math.prod(along)), found)
+    return Trips(float(math.prod(along) * s.components), found)
 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:

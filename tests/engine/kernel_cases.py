@@ -146,7 +146,7 @@ class Maker:
             args = {"src": src, "grid": self.normal(rhs * nc, *(m + taps for m in points)), "block": block}
             args |= {"cell_begin": begin, "window": self.window(taps), "slope": self.window(taps)}
             args |= {"first": 1, "n1": 1, "n2": 1} | {f"s{d}": float(m) for d, m in enumerate(points)}
-            yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2, **changes}, 2, args
+            yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2, **changes}, 2 * rhs * nc, args
 
     def scattered(self):
         """The other loops of P2G."""

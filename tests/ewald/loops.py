@@ -85,7 +85,7 @@ def spread(space, variant, kernel, components, src, begin, polynomials):
         block = np.array([[0, 2, 0, 4, 0, 5], [2, 3, 0, 3, 0, 5], [2, 3, 3, 4, 0, 5]], np.int32)
         for first in range(3):
             given |= {"block": block, "cell_begin": begin, "first": first, **cells}
-            engine.parallel_for(TeamPolicy(space, 1, 4, 8), kernel, src=src, **given)
+            engine.parallel_for(TeamPolicy(space, components, 4, 8), kernel, src=src, **given)
     elif variant == "GRID":
         widths = {f"h{d}": side / n for d, (n, side) in enumerate(zip(CELLS, BOX, strict=True))}
         given |= {"cell_begin": begin, "e1": shape[1], "e2": shape[2], **cells, **widths}

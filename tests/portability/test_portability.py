@@ -245,7 +245,7 @@ def spread(name, setting, space, unit):
         block = np.array([[0, 2, 0, 4, 0, 5], [2, 3, 0, 3, 0, 5], [2, 3, 3, 4, 0, 5]], np.int32)
         for first in range(3):
             given |= {"block": block, "cell_begin": begin, "first": first} | cells
-            engine.parallel_for(TeamPolicy(space, 1, 4, 8), which, **given)
+            engine.parallel_for(TeamPolicy(space, shape[0], 4, 8), which, **given)
     elif name == "p2g_atomic":
         engine.parallel_for(RangePolicy(space, len(src)), which, **given)
     elif name == "p2g_grid":
