@@ -92,7 +92,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
         return Trips(float(extent[0] * extent[1]), found)
     if variant == "HYBRID":
         return _hybrid(s, runs)
-    along = blocks(cells.shape, s.cells, s.P)
+    along = blocks(cells.shape, s.cells, s.P, s.components)
     columns = cells.shape[0] * cells.shape[1] * along[2]
     batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
     found = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
