@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from parki.engine.runtime import cache
 from parki.perfmodels.measure import Row, spread
 
 LEAST = 0.05  # what changes from one start of a process to the next: where arrays lie in memory, clock rates
@@ -97,9 +98,9 @@ def read(path: Path) -> list[Row]:
 
 
 def append(path: Path, record: Row) -> None:
-    """Add a record to a file, which is made if it is not there."""
+    """Add a record to a file, which is made if it is not there, and stays what it was where writing fails."""
     old = read(path) if path.exists() else []
-    path.write_text(json.dumps([*old, record], indent=1) + "\n", "utf-8")
+    cache.write(path, json.dumps([*old, record], indent=1) + "\n")
 
 
 def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
