@@ -1,9 +1,7 @@
 """parki.CellList against a version that looks at one particle and one cell after another."""
 
-import importlib.util
 import itertools
 import math
-from pathlib import Path
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -13,10 +11,7 @@ import pytest
 
 import parki
 from parki.engine import spaces
-
-_spec = importlib.util.spec_from_file_location("standin", Path(__file__).parent / "ewald" / "cupy_standin.py")
-standin = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(standin)
+from tests.ewald import cupy_standin as standin
 
 
 class ByHand:

@@ -1,12 +1,10 @@
 """Every library of transforms that is here against NumPy's, what it allocates, and whole sums with each of them."""
 
 import contextlib
-import importlib.util
 import subprocess
 import sys
 import tracemalloc
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,21 +15,11 @@ import parki
 from parki import fft
 from parki.ewald import predict
 from parki.perfmodels.machine import Costs
+from tests.ewald import cupy_standin as standin
 
 HERE = fft.available()
 ROUNDING = {"float64": 1e-14, "float32": 3e-6}
 BOX, TOLERANCE = (1.0, 1.3, 0.8), {"float64": 1e-7, "float32": 1e-4}
-
-
-def _standin():
-    path = Path(__file__).with_name("ewald") / "cupy_standin.py"
-    spec = importlib.util.spec_from_file_location("cupy_standin", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-standin = _standin()
 
 
 @pytest.fixture

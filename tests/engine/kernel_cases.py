@@ -1,17 +1,12 @@
 """Tiny launches of every workunit in kernels/: slots, policy and arguments, for both dtypes."""
 
-import importlib.util
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from parki import engine
-
-_spec = importlib.util.spec_from_file_location("cases_fmm", Path(__file__).with_name("kernel_cases_fmm.py"))
-fmm = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(fmm)
+from tests.engine import kernel_cases_fmm as fmm
 
 DTYPES = {"double": np.float64, "float": np.float32}
 STRENGTHS = {"laplace": 1, "stokeslet": 3, "stresslet": 6, "stokes_comb": 9}

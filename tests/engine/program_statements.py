@@ -1,7 +1,8 @@
 """Drawing the statements, functions and parameters of valid L0 programs."""
 
 import numpy as np
-from program_parts import NAMES, READ, REALS, STEP, STORED, Context, Counter, E, Parts, Region, Var
+
+from tests.engine.program_parts import NAMES, READ, REALS, STEP, STORED, Context, Counter, E, Parts, Region, Var
 
 DTYPES = {"int32": np.int32, "int64": np.int64, "uint8": np.uint8, "double": np.float64, "float": np.float32}
 

@@ -3,8 +3,8 @@
 import functools
 from dataclasses import replace
 
-from program_parts import NAMES, READ, Context, Region, Var
-from program_statements import Statements, indent
+from tests.engine.program_parts import NAMES, READ, Context, Region, Var
+from tests.engine.program_statements import Statements, indent
 
 BARRIER = "team.team_barrier()"
 

@@ -1,30 +1,19 @@
-"""Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset, and programs with one fault.
+"""Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset.
 
 `draw_program()` is a strategy of `Program`.  No rule of the subset is broken by one: no race, nothing out of bounds, no
 overflow, barriers where they are needed.  Without `libm` every result is determined to the bit, whatever the order of
 iterations (for engines that neither contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
 """
 
-import importlib.util
 import random
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
-
-def _sibling(name: str):
-    """A module beside this one, importable by its name from then on; the folder is not a package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_parts, _statements, _team = (_sibling(f"program_{n}") for n in ("parts", "statements", "team"))
-FAULTS: list[tuple[str, str]] = _sibling("program_faults").FAULTS
+from tests.engine.program_parts import REALS, Context, Var
+from tests.engine.program_statements import indent
+from tests.engine.program_team import Team
 
 POLICIES = ("range", "reduce", "scan", "team")
 LEAGUES = [0, 1, 2, 3, 5, 8, 9, 17, 33]
@@ -56,7 +45,7 @@ class Program:
 def draw_program(draw, libm: bool = False, policies: tuple[str, ...] = POLICIES) -> Program:
     """Draw a program; `libm` admits exp, sin, …, whose last bits depend on the library."""
     policy = draw(st.sampled_from(policies))
-    writer = _Writer(draw, draw(st.sampled_from(_parts.REALS)), libm)
+    writer = _Writer(draw, draw(st.sampled_from(REALS)), libm)
     return writer.team_program() if policy == "team" else writer.range_program(policy)
 
 
@@ -64,18 +53,18 @@ def random_program(seed: int, libm: bool = False, policies: tuple[str, ...] = PO
     """The program of this seed: cheaper than `draw_program`, and no two are alike, but nothing is shrunk."""
     source = random.Random(seed)
     policy = source.choice(policies)
-    writer = _Seeded(source, source.choice(_parts.REALS), libm)
+    writer = _Seeded(source, source.choice(REALS), libm)
     return writer.team_program() if policy == "team" else writer.range_program(policy)
 
 
-class _Writer(_team.Team):
+class _Writer(Team):
     """Draws whole files."""
 
     def finish(self, functions, first, body, policy: str, league: int, acc: str | None, scratch=()) -> Program:
         decorator = f"(scratch=[{', '.join(scratch)}])" if scratch else ""
         head = [f"@pk.workunit{decorator}", f"def work({', '.join([*first, *self.params])}):"]
         docstring = ['"""Drawn."""'] if self.number(0, 9) == 0 else []
-        lines = [*functions, *head, *_statements.indent(docstring + body)]
+        lines = [*functions, *head, *indent(docstring + body)]
         imports = ["import pykokkos as pk"]
         if any("List[" in line for line in lines):
             imports.append("from typing import List")
@@ -89,9 +78,9 @@ class _Writer(_team.Team):
 
     def range_program(self, kind: str) -> Program:
         """`kind` is ``range``, ``reduce`` or ``scan``."""
-        functions, league, ctx, before = self.functions_(), self.pick(LEAGUES), _parts.Context(), []
+        functions, league, ctx, before = self.functions_(), self.pick(LEAGUES), Context(), []
         self.inputs(ctx)
-        ctx.vars.append(_parts.Var("i", "int32", 0, max(league - 1, 0)))
+        ctx.vars.append(Var("i", "int32", 0, max(league - 1, 0)))
         outputs = []
         for _ in range(self.number(1, 3)):
             element = self.pick([self.real, self.real, "int32", "int64", "uint8"])

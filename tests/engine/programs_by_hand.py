@@ -1,19 +1,8 @@
 """Programs that generated ones do not reach."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 
-
-def _sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs = _sibling("programs")
+from tests.engine import programs
 
 
 def by_hand(lines, league, functions="", **args):

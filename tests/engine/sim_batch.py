@@ -1,8 +1,6 @@
 """Many L0 programs as GPU text in one shared object, and a comparison of simulated launches with the interpreter."""
 
 import ctypes
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 
@@ -13,19 +11,10 @@ from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.engine.specialise import L0
 from parki.engine.workunit import Workunit
+from tests.engine.host_batch import layouts
 
 SPACES = (Space("GpuSim"), Space("GpuSim64"))
 SHAPES = ((1, 1), (7, 1), (3, 4), (32, 2), (5, 16), (2, 32))  # team size, lanes
-
-
-def _sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-layouts = _sibling("host_batch").layouts
 
 
 def compile_batch(programs, flags) -> list[Workunit]:

@@ -1,6 +1,5 @@
 """What the cache of compiled objects holds, finds and removes; what is said while compiling."""
 
-import importlib.util
 import io
 import json
 import logging
@@ -9,16 +8,13 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from parki.engine.errors import BuildError
 from parki.engine.runtime import build, cache, compiler
+from tests.engine import compiling as tools
 
-_spec = importlib.util.spec_from_file_location("compiling", Path(__file__).with_name("compiling.py"))
-tools = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tools)
 folder, counter, make, value_of = tools.folder, tools.counter, tools.make, tools.value_of
 
 

@@ -1,21 +1,17 @@
 """Races, kills, damage and refusals: what compiling leaves behind when it goes wrong."""
 
-import importlib.util
 import logging
 import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from parki.engine.errors import BuildError
 from parki.engine.runtime import build, cache, compiler
+from tests.engine import compiling as tools
 
-_spec = importlib.util.spec_from_file_location("compiling", Path(__file__).with_name("compiling.py"))
-tools = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tools)
 folder, counter, make, value_of = tools.folder, tools.counter, tools.make, tools.value_of
 
 

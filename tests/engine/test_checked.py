@@ -1,6 +1,5 @@
 """Checked builds (PARKI_DEBUG=1) report what is out of bounds: file, line, index, extent; and they change no result."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -9,18 +8,9 @@ import pytest
 
 from parki import engine
 from parki.engine import CheckedFault, RangePolicy, TeamPolicy
+from tests.engine import kernel_cases as cases
 
 HEAD = "import pykokkos as pk\nfrom typing import List\nreal = pk.double\n"
-
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cases = sibling("kernel_cases")
 
 
 @pytest.fixture(autouse=True)

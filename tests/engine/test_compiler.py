@@ -5,16 +5,13 @@ import os
 import platform
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from parki.engine.errors import BuildError
 from parki.engine.runtime import build, compiler
+from tests.engine import compiling as tools
 
-_spec = importlib.util.spec_from_file_location("compiling", Path(__file__).with_name("compiling.py"))
-tools = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tools)
 folder, counter, make, value_of = tools.folder, tools.counter, tools.make, tools.value_of
 
 

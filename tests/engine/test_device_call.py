@@ -1,20 +1,12 @@
 """What a launch hands to a device's driver, with a driver in its place that runs the same text in the simulator."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from parki import engine
 from parki.engine import LaunchError, RangePolicy, TeamPolicy
-
-_spec = importlib.util.spec_from_file_location("driver_standin", Path(__file__).with_name("driver_standin.py"))
-standin = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(standin)
-_spec = importlib.util.spec_from_file_location("launch_kernels", Path(__file__).with_name("test_launch.py"))
-launch_tests = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(launch_tests)
+from tests.engine import driver_standin as standin
+from tests.engine.launch_kernels import KERNELS
 
 
 @pytest.fixture
@@ -27,7 +19,7 @@ def device(monkeypatch, tmp_path):
 def kernels(tmp_path):
     """Workunits of the launch tests, fresh ones: nothing of theirs is loaded yet."""
     path = tmp_path / "kernels_of_test.py"
-    path.write_text(launch_tests.KERNELS)
+    path.write_text(KERNELS)
     return lambda name, **slots: engine.kernel(path, name, **slots)
 
 

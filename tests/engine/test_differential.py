@@ -4,23 +4,15 @@ Without libm and without contraction of ``a * b + c`` the results agree to the b
 multiples of 1/4, so sums are exact in any order.
 """
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from parki.engine.runtime import compiler
+from tests.engine import host_batch as batch
+from tests.engine import programs
+from tests.engine import programs_by_hand as by_hand
 
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs, batch, by_hand = sibling("programs"), sibling("host_batch"), sibling("programs_by_hand")
 WIDTHS = compiler.WIDTHS
 EXACT = ("-ffp-contract=off",)
 PER_OBJECT = 25

@@ -1,22 +1,14 @@
 """The GPU text means what the kernels mean: generated programs and all kernels, simulated, against the interpreter."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
+
+from tests.engine import host_batch as host
+from tests.engine import programs
+from tests.engine import programs_by_hand as by_hand
+from tests.engine import sim_batch as batch
 
 EXACT = ("-ffp-contract=off",)
 PER_OBJECT = 25
-
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs, host, batch, by_hand = (sibling(n) for n in ("programs", "host_batch", "sim_batch", "programs_by_hand"))
 
 
 def compare(drawn, flags, same):

@@ -1,9 +1,7 @@
 """Without a barrier that it has, a kernel is refused; were it not, the simulator would find the race."""
 
-import importlib.util
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,19 +14,10 @@ from parki.engine.parse import parse
 from parki.engine.runtime import build, gpusim
 from parki.engine.specialise import L0
 from parki.engine.workunit import Workunit
+from tests.engine import kernel_cases as cases
 
 BARRIER = re.compile(r"PK_BARRIER\(\d+\);")
 SEEDS = range(4)
-
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cases = sibling("kernel_cases")
 
 
 def one_a_workunit():

@@ -1,12 +1,10 @@
 """GpuSim finds what is wrong and nothing else; the same texts compile for CUDA and HIP."""
 
 import concurrent.futures
-import importlib.util
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +12,7 @@ import pytest
 from parki.engine.errors import CheckedFault, Loc
 from parki.engine.runtime import build, compiler
 from parki.engine.runtime.gpusim import HEADERS, Fault, GpuFault, explain, order_from_environment
-
-_spec = importlib.util.spec_from_file_location("gpu_texts", Path(__file__).with_name("gpu_texts.py"))
-texts = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(texts)
+from tests.engine import gpu_texts as texts
 
 TEXTS = {"sums": texts.SUMS, "allowed": texts.ALLOWED, "faults": texts.FAULTS}
 ORDERS = [*((seed, 0) for seed in range(8)), (0, 1), (0, 2)]

@@ -1,9 +1,7 @@
 """Hints of a workunit: what they tell the compiler, and that sums stay what they are."""
 
 import ctypes
-import importlib.util
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +10,7 @@ from parki import engine
 from parki.engine import TeamPolicy
 from parki.engine.runtime import build
 from parki.engine.workunit import HINTS
-
-_spec = importlib.util.spec_from_file_location("vector_math", Path(__file__).with_name("test_vector_math.py"))
-MATH = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(MATH)
+from tests.engine import test_vector_math as MATH
 
 YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa"}
 #: Relative errors of exponentials of doubles and of floats (None: a unit and a half in the last place), by hint.

@@ -1,6 +1,5 @@
 """Every workunit of kernels/ on tiny inputs: interpreter = host; pair sums = formulas in NumPy."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +8,9 @@ import pytest
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy, interp
 from parki.engine.spaces import Space
+from tests.engine import kernel_cases as cases
 
 ULP = 64  # of the largest value: host code contracts a * b + c, and sums reductions in another order
-
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cases = sibling("kernel_cases")
 
 
 def slow():

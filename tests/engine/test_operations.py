@@ -1,20 +1,13 @@
 """Operations counted from kernels' texts: against counts by hand."""
 
 import ast
-import importlib.util
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from parki import engine
 from parki.engine import source
-
-_spec = importlib.util.spec_from_file_location("kernel_cases", Path(__file__).with_name("kernel_cases.py"))
-kernel_cases = importlib.util.module_from_spec(_spec)
-sys.modules["kernel_cases"] = kernel_cases  # its dataclass looks itself up
-_spec.loader.exec_module(kernel_cases)
+from tests.engine import kernel_cases
 
 HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"
 

@@ -1,9 +1,5 @@
 """Generated programs are valid, and mean the same for every team size and order of iterations."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -11,16 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from parki.engine.check import check
 from parki.engine.interp import run
 from parki.engine.parse import parse
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("programs", Path(__file__).with_name("programs.py"))
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs = load()
+from tests.engine import programs
 
 
 @pytest.mark.parametrize("policy", programs.POLICIES)

@@ -1,22 +1,18 @@
 """GPU texts compiled by NVRTC without a GPU: the cache, the key, refusals, and what a kernel is said to use."""
 
-import importlib.util
 import json
 import struct
 import sys
 import threading
 import types
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from parki.engine.errors import BuildError
 from parki.engine.runtime import build, cache, devices, nvrtc, rtc, usage
+from tests.engine import compiling as tools
 
-_spec = importlib.util.spec_from_file_location("compiling", Path(__file__).with_name("compiling.py"))
-tools = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(tools)
 folder = tools.folder
 
 HEADER = """#pragma once

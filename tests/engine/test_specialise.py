@@ -1,17 +1,12 @@
 """Specialising: what each step makes of L1 text, and every fault it reports."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from parki.engine.parse import parse
 from parki.engine.specialise import specialise
+from tests.engine import l1_files as l1
 
-_spec = importlib.util.spec_from_file_location("l1_files", Path(__file__).with_name("l1_files.py"))
-l1 = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(l1)
 files, body = l1.files, l1.body
 
 

@@ -1,13 +1,9 @@
 """Unrolling loops and splitting local arrays: what stays a loop, what becomes scalars, and every fault."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-_spec = importlib.util.spec_from_file_location("l1_files", Path(__file__).with_name("l1_files.py"))
-l1 = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(l1)
+from tests.engine import l1_files as l1
+
 files, body = l1.files, l1.body
 
 ARRAY = "a: List[real] = [0.0] * 3"

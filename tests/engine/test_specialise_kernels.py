@@ -1,8 +1,6 @@
 """Whole kernels specialised: their L0 text runs as plain Python and agrees with direct sums."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +8,7 @@ import pytest
 from parki.engine import source
 from parki.engine.parse import parse
 from parki.engine.specialise import specialise
-
-_spec = importlib.util.spec_from_file_location("l1_kernels", Path(__file__).with_name("l1_kernels.py"))
-l1 = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(l1)
+from tests.engine import l1_kernels as l1
 
 REALS = {"double": np.float64, "float": np.float32}
 ALL = [

@@ -1,7 +1,6 @@
 """Slots, imports and files: what a kernel is made of, every fault in asking for it, and the same text every time."""
 
 import hashlib
-import importlib.util
 import os
 import statistics
 import time
@@ -13,10 +12,8 @@ import pytest
 from parki.engine.errors import KernelError
 from parki.engine.source import package_modules
 from parki.engine.specialise import specialise
+from tests.engine import l1_files as l1
 
-_spec = importlib.util.spec_from_file_location("l1_files", Path(__file__).with_name("l1_files.py"))
-l1 = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(l1)
 files, body = l1.files, l1.body
 
 PAIR = "def pair(r: real, s: List[real], u: List[real]) -> None:"

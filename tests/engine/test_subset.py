@@ -1,9 +1,6 @@
 """Every rule of the workunit subset: what breaks it is rejected with its code, at its place; what keeps it is not."""
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,17 +8,9 @@ from parki import engine
 from parki.engine import KernelError
 from parki.engine.check import check
 from parki.engine.parse import parse
+from tests.engine import program_faults as tools
+from tests.engine import programs
 
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-programs = sibling("programs")
-tools = sys.modules["program_faults"]
 CODES = {f"K{n:03d}" for n in range(1, 21)} - {"K009"}  # K021 is specialising's
 SHOWN = re.compile(r"^program\.py:(\d+):(\d+): (K\d{3}): (.+)$")
 
@@ -36,9 +25,9 @@ def rejected(text):
     return caught.value
 
 
-@pytest.mark.parametrize("n", range(len(programs.FAULTS)))
+@pytest.mark.parametrize("n", range(len(tools.FAULTS)))
 def test_faults(n):
-    code, text = programs.FAULTS[n]
+    code, text = tools.FAULTS[n]
     error = rejected(text)
     assert error.code == code, f"{error}\n{text}"
     shown = SHOWN.match(str(error))
@@ -49,7 +38,7 @@ def test_faults(n):
 
 
 def test_every_code_is_hit():
-    assert {code for code, _ in programs.FAULTS} == CODES
+    assert {code for code, _ in tools.FAULTS} == CODES
 
 
 def test_messages_are_whole():

@@ -1,6 +1,5 @@
 """PyKokkos as a second engine, with a stand-in in its place: what it is given, and what becomes of its failures."""
 
-import importlib.util
 import logging
 import os
 import sys
@@ -13,16 +12,9 @@ import pytest
 from parki import engine
 from parki.engine import KernelError, LaunchError, RangePolicy, TeamPolicy, spaces, upstream
 from parki.engine.spaces import Space
+from tests.engine import kernel_cases as cases
+from tests.engine import pykokkos_standin as standin
 
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cases, standin = sibling("kernel_cases"), sibling("pykokkos_standin")
 prepare = standin.prepare
 
 

@@ -1,6 +1,5 @@
 """Every kernel through the front end of an installed PyKokkos, and some of them run through it."""
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -10,21 +9,14 @@ import pytest
 
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy, upstream
+from tests.engine import kernel_cases as cases
+from tests.engine import pykokkos_standin as standin
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 RUN = ["cell_index", "count_scan", "gather_points", "direct_sum", "p2p_sm_2d", "p2g_block", "g2p_target"]
 
 pytestmark = pytest.mark.filterwarnings("default")  # PyKokkos has its own
 
-
-def sibling(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cases, standin = sibling("kernel_cases"), sibling("pykokkos_standin")
 prepare = standin.prepare
 DEFAULTS = {f"{file}.{name}": (file, name) for file, name in sorted(cases.workunits_of(KERNELS))}
 

@@ -5,26 +5,16 @@ for the device is counted, so that a test on a machine without a GPU shows what 
 be recorded: then nothing runs, as on a GPU, and what is not copied, filled, transformed or launched is refused.
 """
 
-import importlib.util
 import sys
 import types
-from pathlib import Path
 
 import numpy as np
 
 from parki.engine.calls import device, sim
 from parki.engine.calls.sim import SimCall
 from parki.engine.runtime import devices
+from tests.ewald import stream_standin as streams
 
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-streams = _load("stream_standin")
 Stream, get_current_stream = streams.Stream, streams.get_current_stream
 counts = streams.counts  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
 

@@ -1,7 +1,5 @@
 """Sums on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
 
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,16 +12,7 @@ from parki.engine import SpaceUnavailable, spaces
 from parki.ewald import EwaldOptions, arrangement, predict
 from parki.ewald.kernels import KERNELS
 from parki.perfmodels.machine import Costs
-
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-standin = _load("cupy_standin")
+from tests.ewald import cupy_standin as standin
 
 COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 1.3, 0.8)

@@ -1,8 +1,6 @@
 """Far fields in single precision, of sums in double precision: when they are chosen, how exact they are, what else."""
 
-import importlib.util
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +8,8 @@ import pytest
 import parki
 from parki.ewald import EwaldOptions, params
 from parki.ewald.kernels import KERNELS
-
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sums, standin = _load("sums"), _load("cupy_standin")
+from tests.ewald import cupy_standin as standin
+from tests.ewald import sums
 
 BOX = (1.0, 1.3, 0.8)
 CELL = np.array([[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]])

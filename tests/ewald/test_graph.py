@@ -1,9 +1,7 @@
 """Sums whose launches are recorded as a CUDA graph, on a stand-in for CuPy: no GPU has seen one."""
 
 import gc
-import importlib.util
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,16 +11,8 @@ from parki.engine.runtime import devices
 from parki.ewald import error, predict
 from parki.ewald.options import EwaldOptions
 from parki.perfmodels.machine import Costs
+from tests.ewald import cupy_standin as standin
 
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-standin = _load("cupy_standin")
 streams = standin.streams
 BOX = (1.0, 1.3, 0.8)
 STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}

@@ -1,6 +1,5 @@
 """Kernels as data: the pair function, far parts and error estimates of each, against exact sums."""
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,17 +8,9 @@ import pytest
 
 from parki.ewald import profiles, radial
 from parki.ewald.kernels import KERNELS
+from tests.ewald import sums
+from tests.ewald.one_call import KAPPA, Caller, find
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sums, one_call = load("sums"), load("one_call")
-find, KAPPA = one_call.find, one_call.KAPPA
 LAYERS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_grad")
 
 
@@ -34,7 +25,7 @@ def strengths(kernel, rng, n):
 
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory):
-    return one_call.Caller(tmp_path_factory.mktemp("kernels"))
+    return Caller(tmp_path_factory.mktemp("kernels"))
 
 
 # The reference

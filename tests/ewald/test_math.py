@@ -1,8 +1,6 @@
 """The mathematics of the fully periodic sum: profiles, tables, windows, multipliers, and parameters that hold."""
 
 import dataclasses
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,19 +9,10 @@ from scipy.special import erf
 
 from parki.ewald import green, multipliers, params, profiles, radial, series, window
 from parki.perfmodels import select
+from tests import reference
+from tests.ewald import prototype
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-
-
-def load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-reference = load(Path(__file__).parent.with_name("reference.py"))
-prototype = load(Path(__file__).with_name("prototype.py"))
 
 CUBE, BRICK, LONG = (1.0, 1.0, 1.0), (1.3, 0.8, 1.7), (1.0, 2.0, 3.0)
 

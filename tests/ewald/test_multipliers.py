@@ -1,30 +1,19 @@
 """The functions of the modes: formulas, whole sums without a grid, and the error that a window leaves."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from parki.ewald import profiles, radial, window
 from parki.ewald.kernels import KERNELS
+from tests.ewald import sums
+from tests.ewald.one_call import KAPPA, Caller, find
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sums, one_call = load("sums"), load("one_call")
-find, KAPPA = one_call.find, one_call.KAPPA
 FILES = {kernel.multiplier: kernel for kernel in KERNELS.values()}
 
 
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory):
-    return one_call.Caller(tmp_path_factory.mktemp("kernels"))
+    return Caller(tmp_path_factory.mktemp("kernels"))
 
 
 def formula(file, k, g, v):

@@ -1,23 +1,12 @@
 """Sums with none to three periodic directions: against exact sums, and what must not change them."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import parki
-
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sums = _load("sums")
+from tests.ewald import sums
 
 KERNELS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_comb")
 DENS = {"laplace": 1, "laplace_grad": 1, "stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6}

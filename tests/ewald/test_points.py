@@ -1,16 +1,10 @@
 """Awkward points and boxes, against the exact sums."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import parki
-
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+from tests import reference
 
 COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 2.0, 3.0)

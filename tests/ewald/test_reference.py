@@ -1,15 +1,12 @@
 """The tests' own slow reference: frozen cases, known constants, independence of its splitting parameter."""
 
-import importlib.util
 import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+from tests import reference
 
 BRICK = (1.3, 0.8, 1.7)
 

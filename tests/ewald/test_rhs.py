@@ -1,8 +1,5 @@
 """Many right-hand sides in one pass: what the loops compute for each is what they compute for it alone."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,10 +8,7 @@ from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
 from parki.ewald import near, params, variants
-
-_spec = importlib.util.spec_from_file_location("loops", Path(__file__).with_name("loops.py"))
-loops = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(loops)
+from tests.ewald import loops
 
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 NEAR = (("laplace", 8), ("stokeslet", 4), ("stokes_comb", 2))

@@ -1,8 +1,6 @@
 """Triclinic boxes: the near field against sums over lattice images, P2G with gradients along other directions."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,17 +8,8 @@ import pytest
 from parki.cells import CellGrid, CellList
 from parki.engine.spaces import Space
 from parki.ewald import near, params, variants
-
-
-def sibling(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-loops = sibling(Path(__file__).with_name("loops.py"))
-formulas = sibling(Path(__file__).parent.parent / "portability" / "formulas.py")
+from tests.ewald import loops
+from tests.portability import formulas
 
 PAIRS = {"laplace": (1, 1, 1), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 # Tilts t01, t02, t12 of the sides 1.0, 1.3, 0.8.

@@ -1,6 +1,5 @@
 """Fully periodic sums: exact cases, known constants, invariances."""
 
-import importlib.util
 import itertools
 from pathlib import Path
 
@@ -8,10 +7,7 @@ import numpy as np
 import pytest
 
 import parki
-
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+from tests import reference
 
 COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 MADELUNG = {"NaCl": -1.7475645946331822, "CsCl": -1.7626747730709884}

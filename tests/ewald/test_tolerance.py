@@ -1,9 +1,7 @@
 """The tolerance is met: random draws of kernel, periodicity, tolerance, precision, box, points, their number, split."""
 
-import importlib.util
 import itertools
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +9,7 @@ import pytest
 import parki
 from parki.ewald import params
 from parki.ewald.kernels import KERNELS
-
-_spec = importlib.util.spec_from_file_location("sums", Path(__file__).with_name("sums.py"))
-sums = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sums)
+from tests.ewald import sums
 
 POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layers")
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])

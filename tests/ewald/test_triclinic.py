@@ -1,17 +1,11 @@
 """Triclinic cells: against the oracle in the rectangular box that eight of them fill, and in other lattice vectors."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import parki
 from parki.ewald import geometry
-
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+from tests import reference
 
 SIDES = np.array([1.0, 1.2, 0.9])
 CELL = np.array([[SIDES[0], SIDES[1] / 2, SIDES[2] / 2], [0, SIDES[1], SIDES[2] / 2], [0, 0, SIDES[2]]])

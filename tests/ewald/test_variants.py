@@ -1,17 +1,11 @@
 """Every variant of every kernel meets the tolerance, on a host and with the text for GPUs in the simulator."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import parki
 from parki.engine import spaces
-
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent.with_name("reference.py"))
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+from tests import reference
 
 BOX = (1.0, 1.3, 0.8)
 TOLERANCE = {"float64": 1e-7, "float32": 1e-4}

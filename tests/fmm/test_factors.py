@@ -1,6 +1,5 @@
 """Operators by classes against plain dense ones, and how they are kept."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +8,10 @@ import pytest
 
 from parki import pairs
 from parki.engine.runtime import cache
-from parki.fmm import factors, kinds, symmetry
+from parki.fmm import factors, kinds
 from parki.fmm.blocks import Blocks
-
-_spec = importlib.util.spec_from_file_location("fmm_plain", Path(__file__).with_name("plain.py"))
-plain = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(plain)
+from tests.fmm import plain
+from tests.fmm.octets import children_folded, children_unfolded
 
 OWN = Path(__file__).with_name("skewed.py")
 HALF, TOLERANCE = 0.3, 1e-5
@@ -43,35 +40,6 @@ def case(request):
 def scaled(kind, half, points):
     """What check values and equivalents, by row, are multiplied by."""
     return (np.repeat(s, points)[:, None] for s in kind.scales(half))
-
-
-def octet_rows(classes):
-    """Rows of 8 children for (component, class or child, point)."""
-    return classes.octet_rows()[:, :, None] + np.arange(classes.points)
-
-
-def children_folded(classes, values):
-    """Class values of 8 children's (8, components x points)."""
-    v = values.reshape(8, classes.components, classes.points)
-    image = symmetry.images(classes.p, classes.group)
-    if classes.group == 8:
-        v = np.einsum("cg,gkj->ckj", symmetry.SIGNS, np.stack([v[g][:, image[g]] for g in range(8)]))
-    made = np.empty(v.size)
-    made[octet_rows(classes)] = v.transpose(1, 0, 2)
-    return made
-
-
-def children_unfolded(classes, made):
-    """The reverse way: (8, components x points)."""
-    v = made[octet_rows(classes)].transpose(1, 0, 2)
-    values = np.empty_like(v)
-    if classes.group == 8:
-        v = np.einsum("cg,ckj->gkj", symmetry.SIGNS, v)
-        for g, image in enumerate(symmetry.images(classes.p, 8)):
-            values[g][:, image] = v[g]
-    else:
-        values[...] = v
-    return values.reshape(8, -1)
 
 
 def close(found, expected, bound):

@@ -1,6 +1,5 @@
 """Which equivalents serve which pairs, against plain formulas."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +7,7 @@ import pytest
 
 from parki import pairs
 from parki.fmm import kinds, symmetry
-
-_spec = importlib.util.spec_from_file_location("fmm_plain", Path(__file__).with_name("plain.py"))
-plain = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(plain)
+from tests.fmm import plain
 
 A, KAPPA = 0.05, 1.3
 STOKES = {

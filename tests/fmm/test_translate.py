@@ -1,6 +1,5 @@
 """The dense steps as workunits, on every space, against the operators applied in NumPy."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,11 @@ import pytest
 from parki import engine, pairs
 from parki.engine import spaces
 from parki.fmm import dense, factors, kinds
-
-_spec = importlib.util.spec_from_file_location("fmm_factors", Path(__file__).with_name("test_factors.py"))
-plain = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(plain)
+from tests.fmm.octets import children_folded, children_unfolded
 
 pytestmark = pytest.mark.portability
 
-CASES = {"laplace": ("laplace", 5), "stokes": ("rotlet", 3), "own": (plain.OWN, 3)}
+CASES = {"laplace": ("laplace", 5), "stokes": ("rotlet", 3), "own": (Path(__file__).with_name("skewed.py"), 3)}
 OCTETS = 3
 
 
@@ -113,7 +109,7 @@ def test_to_parent(steps, arrays, together):
         launch.launch()
     expected = before
     for q, lane in np.argwhere(BELOW >= 0):
-        folded = plain.children_folded(equivalent, here[BELOW[q, lane]].T)
+        folded = children_folded(equivalent, here[BELOW[q, lane]].T)
         expected[q, :, lane] += block.apply(folded[:, None])[:, 0]
     close(made, expected)
 
@@ -129,7 +125,7 @@ def test_to_children(steps, arrays, together):
         launch.launch()
     for q, lane in np.argwhere(BELOW >= 0):
         folded = block.apply(here[q, :, lane : lane + 1])[:, 0]
-        expected[BELOW[q, lane]] += plain.children_unfolded(check, folded).T
+        expected[BELOW[q, lane]] += children_unfolded(check, folded).T
     close(value, expected)
 
 

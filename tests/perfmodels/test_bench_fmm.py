@@ -1,9 +1,7 @@
 """`parki bench fmm` and its kin, and `parki model fmm`: rows, tables, counts; no times are judged."""
 
-import importlib.util
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +14,7 @@ from parki.perfmodels import bench_fmm, bench_models, bench_treecode, fmmwork, m
 from parki.perfmodels import fmm as counted
 from parki.perfmodels.bench_fmm import CASES, PEERS, Case, Peer
 from parki.perfmodels.machine import Machine
-
-_spec = importlib.util.spec_from_file_location("recording", Path(__file__).with_name("recording.py"))
-recording = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(recording)
+from tests.perfmodels import recording
 
 N, ONE, MORE = 1500, Space("Serial"), 3000
 FEW = (Case("coulomb", 4), Case("coulomb", 4, points="sphere"))

@@ -1,9 +1,7 @@
 """`parki bench treecode` and its kin: rows, tables, what is carried to another machine; no times are judged."""
 
 import importlib
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,7 @@ from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clust
 from parki.perfmodels.bench_treecode import CASES, Case
 from parki.perfmodels.machine import Machine
 from parki.treecode.report import PHASES
-
-_spec = importlib.util.spec_from_file_location("recording", Path(__file__).with_name("recording.py"))
-recording = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(recording)
+from tests.perfmodels import recording
 
 N, ONE = 600, Space("Serial")
 MORE = 3000  # points enough for clusters that are far from each other

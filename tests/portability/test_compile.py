@@ -1,8 +1,6 @@
 """Every kernel of a sum compiles for GPUs, without one; what is launched by default spills nothing."""
 
-import importlib.util
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from parki.ewald.options import EwaldOptions
 from parki.treecode.interactions import Interactions, Lists
 from parki.treecode.stages import THREADS, WARPS, Units
 from parki.trees import cluster
+from tests.engine import gpu_texts as texts
 
 ARCHES = ("sm_80", "sm_90", "sm_100")
 BOX = (1.0, 1.0, 1.0)
@@ -30,10 +29,6 @@ TREECODES = {"coulomb": {}, "yukawa": {"kappa": 1.0}, "stokes_sl": {}, "stokes_c
 POINTS = range(2, 14)  # proxy points per direction: up to degree 12
 FEW = [("stokes_comb", "float64", (2, 9)), ("coulomb", "float32", (9,))]
 ALL = [pytest.param(k, dtype, POINTS, marks=pytest.mark.slow) for k in TREECODES for dtype in ("float64", "float32")]
-
-_spec = importlib.util.spec_from_file_location("gpu_texts", Path(__file__).parent.parent / "engine" / "gpu_texts.py")
-texts = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(texts)
 
 
 @pytest.fixture(params=ARCHES)

@@ -1,6 +1,5 @@
 """Every workunit on every space that is here, in both precisions: one small problem each against plain NumPy."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -9,24 +8,12 @@ import pytest
 import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
-
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-formulas, problems = _load("formulas"), _load("problems")
-close = formulas.close
-BOX, CELLS, PAIRS = problems.BOX, problems.CELLS, problems.PAIRS
-P, DEGREE, TERMS = problems.P, problems.DEGREE, problems.TERMS
+from tests.portability import formulas, problems
+from tests.portability.formulas import close
+from tests.portability.problems import BOX, CELLS, G2P, MIXED, MULTIPLIERS, P2G, P2P, PAIRS, PLAIN, SLOTS, TERMS
 
 pytestmark = pytest.mark.portability
 
-MULTIPLIERS, SLOTS, MIXED, PLAIN = problems.MULTIPLIERS, problems.SLOTS, problems.MIXED, problems.PLAIN
-P2P, P2G, G2P = problems.P2P, problems.P2G, problems.G2P
 DTYPES = ("float64", "float32")
 
 

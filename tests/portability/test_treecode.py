@@ -1,6 +1,5 @@
 """Trees, treecodes and all pair functions on every space that is here, against plain NumPy."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,9 @@ import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy, spaces
 from parki.treecode.stages import THREADS, WARPS
+from tests.portability import treecode_formulas as formulas
+from tests.portability.formulas import close
 
-
-def _load(name):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-close, formulas = _load("formulas").close, _load("treecode_formulas")
 RADIAL, VECTOR = formulas.RADIAL, formulas.VECTOR
 
 pytestmark = pytest.mark.portability

@@ -1,13 +1,8 @@
 """Distributions of points, errors, and the slow versions to compare with."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-_spec = importlib.util.spec_from_file_location("treecode_sums", Path(__file__).with_name("sums.py"))
-_sums = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_sums)
+from tests.treecode import sums as _sums
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Treecodes on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
 
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +7,7 @@ import pytest
 
 import parki
 from parki.engine import SpaceUnavailable, spaces
-
-_spec = importlib.util.spec_from_file_location("standin", Path(__file__).parent.parent / "ewald" / "cupy_standin.py")
-standin = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(standin)
+from tests.ewald import cupy_standin as standin
 
 OPTIONS = {"theta": 0.8, "degree": 2, "leaf_size": 20}
 METHODS = ("dual", "pc", "cp")

@@ -1,18 +1,12 @@
 """Points that are hard on trees: lines, planes, one place, groups far apart, few, none."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import parki
 from parki import samples
 from parki.direct import direct_sum
-
-_spec = importlib.util.spec_from_file_location("hard_points", Path(__file__).parents[1] / "hard_points.py")
-hard = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(hard)
+from tests import hard_points as hard
 
 METHODS = ("dual", "pc", "cp")
 TOLERANCE = 1e-3

@@ -1,14 +1,9 @@
 """Distributions of points, and the slow versions to compare with."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-_spec = importlib.util.spec_from_file_location("trees_by_hand", Path(__file__).with_name("by_hand.py"))
-_by_hand = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_by_hand)
+from tests.trees import by_hand as _by_hand
 
 
 @pytest.fixture

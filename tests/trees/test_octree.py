@@ -1,8 +1,5 @@
 """Octrees against a build by recursion, and what must hold of any."""
 
-import importlib.util
-from pathlib import Path
-
 import hypothesis
 import hypothesis.extra.numpy
 import hypothesis.strategies as st
@@ -13,10 +10,7 @@ from parki import engine, samples
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.trees import octree, passes
-
-_spec = importlib.util.spec_from_file_location("standin", Path(__file__).parent.parent / "ewald" / "cupy_standin.py")
-standin = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(standin)
+from tests.ewald import cupy_standin as standin
 
 SERIAL = Space("Serial")
 SORTED = ("sources", "targets")

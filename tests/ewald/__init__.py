@@ -1,0 +1,1 @@
+"""Tests of Ewald sums, and what they share."""

@@ -1,0 +1,1 @@
+"""Tests of fast multipole sums, and what they share."""

@@ -1,0 +1,34 @@
+"""Values of eight children, folded into classes and unfolded, in plain NumPy."""
+
+import numpy as np
+
+from parki.fmm import symmetry
+
+
+def octet_rows(classes):
+    """Rows of 8 children for (component, class or child, point)."""
+    return classes.octet_rows()[:, :, None] + np.arange(classes.points)
+
+
+def children_folded(classes, values):
+    """Class values of 8 children's (8, components x points)."""
+    v = values.reshape(8, classes.components, classes.points)
+    image = symmetry.images(classes.p, classes.group)
+    if classes.group == 8:
+        v = np.einsum("cg,gkj->ckj", symmetry.SIGNS, np.stack([v[g][:, image[g]] for g in range(8)]))
+    made = np.empty(v.size)
+    made[octet_rows(classes)] = v.transpose(1, 0, 2)
+    return made
+
+
+def children_unfolded(classes, made):
+    """The reverse way: (8, components x points)."""
+    v = made[octet_rows(classes)].transpose(1, 0, 2)
+    values = np.empty_like(v)
+    if classes.group == 8:
+        v = np.einsum("cg,ckj->gkj", symmetry.SIGNS, v)
+        for g, image in enumerate(symmetry.images(classes.p, 8)):
+            values[g][:, image] = v[g]
+    else:
+        values[...] = v
+    return values.reshape(8, -1)

@@ -1,0 +1,1 @@
+"""Tests of performance models and benchmarks, and what they share."""

@@ -1,0 +1,1 @@
+"""Tests of treecodes, and what they share."""

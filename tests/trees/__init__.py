@@ -1,0 +1,1 @@
+"""Tests of trees, and what they share."""
