@@ -1,26 +1,15 @@
 """Scripts written for the published code, ParkiPy, run with ``import parki as parkipy``."""
 
 import dataclasses
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import parki as parkipy
-
-
-def _load(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-reference = _load(Path(__file__).with_name("reference.py"))
-sums = _load(Path(__file__).parent / "ewald" / "sums.py")
+from tests import reference
+from tests.ewald import sums
 
 BOX = [1.0, 1.3, 0.8]
 TOLERANCE = {"fp64": 1e-7, "fp32": 1e-4}

@@ -1,11 +1,9 @@
 """Tuned plans: as accurate as others, measured once, remembered for sums alike, and asked for by nobody else."""
 
-import importlib.util
 import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,17 +19,9 @@ from parki.ewald.arrangement import Arrangement
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 from parki.perfmodels import select
+from tests.ewald import cupy_standin as standin
+from tests.ewald import sums
 
-
-def _load(name):
-    path = Path(__file__).with_name(name)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sums, standin = _load("sums.py"), _load("cupy_standin.py")
 BOX, N = (1.0, 1.2, 0.9), 300
 
 
