@@ -250,12 +250,16 @@ def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
     ValueError
         For missing, surplus or not positive parameters.
     """
-    given = {name: float(value) for name, value in parameters.items() if value is not None}
+    given = {name: value for name, value in parameters.items() if value is not None}
     for name, value in given.items():
         if name not in pair.names:
             raise ValueError(f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}.")
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} is {value}; expected a positive number.")
+        try:
+            given[name] = float(value)
+        except (TypeError, ValueError):
+            given[name] = math.nan
+        if not 0 < given[name] < math.inf:
+            raise ValueError(f"{name} is {value!r}; expected a positive number.")
     values = dict(zip(pair.names, pair.parameters, strict=False)) | given
     for name in pair.names:
         if name not in values:

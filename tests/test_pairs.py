@@ -324,6 +324,8 @@ def test_files_of_ones_own(root):
         (lambda: pairs.find("laplacian"), "kernel is 'laplacian'; expected one of 'laplace', .*'rpy', 'coulomb'"),
         (lambda: pairs.find("regularised_yukawa", kappa=1.0), "epsilon is missing; regularised_yukawa expects a pos"),
         (lambda: pairs.find("rpy", radius=0.0), "radius is 0.0; expected a positive number"),
+        (lambda: pairs.find("rpy", radius="large"), "radius is 'large'; expected a positive number"),
+        (lambda: pairs.find("rpy", engine="parki"), "engine was given, but rpy takes radius"),
         (lambda: pairs.find("gaussian", epsilon=1.0), "epsilon was given, but gaussian takes width"),
         (lambda: pairs.find("stokeslet", mu=1.0), "mu was given, but stokes_sl takes no parameters"),
         (lambda: PAIRS["rpy"].with_gradient(), "rpy has no gradient; expected one of 'laplace', 'yukawa', .*'coulomb'"),

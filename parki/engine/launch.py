@@ -25,7 +25,7 @@ class Prepared:
         if k.policy != policy.kind:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         _names(k, args)
-        self._arrays = {p.name: self._view(p, args[p.name]) for p in k.params if p.rank}
+        self._arrays = {p.name: _view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
         self._layouts = {name: _layout(a) for name, a in self._arrays.items()}
         _overlap(k, self._arrays)
         self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
@@ -33,13 +33,6 @@ class Prepared:
         for name, a in self._arrays.items():
             self._call.bind(name, a)
         self._call.numbers(self._scalars)
-
-    def _view(self, p: ir.Param, a: Any) -> Any:
-        k, whole = self.workunit.ir, _view(self.workunit.ir, p, a, self._xp)
-        # PyKokkos would read an array with gaps as if there were none
-        if self.policy.space.engine == "pykokkos" and not (whole.flags.c_contiguous or whole.flags.f_contiguous):
-            raise LaunchError(f"{k.name}: '{p.name}' has gaps, PyKokkos takes C- or F-ordered arrays only")
-        return whole
 
     def set(self, **args: object) -> None:
         """Replace arguments; an array must have the type, rank and layout of the one it replaces.
@@ -58,7 +51,7 @@ class Prepared:
             if not p.rank:
                 scalars[name] = _scalar(k, p, value)
                 continue
-            arrays[name] = self._view(p, value)
+            arrays[name] = _view(k, p, value, self._xp)
             if _layout(arrays[name]) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
         _overlap(k, arrays)

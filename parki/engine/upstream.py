@@ -23,7 +23,7 @@ from typing import Any
 from parki.engine import ir, spaces
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.runtime import cache
+from parki.engine.runtime import cache, devices
 from parki.engine.workunit import Workunit
 
 FOLDER = "pykokkos"  # of the L0 files, in the cache
@@ -48,12 +48,29 @@ def available() -> str | None:
     if found:
         return f"PyKokkos compiles something else while {' and '.join(found)} is set in the environment. Unset it."
     try:
-        pk = importlib.import_module("pykokkos")
+        with _without_gpu():
+            pk = importlib.import_module("pykokkos")
     except (Exception, SystemExit) as error:  # its compiled part fails in many ways
         return f"PyKokkos cannot be imported: {type(error).__name__}: {error}."
     if not _knows_scratch(pk):
         return "This PyKokkos does not know @pk.workunit(scratch=[…]). Install its main branch of March 2026 or newer."
     return None
+
+
+@contextlib.contextmanager
+def _without_gpu() -> Iterator[None]:
+    """Hide CuPy where it finds no GPU: PyKokkos asks it for the current one while it is imported, and fails."""
+    if "pykokkos" in sys.modules or any(devices.find(kind) for kind in devices.PLATFORMS):
+        yield
+        return
+    hidden = sys.modules.pop("cupy", None)
+    sys.modules["cupy"] = None
+    try:
+        yield
+    finally:
+        del sys.modules["cupy"]
+        if hidden is not None:
+            sys.modules["cupy"] = hidden
 
 
 def _knows_scratch(pk: ModuleType) -> bool:
@@ -211,12 +228,16 @@ class Call:
         self.path = L0_file(workunit, self.device)
         self._function = _function(self._pk, self.path, workunit.l0.name)
         self._args: dict[str, Any] = {}
+        self._gaps: dict[str, Any] = {}  # arrays with gaps, of which PyKokkos is given copies
         self._layouts: dict[str, bool] = {}
         self._ready: dict[str, bool] | None = None  # the layouts that have run
         self._total: float | int = 0
 
     def bind(self, name: str, a: Any) -> None:
-        """Pass this array, C- or F-ordered without gaps."""
+        """Pass this array, or a copy without gaps: PyKokkos reads every array as if it had none."""
+        self._gaps.pop(name, None)
+        if not (a.flags.c_contiguous or a.flags.f_contiguous):
+            self._gaps[name], a = a, spaces.array_module(self.policy.space).empty(a.shape, a.dtype)
         self._args[name], self._layouts[name] = a, a.flags.f_contiguous
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
@@ -235,6 +256,8 @@ class Call:
         LaunchError
             PyKokkos cannot run the launch.
         """
+        for name, a in self._gaps.items():  # all of it: what is not written stays
+            self._args[name][...] = a
         self._wait()
         if self._ready == self._layouts:
             self._dispatch()
@@ -243,6 +266,9 @@ class Call:
                 self._dispatch()
             self._ready = dict(self._layouts)
         self._wait()
+        for name, a in self._gaps.items():
+            if self.kernel.param(name).written:
+                a[...] = self._args[name]
 
     def _wait(self) -> None:
         """For the GPU: PyKokkos launches in a stream of its own, and does not wait."""

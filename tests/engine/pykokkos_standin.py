@@ -137,3 +137,9 @@ def prepare(policy, unit, args):
     """A launch through PyKokkos."""
     policy.space = replace(policy.space, engine="pykokkos")
     return engine.prepare(policy, unit, **args)
+
+
+def gather(n=4):
+    """A workunit and its arguments."""
+    x, order = np.arange(3.0 * n).reshape(3, n), np.arange(n, dtype=np.int32)[::-1].copy()
+    return engine.kernel("cells", "gather_points"), {"x": x, "order": order, "out": np.zeros((3, n))}
