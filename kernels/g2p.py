@@ -10,7 +10,7 @@ from typing import List
 
 import pykokkos as pk
 
-from parki.kernels.window import DEGREE, P, anchor, first_tap, offset, tap
+from parki.kernels.window import P, anchor, first_tap, offset, tap, taps
 
 real = pk.double
 coord = real
@@ -41,20 +41,13 @@ def g2p_target(
         tz: real = offset(xt[2][first + t], s2)
         at: int = t * (3 * P)
 
-        def taps(k: int):
-            wx: real = window[0][k]
-            wy: real = wx
-            wz: real = wx
-            for d in range(1, DEGREE + 1):
-                v: real = window[d][k]
-                wx = wx * tx + v
-                wy = wy * ty + v
-                wz = wz * tz + v
+        def values(k: int):
+            wx, wy, wz = taps(window, k, tx, ty, tz)
             win[at + k] = wx
             win[at + P + k] = wy
             win[at + 2 * P + k] = wz
 
-        pk.parallel_for(pk.ThreadVectorRange(team, P), taps)
+        pk.parallel_for(pk.ThreadVectorRange(team, P), values)
 
     pk.parallel_for(pk.TeamThreadRange(team, m), windows)
     team.team_barrier()

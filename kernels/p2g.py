@@ -11,7 +11,7 @@ grid point, so blocks of one colour run at once, and nothing is atomic.
 import pykokkos as pk
 
 from parki.kernels.strengths import ALONG_Q, COMB, NC, NS, RHS, SINGLE, Q
-from parki.kernels.window import DEGREE, P, first_tap, offset
+from parki.kernels.window import P, first_tap, offset, taps
 
 real = pk.double
 coord = real
@@ -63,32 +63,18 @@ def p2g_block(
                     tz: real = offset(src[batch + t][2], s2)
                     at: int = t * (6 * P)
 
-                    def taps(k: int):
-                        wx: real = window[0][k]
-                        wy: real = wx
-                        wz: real = wx
-                        for d in range(1, DEGREE + 1):
-                            v: real = window[d][k]
-                            wx = wx * tx + v
-                            wy = wy * ty + v
-                            wz = wz * tz + v
+                    def values(k: int):
+                        wx, wy, wz = taps(window, k, tx, ty, tz)
                         win[at + k] = wx
                         win[at + P + k] = wy
                         win[at + 2 * P + k] = wz
                         if COMB:
-                            gwx: real = slope[0][k]
-                            gwy: real = gwx
-                            gwz: real = gwx
-                            for d in range(1, DEGREE + 1):
-                                g: real = slope[d][k]
-                                gwx = gwx * tx + g
-                                gwy = gwy * ty + g
-                                gwz = gwz * tz + g
+                            gwx, gwy, gwz = taps(slope, k, tx, ty, tz)
                             win[at + 3 * P + k] = gwx * r0
                             win[at + 4 * P + k] = gwy * r1
                             win[at + 5 * P + k] = gwz * r2
 
-                    pk.parallel_for(pk.ThreadVectorRange(team, P), taps)
+                    pk.parallel_for(pk.ThreadVectorRange(team, P), values)
 
                 pk.parallel_for(pk.TeamThreadRange(team, m), windows)
                 team.team_barrier()

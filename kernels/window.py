@@ -45,6 +45,20 @@ def tap(window: pk.View2D[real], k: int, t: real) -> real:
 
 
 @pk.function
+def taps(window: pk.View2D[real], k: int, tx: real, ty: real, tz: real) -> Tuple[real, real, real]:
+    """The values of tap k at three offsets."""
+    wx: real = window[0][k]
+    wy: real = wx
+    wz: real = wx
+    for d in range(1, DEGREE + 1):
+        v: real = window[d][k]
+        wx = wx * tx + v
+        wy = wy * ty + v
+        wz = wz * tz + v
+    return wx, wy, wz
+
+
+@pk.function
 def slope_tap(slope: pk.View2D[real], k: int, t: real, s: coord) -> real:
     """The slope of tap k at offset t, per length."""
     w: real = tap(slope, k, t)

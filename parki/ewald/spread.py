@@ -18,7 +18,7 @@ from parki.ewald.variants import Variants, rows, team
 # Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
 # reused stay in a cache, what blocks overlap by is little, and there are blocks for many threads.
 BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
-SHORT = 24  # least side along z of the only component, of which there would be too few blocks
+NARROW = 12  # least side along x and y of the only component, of which there would be too few blocks
 RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their windows fit 48 KB of scratch
 FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid", "BLOCK": "p2g"}
 
@@ -84,7 +84,7 @@ def _launches(
 def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: int) -> list[int]:
     """Return how many blocks there are along each axis, from cells and their widths in grid points."""
     found = []
-    sides = BLOCK if components > 1 else (*BLOCK[:2], (SHORT, *BLOCK[2][1:]))
+    sides = BLOCK if components > 1 else [(NARROW, *side[1:]) for side in BLOCK[:2]] + [BLOCK[2]]
     for n, width, (least, most, share) in zip(shape, widths, sides, strict=True):
         side = max(least, P + 1, min(most, share * n * width))
         found.append(max(1, n // math.ceil(side / width)))
