@@ -125,7 +125,7 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
     """The roofline of a phase on the plan's threads, which fall short of so many cores as they were measured to."""
     units = min(workers(plan.space), machine.units)
-    return roofline.time(counts, machine, plan.dtype.name, units, share * machine.together(name, units))
+    return roofline.time(counts, machine, plan.parameters.type_of(name), units, share * machine.together(name, units))
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------

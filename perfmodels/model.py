@@ -71,7 +71,7 @@ def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
     Strengths come in the caller's order, and results go there.  A GPU's planes go through memory.
     """
     found = dict(work.modelled(p, v, n, n, kind).counts)
-    size, kernel = np.dtype(p.dtype).itemsize, p.kernel
+    (size, far_size), kernel = p.itemsizes, p.kernel
     found["p2p"] += _moved(size * n * (SECTOR * kernel.strengths + 3 + kernel.strengths))
     found["g2p"] += _moved(size * n * (SECTOR + 2) * kernel.result)
     if kind == "device":
@@ -79,7 +79,7 @@ def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
         lines = work.transform_lines(p, mesh, classes)
         across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
         for name, components in (("fft", kernel.spread), ("ifft", kernel.result)):
-            found[name] += _moved(4.0 * size * components * across)
+            found[name] += _moved(4.0 * far_size * components * across)
     return {name: found[name] for name in Machine.PHASES}
 
 
