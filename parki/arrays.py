@@ -23,6 +23,8 @@ from parki.engine.spaces import Space
 Array = NDArray[Any]  # or a CuPy array, which has the same methods
 
 LAYOUTS = ("dn", "nd")
+#: Types by the names of `far_precision`.
+PRECISIONS = {"double": "float64", "single": "float32"}
 DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
 
 

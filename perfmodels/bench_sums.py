@@ -143,9 +143,9 @@ def precisions(asked: argparse.Namespace, space: Space) -> list[Row]:
                 {"box": CUBE, "tolerance": tolerance, "execution_space": space, "far_precision": name}
                 for name in ("double", "single")
             ]
-            runs = [functools.partial(_plan(kernel, cloud_, chosen), *given) for chosen in options]
-            found = turns([clock(run, space) for run in runs], asked.repeat)
-            errors = [_error(kernel, cloud_, chosen) for chosen in options]
+            plans = [_plan(kernel, cloud_, chosen) for chosen in options]
+            found = turns([clock(functools.partial(plan, *given), space) for plan in plans], asked.repeat)
+            errors = [plan.error(SAMPLE).value for plan in plans]
             name, count = f"{kernel}, N = {asked.n:,}, {tolerance:g}", asked.n / 1e6
             about = {"tolerance": tolerance}
             rows.append(row(f"{name}, double", found[0], count, "M particles", error=errors[0], **about))

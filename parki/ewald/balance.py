@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from parki.arrays import PRECISIONS
 from parki.ewald import params, stages
-from parki.ewald.options import PRECISIONS
 from parki.ewald.params import Parameters
 from parki.ewald.predict import costs
 from parki.perfmodels.machine import Costs

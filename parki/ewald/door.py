@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parki import arrays
-from parki.arrays import Array
+from parki.arrays import PRECISIONS, Array
 from parki.error import PrecisionWarning
 from parki.ewald import geometry
 from parki.ewald.geometry import Geometry
-from parki.ewald.options import PRECISIONS, EwaldOptions
+from parki.ewald.options import EwaldOptions
 from parki.ewald.params import REACH
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from parki import fft
-from parki.arrays import LAYOUTS, space_of
+from parki.arrays import LAYOUTS, PRECISIONS, space_of
 from parki.engine import spaces
 from parki.ewald import geometry
 
@@ -22,8 +22,6 @@ CHOICES = {
     "split": ("prolate", "gaussian"),
     "layout": LAYOUTS,
 }
-#: Types by the names of `far_precision`.
-PRECISIONS = {"double": "float64", "single": "float32"}
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
 FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 

@@ -171,7 +171,7 @@ def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
         _text(unit, trips.near(v.p2p, n, row, result, v.targets, v.lanes, whole), v.lanes, kind)
         for whole in (False, True)
     )
-    return p2p.counts(useful, done, n, row, result, np.dtype(p.dtype).itemsize, kind != "host")
+    return p2p.counts(useful, done, n, row, result, p.itemsizes[0], kind != "host")
 
 
 def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, runs: Runs, kind: str) -> Counts:

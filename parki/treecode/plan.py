@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from parki import direct, engine
-from parki.arrays import Array
+from parki.arrays import PRECISIONS, Array
 from parki.engine.spaces import Space
 from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
 from parki.treecode import costs, interactions, params
@@ -64,7 +64,7 @@ class Plan(FreePlan):
         )  # fmt: skip
         x, y = self._points
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
-        asked |= {"batch_size": batch_size, "far": _PRECISION[far_precision]}
+        asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
         extent = _extent(x, y)
         self.parameters = params.choose(self.linear, method, extent, dtype=self.dtype, **asked)
@@ -135,9 +135,6 @@ class Plan(FreePlan):
         return f"{self.pair}, {self.parameters.method}, {self.parameters}"
 
 
-_PRECISION = {None: None, "double": "float64", "single": "float32"}
-
-
 def _check(
     method: Any, theta: Any, degree: Any, tolerance: Any, leaf_size: Any, batch_size: Any, gradient: Any,
     far_precision: Any, layout: Any, parameters: dict[str, Any],
@@ -146,7 +143,7 @@ def _check(
     refuse_boxes(parameters, "treecodes")
     check_choice("method", method, METHODS)
     check_choice("gradient", gradient, (False, True, "only"))
-    check_choice("far_precision", far_precision, tuple(_PRECISION))
+    check_choice("far_precision", far_precision, (None, *PRECISIONS))
     check_choice("layout", layout, ("dn", "nd"))
     if tolerance is not None and (theta is not None or degree is not None):
         raise ValueError("tolerance was given with theta or degree, which it chooses; expected one or the other.")
