@@ -1,7 +1,6 @@
 """Whole sums through the adapter to PyKokkos; what PyKokkos is given runs on parki's own engine in its place."""
 
 import copy
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,18 +9,15 @@ import pytest
 import parki
 from parki import engine
 from parki.engine import spaces, upstream
-from tests.engine import pykokkos_standin as standin
 
 CELL = [[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]]
 N = 120
 
 
 @pytest.fixture
-def launched(monkeypatch):
+def launched(stand_in, monkeypatch):
     """The names of workunits that PyKokkos is asked to run: of arrays that it can read, which have no gaps."""
     names = []
-    for name, module in standin.modules(standin.StandIn()).items():
-        monkeypatch.setitem(sys.modules, name, module)
 
     def dispatch(call):
         arrays = [a for a in call._args.values() if isinstance(a, np.ndarray)]
