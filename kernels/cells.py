@@ -120,11 +120,14 @@ def batch_bounds(b: int, x: pk.View2D[real], batch: pk.View2D[pk.int32], bound: 
 
 @pk.workunit
 def scatter_sum(j: int, a: pk.View2D[real], b: pk.View2D[far], order: pk.View1D[pk.int32], out: pk.View2D[real],
-                constant: pk.View1D[real], components: int):  # fmt: skip
-    """out[c][order[j]] = a[c][j] + b[c][j] + constant[c]: back in the caller's order; b may be in it already."""
+                constant: pk.View1D[real], factor: pk.View2D[real], components: int):  # fmt: skip
+    """out[c][order[j]] = (a[c][j] + b[c][j] + constant[c]) factor[c][0] factor[c][1]: in the caller's order and units.
+
+    b may be in that order already.
+    """
     i: int = order[j]
     k: int = i
     if FAR_SORTED:
         k = j
     for c in range(components):
-        out[c][i] = a[c][j] + real(b[c][k]) + constant[c]
+        out[c][i] = (a[c][j] + real(b[c][k]) + constant[c]) * factor[c][0] * factor[c][1]

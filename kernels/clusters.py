@@ -37,7 +37,10 @@ def ranges(
     team: pk.TeamMember, item: pk.View2D[pk.int32], xt: pk.View2D[real], u: pk.View2D[real], box: pk.View2D[pk.double],
     place: pk.View2D[real], span: pk.View2D[pk.int32], src: pk.View2D[real], tiny: real,
 ):  # fmt: skip
-    """Add to u sources span[j][0] … span[j][1] - 1 of the item's list; a source is (x, y, z, strengths)."""
+    """Add to u sources span[j][0] … span[j][1] - 1 of the item's list; a source is (x, y, z, strengths).
+
+    A pair coincides up to a squared distance of `tiny` over that of the target from the origin.
+    """
     b: int = team.league_rank()
     node: int = item[b][0]
     first: int = item[b][1]
@@ -59,11 +62,12 @@ def ranges(
             x = xt[0][i]
             y = xt[1][i]
             z = xt[2][i]
+        close: real = tiny * (x * x + y * y + z * z)
         acc: List[real] = [0.0] * NU
         for j in range(j_begin, j_end):
             e_begin: int = span[j][0]
             e_end: int = span[j][1]
-            add_sources(x, y, z, src, e_begin, e_end, 0.0, 0.0, 0.0, tiny, acc)
+            add_sources(x, y, z, src, e_begin, e_end, 0.0, 0.0, 0.0, close, acc)
         for k in range(NU):
             u[k][i] += acc[k]
 

@@ -15,7 +15,10 @@ def direct_sum(
     team: pk.TeamMember, xt: pk.View2D[real], src: pk.View2D[real], u: pk.View2D[real], nt: int, ns: int, chunk: int,
     tiny: real,
 ):  # fmt: skip
-    """u[:, i] = sum over all sources; a source is (x, y, z, strengths); one team per `chunk` targets."""
+    """u[:, i] = sum over all sources; a source is (x, y, z, strengths); one team per `chunk` targets.
+
+    A pair coincides up to a squared distance of `tiny` over that of the target from the origin.
+    """
     first: int = team.league_rank() * chunk
     m: int = nt - first
     if m > chunk:
@@ -26,8 +29,9 @@ def direct_sum(
         x: real = xt[0][i]
         y: real = xt[1][i]
         z: real = xt[2][i]
+        close: real = tiny * (x * x + y * y + z * z)
         acc: List[real] = [0.0] * NU
-        add_sources(x, y, z, src, 0, ns, 0.0, 0.0, 0.0, tiny, acc)
+        add_sources(x, y, z, src, 0, ns, 0.0, 0.0, 0.0, close, acc)
         for k in range(NU):
             u[k][i] = acc[k]
 

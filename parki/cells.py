@@ -37,12 +37,11 @@ class CellGrid:
         rc: float,
         per_batch: int = PER_BATCH,
         periodicity: int = 3,
-        gap: float = 0.0,
     ) -> "CellGrid":
         """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z.
 
-        Behind a free direction, one of those after the first `periodicity`, is a gap of empty cells wider than rc and
-        `gap`: then it may be taken for a periodic one.
+        Behind a free direction, one of those after the first `periodicity`, is a gap of empty cells wider than rc:
+        then it may be taken for a periodic one.
         """
         width = max((per_batch * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
         columns = (max(1, round(side / width)) for side in box[:2])
@@ -50,7 +49,7 @@ class CellGrid:
         sides = list(box)
         for axis in range(periodicity, 3):
             step = box[axis] / shape[axis]
-            shape[axis] += int(max(rc, gap) / step) + 1
+            shape[axis] += int(rc / step) + 1
             sides[axis] = shape[axis] * step
         return cls(tuple(sides), tuple(shape))
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays, engine, pairs
+from parki import arrays, engine, pairs, scaling
 from parki.arrays import Array, module_of
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.pairs import Pair
+from parki.scaling import Powers
 
 CHUNK = 128  # targets per team; on a GPU each has a thread
-COINCIDENT = 1e-14  # of the largest extent: double precision points closer than this are one point
+COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
 
 
 def direct_sum(
@@ -50,7 +51,7 @@ def direct_sum(
     ``multiquadric``          q (Ns,)   1       q √(r² + c²), with c = ``width``
     ``inverse_quadratic``     q (Ns,)   1       q / (r² + c²), with c = ``width``
     ``biharmonic``            q (Ns,)   1       q r
-    ``thin_plate``            q (Ns,)   1       q r² log r
+    ``thin_plate``            q (Ns,)   1       q r² log(r/l), with l = ``unit``, 1 if not given
     ``rotlet``                t (3,Ns)  3       t × r / r³
     ``regularised_stokeslet`` f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
     ``rpy``                   f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
@@ -60,8 +61,8 @@ def direct_sum(
     Coincident pairs are skipped where K has no limit at r = 0; from ``regularised_coulomb`` on, ``rotlet`` apart, the
     limit counts.
 
-    In double precision, points closer than 1e-14 of the largest extent of all points coincide; in single precision,
-    equal points do.  The work is proportional to Nt Ns.
+    In double precision, a target and a source closer than 9e-16 of the target's distance from the origin coincide; in
+    single precision, equal points do.  The work is proportional to Nt Ns.
 
     Parameters
     ----------
@@ -127,16 +128,21 @@ def direct_sum(
     xp = spaces.array_module(space)
     out = xp.zeros((kernel.result, nt), dtype)
     if nt and ns:
-        tiny = coincident(x, y)
-        columns = [xp.asarray(a).reshape(-1, ns) for a in (y, *strengths.values())]
-        columns += [xp.full((1, ns), value, dtype) for value in kernel.parameters]
+        length = 0 if kernel.law is None else scaling.exponent(scaling.extent(x, y))
+        inner, place = kernel.scaled(length), scaling.times(y, length)
+        rows, axes = strengths["dens"].reshape(1, -1, ns), strengths.get("normals")
+        powers = Powers.of(kernel.law, length, rows, axes, kernel.result)
+        columns = [place, scaling.multiplied(rows[0], powers.dens[0])]
+        columns += [] if axes is None else [scaling.times(axes, powers.normals)]
+        columns = [xp.asarray(a) for a in columns] + [xp.full((1, ns), value, dtype) for value in inner.parameters]
         src = xp.ascontiguousarray(xp.concatenate(columns).T)
         team, slots = (CHUNK, 1) if space.kind != "host" else (), dict(kernel.slots)
         engine.parallel_for(
             TeamPolicy(space, math.ceil(nt / CHUNK), *team),
             engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair, hints=kernel.hints, **slots),
-            xt=xp.asarray(x), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=tiny,
+            xt=xp.asarray(scaling.times(x, length)), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=coincident(dtype),
         )  # fmt: skip
+        scaling.multiply(out, powers.result[0])
     result = out[0] if kernel.result == 1 else out
     return arrays.to_host(result) if module_of(x) is np else result
 
@@ -153,10 +159,6 @@ def _strengths(kernel: Pair, n: int, dens: Any, normals: Any) -> dict[str, Array
     return checked
 
 
-def coincident(x: Array, y: Array) -> float:
-    """Squared distance up to which a pair coincides."""
-    if x.dtype == np.float32:
-        return 0.0
-    xp = module_of(x)
-    extent = xp.maximum(x.max(axis=1), y.max(axis=1)) - xp.minimum(x.min(axis=1), y.min(axis=1))
-    return (COINCIDENT * float(extent.max())) ** 2
+def coincident(dtype: np.dtype) -> float:
+    """Return the squared distance, over that of the target from the origin, up to which a pair coincides."""
+    return 0.0 if dtype == np.float32 else COINCIDENT**2

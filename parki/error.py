@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.scaling import exponent, times
+
 RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
 
 
@@ -60,6 +62,8 @@ def estimate(found: NDArray[np.float64], exact: NDArray[np.float64], n_targets: 
         Where the exact result is zero at all of them.
     """
     count = found.shape[-1]
+    power = exponent(float(np.abs(exact).max(initial=0.0)))  # squares must neither overflow nor vanish
+    found, exact = times(found, power), times(exact, power)
     errors, sizes = (np.sum(a * a, axis=(0, 1)) for a in (found - exact, exact))
     if not sizes.any():
         raise ValueError("the sum is zero at all sampled targets; it has no relative error.")

@@ -12,11 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import arrays, direct, error, operators, pairs
+from parki import arrays, direct, error, operators, pairs, scaling
 from parki.arrays import Array, module_of
 from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
+from parki.scaling import Powers
 from parki.timing import PhaseTimes
 
 #: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
@@ -55,8 +56,7 @@ class FreePlan(ABC):
         self.space = arrays.space_of(execution_space, threads, **given)
         self.on_gpu = arrays.on_gpu(**given) is not None
         self.xp = spaces.array_module(self.space)
-        self.n_targets, self.n_sources, self.dtype, self._points = self._taken(targets, sources)
-        self.linear, self._charges = self.pair.linear()
+        self._take(self._taken(targets, sources))
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
         self._lock, self._last, self._turned = threading.RLock(), None, None
 
@@ -73,6 +73,22 @@ class FreePlan(ABC):
         x = y if targets is sources else arrays.points("targets", targets, layout=self.layout)
         return x.shape[1], y.shape[1], arrays.same_dtype(targets=x, sources=y), (x, y)
 
+    def _take(self, taken: tuple[int, int, np.dtype, tuple[Array, Array]]) -> None:
+        """Take checked points, and with them the unit of length: a power of two in which their extent is about one."""
+        extent = scaling.extent(*taken[3])
+        length = 0 if self.pair.law is None else scaling.exponent(extent)
+        own = self.pair.scaled(length)
+        self._moving = True  # until `_settle` is done
+        self.linear, self._charges = own.linear()
+        self.n_targets, self.n_sources, self.dtype, self._points = taken
+        self._length, self.separation, self.extent = length, own.separation(), float(np.ldexp(extent, length))
+
+    def _placed(self) -> tuple[Array, Array]:
+        """Targets and sources in the plan's unit of length where it computes; one array where they are the same."""
+        x, y = self._points
+        on_y = scaling.times(self.xp.asarray(y), self._length)
+        return (on_y if x is y else scaling.times(self.xp.asarray(x), self._length)), on_y
+
     def move(self, targets: Any, sources: Any) -> None:
         """Take other points, as many as they may be, for the same kernel and parameters.
 
@@ -85,6 +101,8 @@ class FreePlan(ABC):
         ------
         ValueError
             For points that do not fit; the plan is then as it was.
+
+        A move that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
         """
         with self._lock:
             given = {"targets": targets, "sources": sources}
@@ -96,9 +114,14 @@ class FreePlan(ABC):
                 raise ValueError(
                     f"targets and sources have dtype {taken[2]}; expected {self.dtype}, that of this plan."
                 )
-            self.n_targets, self.n_sources, self.dtype, self._points = taken
+            self._take(taken)
             self._last = self._turned = None
-            self._place()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make what depends on where points are; until then the plan refuses calls."""
+        self._place()
+        self._moving = False
 
     @abstractmethod
     def _place(self) -> None:
@@ -151,13 +174,18 @@ class FreePlan(ABC):
         [2.  0.5]
         """
         with self._lock:
+            refuse_half_moved(self._moving)
             dens, axes, many = self._strengths(charges, normals)
             self.walltime.reset()
             u = self.xp.zeros((len(dens), self.pair.result, self.n_targets), self.dtype)
             if self.some:
-                for one, result in zip(dens, u, strict=True):
-                    made = self._charges(one if self.pair.dens > 1 else one[0], axes)
+                powers = Powers.of(self.pair.law, self._length, dens, axes, self.pair.result)
+                directions = axes if axes is None else scaling.times(axes, powers.normals)
+                for one, result, into, back in zip(dens, u, powers.dens, powers.result, strict=True):
+                    rows = scaling.multiplied(one, into)
+                    made = self._charges(rows if self.pair.dens > 1 else rows[0], directions)
                     self._add(made.reshape(-1, self.n_sources), result)
+                    scaling.multiply(result, back)
             self._last = charges, normals
             return self._shaped(u if self.on_gpu or self.xp is np else arrays.to_host(u), many, out, (dens, axes))
 
@@ -238,6 +266,7 @@ class FreePlan(ABC):
 
     def turned(self) -> Self:
         """The plan with targets and sources exchanged, for transposed sums."""
+        refuse_half_moved(self._moving)
         if self._turned is None:
             x, y = self._points
             x, y = (x.T, y.T) if self.layout == "nd" else (x, y)
@@ -309,6 +338,15 @@ class FreePlan(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_sources} sources, {self.n_targets} targets, {self}>"
+
+
+def refuse_half_moved(moving: bool) -> None:
+    """Raise RuntimeError where the last move of a plan did not finish."""
+    if moving:
+        raise RuntimeError(
+            "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
+            "expected a complete move, or a new plan."
+        )
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:

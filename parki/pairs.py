@@ -6,13 +6,18 @@ potential, its gradient, or both.
 """
 
 import ast
+import functools
 import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
+from parki import dimensions, engine
 from parki.arrays import Array, module_of
+from parki.dimensions import Dimensions
 from parki.engine import source
 
 Charges = Callable[[Array, Array | None], Array]
@@ -45,6 +50,9 @@ class Pair:
         powers of r.  Not so for kernels with a length of their own in which they oscillate or fall off.
     core
         What each parameter adds to the distance from which on the kernel is smooth, see `separation`.
+    dimensions
+        Powers of length of the parameters, the result and the density, for a pair of one's own.  Sums are then
+        computed in units in which the points' extent is of order one; without it points are taken as they are.
     """
 
     name: str
@@ -59,6 +67,31 @@ class Pair:
     singular: bool = True
     smooth: bool = False
     core: tuple[float, ...] = ()
+    dimensions: Dimensions | None = None
+
+    @property
+    def law(self) -> Dimensions | None:
+        """The powers of length: `dimensions`, or for a pair function of parki its own; None where they are unknown."""
+        return dimensions.of(self.pair, dict(self.slots)) if self.dimensions is None else self.dimensions
+
+    def scaled(self: P, power: int) -> P:
+        """Return the pair for lengths times 2^power.
+
+        Raises
+        ------
+        ValueError
+            For a parameter that is then too large or too small for a float.
+        """
+        if not power or not self.parameters or self.law is None:
+            return self
+        values = []
+        for name, value, along in zip(self.names, self.parameters, self.law.parameters, strict=True):
+            new = float(np.ldexp(value, power * along))
+            if not 0 < new < math.inf:
+                lengths = "lengths of the points" if along > 0 else "inverse lengths of the points"
+                raise ValueError(f"{name} is {value!r}; expected a number closer to the {lengths}.")
+            values.append(new)
+        return replace(self, parameters=tuple(values))
 
     @property
     def given(self) -> int:
@@ -192,7 +225,7 @@ PAIRS: dict[str, Pair] = {
         _radial("multiquadric", "width", **_FINITE),
         _radial("inverse_quadratic", "width", **_FINITE),
         _radial("biharmonic", **_FINITE),
-        _radial("thin_plate", **_FINITE),
+        _radial("thin_plate", "unit", parameters=(1.0,), **_FINITE),
         Pair("rotlet", 3, 3, "pair/rotlet", **_SMOOTH),
         Pair("regularised_stokeslet", 3, 3, "pair/regularised_stokeslet", names=("epsilon",), **_FINITE),
         Pair("rpy", 3, 3, "pair/rpy", names=("radius",), core=(2.0,), **_FINITE),
@@ -264,7 +297,42 @@ def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
     for name in pair.names:
         if name not in values:
             raise ValueError(f"{name} is missing; {pair} expects a positive number.")
-    return replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
+        if not 0 < values[name] < math.inf:
+            raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
+    made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
+    _check(made)
+    return made
+
+
+def _check(pair: Pair) -> None:
+    """Refuse a pair that says another number of strengths, results or powers than its file and its names."""
+    if len(pair.parameters) != len(pair.names):
+        raise ValueError(
+            f"kernel {pair} has {len(pair.parameters)} parameters for {len(pair.names)} names; expected one for each."
+        )
+    law = pair.law
+    if law is not None and len(law.parameters) != len(pair.names):
+        raise ValueError(
+            f"dimensions of kernel {pair} has {len(law.parameters)} powers of parameters; expected {len(pair.names)}."
+        )
+    for name, most in (("result", pair.result), ("dens", pair.dens)):
+        if law is not None and len(getattr(law, name)) not in (1, most):
+            raise ValueError(
+                f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
+            )
+    sources, results = _counts(pair.pair, pair.slots, source.locate(pair.pair).stamp())
+    if (sources, results) != (pair.strengths, pair.result):
+        raise ValueError(
+            f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
+            f"parameters {len(pair.parameters)}) and {pair.result} of a result; expected {sources} and {results}, "
+            f"NS and NU of {pair.pair}."
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _counts(file: str, slots: tuple[tuple[str, Any], ...], stamp: tuple) -> tuple[int, int]:
+    """NS and NU of a pair function's file with these slots; `stamp` changes when the file does."""
+    return engine.constants("clusters", "ranges", ("NS", "NU"), pair=file, **dict(slots))
 
 
 def own(path: str | os.PathLike) -> Pair:

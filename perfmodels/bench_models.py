@@ -125,7 +125,7 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
     """The roofline of a phase on the plan's threads, which fall short of so many cores as they were measured to."""
     units = min(workers(plan.space), machine.units)
-    return roofline.time(counts, machine, plan.parameters.type_of(name), units, share * machine.together(name, units))
+    return roofline.time(counts, machine, plan.chosen.type_of(name), units, share * machine.together(name, units))
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 def _predicted(problem: Problem, it: Sum, most: int, machine: Machine) -> list[Row]:
     plan, name, n = it.plan, problem.name(most), problem.n(most)
-    counts = model.count(plan.parameters, plan.variants, n, "host")
+    counts = model.count(plan.chosen, plan.variants, n, "host")
     modelled = {
         phase: bound(plan, phase, found, machine, machine.reached[phase]).seconds for phase, found in counts.items()
     }
@@ -218,12 +218,12 @@ def sweep(plan: Plan) -> list[Parameters]:
 
     A window is not asked for but made cheap or dear, so each is what would be chosen on some machine.
     """
-    p, costs, found = plan.parameters, predict.costs(plan.space), []
+    p, costs, found = plan.chosen, predict.costs(plan.space), []
     most = params.most_cutoff(p.box, p.periodicity)
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
             priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = balance.asked(plan, rc, priced)
+            made = balance.chosen(plan, plan.geometry.outer(rc), priced)
             if made not in found and made != p:
                 found.append(made)
     return found
@@ -257,7 +257,7 @@ def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
     rows: list[Row] = []
     for problem, it in zip(problems, sums, strict=True):
         plan = it.plan
-        found = work.count(plan.parameters, plan.variants, plan.points.targets, plan.points.sources)
+        found = work.count(plan.chosen, plan.variants, plan.points.targets, plan.points.sources)
         for name in Machine.PHASES:
             counts, times = found.counts[name], it.times((name,))
             limit = bound(plan, name, counts, machine)

@@ -37,7 +37,7 @@ def table(found: Tuned) -> str:
     lines = [f"{'rc':>9}  {'grid':<17}{'P':>3}  {'predicted':>12}{'measured':>12}{'over model':>12}"]
     for one in found.trials:
         said = ", ".join([*_remarks(one, found), *(f"{name} {value}" for name, value in one.shape.items())])
-        p = one.parameters
+        p = one.parameters.scaled(-found.power)
         figures = f"{1e3 * one.predicted:>9.3g} ms{1e3 * one.seconds:>9.3g} ms{one.ratio:>12.2f}"
         lines.append(f"{p.rc:>9.4g}  {' × '.join(map(str, p.grid)):<17}{p.P:>3}  {figures}   {said}".rstrip())
     return "\n".join(lines)

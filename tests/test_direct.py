@@ -150,11 +150,12 @@ def test_every_space(space, dtype, rng):
 
 def test_nearly_coincident_points():
     """In double precision, rounding makes no pair; in single precision, only equal points coincide."""
-    x = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    moved = x + np.array([[5e-15], [0], [0]])
+    x = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    moved = np.nextafter(x, 2.0)
     np.testing.assert_allclose(direct_sum("laplace", moved, x, np.ones(2)), 1, rtol=1e-13)
-    close = x + np.array([[0], [1e-13], [0]])
-    np.testing.assert_allclose(direct_sum("laplace", close, x, np.ones(2)), 1e13, rtol=1e-12)
+    close = x + np.array([[0], [0], [1e-14]])
+    np.testing.assert_allclose(direct_sum("laplace", close, x, np.ones(2)), 1e14, rtol=1e-12)
+    x[1] = 0.0
     single = x.astype(np.float32)
     moved = single + np.array([[1e-18], [0], [0]], np.float32)
     u = direct_sum("laplace", moved, single, np.ones(2, np.float32))

@@ -26,7 +26,7 @@ PHI = {
     "multiquadric": (lambda r, c: np.sqrt(r**2 + c**2), lambda c: c),
     "inverse_quadratic": (lambda r, c: 1 / (r**2 + c**2), lambda c: 1 / c**2),
     "biharmonic": (lambda r: r, lambda: 0),
-    "thin_plate": (lambda r: r**2 * np.log(r), lambda: 0),
+    "thin_plate": (lambda r, unit: r**2 * np.log(r / unit), lambda unit: 0),
 }
 QUICK = ("coulomb", "oscillatory", "thin_plate", "rpy")  # in single precision too
 BOUND = {np.float64: 1e-14, np.float32: 4e-6}

@@ -18,6 +18,7 @@ from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchErr
 from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
 from parki.engine.operations import operations
 from parki.engine.policy import RangePolicy, TeamPolicy
+from parki.engine.specialise import constants
 from parki.engine.workunit import Workunit, kernel, object_path
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "TeamPolicy",
     "Workunit",
     "compile_all",
+    "constants",
     "counters",
     "kernel",
     "object_path",

@@ -9,8 +9,10 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from parki.engine.constants import Constant
 from parki.engine.errors import KernelError, Loc
 from parki.engine.inline import Inliner
 from parki.engine.l0text import Text
@@ -75,12 +77,7 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
         and K020 where the text is outside what L1 allows.  Places are those of the L1 files.
     """
     place = locate(source)
-    asked: dict[str, Asked] = {}
-    for name, value in sorted(slots.items()):
-        try:
-            asked[name] = normal(value)
-        except TypeError as e:
-            raise KernelError("K021", Loc(place.display, 1), f"slot '{name}' is {e}") from None
+    asked = _normal(place, slots)
     shown = tuple((name, printable(value)) for name, value in asked.items())
     # repr and the working directory: 1, 1.0 and True are different slots, and relative paths different files.
     key = place.key, place.display, workunit, repr(asked), os.getcwd()
@@ -96,6 +93,36 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
         if len(_cache) > CACHE_SIZE:
             _cache.popitem(last=False)
     return result
+
+
+def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **slots: object) -> tuple[Constant, ...]:
+    """Return the values of module-level names of a kernel file, its own or imported, with its slots filled.
+
+    Raises
+    ------
+    KernelError
+        As `specialise`, and K003 for a name that the file has not.
+    """
+    place = locate(source)
+    program = Program(place, workunit, _normal(place, slots))
+    values = []
+    for name in names:
+        meant = program.find(program.main, name)
+        if meant is None or meant.kind != "constant":
+            raise KernelError("K003", Loc(place.display, 1), f"no constant '{name}' in this file")
+        values.append(program.value(meant))
+    return tuple(values)
+
+
+def _normal(place: Place, slots: dict[str, object]) -> dict[str, Asked]:
+    """Slot values in plain Python, sorted by name."""
+    asked: dict[str, Asked] = {}
+    for name, value in sorted(slots.items()):
+        try:
+            asked[name] = normal(value)
+        except TypeError as e:
+            raise KernelError("K021", Loc(place.display, 1), f"slot '{name}' is {e}") from None
+    return asked
 
 
 def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], ...]) -> L0:

@@ -1,10 +1,10 @@
-"""Parameters of a plan, for one right-hand side or for several at once."""
+"""Parameters of a plan: one choice, for the number of right-hand sides that it is made for."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from parki.arrays import PRECISIONS
-from parki.ewald import params, stages
+from parki.ewald import params
 from parki.ewald.params import Parameters
 from parki.ewald.predict import costs
 from parki.perfmodels.machine import Costs
@@ -13,24 +13,20 @@ if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
 
-def chosen(plan: "Plan", rhs: int, rc: float | None) -> Parameters:
-    """Parameters for so many right-hand sides at once: they share much of the near field, so rc is longer."""
-    return asked(plan, rc, replace(costs(plan.space), rhs=rhs))
+def chosen(plan: "Plan", rc: float | None, costs_: Costs | None = None) -> Parameters:
+    """Return parameters of a plan's sum in the stages' units, by default at the costs of its space.
 
-
-def asked(plan: "Plan", rc: float | None, what: Costs) -> Parameters:
-    """Parameters of a plan's sum at these costs."""
+    Parameters
+    ----------
+    plan : Plan
+    rc : float or None
+        In the caller's unit of length.
+    costs_ : Costs, optional
+    """
     options, place, points = plan.options, plan.geometry, plan.arrangement
+    costs_ = replace(costs_ or costs(plan.space), rhs=int(options.rhs))
     return params.choose(
-        plan.kernel, place.box, plan.n_targets, plan.n_sources, options.tolerance, plan.dtype.name, options.split, rc,
-        options.cell_size, what, points.regular, place.periodicity, place.skew, points.crowding, points.same,
-        PRECISIONS.get(options.far_precision),
+        plan.inner, place.box, plan.n_targets, plan.n_sources, options.tolerance, plan.dtype.name, options.split,
+        None if rc is None else place.inner(rc), options.cell_size, costs_, points.regular, place.periodicity,
+        place.skew, points.crowding, points.same, PRECISIONS.get(options.far_precision),
     )  # fmt: skip
-
-
-def balanced(plan: "Plan", rhs: int) -> Parameters:
-    """The plan's parameters, or for several right-hand sides others for the same sorted points."""
-    if rhs == 1 or plan.arrangement is None:
-        return plan.parameters
-    found, most = chosen(plan, rhs, plan.options.rc), stages.GAP * plan.parameters.rc
-    return found if found.rc <= most or found.periodicity == 3 else chosen(plan, rhs, most)

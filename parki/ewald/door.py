@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import arrays
+from parki import arrays, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.error import PrecisionWarning
 from parki.ewald import geometry
 from parki.ewald.geometry import Geometry
+from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import REACH
 
@@ -44,7 +45,7 @@ def precision(dtype: str, options: EwaldOptions) -> None:
 
 def inside(place: Geometry, x: Array) -> bool:
     """Whether all points are in the box."""
-    xp = arrays.module_of(x)
+    xp, x = arrays.module_of(x), scaling.times(x, place.power)
     low, sides = (xp.asarray(np.array(v), x.dtype) for v in (place.origin or (0.0, 0.0, 0.0), place.box))
     return bool(((x.min(axis=1) >= low) & (x.max(axis=1) - low <= sides)).all())
 
@@ -113,18 +114,34 @@ def split(plan: "Plan", u: Array, rhs: int) -> Array:
     return u.reshape(rhs, count, n)
 
 
-def place(options: EwaldOptions, trg: Array, src: Array) -> Geometry:
-    """The geometry that options ask for."""
+def place(options: EwaldOptions, kernel: Kernel, trg: Array, src: Array) -> Geometry:
+    """Return the geometry that options ask for, in the caller's unit of length where the kernel does not scale."""
+    scaled = kernel.law is not None
     if options.box is None:
-        return geometry.around(trg, src)
+        found = geometry.around(trg, src, scaled=scaled)
+        _check_resolved(options.tolerance, max(found.box), found.power, trg, src)
+        return found
     if isinstance(options.box, np.ndarray):
-        return geometry.of_cell(options.box)
-    return geometry.of_box(options.box, options.periodic)
+        return geometry.of_cell(options.box, scaled)
+    return geometry.of_box(options.box, options.periodic, scaled)
+
+
+def _check_resolved(tolerance: float, side: float, power: int, trg: Array, src: Array) -> None:
+    """Refuse points so close for their extent that moving them to a corner of the box loses their distances."""
+    if trg.dtype == np.float32 or not (trg.shape[1] and src.shape[1]):
+        return
+    apart, lost = scaling.nearest(trg, src, power), 2 * float(np.finfo(float).eps) * side
+    if 0 < apart * tolerance < lost:
+        raise ValueError(
+            f"trg and src extend {side / apart:.2g} times as far as their close points are apart, which a grid around "
+            f"all does not resolve to a tolerance of {tolerance:g}; expected points without distant ones. "
+            "parki.treecode and parki.fmm take them."
+        )
 
 
 def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
     """Runs of right-hand sides, each as long as a power of two."""
-    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.parameters.itemsizes[1]
+    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.chosen.itemsizes[1]
     while most > 1 and (most * one > ROOM or most * plan.kernel.result > SUMS):
         most //= 2
     while first < count:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import direct, error
+from parki import direct, error, scaling
 from parki.arrays import Array, to_host
 from parki.error import ErrorEstimate
 from parki.ewald import door
@@ -45,9 +45,11 @@ def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | No
     dens = dens[:, 0] if plan.kernel.dens == 1 else dens
     normals = None if normals is None else normals.astype(np.float64)
     if plan.geometry.periodicity == 0:
-        given = {"execution_space": plan.space}
+        given, power = {"execution_space": plan.space}, -plan.geometry.power
+        trg, src = scaling.times(trg, power), scaling.times(src, power)
         return np.stack([to_host(direct.direct_sum(plan.kernel, trg, src, one, normals, **given)) for one in dens])
     second = plan.like(plan.kernel, trg, src, _second(plan), np.dtype(np.float64))
+    second.take_reach(plan)
     if not plan.on_gpu:
         dens, normals = to_host(dens), None if normals is None else to_host(normals)
     return second(dens, normals)
@@ -60,11 +62,12 @@ def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
 
 
 def _second(plan: "Plan") -> EwaldOptions:
-    options, p = plan.options, plan.parameters
+    options, p = plan.options, plan.chosen
     shortest = min(p.box[: p.periodicity])
     # At least a fifth away from the first sum's radius.
     radius = (LARGE if not LARGE / 1.25 < p.rc / shortest < LARGE * 1.25 else SMALL) * shortest
     split = "gaussian" if options.split == "prolate" else "prolate"
-    finer = {"tolerance": max(options.tolerance / 100, FINEST), "split": split, "rc": radius, "cell_size": None}
+    finer = {"tolerance": max(options.tolerance / 100, FINEST), "split": split, "cell_size": None}
+    finer["rc"] = plan.geometry.outer(radius)
     finer["far_precision"] = "double"
     return quiet(options, layout="dn", **finer)

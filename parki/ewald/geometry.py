@@ -2,18 +2,25 @@
 
 The stages take boxes whose first axes are periodic, with points in [0, side), and triclinic cells whose lattice vectors
 are (l0, t01, t02), (0, l1, t12), (0, 0, l2): points are then in the brick l0 × l1 × l2, of which translations tile
-space in skew layers.  A caller's axes are permuted, or his cell is rotated.
+space in skew layers.  A caller's axes are permuted, or his cell is rotated, and all lengths are multiplied by the power
+of two that makes the longest side one, or nearly.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from parki import scaling
 from parki.arrays import Array, module_of, to_host
 
 if TYPE_CHECKING:
     from parki.ewald.params import Parameters
+
+
+#: Boxes away from the box up to which a point's place in it is known to a ten-thousandth of a side.
+FARTHEST = {"float64": 1e12, "float32": 2e3}
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class Geometry:
         Corner of the box in the caller's coordinates.
     skew
         As in `Parameters`.
+    power
+        Lengths of the stages are the caller's times 2^power; all others here are those of the stages.
     """
 
     box: tuple[float, float, float]
@@ -39,15 +48,45 @@ class Geometry:
     frame: tuple[tuple[float, ...], ...] | None = None
     origin: tuple[float, float, float] | None = None
     skew: tuple[float, float, float] | None = None
+    power: int = 0
 
-    def points(self, x: Array) -> Array:
-        """Points ``(3, N)`` in the stages' box, ``[0, side)`` in each periodic direction; those of `x` if they are."""
-        xp = module_of(x)
+    def points(self, name: str, x: Array) -> tuple[Array, float]:
+        """Return points ``(3, N)`` in the stages' box, ``[0, side)`` in each periodic direction, and how far they were.
+
+        The points are those of `x` if nothing changes.  The second result is 0 where no point was outside the box along
+        a periodic direction, else the largest coordinate along these.
+
+        Raises
+        ------
+        ValueError
+            Naming the argument, for points so many boxes away that rounding leaves their place in the box unknown.
+        """
+        xp, x = module_of(x), scaling.times(x, self.power)
         if self.origin is not None:
             x = x - xp.asarray(self.origin, x.dtype)[:, None]
         if self.frame is not None:
             x = _turned(np.array(self.frame), x)
-        return _brick(x, self.box, self.periodicity, self.skew or (0.0, 0.0, 0.0))
+        if not (self.periodicity and x.shape[1]):
+            return x, 0.0
+        along, sides = x[: self.periodicity], np.array(self.box[: self.periodicity])
+        low, high = to_host(xp.stack([along.min(axis=1), along.max(axis=1)])).astype(float)
+        if (low >= 0).all() and (high < np.array(sides, x.dtype)).all():
+            return x, 0.0
+        reach, most = np.maximum(-low, high), FARTHEST[x.dtype.name]
+        if (reach > most * sides).any():
+            raise ValueError(
+                f"{name} has points {(reach / sides).max():.3g} boxes away; expected at most {most:g} in {x.dtype}, "
+                "beyond which rounding leaves their place in the box unknown. Wrap them into the box."
+            )
+        return _brick(x, self.box, self.periodicity, self.skew or (0.0, 0.0, 0.0)), float(reach.max())
+
+    def inner(self, length: float) -> float:
+        """Return a length of the caller in the stages' unit."""
+        return math.ldexp(length, self.power)
+
+    def outer(self, length: float) -> float:
+        """Return a length of the stages in the caller's unit."""
+        return math.ldexp(length, -self.power)
 
     def vectors(self, v: Array) -> Array:
         """Vectors ``(…, 3 m, N)`` in the stages' axes."""
@@ -78,41 +117,45 @@ def _turned(matrix: np.ndarray, x: Array) -> Array:
 
 
 def _brick(x: Array, box: tuple[float, ...], periodicity: int, skew: tuple[float, float, float]) -> Array:
-    """The points wrapped into ``[0, side)`` along the periodic axes; a new array if any is outside."""
-    xp, made = module_of(x), False
+    """Return the points wrapped into ``[0, side)`` along the periodic axes, a new array."""
+    xp, x = module_of(x), x.copy()
     t01, t02, t12 = skew
     for axis, (side, tilts) in enumerate(zip(box[:periodicity], ((t01, t02), (t12,), ()), strict=False)):
-        out = (x[axis] < 0) | (x[axis] >= side)
-        # Whether there are any costs a GPU more than not to ask.
-        if xp is np and not out.any():
-            continue
-        if not made:
-            x, made = x.copy(), True
-        cells = xp.where(out, xp.floor(x[axis] / side), 0).astype(x.dtype)
+        # Points inside keep all their digits.
+        outside = (x[axis] < 0) | (x[axis] >= side)
+        cells = xp.where(outside, xp.floor(x[axis] / side), 0).astype(x.dtype)
         x[axis] -= cells * x.dtype.type(side)
-        # Rounding may leave a point on a face, or just below the lower one.
-        x[axis] = xp.where((x[axis] < 0) | (x[axis] >= side), 0, x[axis])
+        # Rounding may leave a point just below the lower face, or on the upper one: that is the next cell's lower face.
+        above = x[axis] >= side
+        cells += above
+        x[axis] = xp.where((x[axis] < 0) | above, 0, x[axis])
         for other, tilt in enumerate(tilts, axis + 1):
             if tilt:
                 x[other] -= cells * x.dtype.type(tilt)
     return x
 
 
-def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool]) -> Geometry:
-    """The geometry of a rectangular box: its periodic axes come first."""
+def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], scaled: bool = True) -> Geometry:
+    """Return the geometry of a rectangular box: its periodic axes come first.
+
+    Lengths keep their unit where they may not be `scaled`.
+    """
     order = sorted(range(3), key=lambda axis: not periodic[axis])
-    sides = tuple(float(box[axis]) for axis in order)
+    power = scaling.exponent(max(box)) if scaled else 0
+    sides = tuple(math.ldexp(box[axis], power) for axis in order)
     frame = None if order == [0, 1, 2] else tuple(tuple(float(axis == i) for i in range(3)) for axis in order)
-    return Geometry(sides, sum(periodic), frame)
+    return Geometry(sides, sum(periodic), frame, power=power)
 
 
-def of_cell(cell: np.ndarray) -> Geometry:
+def of_cell(cell: np.ndarray, scaled: bool = True) -> Geometry:
     """The geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
 
     Short vectors that span the same lattice take their place, rotated so that the last lies along z and the second in
-    the plane of y and z; tilts are at most half a side.
+    the plane of y and z; tilts are at most half a side.  Lengths keep their unit where they may not be `scaled`.
     """
-    a, b, c = _short(np.array(cell, np.float64))
+    cell = np.array(cell, np.float64)
+    power = scaling.exponent(float(np.abs(cell).max())) if scaled else 0
+    a, b, c = _short(scaling.times(cell, power))
     z = c / np.linalg.norm(c)
     y = b - (b @ z) * z
     y /= np.linalg.norm(y)
@@ -126,7 +169,8 @@ def of_cell(cell: np.ndarray) -> Geometry:
     skew = (float(a[1]), float(a[2]), float(b[2]))
     sides = (float(a[0]), float(b[1]), float(c[2]))
     turned = None if np.allclose(frame, np.eye(3), rtol=0, atol=1e-15) else tuple(map(tuple, frame.tolist()))
-    return Geometry(sides, 3, turned, None, skew if any(abs(t) > 1e-14 * max(sides) for t in skew) else None)
+    skewed = any(abs(t) > 1e-14 * max(sides) for t in skew)
+    return Geometry(sides, 3, turned, None, skew if skewed else None, power)
 
 
 def _short(vectors: np.ndarray) -> np.ndarray:
@@ -142,17 +186,18 @@ def _short(vectors: np.ndarray) -> np.ndarray:
     return vectors
 
 
-def around(*clouds: Array) -> Geometry:
+def around(*clouds: Array, scaled: bool = True) -> Geometry:
     """The geometry of points in free space: a box around them all, however flat they are."""
     some = [x for x in clouds if x.shape[1]]
     if not some:
         return Geometry((1.0, 1.0, 1.0), 0)
-    low = np.min([to_host(x.min(axis=1)) for x in some], axis=0).astype(float)
-    high = np.max([to_host(x.max(axis=1)) for x in some], axis=0).astype(float)
+    power = scaling.exponent(2.0 * scaling.extent(*some)) if scaled else 0
+    low = scaling.times(np.min([to_host(x.min(axis=1)) for x in some], axis=0).astype(float), power)
+    high = scaling.times(np.max([to_host(x.max(axis=1)) for x in some], axis=0).astype(float), power)
     sides = np.maximum(high - low, 1e-3 * (high - low).max())
     sides = np.where(sides > 0, sides, 1.0)
     # Rounding of points minus the corner must stay inside.
-    return Geometry(tuple((sides * (1 + 1e-6)).tolist()), 0, None, tuple(low.tolist()))
+    return Geometry(tuple((sides * (1 + 1e-6)).tolist()), 0, None, tuple(low.tolist()), power=power)
 
 
 def lattice(p: "Parameters", x: Array) -> Array:

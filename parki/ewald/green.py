@@ -135,8 +135,10 @@ def profile(p: "Parameters") -> Values:
     return np.ascontiguousarray(series.powers(found[: needed + 1]))
 
 
-def constants(p: "Parameters") -> Values:
+def constants(p: "Parameters", power: int = 0) -> Values:
     """Return, for each component of the result, the factor of the net density that is added to it.
+
+    With one periodic direction logarithms take lengths in the caller's unit, of which those of `p` are 2^power.
 
     Free directions: what the truncated kernels were shifted by.  None: what makes the mean over the box of near and far
     field the kernel's, exactly as the near field is cut at rc: with equal strengths the tail is coherent, and this
@@ -146,6 +148,7 @@ def constants(p: "Parameters") -> Values:
     if not p.kernel.mean:
         return result
     R, (l0, l1, l2) = radius(p), p.box
+    logarithm = math.log(R) - power * math.log(2)
     stokes = p.kernel.green == "biharmonic"
     match p.periodicity:
         case 0 if p.kernel.green == "yukawa":
@@ -155,10 +158,10 @@ def constants(p: "Parameters") -> Values:
         case 0:
             result[:] = (2 if stokes else 1) / R
         case 1 if stokes:
-            result[:] = -(2 * math.log(R) + 1) / l0
-            result[0] = -(4 * math.log(R) + 2) / l0
+            result[:] = -(2 * logarithm + 1) / l0
+            result[0] = -(4 * logarithm + 2) / l0
         case 1:
-            result[:] = -2 * math.log(R) / l0
+            result[:] = -2 * logarithm / l0
         case 2 if stokes:
             result[:2] = -4 * np.pi * l2 / 3 / (l0 * l1)
         case 2:

@@ -1,5 +1,7 @@
 """The near field of an Ewald sum (P2P) as a prepared launch."""
 
+import math
+
 import numpy as np
 
 from parki import engine
@@ -11,7 +13,7 @@ from parki.ewald.variants import Variants, team
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
 AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold
-COINCIDENT = 1e-14  # of the longest side: double precision points closer than this are one point
+COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
@@ -45,7 +47,7 @@ class NearField:
         xp, box = module_of(src), sources.grid.box
         batch, bound = targets.runs(v.targets)
         self.result = xp.zeros((rhs * p.kernel.result, targets.n), p.dtype)
-        tiny = 0.0 if p.dtype == "float32" else (COINCIDENT * max(p.box)) ** 2
+        self.p, self.reach = p, 0.0
         tilts = skew or (0.0, 0.0, 0.0)
         self.launch = engine.prepare(
             team(targets.space, len(batch), v.targets, v.lanes if v.p2p.endswith("2D") else 1),
@@ -60,16 +62,38 @@ class NearField:
             **({"xs": sources.points} if v.p2p == "LIST" else {}),
             images=_images(p.rc, box, tilts),
             rc=p.rc,
-            tiny=tiny,
+            tiny=coincident(p, self.reach),
             **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
             **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
             **{f"l{d}": side for d, side in enumerate(box)},
             **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
         )
 
+    def wrapped(self, reach: float) -> bool:
+        """Take how far points were before they were wrapped, see `coincident`; return whether that changes the launch.
+
+        Distances count in powers of two.
+        """
+        reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
+        changes = coincident(self.p, reach) != coincident(self.p, self.reach)
+        self.reach = reach
+        if changes:
+            self.launch.set(tiny=coincident(self.p, reach))
+        return changes
+
     def run(self) -> None:
         """Compute the near field."""
         self.launch.run()
+
+
+def coincident(p: Parameters, reach: float) -> float:
+    """Return the squared distance up to which points coincide: their coordinates' rounding.
+
+    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were.  Points of float32 that
+    were not wrapped coincide where they are equal.
+    """
+    size = max(reach, 0.0 if p.dtype == "float32" else max(p.box))
+    return (COINCIDENT * float(np.finfo(p.dtype).eps) * size) ** 2
 
 
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:

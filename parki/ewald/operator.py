@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from parki import operators
 from parki.arrays import Array, module_of
+from parki.ewald import error
 from parki.ewald.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:
@@ -125,6 +126,17 @@ def _doublets(turned: Callable[..., Array], w: Array) -> Array:
         along[axis] = 1
         found -= 0.5 * turned("stokes_dl", w[:, axis], along)
     return found
+
+
+def turned(plan: "Plan", kernel: Kernel) -> "Plan":
+    """Return the plan of another kernel from the targets to the sources, made when it is first asked for."""
+    if kernel.name not in plan.others:
+        trg, src = plan.points.originals()
+        options = error.quiet(plan.options, layout="dn", graph=plan.options.graph)
+        p = replace(plan.chosen, kernel=kernel.scaled(plan.geometry.power)) if serves(plan.chosen, kernel) else None
+        plan.others[kernel.name] = plan.like(kernel, src, trg, options, plan.dtype, p)
+        plan.others[kernel.name].take_reach(plan)
+    return plan.others[kernel.name]
 
 
 def serves(p: Any, kernel: Kernel) -> bool:

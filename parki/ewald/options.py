@@ -105,6 +105,10 @@ class EwaldOptions:
         number of right-hand sides have a graph of their own.  Where a graph cannot be recorded a warning says so
         (logger ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
 
+    rhs : int
+        Right-hand sides of a call that parameters are chosen for: several share much of the near field, so rc is
+        longer.  A plan takes any number, and sums each by the same parameters.
+
     Raises
     ------
     TypeError
@@ -140,6 +144,7 @@ class EwaldOptions:
     fft: str | None = dataclasses.field(default=None, kw_only=True)
     tune: bool = dataclasses.field(default=False, kw_only=True)
     graph: bool = dataclasses.field(default=False, kw_only=True)
+    rhs: int = dataclasses.field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
@@ -214,7 +219,7 @@ class EwaldOptions:
         if self.graph and self.transform() == "torch":
             name = "torch_fft is True" if self.torch_fft else "fft is 'torch'"
             raise ValueError(f"graph is True and {name}; expected at most one of them: PyTorch has memory of its own.")
-        for name in (*COUNTS, *(() if self.threads is None else ("threads",))):
+        for name in (*COUNTS, "rhs", *(() if self.threads is None else ("threads",))):
             value = getattr(self, name)
             if not (isinstance(value, numbers.Integral) and _number(value) > 0):
                 raise ValueError(f"{name} is {value!r}; expected a positive integer.")

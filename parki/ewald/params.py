@@ -7,7 +7,7 @@ over estimated is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -95,6 +95,16 @@ class Parameters:
     def reach(self) -> float:
         """The best relative error of these types."""
         return max(REACH[self.dtype], REACH[self.far])
+
+    def scaled(self, power: int) -> "Parameters":
+        """Return the same parameters for lengths times 2^power."""
+        if not power:
+            return self
+        times, over = ((lambda x, by=sign * power: math.ldexp(x, by)) for sign in (1, -1))
+        lengths = {name: tuple(map(times, getattr(self, name))) for name in ("box", "h")}
+        skew = self.skew and tuple(map(times, self.skew))
+        waves = {"kmax": over(self.kmax), "xi": over(self.xi)}
+        return replace(self, kernel=self.kernel.scaled(power), rc=times(self.rc), skew=skew, **lengths, **waves)
 
     def type_of(self, phase: str) -> str:
         """The type that a phase computes in."""

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate
-from parki.ewald import balance, door, error, geometry, operator, predict, stages, tuning, variants, work
+from parki.ewald import balance, door, error, operator, predict, stages, tuning, variants, work
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -23,6 +22,7 @@ from parki.ewald.predict import Prediction
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
+from parki.freespace import refuse_half_moved
 
 log = logging.getLogger("parki.ewald")
 
@@ -37,6 +37,9 @@ class Plan:
     ----------
     kernel : parki.ewald.kernels.Kernel
     parameters : parki.ewald.params.Parameters
+        In the caller's unit of length.
+    chosen : parki.ewald.params.Parameters
+        The same in the unit of length of the stages, in which the longest side is about one.
     variants : parki.ewald.variants.Variants
     tuned : parki.ewald.tuning.Tuned or None
         With ``tune=True``, what was found.
@@ -66,7 +69,7 @@ class Plan:
         src = trg if same else door.points("src", src, options)
         dtype = arrays.same_dtype(trg=trg, src=src)
         door.precision(dtype.name, options)
-        self._begin(kernel, options, space, on_gpu, dtype, door.place(options, trg, src))
+        self._begin(kernel, options, space, on_gpu, dtype, door.place(options, kernel, trg, src))
         # A box around the points may have to grow with them.
         self.given = trg.copy() if options.box is None and not same else None
         self._points(trg, src)
@@ -77,30 +80,45 @@ class Plan:
         """What does not depend on the points."""
         self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
         self.xp, self.geometry, self.given = spaces.array_module(space), place, None
+        self._reach, self._moving = {"trg": 0.0, "src": 0.0}, False
         self.variants = variants.choose(space, dtype.name, options)
         self._lock = threading.RLock()
 
+    @property
+    def inner(self) -> Kernel:
+        """The kernel with its parameters in the stages' unit of length."""
+        return self.kernel.scaled(self.geometry.power)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters in the caller's unit of length."""
+        return self.chosen.scaled(-self.geometry.power)
+
     def _points(self, trg: Array, src: Array) -> None:
         """Take points in the caller's coordinates; `_prepare` for them."""
-        same, xp = trg is src, self.xp
-        src = self.geometry.points(xp.asarray(src))
-        self._prepare(src if same else self.geometry.points(xp.asarray(trg)), src)
+        inside = self._inside("src", src)
+        self._prepare(inside if trg is src else self._inside("trg", trg), inside)
+
+    def _inside(self, name: str, x: Array) -> Array:
+        """Return points in the stages' coordinates, and keep how far they were from the box."""
+        x, self._reach[name] = self.geometry.points(name, self.xp.asarray(x))
+        return x
 
     def _prepare(self, trg: Array, src: Array, parameters: Parameters | None = None) -> None:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
-        self.parameters, self.tuned = parameters or balance.chosen(self, 1, options.rc), None
+        self.chosen, self.tuned = parameters or balance.chosen(self, options.rc), None
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self, trg, src)
-            self.parameters, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
-        p = self.parameters
+            self.chosen, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
+        p = self.chosen
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
         )
-        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(p))
+        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(self.parameters))
         self.points: stages.Points | None = None
         self.stages: dict[int, Stages] = {}
         self._last: tuple[Any, Any] | None = None
@@ -114,7 +132,7 @@ class Plan:
 
     def _count(self) -> None:
         if self.options.return_walltime:
-            given = self.parameters, self.variants, self.points.targets, self.points.sources
+            given = self.chosen, self.variants, self.points.targets, self.points.sources
             self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
 
     def _compile(self, p: Parameters, rhs: int) -> None:
@@ -127,10 +145,10 @@ class Plan:
     def _prepared(self, rhs: int) -> Stages:
         """The stages for so many right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
-            p = balance.balanced(self, rhs)
             if rhs > 1:
-                self._compile(p, rhs)
-            self.stages[rhs] = Stages(p, self.variants, self.points, self.options, rhs, self.geometry)
+                self._compile(self.chosen, rhs)
+            self.stages[rhs] = Stages(self.chosen, self.variants, self.points, self.options, rhs, self.geometry)
+        self.stages[rhs].wrapped(max(self._reach.values()))
         return self.stages[rhs]
 
     def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
@@ -171,6 +189,7 @@ class Plan:
          [4.  1. ]]
         """
         with self._lock:
+            refuse_half_moved(self._moving)
             strengths, axes, many = door.strengths(self, dens, normals)
             u = door.result(self, len(strengths), many, out)
             parts = door.split(self, u, len(strengths))
@@ -209,7 +228,9 @@ class Plan:
         ------
         ValueError
             For points that do not fit, as `parki.ewald.plan`, another number of them, or targets apart where the plan
-            has none.
+            has none; the plan is then as it was.
+
+        A move that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
 
         Examples
         --------
@@ -229,35 +250,43 @@ class Plan:
             door.in_place(self, **({"src": src} if trg is None else {"src": src, "trg": trg}))
             src = door.moved(self, "src", src, self.n_sources)
             trg = trg if trg is None else door.moved(self, "trg", trg, self.n_targets)
+            there = [x for x in (src, trg) if x is not None and x.shape[1]]
+            out = self.options.box is None and not all(door.inside(self.geometry, x) for x in there)
+            if out:
+                targets = src if same else self.given if trg is None else trg
+                place = door.place(self.options, self.kernel, targets, src)
+            elif self.points is not None:
+                to = [None if x is None else self._inside(name, x) for name, x in (("trg", trg), ("src", src))]
+            self._moving = True
             if self.given is not None and trg is not None:
                 self.given[...] = trg
-            there = [x for x in (src, trg) if x is not None and x.shape[1]]
-            if self.options.box is None and not all(door.inside(self.geometry, x) for x in there):
-                trg = src if same else self.given
-                self.geometry = geometry.around(trg, src)
-                self._points(trg, src)
-                return
-            if self.points is not None:
-                to = [None if x is None else self.geometry.points(self.xp.asarray(x)) for x in (trg, src)]
+            if out:
+                self.geometry = place
+                self._points(targets, src)
+            elif self.points is not None:
                 self._place(*to)
+            self._moving = False
 
     def _place(self, trg: Array | None, src: Array | None) -> None:
         """Move points in the stages' coordinates, those of the plans that this one has made, too."""
+        self._moving = True
         with self.walltime.phase("cell_list"):
             self.points.move(trg, src)
         self._count()
         for other in self.others.values():
+            other.take_reach(self)
             other._place(src, trg)
+        self._moving = False
 
     def turned(self, kernel: Kernel) -> "Plan":
         """The plan of another kernel from the targets to the sources, of the same parameters if they serve it."""
         with self._lock:
-            if kernel.name not in self.others:
-                trg, src = self.points.originals()
-                options = error.quiet(self.options, layout="dn", graph=self.options.graph)
-                p = replace(self.parameters, kernel=kernel) if operator.serves(self.parameters, kernel) else None
-                self.others[kernel.name] = self.like(kernel, src, trg, options, self.dtype, p)
-            return self.others[kernel.name]
+            refuse_half_moved(self._moving)
+            return operator.turned(self, kernel)
+
+    def take_reach(self, other: "Plan") -> None:
+        """Take how far points were from the box from the plan that gave this one its points."""
+        self._reach = dict.fromkeys(("trg", "src"), max(other._reach.values()))
 
     def like(
         self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions, dtype: np.dtype,
@@ -356,7 +385,7 @@ class Plan:
         True
         """
         known = self.arrangement.crowding if self.arrangement else ()
-        return predict.predict(self.parameters, self.n_targets, self.n_sources, self.space, self.memory, known)
+        return predict.predict(self.chosen, self.n_targets, self.n_sources, self.space, self.memory, known)
 
     @property
     def memory(self) -> int:

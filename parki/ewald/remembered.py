@@ -23,7 +23,7 @@ from parki.perfmodels import machine
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
-FORMAT = 3
+FORMAT = 4
 METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 
 log = logging.getLogger("parki.ewald")
@@ -38,7 +38,7 @@ def question(plan: "Plan", same: bool) -> list[Any]:
         FORMAT,
         [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else predict.built()],
         list(astuple(predict.costs(space))),
-        [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.kernel.parameters]],
+        [str(plan.kernel), str(plan.kernel.pair), [_steps(value * size) for value in plan.inner.parameters]],
         [plan.dtype.name, options.far_precision, options.split, options.transform(), options.fft_type],
         round(-math.log10(options.tolerance)),
         [place.periodicity, [_steps(side / shortest) for side in place.box], place.skew is not None],

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from parki import cells, engine
+from parki import cells, engine, scaling
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy
@@ -20,8 +20,9 @@ from parki.ewald.params import Parameters
 from parki.ewald.report import WallTime
 from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
+from parki.scaling import Powers
 
-SOME = 1024  # points whose vectors are turned at once
+SOME = 512  # points whose vectors are turned at once
 
 
 def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1, whole: bool = False) -> list[engine.Workunit]:
@@ -39,9 +40,6 @@ def threads(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> dict[engi
         spread_kernel(p, v, rhs): v.p2g_threads,
         gather_kernel(p, v, space, rhs): v.g2p_threads,
     }
-
-
-GAP = 1.6  # of rc, behind a free direction: for several right-hand sides it may be so much longer
 
 
 class Points:
@@ -63,7 +61,7 @@ class Points:
 
     def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
         per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
-        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity, GAP * p.rc)
+        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity)
         self.p, self.same, self.g2p = p, trg is src, v.g2p
         self.sources = CellList(src, grid, space)
         self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
@@ -137,7 +135,8 @@ class Stages:
         self.far = FarField(p, points.spreading, spreading, points.targets, points.gather, v, options, rhs)
         self.side = devices.Side() if self.space.kind == "device" and self.space.engine == "parki" else None
         self.replay = graphs.Replay() if options is not None and options.graph else None
-        self.factors = xp.asarray(np.tile(green.constants(p), rhs))
+        self.factors = xp.asarray(np.tile(green.constants(p, self.place.power), rhs))
+        self.back = xp.empty((rhs * p.kernel.result, 2), p.dtype)
         self.constant = xp.zeros(rhs * p.kernel.result, p.dtype)
         rows = options is not None and options.layout == "nd"
         self.sums = [self._sum(r, _sum_kernel(p, v), rows) for r in range(rhs)]
@@ -155,6 +154,7 @@ class Stages:
         targets, count = self.points.targets, self.p.kernel.result
         xp, at = module_of(targets.points), slice(r * count, (r + 1) * count)
         fields = {"a": self.near.result[at], "b": self.far.gather.result[at], "constant": self.constant[at]}
+        fields["factor"] = self.back[at]
         out = xp.empty((targets.n, count), self.p.dtype).T if rows else xp.empty((count, targets.n), self.p.dtype)
         policy = RangePolicy(self.space, targets.n)
         made = engine.prepare(policy, kernel, order=targets.order, out=out, components=count, **fields)
@@ -164,10 +164,12 @@ class Stages:
     def pack(self, dens: Array, normals: Array | None) -> None:
         """Take densities ``(rhs, components, N)`` and normals ``(3, N)`` in the caller's order; pack the sources."""
         kernel, given, numbers = self.p.kernel, self.p.kernel.given, self.p.kernel.strengths
+        powers = Powers.of(kernel.law, self.place.power, dens, normals, kernel.result)
+        self.back[...] = module_of(self.back).asarray(scaling.pairs_of_factors(powers.result.ravel(), self.p.dtype))
         for r, strengths in enumerate(self.strengths):
-            self._take(strengths[: kernel.dens], dens[r])
+            self._take(strengths[: kernel.dens], dens[r], powers.dens[r])
             if normals is not None:
-                self._take(strengths[kernel.dens : given], normals)
+                self._take(strengths[kernel.dens : given], normals, np.full(3, powers.normals))
             if self.directed is not self.strengths:
                 self.directed[r, :numbers] = strengths
                 for start in (0, 3):  # q, then n
@@ -177,18 +179,21 @@ class Stages:
         for launch in self.packs:
             launch.run()
 
-    def _take(self, into: Array, given: Array) -> None:
-        """Copy numbers, or vectors in the caller's axes."""
-        if len(into) == 1 or self.place.frame is None:
-            into[...] = given
-            return
+    def _take(self, into: Array, given: Array, powers: scaling.Ints) -> None:
+        """Copy numbers, or vectors in the caller's axes, each component times 2 to its power."""
         for at in self._parts(into):
-            into[:, at] = self.place.vectors(given[:, at])
+            rows = scaling.multiplied(given[:, at], powers)
+            into[:, at] = rows if len(into) == 1 else self.place.vectors(rows)
 
     def _parts(self, a: Array) -> Iterator[slice]:
         """All points: on a host some at a time, so that intermediate results stay small."""
         step = SOME if self.space.kind == "host" else max(a.shape[-1], 1)
         return (slice(first, first + step) for first in range(0, a.shape[-1], step))
+
+    def wrapped(self, reach: float) -> None:
+        """Take how far points were before they were wrapped into the box."""
+        if self.near.wrapped(reach) and self.replay is not None:
+            self.replay = graphs.Replay()
 
     def fields(self, times: WallTime) -> None:
         """The near and the far field of the packed sources, at the sorted targets.
@@ -220,7 +225,7 @@ class Stages:
             far.gather.run()
 
     def unsort(self, out: Array) -> None:
-        """Near plus far field and the constants of their mean, ``(rhs, components, Nt)``, as the caller has points.
+        """Add near field, far field and constants ``(rhs, components, Nt)``, in the caller's order and units.
 
         In memory `out` is C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
         """
@@ -250,7 +255,15 @@ class Stages:
     def arrays(self) -> list[Array]:
         """All arrays that it holds, those of its points among them."""
         launches = [*self.packs, *self.sums, self.near.launch, *self.far.launches]
-        own = [self.strengths, self.directed, self.factors, self.constant, self.far.grid, self.far.parts.buffers]
+        own = [
+            self.strengths,
+            self.directed,
+            self.factors,
+            self.constant,
+            self.back,
+            self.far.grid,
+            self.far.parts.buffers,
+        ]
         return [*own, *(a for launch in launches for a in launch.arrays)]
 
 

@@ -59,16 +59,20 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A choice, what the model chose, all candidates if they were measured now, and the day of the measurement."""
+    """A choice, what the model chose, all candidates if they were measured now, and the day of the measurement.
+
+    Lengths of the parameters are the caller's times 2^power.
+    """
 
     choice: Trial
     model: Trial
     trials: tuple[Trial, ...] = ()
+    power: int = 0
     day: str = field(default_factory=lambda: datetime.date.today().isoformat())
 
     def __str__(self) -> str:
         when = f"tuned, measured {self.day}" if not self.trials else f"tuned among {len(self.trials)} candidates"
-        before, after = self.model.parameters, self.choice.parameters
+        before, after = (one.parameters.scaled(-self.power) for one in (self.model, self.choice))
         told = [(f"{p.rc:.4g}", " × ".join(map(str, p.grid)), str(p.P)) for p in (before, after)]
         pairs = zip(("rc", "grid", "window"), *told, strict=True)
         rows = [f"{name} {was} → {now}" for name, was, now in pairs if was != now]
@@ -103,7 +107,8 @@ def _known(plan: "Plan", found: Mapping[str, Any] | None) -> Tuned | None:
     try:
         near, window, shape, ratio = (found[name] for name in ("near", "window", "shape", "ratio"))
         if near in (1.0, *NEAR) and window in (1.0, *WINDOW) and shape.items() <= shapes and 0 < ratio <= 1:
-            return Tuned(replace(trial(plan, near, window, shape), ratio=ratio), trial(plan), day=str(found["day"]))
+            known = replace(trial(plan, near, window, shape), ratio=ratio)
+            return Tuned(known, trial(plan), power=plan.geometry.power, day=str(found["day"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     return None
@@ -114,7 +119,7 @@ def trial(plan: "Plan", near: float = 1.0, window: float = 1.0, shape: Mapping[s
     options, costs = plan.options, predict.costs(plan.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
-    p = balance.asked(plan, None, scaled)
+    p = balance.chosen(plan, None, scaled)
     v = variants.choose(plan.space, plan.dtype.name, replace(options, **(shape or {})))
     predicted = predict.predict(p, plan.n_targets, plan.n_sources, plan.space, 0, plan.arrangement.crowding).seconds
     return Trial(near, window, shape or {}, p, v, predicted)
@@ -145,7 +150,7 @@ def measure(plan: "Plan", trg: Array, src: Array) -> Tuned:
     shapes = [s for s in SHAPES if not any(named(getattr(plan.options, name)) for name in s)]
     shapes = shapes if plan.space.kind != "host" else []
     if not others and not shapes:
-        return Tuned(first, first, (first,))
+        return Tuned(first, first, (first,), plan.geometry.power)
     base, tried, usual = made(first), [], math.inf
     for one in others:
         done, was = _against(base, first, one, made, given)
@@ -159,7 +164,7 @@ def measure(plan: "Plan", trg: Array, src: Array) -> Tuned:
             best, base = done, None
             base = made(best)
     model = replace(first, seconds=usual)
-    return Tuned(model if best is first else best, model, (model, *tried))
+    return Tuned(model if best is first else best, model, (model, *tried), plan.geometry.power)
 
 
 def _against(

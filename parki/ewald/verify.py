@@ -83,14 +83,18 @@ def verify(
 
 
 def scaled(p: Parameters) -> Parameters:
-    """The same kernels in a unit box with a few hundred modes, periodic in all directions."""
-    kmax = p.c / RC
+    """The same kernels in a unit box with a few hundred modes, periodic in all directions; lengths are as rc there."""
+    kmax, law = p.c / RC, p.kernel.law
+    kernel = p.kernel
+    if law is not None:
+        values = zip(kernel.parameters, law.parameters, strict=True)
+        kernel = replace(kernel, parameters=tuple(value * (RC / p.rc) ** power for value, power in values))
     skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
     spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
     sides = params.edges((1.0,) * 3, skew)
     shape = tuple(int(m) for m in select.grids(np.array(spacing * p.kmax / kmax), sides, np.array(p.P)))
     small = {"box": (1.0,) * 3, "rc": RC, "kmax": kmax, "xi": p.xi * p.rc / RC, "grid": shape, "skew": skew}
-    return replace(p, h=tuple(1.0 / m for m in shape), periodicity=3, **small)
+    return replace(p, kernel=kernel, h=tuple(1.0 / m for m in shape), periodicity=3, **small)
 
 
 def inputs(p: Parameters, rhs: int = 1) -> tuple[Array, Array, Array | None]:
@@ -108,7 +112,8 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     made.pack(dens, normals)
     made.fields(WallTime())
     back = np.argsort(to_host(made.points.targets.order))
-    near, far = (to_host(u).astype(float) for u in (made.near.result, made.far.gather.result))
+    units = to_host(made.back).astype(float).prod(axis=1)[:, None]
+    near, far = (to_host(u).astype(float) * units for u in (made.near.result, made.far.gather.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 

@@ -44,7 +44,6 @@ from parki.engine.source import constant
 from parki.ewald import far, multipliers, near, planes, spread, trips, variants
 from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
-from parki.ewald.stages import GAP
 from parki.ewald.trips import Runs, Trips
 from parki.ewald.variants import Variants
 from parki.perfmodels import convolve, fft, g2p, p2g, p2p
@@ -94,7 +93,7 @@ def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real
 def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
     """As `count`, for uniform points that there need not be, on a ``"host"`` or a ``"device"``."""
     per_batch = PER_BATCH if kind == "host" else v.targets
-    grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity, GAP * p.rc)
+    grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
     size, points = _uniform(p, grid, n_targets, v.targets)
     held = n_sources / math.prod(p.box) * math.prod(grid.widths)
     inside = [np.clip(side / w - np.arange(n), 0.0, 1.0)

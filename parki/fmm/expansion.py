@@ -41,7 +41,7 @@ class Expansion(ABC):
     u : array (result, n_trg)
         The sum at the targets in the order of the tree.
     tiny : float
-        Squared distance up to which points coincide.
+        Squared distance up to which points coincide, over that from the origin.
     """
 
     def __init__(self, tree: Octree, lists: OctLists, pair: Pair, space: Space, ranges: Workunit) -> None:
@@ -56,7 +56,7 @@ class Expansion(ABC):
             self.rows[:, 3 + pair.dens + k] = value
         self.u = self._empty((pair.result, tree.targets.n))
         met = pair.singular and len(lists.u_t) + len(lists.x_t)
-        self.tiny = direct.coincident(tree.targets.points, tree.sources.points) if met else 0.0
+        self.tiny = direct.coincident(self.real) if met else 0.0
         self._direct(lists, ranges)
 
     @property

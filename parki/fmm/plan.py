@@ -82,14 +82,13 @@ class Plan(FreePlan):
         )  # fmt: skip
         self.method = method
         self._asked = params.TOLERANCE if tolerance is None and order is None else tolerance, order, leaf_size
-        self.kind = kinds.find(self.pair) if method == "kifmm" else None
         self._warn_below(tolerance, params.REACH)
-        self._place()
+        self._settle()
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
 
     def _place(self) -> None:
         """Tree, lists, operators, and launches."""
-        x, y = self._points
+        self.kind = kinds.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
         tolerance, order, asked_leaf = self._asked
         expected = order or self._order(tolerance)
         components = 1 if self.kind is None else self.kind.check
@@ -100,9 +99,8 @@ class Plan(FreePlan):
         if not self.some:
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             return
-        times, same = self.walltime, x is y
-        on_y = self.xp.asarray(y)
-        on_x = on_y if same else self.xp.asarray(x)
+        times, (on_x, on_y) = self.walltime, self._placed()
+        same = on_x is on_y
         with times.phase("tree"):
             if asked_leaf is None:
                 cost = None if self.kind is None else balance.costs(self.kind, expected, self.dtype.name)
@@ -138,7 +136,7 @@ class Plan(FreePlan):
         separation = self.linear.separation()
         if not separation:
             return octree.MAX_LEVEL
-        sides = balance.sides(*self._points)
+        sides = [math.ldexp(side, self._length) for side in balance.sides(*self._points)]
         return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * max(sides) / separation, 1.0)))))
 
     def _prepare(self, order: int) -> None:

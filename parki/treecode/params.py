@@ -31,7 +31,7 @@ SINGLE = 3e-6  # tolerance from which the far field may be summed in single prec
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
 FIXED_MARGIN = 1  # the same where all pairs have one degree
 SAMPLE = 96  # particles of the clusters that errors are measured on
-SCALES = 40  # sizes of clusters, each half the one before
+SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
 SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of this
 FAINT = 1e-3  # share of the square of the largest field below which smaller clusters do not matter
 
@@ -84,9 +84,9 @@ class Parameters:
 
 
 def choose(
-    pair: Pair, method: str, extent: float, fewest: int, dtype: np.dtype, *, tolerance: float | None = None,
-    theta: float | None = None, degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None,
-    far: str | None = None, space: Space | None = None,
+    pair: Pair, method: str, extent: float, spacing: float, fewest: int, dtype: np.dtype, *,
+    tolerance: float | None = None, theta: float | None = None, degree: int | None = None,
+    leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None, space: Space | None = None,
 ) -> Parameters:  # fmt: skip
     """Choose what is not given.
 
@@ -97,6 +97,8 @@ def choose(
     method : str
     extent : float
         Half the longest side of the box around all points.
+    spacing : float
+        Distance of targets from sources where these are dense (`parki.scaling.nearest`); 0 where they fill the extent.
     fewest : int
         Number of points, the smaller one of targets and sources.
     dtype : dtype
@@ -115,9 +117,10 @@ def choose(
         if extent <= 0:
             degree = 1
         elif pair.smooth:
-            degree = max(_points(pair, _scales(extent), _levels(fewest), theta, error, space)[1]) - 1
+            levels = _levels(extent, spacing, fewest)
+            degree = max(_points(pair, _scales(extent, levels), levels, theta, error, space)[1]) - 1
         else:
-            degree = _measured_degree(pair, theta, _scales(extent), error, space)
+            degree = _measured_degree(pair, theta, _scales(extent, _levels(extent, spacing, fewest)), error, space)
     if far is None:
         far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
@@ -131,9 +134,9 @@ def _expected(tolerance: float | None, error: float) -> float:
     return 0.3 * error if tolerance is None else tolerance
 
 
-def _scales(extent: float) -> tuple[float, ...]:
-    """Half sides of clusters, largest first."""
-    return tuple(float(extent * 0.5**k) for k in range(1, SCALES + 1))
+def _scales(extent: float, levels: int) -> tuple[float, ...]:
+    """Half sides of clusters, largest first, to well below the last of so many levels."""
+    return tuple(float(extent * 0.5**k) for k in range(1, max(SCALES, levels + BELOW) + 1))
 
 
 def strength(pair: Pair, extent: float, space: Space | None = None) -> Law:
@@ -186,22 +189,25 @@ def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list
     return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
-def hardness(pair: Pair, p: Parameters, extent: float, fewest: int, space: Space | None = None) -> Law:
+def hardness(pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None) -> Law:
     """Errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
 
     1 where theta and degree were given.
     """
     if p.tolerance is None or extent <= 0 or not p.vary:
         return np.ones_like
-    scales = _scales(extent)
-    factors, _ = _points(pair, scales, _levels(fewest), p.theta, p.error, space)
+    levels = _levels(extent, spacing, fewest)
+    scales = _scales(extent, levels)
+    factors, _ = _points(pair, scales, levels, p.theta, p.error, space)
     sizes = np.log(scales[::-1])
     return lambda half: np.exp(np.interp(np.log(np.maximum(half, 1e-300)), sizes, np.log(factors[::-1])))
 
 
-def _levels(points: int) -> int:
-    """Scales above that of the distance of so many points."""
-    return max(1, math.ceil(math.log2(max(points, 2)) / 3))
+def _levels(extent: float, spacing: float, points: int) -> int:
+    """Scales above that of the distance of points: so many in the extent, or closer than these."""
+    even = math.log2(max(points, 2)) / 3
+    dense = math.log2(extent / spacing) - 1 if spacing else even  # half sides of clusters of a few points
+    return max(1, math.ceil(max(even, dense)))
 
 
 @lru_cache(maxsize=256)
@@ -215,7 +221,7 @@ def _points(
     """
     weights = _weights(pair, scales, space)
     steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
-    if max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
+    if steps and max(steps) < min(steps) * (1 + 1e-6):  # a power of r: all sizes are alike
         factor, m = _fixed(pair, theta, error, scales[0], space)
         return (factor,) * len(scales), (m,) * len(scales)
     most = weights.index(max(weights[:levels]))
@@ -223,7 +229,8 @@ def _points(
     factors, points = [1.0] * len(scales), [2] * len(scales)
     for k in range(last, -1, -1):
         if weights[k] > 0:
-            factors[k], points[k] = _fixed(pair, theta, error * math.sqrt(weights[most] / weights[k]), scales[k], space)
+            allowed = error * math.sqrt(weights[most]) / math.sqrt(weights[k])
+            factors[k], points[k] = _fixed(pair, theta, allowed, scales[k], space)
         if points[k] == 2:  # too faint to matter
             factors[k] = factors[k + 1]
     factors[last:] = [factors[last]] * (len(scales) - last)

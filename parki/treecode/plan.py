@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import direct, engine
+from parki import direct, engine, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.engine.spaces import Space
 from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
@@ -62,47 +62,53 @@ class Plan(FreePlan):
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
             threads=threads, times=WallTime, timed=timed, parameters=parameters,
         )  # fmt: skip
-        x, y = self._points
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
-        extent = _extent(x, y)
-        self.parameters = params.choose(self.linear, method, extent, dtype=self.dtype, **asked)
+        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **asked)
         self._warn_below(tolerance, params.REACH)
         log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
-        self._place()
+        self._settle()
 
     def _place(self) -> None:
         self.stages: Stages | None = None
         if self.some:
-            x, y = self._points
-            self._prepare(self.xp.asarray(x), self.xp.asarray(y), x is y, _extent(x, y))
+            self._prepare(*self._placed())
+
+    def _lengths(self) -> tuple[float, float]:
+        """Half the longest side around all points, and the distance of targets from sources (`scaling.nearest`)."""
+        x, y = self._points
+        scale_free = self.linear.law is not None and not self.linear.parameters
+        return self.extent, 0.0 if scale_free or not self.some else scaling.nearest(x, y, self._length)
 
     def _probe(self) -> Space | None:
         """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
         return self.space if self.space.kind == "device" else None
 
-    def _prepare(self, x: Array, y: Array, same: bool, extent: float) -> None:
+    def _prepare(self, x: Array, y: Array) -> None:
         """Trees, lists, kernels and arrays."""
-        p, times = self.parameters, self.walltime
+        p, times, same = self.parameters, self.walltime, x is y
+        extent, apart = self._lengths()
         t_size, s_size = (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
         with times.phase("tree"):
             sources = cluster.build(y, s_size, self.space)
             targets = sources if same and t_size == s_size else cluster.build(x, t_size, self.space)
         with times.phase("lists"):
-            tiny = direct.coincident(x, y) if self.pair.singular else 0.0
-            separation = max(self.pair.separation(), math.sqrt(tiny))  # grids skip no pairs
-            apart = {"separation": separation, "cubes": p.tolerance is not None}
+            tiny = direct.coincident(self.dtype) if self.pair.singular else 0.0
+            farthest = max(float(scaling.largest(a).max()) for a in (x, y))
+            separation = max(self.separation, math.sqrt(3 * tiny) * farthest)  # grids skip no pairs
+            far = {"separation": separation, "cubes": p.tolerance is not None}
             match p.method:
                 case "dual":
-                    found = dual.traverse(targets, sources, p.theta, **apart)
+                    found = dual.traverse(targets, sources, p.theta, **far)
                 case "pc":
-                    found = lists.traverse(targets, sources, p.theta, **apart)
+                    found = lists.traverse(targets, sources, p.theta, **far)
                 case _:
-                    found = lists.traverse(sources, targets, p.theta, **apart).swapped()
+                    found = lists.traverse(sources, targets, p.theta, **far).swapped()
             units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
-            hardness = params.hardness(self.linear, p, extent, min(x.shape[1], y.shape[1]), self._probe())
+            fewest = min(self.n_targets, self.n_sources)
+            hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
             rule = p.rule(strength, hardness, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
@@ -152,13 +158,3 @@ def _check(
     check_whole("degree", degree, params.MOST_DEGREE)
     check_whole("leaf_size", leaf_size)
     check_whole("batch_size", batch_size)
-
-
-def _extent(x: Array, y: Array) -> float:
-    """Half the longest side of the box around all points."""
-    some = [a for a in ((x,) if x is y else (x, y)) if a.shape[1]]
-    if not some:
-        return 0.0
-    low = [min(float(a[d].min()) for a in some) for d in range(3)]
-    high = [max(float(a[d].max()) for a in some) for d in range(3)]
-    return max(0.5 * b - 0.5 * a for a, b in zip(low, high, strict=True))

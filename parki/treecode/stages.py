@@ -110,7 +110,7 @@ class Stages:
     found : Interactions
     space : Space
     tiny : float
-        Squared distance up to which points coincide.
+        Squared distance up to which points coincide, over that from the origin.
     """
 
     def __init__(

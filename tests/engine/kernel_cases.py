@@ -84,7 +84,12 @@ class Maker:
         args = {"a": self.normal(3, n), "b": self.normal(3, n), "order": order, "out": self.zeros(3, n)}
         for slots in ({}, {"FAR_SORTED": False}, {"far": "float"}):
             args["b"] = args["b"].astype(np.float32) if "far" in slots else args["b"]
-            yield "scatter_sum", slots, n, {**args, "components": 2, "constant": self.normal(2)}
+            yield (
+                "scatter_sum",
+                slots,
+                n,
+                {**args, "components": 2, "constant": self.normal(2), "factor": self.normal(2, 2)},
+            )
 
     # Pair sums -------------------------------------------------------------------------------------------------------
     def direct(self):

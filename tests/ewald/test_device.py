@@ -131,7 +131,8 @@ def test_a_sum_copies_nothing_to_the_host_and_waits_only_to_check(counted):
     strengths = [counted.cupy.asarray(a) for a in given[2:]]
     counted.counts.clear()
     u = plan(*strengths)
-    assert counted.counts == {"scalar": 2}  # are all entries of dens and of normals finite?
+    # Are all entries of dens and of normals finite, and how large are they?
+    assert counted.counts == {"scalar": 2, "to host": 2, "to device": 1}
     assert isinstance(u, counted.cupy.ndarray)
 
 
@@ -141,13 +142,14 @@ def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
     parki.ewald.plan("laplace", trg, src, **OPTIONS)  # verified
     counted.counts.clear()
     parki.ewald.plan("laplace", trg, src, **OPTIONS)
+    # Samples of both, and where both end along each axis.
     # Are the targets finite, are the sources, how many batches of targets (of P2P, G2P), how many runs of sources?
     assert counted.counts["scalar"] == 5
-    assert (counted.counts["to host"], counted.counts["wait"]) == (2, 0)
+    assert (counted.counts["to host"], counted.counts["wait"]) == (4, 0)
     assert counted.counts["to device"] < 25  # tables
     counted.counts.clear()
     parki.ewald.plan("laplace", src, src, **OPTIONS)
-    assert counted.counts["to host"] == 1
+    assert counted.counts["to host"] == 2
     many = counted.cupy.asarray(0.8 * np.random.default_rng(6).random((3, 5000)))
     assert arrangement.sample(many, 1024).shape[1] <= 1024
 

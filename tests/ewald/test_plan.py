@@ -142,9 +142,9 @@ def test_groups_fit_the_room(rng, monkeypatch):
 
 def afresh(plan, trg, src):
     """A new plan of the same parameters, which may be others for new points."""
-    places = [plan.geometry.points(np.ascontiguousarray(x)) for x in (trg, src)]
+    places = [plan.geometry.points("x", np.ascontiguousarray(x))[0] for x in (trg, src)]
     places = [places[1]] * 2 if trg is src else places
-    return plan.like(plan.kernel, *places, plan.options, plan.dtype, plan.parameters)
+    return plan.like(plan.kernel, *places, plan.options, plan.dtype, plan.chosen)
 
 
 MOVES = {

@@ -356,7 +356,7 @@ def test_candidates_keep_to_the_budget(n, tolerance):
     options = EwaldOptions.resolve(box=(1, 1, 1), tolerance=tolerance)
     plan = SimpleNamespace(
         options=options, geometry=geometry.of_box((1.0, 1.0, 1.0), (True,) * 3), space=spaces.get("Serial"),
-        kernel=kernels.KERNELS["stokes_comb"], n_targets=n, n_sources=n, dtype=np.dtype("f8"),
+        inner=kernels.KERNELS["stokes_comb"], n_targets=n, n_sources=n, dtype=np.dtype("f8"),
         arrangement=Arrangement(0.0, (), True),
     )  # fmt: skip
     found = tuning.candidates(plan)

@@ -44,8 +44,10 @@ def test_kernels_of_the_other_method_alone(kernel):
     assert parki.fmm.plan(kernel, x, x, width=1.0, method="chebyshev")(np.ones(2)).shape == (2,)
 
 
-def test_a_pair_with_normals_of_ones_own():
-    own = parki.pairs.Pair("own", 3, 3, "pair/own", normals=True)
+def test_a_pair_with_normals_of_ones_own(tmp_path):
+    text = parki.engine.source.locate("pair/stresslet").path.read_text("utf-8")
+    (tmp_path / "own.py").write_text(text, "utf-8")
+    own = parki.pairs.Pair("own", 3, 3, str(tmp_path / "own.py"), normals=True)
     for method in ("kifmm", "chebyshev"):
         with pytest.raises(ValueError, match="own has normals and no form that is linear in its sources"):
             parki.fmm.plan(own, np.zeros((3, 2)), np.zeros((3, 2)), method=method)

@@ -133,8 +133,10 @@ def test_scatter_sum(far_sorted, space, real, unit, rng):
     order, out = rng.permutation(50).astype(np.int32), np.empty((3, 50), real)
     given = {"a": a, "b": b, "order": order, "out": out, "components": 3}
     given["constant"] = constant = np.array([0.25, 0.5, -1.0], real)
+    given["factor"] = factor = np.array([[0.5, 4.0], [1.0, 1.0], [-2.0, 0.5]], real)
     engine.parallel_for(RangePolicy(space, 50), unit("scatter_sum", int(not far_sorted)), **given)
-    close(out[:, order], a + (b if far_sorted else b[:, order]) + constant[:, None])
+    total = a + (b if far_sorted else b[:, order]) + constant[:, None]
+    close(out[:, order], total * factor.prod(axis=1)[:, None])
 
 
 @pytest.mark.parametrize("skew", [False, True])

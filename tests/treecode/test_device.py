@@ -101,7 +101,7 @@ def test_a_sum_copies_nothing(method, counted):
     u = plan(dens)
     assert isinstance(u, counted.cupy.ndarray)
     del counted.counts["wait"]  # before and after each phase
-    assert counted.counts == {"scalar": 1}  # are all entries finite?
+    assert counted.counts == {"scalar": 1, "to host": 1}  # are all entries finite, and how large are they?
 
 
 def test_a_plan_copies_tables_alone(counted, monkeypatch):
@@ -112,7 +112,8 @@ def test_a_plan_copies_tables_alone(counted, monkeypatch):
     plan = parki.treecode.plan("coulomb", x, y, **OPTIONS)
     trees = (plan.stages.targets, plan.stages.sources)
     levels = sum(len(tree.level_begin) - 1 for tree in trees)
-    assert len(got) == 2 * levels - 2  # of each tree the root's box, and counts and boxes below each level but the last
+    # Of each tree the root's box, and counts and boxes below each level but the last; ends and largest coordinates.
+    assert len(got) == 2 * levels - 2 + 4
     assert sum(got) < 50 * sum(len(tree.begin) for tree in trees)
     assert all(isinstance(tree.points, counted.cupy.ndarray) for tree in trees)
     assert all(isinstance(tree.order, counted.cupy.ndarray) for tree in trees)

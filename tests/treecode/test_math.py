@@ -79,6 +79,7 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
     targets = np.concatenate([samples.uniform(25, 1), 0.3 * samples.uniform(25, 2) + 6], axis=1)
     plan = plan_of(targets, y, method="pc", leaf_size=40, batch_size=1)
     q = rng.standard_normal(1500)
+    q /= np.abs(q).max()  # the unit in which charges are summed
     plan(q)
     stages, tree = plan.stages, plan.stages.sources
     top = min(int(tree.level[nodes].min()) for nodes in stages.up.values())
@@ -97,6 +98,7 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
 
 def test_charges_of_several_components(sums, rng):
     y, q = samples.uniform(300, 5), rng.standard_normal((3, 300))
+    q /= np.abs(q).max()  # the unit in which forces are summed
     plan = plan_of(samples.uniform(40, 1) + 3, y, "stokeslet", degree=1, method="pc")
     plan(q)
     tree, charge = plan.stages.sources, plan.stages.charge[2]

@@ -1,0 +1,72 @@
+"""Powers of length of kernels: how their results change when all lengths are multiplied by a number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Powers of length of a kernel's parameters, results and densities.
+
+    With all lengths times λ, K(λ r; λ^a p)_ij = λ^(b_i + d_j) K(r; p)_ij for component i of the result and j of the
+    density.
+
+    Attributes
+    ----------
+    parameters : tuple of int
+        a, a power for each parameter: 1 for a length, −1 for an inverse length.
+    result : tuple of int
+        b, a power for each component of the result, or one for all: (−1,) for 1/r.
+    dens : tuple of int
+        d, a power for each component of the density, or one for all.
+    """
+
+    parameters: tuple[int, ...] = ()
+    result: tuple[int, ...] = (0,)
+    dens: tuple[int, ...] = (0,)
+
+
+_INVERSE, _SQUARE = Dimensions(result=(-1,)), Dimensions(result=(-2,))
+_SIZED, _SCREENED = Dimensions((1,), (-1,)), Dimensions((-1,), (-1,))
+#: Powers of length by pair function, and by the `radial` slot of ``pair/radial``.
+_PAIRS = {
+    "pair/laplace": _INVERSE,
+    "pair/laplace_grad": _SQUARE,
+    "pair/dipole": _SQUARE,
+    "pair/yukawa": _SCREENED,
+    "pair/stokeslet": _INVERSE,
+    "pair/stresslet": _SQUARE,
+    "pair/stresslet_tensor": _SQUARE,
+    "pair/stokes_comb": Dimensions(result=(-1,), dens=(0,) * 3 + (-1,) * 3),
+    "pair/stokes_comb_tensor": Dimensions(result=(-1,), dens=(0,) * 3 + (-1,) * 6),
+    "pair/stokes_pressure": _SQUARE,
+    "pair/stokes_grad": _SQUARE,
+    "pair/rotlet": _SQUARE,
+    "pair/regularised_stokeslet": _SIZED,
+    "pair/rpy": _SIZED,
+}
+_RADIAL = {
+    "radial/coulomb": _INVERSE,
+    "radial/yukawa": _SCREENED,
+    "radial/regularised_coulomb": _SIZED,
+    "radial/regularised_yukawa": Dimensions((-1, 1), (-1,)),
+    "radial/oscillatory": _SCREENED,
+    "radial/gaussian": Dimensions((1,), (0,)),
+    "radial/multiquadric": Dimensions((1,), (1,)),
+    "radial/inverse_quadratic": Dimensions((1,), (-2,)),
+    "radial/biharmonic": Dimensions(result=(1,)),
+    "radial/thin_plate": Dimensions((1,), (2,)),
+}
+
+
+def of(pair: str, slots: Mapping[str, Any]) -> Dimensions | None:
+    """Return the powers of length of a pair function of parki with these slots; None for any other."""
+    if pair != "pair/radial":
+        return _PAIRS.get(pair)
+    known = _RADIAL.get(slots.get("radial", "radial/coulomb"))
+    if known is None:
+        return None
+    power = known.result[0]
+    value, gradient = bool(slots.get("VALUE", True)), bool(slots.get("GRADIENT", False))
+    return replace(known, result=(power,) * value + (power - 1,) * (3 * gradient))

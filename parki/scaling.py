@@ -1,0 +1,148 @@
+"""Lengths and units: sums run where the box and the largest strength are of order one.
+
+Lengths are multiplied by a power of two, strengths by others, and results by the powers that undo both.  No digit
+changes on the way, and nothing on the way is too large or too small for the floating type.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from parki.arrays import Array, module_of, to_host
+from parki.dimensions import Dimensions
+
+Ints = NDArray[np.int64]
+SOME_TARGETS, SOME_SOURCES = 500, 4000  # points of a sample, to see how close they lie
+DENSE = 0.1  # share of the targets that is closest to sources: it has most of the field
+
+
+def exponent(size: float) -> int:
+    """Return the e with 1 ≤ size · 2^e < 2; 0 for a size of 0."""
+    return 1 - math.frexp(size)[1] if size else 0
+
+
+def times(x: Array, power: int) -> Array:
+    """Return x · 2^power, in as many steps as the floating type needs; x itself where the power is 0."""
+    for factor in _factors(x.dtype, power):
+        x = x * factor
+    return x
+
+
+def _factors(dtype: np.dtype, power: int) -> list:
+    """Factors of the type whose product is 2^power; none for 0."""
+    most = np.finfo(dtype).maxexp - 2
+    steps, sign = divmod(abs(power), most), 1 if power > 0 else -1
+    powers = [sign * most] * steps[0] + ([sign * steps[1]] if steps[1] else [])
+    return [dtype.type(math.ldexp(1.0, p)) for p in powers]
+
+
+def multiply(x: Array, powers: Ints) -> None:
+    """Multiply every row of x (rows, …) by 2 to its power, in place."""
+    alike = (powers == powers[0]).all()
+    for row, power in [(..., powers[0])] if alike else enumerate(powers):
+        for factor in _factors(x.dtype, int(power)):
+            x[row] *= factor
+
+
+def multiplied(x: Array, powers: Ints) -> Array:
+    """Return x (rows, …) with every row times 2 to its power; x itself where all powers are 0."""
+    if not powers.any():
+        return x
+    if (powers == powers[0]).all():
+        return times(x, int(powers[0]))
+    x = x.copy()
+    multiply(x, powers)
+    return x
+
+
+def pairs_of_factors(powers: Ints, dtype: np.dtype) -> NDArray:
+    """Return two factors (n, 2) of the type for each power, with the product 2^power.
+
+    The second is 1 unless the power is beyond the type's range; powers beyond its square are cut.
+    """
+    most = np.finfo(dtype).maxexp - 2
+    first = np.clip(powers, -most, most)
+    return np.ldexp(1.0, np.stack([first, np.clip(powers - first, -most, most)], axis=-1)).astype(dtype)
+
+
+def extent(*clouds: Array) -> float:
+    """Return half the longest side of the box around all points (3, N); 0 without points."""
+    some = [x for i, x in enumerate(clouds) if x.shape[1] and not any(x is y for y in clouds[:i])]
+    if not some:
+        return 0.0
+    ends = [to_host(module_of(x).stack([x.min(axis=1), x.max(axis=1)])).astype(float) for x in some]
+    low, high = np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
+    return float(np.max(0.5 * high - 0.5 * low))
+
+
+def nearest(targets: Array, sources: Array, length: int) -> float:
+    """Estimate the distance of a target from the nearest source at a tenth of the targets, the closest ones.
+
+    Parameters
+    ----------
+    targets, sources : array (3, n)
+    length : int
+        The power of two by which points are multiplied.
+
+    Some hundreds of targets and some thousands of sources are looked at, as if the others lay between them.
+    """
+    few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
+    x, y = (times(to_host(one).astype(np.float64), length) for one in few)
+    found = cKDTree(y.T).query(x.T, k=2 if targets is sources and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
+    apart = np.where(found[:, 0] > 0, found[:, 0], found[:, -1])
+    apart = apart[apart > 0]
+    if not len(apart):
+        return 0.0
+    return float(np.quantile(apart, DENSE) * (y.shape[1] / sources.shape[1]) ** (1 / 3))
+
+
+def largest(x: Array) -> NDArray[np.float64]:
+    """Return the largest modulus along the last axis, on the host; NaN or infinity where there is one, 0 if empty."""
+    if x.shape[-1] == 0:
+        return np.zeros(x.shape[:-1])
+    both = module_of(x).stack([x.max(axis=-1), -x.min(axis=-1)])
+    return to_host(both).astype(np.float64).max(axis=0)
+
+
+@dataclass(frozen=True)
+class Powers:
+    """Powers of two of one call: strengths go in times these, and results come out times these.
+
+    Attributes
+    ----------
+    dens : array (rhs, components)
+    normals : int
+    result : array (rhs, components of the result)
+    """
+
+    dens: Ints
+    normals: int
+    result: Ints
+
+    @classmethod
+    def of(cls, law: Dimensions | None, length: int, dens: Array, normals: Array | None, result: int) -> "Powers":
+        """Choose the powers of a call whose lengths are multiplied by 2^length.
+
+        Parameters
+        ----------
+        law : Dimensions or None
+            Of the kernel; without one `length` is 0.
+        length : int
+        dens : array (rhs, components, N)
+            The last three components are multiplied by the normals, if there are any.
+        normals : array (3, N), optional
+        result : int
+            Components of the result.
+        """
+        law = law or Dimensions()
+        own = np.broadcast_to(-length * np.array(law.dens, np.int64), dens.shape[1]).copy()
+        axes = 0 if normals is None else exponent(float(largest(normals).max()))
+        own[-3:] -= axes  # 0 without normals
+        mantissa, size = np.frexp(largest(dens))
+        there = mantissa != 0
+        top = np.where(there, size - 1 + own, np.iinfo(np.int32).min).max(axis=1)
+        shift = np.where(there.any(axis=1), -top, 0)[:, None]
+        return cls(own + shift, axes, np.broadcast_to(-length * np.array(law.result, np.int64), result) - shift)
