@@ -28,6 +28,25 @@ PRECISIONS = {"double": "float64", "single": "float32"}
 DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
 
 
+INDICES = 2**31  # least number that is beyond the indices of kernels, which are int32
+
+
+def index32(name: str, values: NDArray[np.int64], advice: str) -> NDArray[np.int32]:
+    """Return whole numbers as the int32 that kernels index by.
+
+    Raises
+    ------
+    ValueError
+        Naming the numbers, where one is beyond int32, with `advice` on how to have fewer.
+    """
+    most = int(values.max(initial=0))
+    if most >= INDICES or values.min(initial=0) < -INDICES:
+        raise ValueError(
+            f"{name} reaches {most}; expected less than {INDICES}, the range of kernels' indices. {advice}"
+        )
+    return values.astype(np.int32)
+
+
 def module_of(x: Array) -> ModuleType:
     """Return the module of an array: NumPy, or CuPy if that is where it comes from."""
     cupy = sys.modules.get("cupy")

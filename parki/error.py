@@ -1,5 +1,8 @@
 """The error of a sum: measured at some of its targets, with bounds for that of all; a warning where it is large."""
 
+import math
+import sys
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +13,46 @@ from parki.scaling import exponent, times
 RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
 
 
+SIGNS = 1  # seed of the random signs that a sum is compared with
+
+
 class PrecisionWarning(UserWarning):
     """A tolerance below what the floating type can give; the best it can is computed."""
+
+
+class NetDensityWarning(UserWarning):
+    """A periodic sum of a net charge or force, which converges only by a convention."""
+
+
+class CancellationWarning(UserWarning):
+    """A sum so small for its parts that its relative error says little."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn the first caller outside this package."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "parki":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)
+
+
+def signed(dens: NDArray) -> NDArray:
+    """Return strengths (…, N) with random signs, the same for all components of a source."""
+    return dens * np.random.default_rng(SIGNS).choice((-1.0, 1.0), dens.shape[-1])
+
+
+def warn_of_cancellation(exact: NDArray[np.float64], random: NDArray[np.float64], tolerance: float) -> None:
+    """Warn where a sum is below the tolerance times the sum of the same moduli with random signs."""
+    sizes = []
+    for values in (exact, random):
+        power = exponent(float(np.abs(values).max(initial=0.0)))
+        sizes.append(math.ldexp(float(np.sqrt(np.mean(np.square(times(values, power))))), -power))
+    if sizes[0] < tolerance * sizes[1]:
+        warn(
+            f"the sum is {sizes[0] / sizes[1]:.1e} of that of the same moduli with random signs, below the tolerance "
+            f"{tolerance:g}: it cancels, and a relative error says little of it",
+            CancellationWarning,
+        )
 
 
 @dataclass(frozen=True)

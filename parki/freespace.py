@@ -5,7 +5,6 @@ against the direct sum, and is a linear operator.  What a method adds is how it 
 """
 
 import threading
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -65,7 +64,7 @@ class FreePlan(ABC):
         floor = reach[self.dtype.name]
         if tolerance is not None and tolerance < floor:
             text = f"tolerance={tolerance:g} is below what {self.dtype} reaches here, about {floor:g}"
-            warnings.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning, stacklevel=5)
+            error.warn(f"{text}; use float64 or a larger tolerance", PrecisionWarning)
 
     def _taken(self, targets: Any, sources: Any) -> tuple[int, int, np.dtype, tuple[Array, Array]]:
         """Numbers of points, their dtype, and themselves, checked."""
@@ -307,8 +306,11 @@ class FreePlan(ABC):
         sampled = np.concatenate([arrays.to_host(part[..., at]) for part in parts], axis=1).astype(np.float64)
         x, y = (self.xp.asarray(a, np.float64) for a in self._points)
         wide = None if axes is None else axes.astype(np.float64)
-        exact = [self._exact(self.xp.ascontiguousarray(x[:, at]), y, one.astype(np.float64), wide) for one in dens]
-        return error.estimate(sampled, np.stack(exact), self.n_targets, seed)
+        x = self.xp.ascontiguousarray(x[:, at])
+        exact = np.stack([self._exact(x, y, one.astype(np.float64), wide) for one in dens])
+        random = [self._exact(x, y, self.xp.asarray(error.signed(arrays.to_host(one))), wide) for one in dens]
+        error.warn_of_cancellation(exact, np.stack(random), self.parameters.expected)
+        return error.estimate(sampled, exact, self.n_targets, seed)
 
     @classmethod
     def once(

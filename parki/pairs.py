@@ -20,6 +20,8 @@ from parki.arrays import Array, module_of
 from parki.dimensions import Dimensions
 from parki.engine import source
 
+#: Lengths, and inverse lengths, that kernels take where the points' extent, or the box, is about one.
+REACH = {1: (2.0**-500, 2.0**500), -1: (2.0**-200, 2.0**60)}
 Charges = Callable[[Array, Array | None], Array]
 P = TypeVar("P", bound="Pair")
 
@@ -74,22 +76,28 @@ class Pair:
         """The powers of length: `dimensions`, or for a pair function of parki its own; None where they are unknown."""
         return dimensions.of(self.pair, dict(self.slots)) if self.dimensions is None else self.dimensions
 
-    def scaled(self: P, power: int) -> P:
+    def scaled(self: P, power: int, check: bool = True) -> P:
         """Return the pair for lengths times 2^power.
+
+        Parameters
+        ----------
+        power : int
+        check : bool
+            Whether the points' extent, or the box, is then about one.
 
         Raises
         ------
         ValueError
-            For a parameter that is then too large or too small for a float.
+            Naming a parameter that is then outside `REACH`, with `check`.
         """
-        if not power or not self.parameters or self.law is None:
+        if not self.parameters or self.law is None:
             return self
         values = []
         for name, value, along in zip(self.names, self.parameters, self.law.parameters, strict=True):
-            new = float(np.ldexp(value, power * along))
-            if not 0 < new < math.inf:
-                lengths = "lengths of the points" if along > 0 else "inverse lengths of the points"
-                raise ValueError(f"{name} is {value!r}; expected a number closer to the {lengths}.")
+            new, (least, most) = float(np.ldexp(value, power * along)), REACH[along]
+            if check and not least <= new <= most:
+                least, most = sorted(float(np.ldexp(v, -power * along)) for v in (least, most))
+                raise ValueError(f"{name} is {value!r}; expected {least:.3g} to {most:.3g} for points of this extent.")
             values.append(new)
         return replace(self, parameters=tuple(values))
 

@@ -1,12 +1,11 @@
 """What comes into and goes out of the calls of a plan: checks, the axes of right-hand sides, the result's memory."""
 
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import arrays, scaling
+from parki import arrays, error, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.error import PrecisionWarning
 from parki.ewald import geometry
@@ -20,6 +19,20 @@ if TYPE_CHECKING:
 
 TOGETHER = 8  # right-hand sides that go through the stages at once, at most
 ROOM = 1 << 30  # bytes that their grid may take; one alone takes what it needs
+#: The net density that periodic sums fix by convention, and its components, by the function of the modes.
+NET = {
+    "multiplier/scalar": ("charge", 1),
+    "multiplier/gradient": ("charge", 1),
+    "multiplier/stokes": ("force", 3),
+    "multiplier/stokes_comb": ("force", 3),
+    "multiplier/stokes_grad": ("force", 3),
+}
+CONVENTION = {
+    "charge": "a uniform neutralising background is assumed",
+    "force": "a mean pressure gradient balances it, and the mean flow is zero",
+}
+NEUTRAL = {"float64": 1e-8, "float32": 1e-6}  # net over moduli, up to which a density is neutral but for rounding
+STEEPEST = 1e4  # κ times the longest side, at most: polynomials of the near field have no more terms
 SUMS = 64  # numbers of a target that the near field holds in registers, at most
 
 
@@ -40,7 +53,7 @@ def precision(dtype: str, options: EwaldOptions) -> None:
         if far != dtype:
             what, use = "a far field in single precision", "far_precision='double'"
         text = f"tolerance={options.tolerance:g} is below what {what} reaches here, about {floor:g}"
-        warnings.warn(f"{text}; use {use} or a larger tolerance", PrecisionWarning, stacklevel=5)
+        error.warn(f"{text}; use {use} or a larger tolerance", PrecisionWarning)
 
 
 def inside(place: Geometry, x: Array) -> bool:
@@ -88,6 +101,31 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
     return dens, None if normals is None else plan.xp.asarray(normals), many
 
 
+def warn_of_net(plan: "Plan", dens: Array) -> bool:
+    """Warn of a net charge or force in a periodic box; return whether there is one.
+
+    Parameters
+    ----------
+    plan : Plan
+    dens : array (rhs, components, N)
+    """
+    found = NET.get(plan.kernel.multiplier)
+    if found is None or not plan.geometry.periodicity or not dens.shape[-1] or plan.kernel.profile == "yukawa":
+        return False
+    if plan.kernel.slopes and not plan.kernel.single:  # a double layer has no forces
+        return False
+    what, components = found
+    rows, count = dens[:, :components], plan.geometry.periodicity
+    net = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
+    if not np.abs(net).max() > NEUTRAL[plan.dtype.name] * rows.shape[-1] * scaling.largest(rows).max():
+        return False
+    total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
+    meant = CONVENTION[what] if count == 3 else "the sum is fixed by the convention for free directions"
+    text = f"periodicity is {count} and the total {what} is {total}: {meant} (README, Conventions)"
+    error.warn(text, error.NetDensityWarning)
+    return True
+
+
 def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
     """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
     n, count = plan.n_targets, plan.kernel.result
@@ -120,10 +158,15 @@ def place(options: EwaldOptions, kernel: Kernel, trg: Array, src: Array) -> Geom
     if options.box is None:
         found = geometry.around(trg, src, scaled=scaled)
         _check_resolved(options.tolerance, max(found.box), found.power, trg, src)
-        return found
-    if isinstance(options.box, np.ndarray):
-        return geometry.of_cell(options.box, scaled)
-    return geometry.of_box(options.box, options.periodic, scaled)
+    elif isinstance(options.box, np.ndarray):
+        found = geometry.of_cell(options.box, scaled)
+    else:
+        found = geometry.of_box(options.box, options.periodic, scaled)
+    side = max(found.box)
+    if kernel.scaled(found.power).kappa * side > STEEPEST:
+        most = STEEPEST / found.outer(side)
+        raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {most:g}, {STEEPEST:g} over the longest side.")
+    return found
 
 
 def _check_resolved(tolerance: float, side: float, power: int, trg: Array, src: Array) -> None:

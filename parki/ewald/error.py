@@ -33,7 +33,9 @@ def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n
     u = plan(dens, normals) if u is None else u
     strengths, axes, _ = door.strengths(plan, dens, normals)
     found = to_host(door.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
-    exact = to_host(reference(plan, chosen, strengths, axes)).reshape(found.shape)
+    both = plan.xp.concatenate([strengths, _signed(plan, strengths)])
+    exact, random = np.split(to_host(reference(plan, chosen, both, axes)).reshape(-1, *found.shape[1:]), 2)
+    error.warn_of_cancellation(exact, random, plan.options.tolerance)
     return error.estimate(found, exact, plan.n_targets, seed)
 
 
@@ -53,6 +55,10 @@ def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | No
     if not plan.on_gpu:
         dens, normals = to_host(dens), None if normals is None else to_host(normals)
     return second(dens, normals)
+
+
+def _signed(plan: "Plan", strengths: Array) -> Array:
+    return plan.xp.asarray(error.signed(to_host(strengths)).astype(plan.dtype))
 
 
 def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:

@@ -28,10 +28,11 @@ Values = NDArray[np.float64]
 def whole(p: "Parameters", k2: Values) -> Values:
     """The Green's function at squares of wave numbers, 0 at 0 if it has no limit there.
 
-    4π/k² for ``"harmonic"``, 8π/k² = k² 8π/k⁴ for ``"biharmonic"``, 4π/(k² + κ²) for ``"yukawa"``.
+    4π/k² for ``"harmonic"``, 8π/k² = k² 8π/k⁴ for ``"biharmonic"``, 4π/(k² + κ²) for ``"yukawa"``, but 0 at 0, where
+    `constants` has its exact value: on the grid the rounding of a neutral sum would count 4π/κ² times.
     """
     if p.kernel.green == "yukawa":
-        return 4 * np.pi / (k2 + p.kernel.kappa**2)
+        return np.where(k2 > 0, 4 * np.pi / (k2 + p.kernel.kappa**2), 0.0)
     safe = np.where(k2 > 0, k2, 1.0)
     return np.where(k2 > 0, (8 if p.kernel.green == "biharmonic" else 4) * np.pi / safe, 0.0)
 
@@ -102,8 +103,17 @@ def _yukawa0(k2: Values, R: float, p: "Parameters") -> Values:
     ball = np.where(far, 3 * (np.sin(x) - x * np.cos(x)) / x**3, 1 - k2 * R**2 / 10)
     sinc = np.where(far, np.sin(x) / x, 1 - k2 * R**2 / 6)
     cosine = np.where(far, np.cos(x), 1 - k2 * R**2 / 2)
-    whole_space = 4 * np.pi / (k2 + kappa**2) * (1 - cut * (cosine + kappa * R * sinc))
+    safe = np.where(k2 > 0, k2, 1.0)
+    whole_space = 4 * np.pi / (safe + kappa**2) * (1 - cut * (cosine + kappa * R * sinc))
+    whole_space = np.where(k2 > 0, whole_space, 4 * np.pi * R**2 * _ball(kappa * R))
     return whole_space - 4 * np.pi / 3 * R**2 * cut * ball
+
+
+def _ball(x: float) -> float:
+    """(1 − (1 + x) exp(−x))/x², the integral of r exp(−x r) from 0 to 1."""
+    if x > 0.5:
+        return (1 - (1 + x) * math.exp(-x)) / x**2
+    return sum((-x) ** n / (math.factorial(n) * (n + 2)) for n in range(16))
 
 
 _TRUNCATED = {
@@ -168,8 +178,9 @@ def constants(p: "Parameters", power: int = 0) -> Values:
             result[:] = -2 * np.pi * l2 / 3 / (l0 * l1)
         case _:
             split = profiles.profile(p.split, p.c, p.rc, p.xi)
-            mean = -radial.near_mean(p.kernel, split, p.rc)
             if p.kernel.green == "yukawa":
-                mean += 4 * np.pi / p.kernel.kappa**2 * (1 - 1 / split.growth(p.kernel.kappa))
+                mean = radial.beyond_mean(p.kernel.kappa, split, p.rc)
+            else:
+                mean = -radial.near_mean(p.kernel, split, p.rc)
             result[:] = mean / math.prod(p.box)
     return p.kernel.scale * result

@@ -81,6 +81,7 @@ class Plan:
         self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
         self.xp, self.geometry, self.given = spaces.array_module(space), place, None
         self._reach, self._moving = {"trg": 0.0, "src": 0.0}, False
+        self._warned = False  # of a net charge or force
         self.variants = variants.choose(space, dtype.name, options)
         self._lock = threading.RLock()
 
@@ -191,6 +192,8 @@ class Plan:
         with self._lock:
             refuse_half_moved(self._moving)
             strengths, axes, many = door.strengths(self, dens, normals)
+            if not self._warned:
+                self._warned = door.warn_of_net(self, strengths) or self.on_gpu  # where looking costs a wait
             u = door.result(self, len(strengths), many, out)
             parts = door.split(self, u, len(strengths))
             if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):
@@ -296,6 +299,7 @@ class Plan:
         other = Plan.__new__(Plan)
         other._begin(kernel, options, self.space, self.on_gpu, dtype, self.geometry)
         other._prepare(trg, src, parameters)
+        other._warned = True
         return other
 
     def operator(self, normals: Array | None = None, correction: Any = None) -> Any:

@@ -18,6 +18,7 @@ the self term), τ = r² and r = target − source:
 with spherical Bessel functions jₙ.  For a Gaussian these are the erf and exp kernels of Ewald and Hasimoto.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -285,13 +286,21 @@ def near_mean(kernel: "Kernel", split: Split, rc: float) -> float:
     """
     if not kernel.mean:
         return 0.0
+    if kernel.profile == "yukawa":
+        return 4 * np.pi / kernel.kappa**2 - beyond_mean(kernel.kappa, split, rc)
     nodes, weights = roots_legendre(48)
     r = 0.5 * rc * (nodes + 1.0)
     if kernel.profile == "stokes":
         _, D, E, _ = far_parts(split, r)
         mean = 1 / r - D - r**2 * E + (1 / r + r**2 * E) / 3
-    elif kernel.profile == "yukawa":
-        mean = np.exp(-kernel.kappa * r) / r - far_part("Y", split, r, kernel.kappa)
     else:
         mean = 1 / r - far_part("F", split, r)
     return float(2 * np.pi * rc * np.sum(weights * r**2 * mean))
+
+
+def beyond_mean(kappa: float, split: Split, rc: float) -> float:
+    """Return the integral over space of exp(−κr)/r beyond rc and of its far part within: what the near field lacks."""
+    nodes, weights = roots_legendre(48)
+    r, x = 0.5 * rc * (nodes + 1.0), kappa * rc
+    far = 2 * np.pi * rc * float(np.sum(weights * r**2 * far_part("Y", split, r, kappa)))
+    return far + 4 * np.pi * math.exp(-x) * (1 + x) / kappa**2

@@ -63,7 +63,8 @@ class Size:
                 return 1 / p**2 + 1 / (p * math.sqrt(math.prod(free)))
         r, weights = 0.5 * (_NODES + 1) * np.linalg.norm(self.domain.box), 0.5 * _WEIGHTS
         pairs = self._share(r) * np.exp(-2 * self.kernel.kappa * r)
-        return 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
+        found = 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
+        return max(found, 2 * np.pi / (max(self.kernel.kappa, 1.0) * volume) * _LEAST_SHARE)
 
     @cached_property
     def least_mode(self) -> float:

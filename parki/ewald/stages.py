@@ -1,12 +1,13 @@
 """All stages of an Ewald sum over fixed points: the sorted points, the packed sources, the near and the far field."""
 
 import contextlib
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from parki import cells, engine, scaling
-from parki.arrays import Array, module_of
+from parki.arrays import Array, module_of, to_host
 from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy
 from parki.engine.runtime import devices, graphs
@@ -230,8 +231,7 @@ class Stages:
         In memory `out` is C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
         """
         if self.p.kernel.mean:
-            net = self.strengths[:, : self.p.kernel.result].sum(axis=2, dtype=np.float64)
-            self.constant[...] = self.factors * net.reshape(-1)
+            self.constant[...] = self.factors * self._net().reshape(-1)
         for launch, u in zip(self.sums, out, strict=True):
             launch.set(out=u)
             launch.run()
@@ -239,6 +239,13 @@ class Stages:
             if self.place.frame is not None and len(u) > 1:
                 for at in self._parts(u):
                     u[:, at] = self.place.back(u[:, at], len(u))
+
+    def _net(self) -> Array:
+        """The net density of each right-hand side; without rounding where it counts so much more than single ones."""
+        rows = self.strengths[:, : self.p.kernel.result]
+        if self.p.kernel.green == "yukawa" and self.p.periodicity == 3:
+            return module_of(rows).asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
+        return rows.sum(axis=2, dtype=np.float64)
 
     def run(
         self, dens: Array, normals: Array | None, out: Array, times: WallTime, sorting: WallTime | None = None

@@ -20,6 +20,7 @@ from parki.ewald.variants import Variants
 from parki.perfmodels import select
 
 N, RC = 64, 0.8  # points, and cutoff in a unit box
+STEEP = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
 MARK = "verified"  # file beside an object that has passed
 # Of the far field's tolerance: parameters are scaled to a box that they were not chosen for.  Compilers err by more.
 SLACK, MOST = 100.0, 0.05
@@ -88,7 +89,8 @@ def scaled(p: Parameters) -> Parameters:
     kernel = p.kernel
     if law is not None:
         values = zip(kernel.parameters, law.parameters, strict=True)
-        kernel = replace(kernel, parameters=tuple(value * (RC / p.rc) ** power for value, power in values))
+        lengths = (value * (RC / p.rc) ** power for value, power in values)
+        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEP), STEEP) for value in lengths))
     skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
     spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
     sides = params.edges((1.0,) * 3, skew)

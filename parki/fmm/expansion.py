@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import direct, engine
-from parki.arrays import Array
+from parki.arrays import Array, index32
 from parki.engine import Prepared, TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
@@ -17,6 +17,7 @@ from parki.treecode.stages import THREADS
 from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
+FEWER = "Take a larger leaf_size, or a lower order."
 TOP = 2  # level of the largest boxes that have expansions
 PHASES = ("upward", "across", "uneven", "downward", "near")
 
@@ -115,7 +116,7 @@ class Expansion(ABC):
         """Add a launch of a team for each item, if there are any."""
         if len(item):
             policy = TeamPolicy(self.space, len(item), *(() if self.space.kind == "host" else shape))
-            given[name] = self._array(item.astype(np.int32))
+            given[name] = self._array(index32("the number of points of expansions", item, FEWER))
             self._launches[phase].append(engine.prepare(policy, unit, **given))
 
     def _direct(self, lists: OctLists, ranges: Workunit) -> None:

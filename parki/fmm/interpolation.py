@@ -143,7 +143,9 @@ class Interpolation(Expansion):
         t, begin, end = merge_ranges(lists.x_t, tree.begin_src[s], tree.end_src[s])
         node, first = np.unique(t, return_index=True)
         ends = np.append(first[1:], len(t))
-        item = np.column_stack([node, node * m3, np.full((len(node), 2), [m3, self.order]), first, ends])
+        item = np.column_stack(
+            [node, node.astype(np.int64) * m3, np.full((len(node), 2), [m3, self.order]), first, ends]
+        )
         given = {"xt": self.tree.targets.points, "u": self.phi, "box": self._box, "place": self._place}
         given |= {"span": self._array(np.column_stack([begin, end])), "src": self.rows, "tiny": self.tiny}
         self._prepare("uneven", self.units.ranges(), item, **given)

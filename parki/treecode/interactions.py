@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import index32
 from parki.trees import lists
 from parki.trees.cluster import ClusterTree
 from parki.trees.dual import Nodes, Pairs, blocks
 
 PP, PC, CP, CC = range(4)
+FEWER = "Take larger leaf_size and batch_size, or a lower degree."
 CROWD = 64  # sources in one place that are summed before they meet targets
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
@@ -214,11 +216,11 @@ def _rows(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints]:
     return rows, inverse.astype(np.int32)
 
 
-def _items(node: Ints, first: Ints, count: Ints, m: Ints | int, starts: Ints) -> Ints:
-    items = np.empty((len(node), 6), np.int32)
+def _items(node: Ints, first: NDArray, count: Ints, m: Ints | int, starts: Ints) -> Ints:
+    items = np.empty((len(node), 6), np.int64)
     items[:, 0], items[:, 1], items[:, 2], items[:, 3] = node, first, count, m
     items[:, 4], items[:, 5] = starts[:-1], starts[1:]
-    return items
+    return index32("the number of proxy points", items, FEWER)
 
 
 def _leaf_items(tree: ClusterTree, starts: Ints) -> Ints:
@@ -237,7 +239,7 @@ def _row_of_leaf(tree: ClusterTree) -> Ints:
 def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]:
     """Where each row starts, and its ranges, those joined that touch."""
     row, begin, end = lists.merge_ranges(row, begin, end)
-    starts = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int32)
+    starts = index32("the number of near ranges", np.searchsorted(row, np.arange(n_rows + 1)), FEWER)
     return starts, np.column_stack([begin, end]).astype(np.int32)
 
 
@@ -267,4 +269,4 @@ def _to_proxies(t: Nodes, s: Nodes, m: Ints) -> Lists:
 
 def _proxy_items(keys: NDArray[np.int64], starts: Ints) -> Ints:
     node, m = (keys & 0xFFFFFFFF).astype(np.int32), (keys >> 32).astype(np.int32)
-    return _items(node, node * m**3, m**3, m, starts)
+    return _items(node, node.astype(np.int64) * m**3, m**3, m, starts)

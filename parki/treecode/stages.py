@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine
-from parki.arrays import Array
+from parki.arrays import Array, index32
 from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.treecode import barycentric
-from parki.treecode.interactions import Interactions, Lists
+from parki.treecode.interactions import FEWER, Interactions, Lists
 from parki.treecode.report import WallTime
 from parki.trees.cluster import ClusterTree
 
@@ -240,6 +240,7 @@ class Stages:
         rows = {m: len(node) for m, node in self.down.items()} | ({m_all: count} if self.down else {})
         for m in sorted(rows):
             self._base[m], total = total, total + rows[m] * m**3
+        index32("the number of proxy points of targets", np.array([total]), FEWER)
         self.phi = self._empty((nu, total), units.real)
         self.far_phi = self.phi if units.far == units.real else self._empty((nu, total), units.far)
         self._down: list[Prepared] = []
@@ -301,7 +302,7 @@ class Stages:
             for m, node in self.down.items():
                 at = items[:, 3] == m
                 row = items[at, 0] if m == self.units.points else np.searchsorted(node, items[at, 0])
-                items[at, 1] = self._base[m] + row * m**3
+                items[at, 1] = self._base[m] + row.astype(np.int64) * m**3
         return self._array(items)
 
     def _sources(self, m: int, of: Lists) -> dict[str, Array]:

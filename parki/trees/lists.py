@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from parki.arrays import index32
 from parki.trees.cluster import ClusterTree
 from parki.trees.dual import Children, Found, Geometry, Nodes, Pairs, blocks, is_far, joined, spread
 
@@ -88,7 +89,8 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
     pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=shape)
     pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
     found = pairs.tocsr()
-    return found.indptr.astype(np.int32, copy=False), found.indices.astype(np.int32, copy=False)
+    starts = index32("the number of pairs of clusters", found.indptr, "Take larger leaves.")
+    return starts, found.indices.astype(np.int32, copy=False)
 
 
 def merge_ranges(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import index32
 from parki.trees.lists import merge_ranges
 from parki.trees.octree import OCTANTS, Ints, Octree
 
@@ -180,7 +181,8 @@ def near(tree: Octree, found: OctLists) -> tuple[Ints, Ints]:
     rank = np.zeros(tree.n, np.int32)
     rank[leaves] = np.arange(len(leaves))
     row, begin, end = merge_ranges(rank[found.u_t], tree.begin_src[found.u_s], tree.end_src[found.u_s])
-    ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int32)
+    ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int64)
+    ranges_end = index32("the number of near ranges", ranges_end, "Take larger leaves.")
     ranges_begin = np.append(np.int32(0), ranges_end[:-1]) if len(leaves) else ranges_end
     items = np.stack([tree.begin_trg[leaves], tree.end_trg[leaves], ranges_begin, ranges_end], axis=1)
     return np.ascontiguousarray(items[ranges_begin < ranges_end]), np.stack([begin, end], axis=1)

@@ -129,6 +129,7 @@ def test_a_sum_copies_nothing_to_the_host_and_waits_only_to_check(counted):
     given = arguments("stokes_comb", np.random.default_rng(5))
     plan = parki.ewald.plan("stokes_comb", *map(counted.cupy.asarray, given[:2]), **OPTIONS)
     strengths = [counted.cupy.asarray(a) for a in given[2:]]
+    plan(*strengths)  # looks once whether they are neutral
     counted.counts.clear()
     u = plan(*strengths)
     # Are all entries of dens and of normals finite, and how large are they?

@@ -174,7 +174,8 @@ def test_the_scalar_near_field_is_the_near_field(kernel):
     plan = bench_kernels.api.plan(kernel, x, x, cell_size=crowd, **options)
     plan(*measure.strengths(kernel, dens, normals))
     near = np.empty_like(plan.stages[1].near.result)
-    near[:, plan.points.targets.order] = plan.stages[1].near.result
+    units = plan.stages[1].back.prod(axis=1)[:, None]
+    near[:, plan.points.targets.order] = plan.stages[1].near.result * units
     assert some == len(u) == 60
     # The literal loop leaves out what the far field has of a source at the target itself.
     own = np.atleast_2d(measure.strengths(kernel, dens, normals)[0])[: len(near), order]

@@ -33,7 +33,11 @@ RADIAL = {
         lambda c: 1 / c**2,
     ),
     "biharmonic": (lambda r: r, lambda r: np.ones_like(r), lambda: 0),
-    "thin_plate": (lambda r: r**2 * np.log(r), lambda r: r * (2 * np.log(r) + 1), lambda: 0),
+    "thin_plate": (
+        lambda r, c: r**2 * np.log(r / c),
+        lambda r, c: r * (2 * np.log(r / c) + 1),
+        lambda c: 0,
+    ),
 }
 # Numbers of a source and of a target; parameters stand behind a source's own numbers.
 VECTOR = {
