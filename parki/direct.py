@@ -12,6 +12,7 @@ from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.pairs import Pair
 
+OPTIONS = ("normals", "execution_space", "threads")
 CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 1e-14  # of the largest extent: double precision points closer than this are one point
 
@@ -117,7 +118,7 @@ def direct_sum(
     >>> print(parki.direct.direct_sum("laplace", x, x, np.array([1.0, 4.0])))
     [2.  0.5]
     """
-    kernel = pairs.find(kernel, **parameters)
+    kernel = pairs.find(kernel, OPTIONS, **parameters)
     given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
     space = arrays.space_of(execution_space, threads, **given)
     x, y = arrays.points("targets", targets), arrays.points("sources", sources)

@@ -4,6 +4,7 @@ A plan checks points once and charges at every call, gives results in the caller
 against the direct sum, and is a linear operator.  What a method adds is how it sums.
 """
 
+import inspect
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -22,6 +23,8 @@ from parki.timing import PhaseTimes
 #: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
 #: and 4.3e-7 (in single precision 5.5e-7).
 SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
+
+ONCE = ("normals", "return_walltime", "return_params", "return_error")  # options of the calls that use a plan once
 
 
 def short(error: float) -> tuple[str, ...]:
@@ -48,7 +51,7 @@ class FreePlan(ABC):
         self, kernel: Any, targets: Any, sources: Any, *, gradient: bool | str, layout: str, execution_space: Any,
         threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float],
     ) -> None:  # fmt: skip
-        pair = pairs.find(kernel, **parameters)
+        pair = pairs.find(kernel, self._options(), **parameters)
         self.pair = pair.with_gradient(only=gradient == "only") if gradient else pair
         self.gradient, self.layout = gradient, layout
         given = {"targets": targets, "sources": sources}
@@ -59,6 +62,12 @@ class FreePlan(ABC):
         self.linear, self._charges = self.pair.linear()
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
         self._lock, self._last, self._turned = threading.RLock(), None, None
+
+    @classmethod
+    def _options(cls) -> tuple[str, ...]:
+        """Names of all options of the plan, and of the calls that make one."""
+        given = inspect.signature(cls).parameters.values()
+        return (*(option.name for option in given if option.kind is option.KEYWORD_ONLY), *ONCE)
 
     def _warn_below(self, tolerance: float | None, reach: dict[str, float]) -> None:
         """Warn the caller of a call of the package of a tolerance that the points' dtype cannot give."""

@@ -8,10 +8,11 @@ potential, its gradient, or both.
 import ast
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeVar
 
+from parki import spelling
 from parki.arrays import Array, module_of
 from parki.engine import source
 
@@ -45,6 +46,8 @@ class Pair:
         powers of r.  Not so for kernels with a length of their own in which they oscillate or fall off.
     core
         What each parameter adds to the distance from which on the kernel is smooth, see `separation`.
+    alias
+        Another name of the same pair, by which messages call it; pairs that differ in nothing else are equal.
     """
 
     name: str
@@ -59,6 +62,7 @@ class Pair:
     singular: bool = True
     smooth: bool = False
     core: tuple[float, ...] = ()
+    alias: str = field(default="", compare=False)
 
     @property
     def given(self) -> int:
@@ -140,7 +144,7 @@ class Pair:
         return _LINEAR[self.pair], _tensors
 
     def __str__(self) -> str:
-        return self.name
+        return self.alias or self.name
 
 
 def _itself(dens: Array, normals: Array | None = None) -> Array:
@@ -198,7 +202,8 @@ PAIRS: dict[str, Pair] = {
         Pair("rpy", 3, 3, "pair/rpy", names=("radius",), core=(2.0,), **_FINITE),
     )
 }
-PAIRS |= {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
+_ALIASES = {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
+PAIRS |= {alias: replace(pair, alias=alias) for alias, pair in _ALIASES.items()}
 
 _ONE_WAY = {"pair/stresslet", "pair/stresslet_tensor", "pair/stokes_comb", "pair/stokes_comb_tensor"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
@@ -208,8 +213,10 @@ _LINEAR = {
 }
 
 
-def find(kernel: str | os.PathLike | Pair, /, **parameters: float | None) -> Pair:
+def find(kernel: str | os.PathLike | Pair, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
     """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
+
+    The names of a call's `options` may be meant by a parameter that the pair does not have.
 
     Raises
     ------
@@ -226,7 +233,7 @@ def find(kernel: str | os.PathLike | Pair, /, **parameters: float | None) -> Pai
         kernel = named(kernel, PAIRS)
     elif not isinstance(kernel, Pair):
         raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name, the path of a file, or a Pair.")
-    return with_parameters(kernel, parameters)
+    return with_parameters(kernel, parameters, options)
 
 
 def named(name: str, known: dict[str, P]) -> P:
@@ -242,8 +249,8 @@ def named(name: str, known: dict[str, P]) -> P:
     return known[name]
 
 
-def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
-    """Return a pair with these parameters; those that are None are not given.
+def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
+    """Return a pair with these parameters; those that are None are not given.  `options` are as in `find`.
 
     Raises
     ------
@@ -253,7 +260,8 @@ def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
     given = {name: value for name, value in parameters.items() if value is not None}
     for name, value in given.items():
         if name not in pair.names:
-            raise ValueError(f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}.")
+            text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
+            raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
         try:
             given[name] = float(value)
         except (TypeError, ValueError):

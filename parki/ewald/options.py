@@ -1,7 +1,6 @@
 """EwaldOptions: what a caller may choose, copied and checked on entry."""
 
 import dataclasses
-import difflib
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import fft
+from parki import fft, spelling
 from parki.arrays import LAYOUTS, PRECISIONS, space_of
 from parki.engine import spaces
 from parki.ewald import geometry
@@ -145,12 +144,15 @@ class EwaldOptions:
         self.check()
 
     @classmethod
-    def resolve(cls, options: Self | None = None, given: Mapping[str, Any] | None = None, /, **keywords: Any) -> Self:
+    def resolve(
+        cls, options: Self | None = None, given: Mapping[str, Any] | None = None, more: Sequence[str] = (), /,
+        **keywords: Any,
+    ) -> Self:  # fmt: skip
         """Return a checked copy of `options` with `keywords` in place of its values.
 
         In the copy `box` is None, a tuple of floats, or a 3 × 3 array; `periodicity` is a tuple of three booleans;
         `execution_space` is a space with the wanted number of threads, which follows the arrays of the call, `given` by
-        name, unless it is named.
+        name, unless it is named.  Other arguments of the call, `more`, may be meant by an unknown keyword.
 
         Raises
         ------
@@ -167,8 +169,7 @@ class EwaldOptions:
         names = [field.name for field in dataclasses.fields(cls)]
         for name in keywords:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                advice = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(names)}."
+                advice = spelling.advice(name, (*names, *more)) or f"Options are {', '.join(names)}."
                 raise TypeError(f"unknown option {name!r}. {advice}")
         merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
         if merged.box is not None:
@@ -304,8 +305,8 @@ def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     spelled = {choice.upper(): choice for choice in choices}
     asked = value.upper() if isinstance(value, str) else ""
     if asked not in spelled:
-        near = difflib.get_close_matches(asked, spelled, n=1)
-        advice = f" Did you mean {spelled[near[0]]!r}?" if near else ""
+        near = spelling.meant(asked, spelled)
+        advice = f" Did you mean {spelled[near]!r}?" if near else ""
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} is {value!r}; expected one of {listed}.{advice}")
     return spelled[asked]
