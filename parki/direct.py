@@ -73,7 +73,7 @@ def direct_sum(
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array
-        As in the table, in the points' dtype.
+        As in the table, in the points' dtype or integers.
     normals : array (3, Ns), optional
         n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
     execution_space : str or space, optional
@@ -122,7 +122,7 @@ def direct_sum(
     given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
     space = arrays.space_of(execution_space, threads, **given)
     x, y = arrays.points("targets", targets), arrays.points("sources", sources)
-    strengths = _strengths(kernel, y.shape[1], dens, normals)
+    strengths = _strengths(kernel, y, dens, normals)
     dtype = arrays.same_dtype(targets=x, sources=y, **strengths)
     nt, ns = x.shape[1], y.shape[1]
     xp = spaces.array_module(space)
@@ -142,13 +142,14 @@ def direct_sum(
     return arrays.to_host(result) if module_of(x) is np else result
 
 
-def _strengths(kernel: Pair, n: int, dens: Any, normals: Any) -> dict[str, Array]:
+def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:
     """Checked strengths by name."""
-    checked = {"dens": arrays.density("dens", dens, kernel.dens, n)}
+    n, dtype = sources.shape[1], sources.dtype
+    checked = {"dens": arrays.density("dens", dens, kernel.dens, n, promoted=dtype)}
     if kernel.normals:
         if normals is None:
             raise ValueError(f"normals is missing; {kernel} expects (3, {n}), one normal for each source.")
-        checked["normals"] = arrays.density("normals", normals, 3, n)
+        checked["normals"] = arrays.density("normals", normals, 3, n, promoted=dtype)
     elif normals is not None:
         raise ValueError(f"normals was given, but {kernel} takes none.")
     return checked

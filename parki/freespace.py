@@ -132,8 +132,8 @@ class FreePlan(ABC):
         Parameters
         ----------
         charges : array
-            ``(Ns,)`` for kernels of one component, else ``(components, Ns)``, in the points' dtype; with an axis of
-            right-hand sides in front.
+            ``(Ns,)`` for kernels of one component, else ``(components, Ns)``, in the points' dtype or integers; with an
+            axis of right-hand sides in front.
         normals : array (3, Ns), optional
             Normals of the double layer; required for kernels with one, and only there.
         out : array, optional
@@ -178,15 +178,16 @@ class FreePlan(ABC):
             kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
             raise ValueError(f"{name} is not {kind[0]}, where the points of this plan are. Pass {kind[1]}({name}).")
         n, components = self.n_sources, self.pair.dens
-        dens = arrays.density("charges", charges, components, n, self.layout, many=True, contiguous=False)
+        taken = {"layout": self.layout, "promoted": self.dtype}
+        dens = arrays.density("charges", charges, components, n, many=True, contiguous=False, **taken)
         checked = {"charges": dens}
         if self.pair.normals:
             if normals is None:
                 raise ValueError(f"normals is missing; {self.pair} expects (3, {n}), one normal for each source.")
-            checked["normals"] = arrays.density("normals", normals, 3, n, self.layout)
+            checked["normals"] = arrays.density("normals", normals, 3, n, **taken)
         elif normals is not None:
             raise ValueError(f"normals was given, but {self.pair} takes none.")
-        arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
+        arrays.check_like_points(("targets", "sources"), self.dtype, **checked)
         many = dens.ndim == (2 if components == 1 else 3)
         dens = dens if many else dens[None]
         axes = checked.get("normals")

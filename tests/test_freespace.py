@@ -325,7 +325,7 @@ WRONG = [
     ({"y": np.zeros((3, 4), np.float32)}, "dtypes differ: targets float64, sources float32"),
     ({"charges": np.zeros(5)}, r"charges has shape \(5,\); expected \(4,\)"),
     ({"charges": np.zeros((0, 4))}, r"charges has shape \(0, 4\); expected at least one right-hand side"),
-    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: points float64, charges float32"),
+    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: targets and sources float64, charges float32"),
     ({"charges": np.array([0, 1, np.nan, 0])}, r"charges has 1 of 4 .* \(first: charges\[2\] = nan\)"),
     ({"kernel": "stokeslet"}, r"charges has shape \(4,\); expected \(3, 4\)"),
     ({"kernel": "stresslet", "charges": np.ones((3, 4))}, r"normals is missing; stresslet expects \(3, 4\)"),

@@ -62,7 +62,8 @@ def moved(plan: "Plan", name: str, x: Any, n: int) -> Array:
     x = points(name, x, plan.options)
     if x.shape[1] != n:
         raise ValueError(f"{name} has {x.shape[1]} points; expected {n}, as many as this plan was made for.")
-    arrays.same_dtype(points=np.empty(0, plan.dtype), **{name: x})
+    if x.dtype != plan.dtype:
+        raise ValueError(f"{name} has dtype {x.dtype}; expected {plan.dtype}, that of this plan.")
     return x
 
 
@@ -71,15 +72,15 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
     layout, n, components = plan.options.layout, plan.n_sources, plan.kernel.dens
     there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
     in_place(plan, **there)
-    dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False)
+    dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False, promoted=plan.dtype)
     checked = {"dens": dens}
     if plan.kernel.normals:
         if normals is None:
             raise ValueError(f"normals is missing; {plan.kernel} expects (3, {n}), one normal for each source.")
-        checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False)
+        checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False, promoted=plan.dtype)
     elif normals is not None:
         raise ValueError(f"normals was given, but {plan.kernel} takes none.")
-    arrays.same_dtype(points=np.empty(0, plan.dtype), **checked)
+    arrays.check_like_points(("trg", "src"), plan.dtype, **checked)
     dens, normals = plan.xp.asarray(dens), checked.get("normals")
     many = dens.ndim == (2 if components == 1 else 3)
     dens = dens if many else dens[None]
