@@ -68,8 +68,8 @@ def direct_sum(
     ----------
     kernel : str, path or `parki.pairs.Pair`
         A name of the table, or a kernel of one's own; `Pair.with_gradient` has gradients.  The path of a file with a
-        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py``, has ``NS`` numbers
-        in `dens` for each source and ``NU`` in the result for each target.
+        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py`` or is absolute,
+        has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array

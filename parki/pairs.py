@@ -31,7 +31,7 @@ class Pair:
     dens, result
         Components of the density and of the result.
     pair
-        The pair function: a file of `kernels/`, without suffix, or a path of one's own.
+        The pair function: a file of `kernels/`, without suffix, or a path of one's own, as `parki.engine.kernel` takes.
     normals
         Whether sources have normals.
     names, parameters
@@ -63,6 +63,10 @@ class Pair:
     smooth: bool = False
     core: tuple[float, ...] = ()
     alias: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pair, os.PathLike):
+            object.__setattr__(self, "pair", os.path.abspath(os.fsdecode(self.pair)))
 
     @property
     def given(self) -> int:
@@ -227,7 +231,7 @@ def find(kernel: str | os.PathLike | Pair, options: Iterable[str] = (), /, **par
     KernelError
         For a file that is not there, or not in the language of the kernels.
     """
-    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and kernel.endswith(".py")):
+    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel)):
         kernel = own(kernel)
     elif isinstance(kernel, str):
         kernel = named(kernel, PAIRS)

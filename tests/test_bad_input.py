@@ -112,7 +112,7 @@ ARRAYS = [
         with_option(box=(1, 1, 0.01), periodicity=2),
         "points of trg lie outside the box, which is not periodic",
     ),
-    ("laplace", with_option(box=np.eye(3), periodicity=0), "box is a triclinic cell, and periodicity is 0"),
+    ("laplace", with_option(box=np.tri(3), periodicity=0), "box is a triclinic cell, and periodicity is 0"),
     ("laplace", with_array("src", lambda x: OnGpu()), r"src is on the GPU \(.*\) and trg is on the host"),
     ("stokes_comb", with_array("normals", lambda x: OnGpu()), r"normals is on the GPU .* and trg is on the host"),
     ("laplace", with_array("dens", lambda q: None), "dens has dtype object"),

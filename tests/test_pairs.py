@@ -9,7 +9,7 @@ import pytest
 
 from parki import pairs
 from parki.direct import direct_sum
-from parki.ewald import kernels
+from parki.ewald import kernels, plain
 from parki.pairs import PAIRS, Pair
 
 #: φ(r) of the radial kernels, and what they are at r = 0.
@@ -316,6 +316,18 @@ def test_files_of_ones_own(root):
     assert (str(mine), mine.dens, mine.result, mine.names) == ("regularised_stokeslet.py", 4, 3, ())
     with pytest.raises(ValueError, match=r"regularised_stokeslet.py has no gradient; expected one of 'laplace'"):
         mine.with_gradient()
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+def test_files_are_found_by_path_whatever_their_names(mark, root, tmp_path, rng):
+    path, x, q = tmp_path / "mine", rng.standard_normal((3, 6)), rng.standard_normal(6)
+    path.write_text(mark + (root / "kernels" / "pair" / "laplace.py").read_text("utf-8"), "utf-8")
+    exact = direct_sum("laplace", x, x, q)
+    for kernel in (path, str(path), Pair("mine", 1, 1, path)):
+        assert direct_sum(kernel, x, x, q) == pytest.approx(exact, rel=1e-12)
+    near = plain.function(pairs.find(path).pair, "pair", SCREENED=False)
+    near(0.0, 0.0, 2.0, 4.0, 0.5, [], [3.0], found := [0.0])
+    assert found == [1.5]
 
 
 @pytest.mark.parametrize(

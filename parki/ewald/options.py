@@ -22,6 +22,7 @@ CHOICES = {
     "layout": LAYOUTS,
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
+STRAIGHT = 1e-14  # of the shortest side: lattice vectors that tilt less are along the axes
 FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 
 
@@ -49,9 +50,10 @@ class EwaldOptions:
     Parameters
     ----------
     box : list, tuple or array of three positive numbers, or of 3 × 3 numbers
-        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows.  Points are wrapped
-        along periodic directions and lie in ``[0, side]`` along free ones.  Without periodic directions it may be
-        left out: then it is around the points, wherever they are.
+        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows; a diagonal matrix of
+        positive numbers is three side lengths.  Points are wrapped along periodic directions and lie in ``[0, side]``
+        along free ones.  Without periodic directions it may be left out: then it is around the points, wherever they
+        are.
     periodicity : {0, 1, 2, 3} or three booleans
         Which axes are periodic: the first so many, or those that are True.
     tolerance : float
@@ -174,7 +176,7 @@ class EwaldOptions:
         merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
         if merged.box is not None:
             box = np.array(merged.box, np.float64)
-            merged.box = box if box.ndim == 2 else tuple(box.tolist())
+            merged.box = box if box.ndim == 2 and not _rectangular(box) else tuple(_check_box(box, merged.periodic))
         merged.periodicity = merged.periodic
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
@@ -277,15 +279,23 @@ def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
         raise TypeError(f"box is a {type(box).__name__}; expected a list, tuple or array of three side lengths.")
     rows = [] if isinstance(box, np.ndarray) and box.ndim == 0 else list(box)
     if len(rows) == 3 and all(isinstance(row, list | tuple | np.ndarray) and len(row) == 3 for row in rows):
-        return _check_cell(box, [[_number(x) for x in row] for row in rows], periodic)
+        cell = np.array([[_number(x) for x in row] for row in rows])
+        if not _rectangular(cell):
+            return _check_cell(box, cell, periodic)
+        rows = np.diag(cell).tolist()
     sides = [_number(side) for side in rows]
     if len(sides) != 3 or not all(0 < side < math.inf for side in sides):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
     return sides
 
 
-def _check_cell(box: Any, rows: list[list[float]], periodic: tuple[bool, bool, bool]) -> list[float]:
-    cell = np.array(rows)
+def _rectangular(cell: np.ndarray) -> bool:
+    """Whether lattice vectors are sides along x, y, z: to rounding, as programs write them."""
+    sides = np.diag(cell)
+    return bool(np.isfinite(cell).all() and (abs(cell - np.diag(sides)) <= STRAIGHT * sides.min()).all())
+
+
+def _check_cell(box: Any, cell: np.ndarray, periodic: tuple[bool, bool, bool]) -> list[float]:
     if not np.isfinite(cell).all():
         raise ValueError(f"box is {box!r}; expected three lattice vectors of finite numbers, one a row.")
     if not all(periodic):
