@@ -5,6 +5,7 @@ against the direct sum, and is a linear operator.  What a method adds is how it 
 """
 
 import inspect
+import logging
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -13,13 +14,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import arrays, direct, error, operators, pairs
+from parki import arrays, direct, error, operators, pairs, plans
 from parki.arrays import Array, module_of
 from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.timing import PhaseTimes
 
+log = logging.getLogger("parki")
 #: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
 #: and 4.3e-7 (in single precision 5.5e-7).
 SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
@@ -32,7 +34,7 @@ def short(error: float) -> tuple[str, ...]:
     return tuple(hint for least, hint in SHORT if error >= least)
 
 
-class FreePlan(ABC):
+class FreePlan(plans.OfOneProcess, ABC):
     """A sum over pairs in free space for fixed points: ``u = plan(charges)``.
 
     Attributes
@@ -46,6 +48,7 @@ class FreePlan(ABC):
     """
 
     parameters: Any
+    verbose = False
 
     def __init__(
         self, kernel: Any, targets: Any, sources: Any, *, gradient: bool | str, layout: str, execution_space: Any,
@@ -167,6 +170,7 @@ class FreePlan(ABC):
                 for one, result in zip(dens, u, strict=True):
                     made = self._charges(one if self.pair.dens > 1 else one[0], axes)
                     self._add(made.reshape(-1, self.n_sources), result)
+            plans.say_times(log, self.verbose, self)
             self._last = charges, normals
             return self._shaped(u if self.on_gpu or self.xp is np else arrays.to_host(u), many, out, (dens, axes))
 
@@ -297,6 +301,8 @@ class FreePlan(ABC):
         returned: tuple[bool, bool, bool], keywords: dict[str, Any],
     ) -> Any:  # fmt: skip
         """A plan used once: its result, in a tuple with times, parameters and error where these are `returned`."""
+        for name, asked in zip(ONCE[1:], returned, strict=True):
+            check_flag(name, asked)
         plan = cls(kernel, targets, sources, method=method, timed=returned[0], **keywords)
         result = plan(charges, normals)
         if not any(returned):
@@ -340,6 +346,12 @@ def check_share(name: str, value: Any) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if value is not None and (not number or not 0 < value < 1):
         raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError for an option that is neither True nor False."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise ValueError(f"{name} is {value!r}; expected True or False.")
 
 
 def refuse_boxes(parameters: dict[str, Any], method: str) -> None:

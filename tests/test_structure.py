@@ -6,8 +6,8 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "operators", "pairs", "spelling", "timing", "trees",
-          "utils")  # fmt: skip
+SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "operators", "pairs", "plans", "spelling", "timing",
+          "trees", "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
 LONGEST = 400  # lines

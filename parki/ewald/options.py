@@ -96,7 +96,8 @@ class EwaldOptions:
     engine : {"parki", "pykokkos"}, optional
         What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
     verbose : bool
-        Log parameters and times at level INFO (logger ``parki.ewald``).
+        Log parameters and times at level INFO (logger ``parki.ewald``); where logging has no handlers, as in a plain
+        script, they go to stderr.
     tune : bool
         Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
         What was found is remembered in the cache: sums like it take it at once.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays, engine
+from parki import arrays, engine, plans
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
@@ -27,7 +27,7 @@ from parki.ewald.verify import verify
 log = logging.getLogger("parki.ewald")
 
 
-class Plan:
+class Plan(plans.OfOneProcess):
     """A sum over given targets and sources: made once, applied to any number of densities.
 
     After the first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several
@@ -100,7 +100,7 @@ class Plan:
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
         )
-        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(p))
+        plans.say(log, options.verbose, "%s: %s", self.kernel, Params(p))
         self.points: stages.Points | None = None
         self.stages: dict[int, Stages] = {}
         self._last: tuple[Any, Any] | None = None
@@ -184,6 +184,7 @@ class Plan:
                     for first, count in door.groups(self, len(strengths)):
                         at = slice(first, first + count)
                         self._prepared(count).run(strengths[at], axes, parts[at], self.walltime)
+            plans.say_times(log, self.options.verbose, self)
             self._last = dens, normals
             if self.on_gpu or self.space.kind != "device":
                 return u

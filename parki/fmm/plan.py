@@ -1,12 +1,11 @@
 """A fast multipole sum for fixed points, and what it can tell about itself."""
 
-import logging
 import math
 from typing import Any
 
 import numpy as np
 
-from parki import engine
+from parki import engine, plans
 from parki.arrays import Array
 from parki.fmm import balance, chebyshev_order, equivalents, kinds, params, surfaces
 from parki.fmm.equivalents import Equivalents
@@ -14,12 +13,11 @@ from parki.fmm.expansion import Expansion
 from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
+from parki.freespace import FreePlan, check_choice, check_flag, check_share, check_whole, log, refuse_boxes, short
 from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
-log = logging.getLogger("parki")
 METHODS = ("kifmm", "chebyshev")
 COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
@@ -69,6 +67,7 @@ class Plan(FreePlan):
         check_choice("method", method, METHODS)
         check_choice("gradient", gradient, (False, True, "only"))
         check_choice("layout", layout, ("dn", "nd"))
+        check_flag("verbose", verbose)
         if tolerance is not None and order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
         check_share("tolerance", tolerance)
@@ -78,14 +77,15 @@ class Plan(FreePlan):
             raise ValueError(f"order is {order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed, parameters=parameters,
+            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
+        self.verbose = verbose
         self.method = method
         self._asked = params.TOLERANCE if tolerance is None and order is None else tolerance, order, leaf_size
         self.kind = kinds.find(self.pair) if method == "kifmm" else None
         self._warn_below(tolerance, params.REACH)
         self._place()
-        log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
+        plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
 
     def _place(self) -> None:
         """Tree, lists, operators, and launches."""

@@ -1,21 +1,19 @@
 """A treecode sum for fixed points, and what it can tell about itself."""
 
-import logging
 import math
 from typing import Any
 
 import numpy as np
 
-from parki import direct, engine
+from parki import direct, engine, plans
 from parki.arrays import PRECISIONS, Array
 from parki.engine.spaces import Space
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
+from parki.freespace import FreePlan, check_choice, check_flag, check_share, check_whole, log, refuse_boxes, short
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, Units
 from parki.trees import cluster, dual, lists
 
-log = logging.getLogger("parki")
 METHODS = ("dual", "pc", "cp")
 
 
@@ -58,10 +56,12 @@ class Plan(FreePlan):
         timed: bool = False, **parameters: float,
     ) -> None:  # fmt: skip
         _check(method, theta, degree, tolerance, leaf_size, batch_size, gradient, far_precision, layout, parameters)
+        check_flag("verbose", verbose)
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed, parameters=parameters,
+            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
+        self.verbose = verbose
         x, y = self._points
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
@@ -69,7 +69,7 @@ class Plan(FreePlan):
         extent = _extent(x, y)
         self.parameters = params.choose(self.linear, method, extent, dtype=self.dtype, **asked)
         self._warn_below(tolerance, params.REACH)
-        log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
+        plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._place()
 
     def _place(self) -> None:
