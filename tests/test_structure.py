@@ -9,7 +9,8 @@ FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.pe
 SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "operators", "pairs", "plans", "spelling", "timing",
           "trees", "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
-COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
+COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
+COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
