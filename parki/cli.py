@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import parki
-from parki import console
+from parki import console, memory
 from parki.engine.errors import BuildError
 
 KERNELS = (
@@ -107,6 +107,7 @@ def bench(asked: argparse.Namespace) -> int:
     """Measure a kernel or a whole sum."""
     from parki.perfmodels import bench as module
 
+    _room(asked.n or 0)
     return module.main(asked)
 
 
@@ -118,6 +119,8 @@ def model(asked: argparse.Namespace) -> int:
         from parki.perfmodels import model_fmm as module
     else:
         from parki.perfmodels import model as module
+    if asked.what != "ewald":  # which makes no points
+        _room(asked.n)
     return module.main(asked)
 
 
@@ -132,7 +135,13 @@ def tune(asked: argparse.Namespace) -> int:
     """Measure what is fastest for sums of random points and remember it."""
     from parki.perfmodels import tune as module
 
+    _room(asked.n)
     return module.main(asked)
+
+
+def _room(n: int) -> None:
+    """Refuse more random particles, of six numbers at least, than there is memory for."""
+    memory.require(48 * n, f"--n {n}", "A smaller --n takes less.")
 
 
 def cache(asked: argparse.Namespace) -> int:

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from parki import memory
+
 Points = NDArray[np.float64]
 
 
@@ -117,6 +119,7 @@ def _generator(name: str, n: int, seed: int) -> np.random.Generator:
             good = False
         if not good:
             raise ValueError(f"{what} is {value!r}; expected an integer, 0 or more.")
+    memory.require(8 * operator.index(n), f"a sample with n = {n}", "A smaller n takes less.")
     return np.random.default_rng([*name.encode(), operator.index(seed)])
 
 

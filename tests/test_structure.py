@@ -6,8 +6,8 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "operators", "pairs", "plans", "spelling", "timing",
-          "trees", "utils")  # fmt: skip
+SHARED = ("arrays", "cells", "direct", "error", "fft", "freespace", "memory", "operators", "pairs", "plans", "spelling",
+          "timing", "trees", "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
@@ -30,10 +30,10 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
-    "parki.trees": ("parki.trees", "parki.arrays", "parki.engine"),
+    "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", "parki.treecode", *SHARED, "parki.engine", *MODELS),
-    "parki.samples": (),
+    "parki.samples": ("parki.memory",),
     "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),
     **dict.fromkeys(COMMANDS, ("parki",)),

@@ -13,7 +13,7 @@ from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate
-from parki.ewald import balance, door, error, geometry, operator, predict, stages, tuning, variants, work
+from parki.ewald import balance, door, error, estimate, geometry, operator, predict, stages, tuning, variants, work
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
@@ -92,6 +92,7 @@ class Plan(plans.OfOneProcess):
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
         self.parameters, self.tuned = parameters or balance.chosen(self, 1, options.rc), None
+        estimate.require(self, self.parameters, 1)
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self, trg, src)
             self.parameters, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
@@ -129,6 +130,7 @@ class Plan(plans.OfOneProcess):
         if rhs not in self.stages:
             p = balance.balanced(self, rhs)
             if rhs > 1:
+                estimate.require(self, p, rhs)
                 self._compile(p, rhs)
             self.stages[rhs] = Stages(p, self.variants, self.points, self.options, rhs, self.geometry)
         return self.stages[rhs]

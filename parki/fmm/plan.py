@@ -7,7 +7,7 @@ import numpy as np
 
 from parki import engine, plans
 from parki.arrays import Array
-from parki.fmm import balance, chebyshev_order, equivalents, kinds, params, surfaces
+from parki.fmm import balance, chebyshev_order, equivalents, estimate, kinds, params, surfaces
 from parki.fmm.equivalents import Equivalents
 from parki.fmm.expansion import Expansion
 from parki.fmm.interpolation import Interpolation
@@ -143,6 +143,7 @@ class Plan(FreePlan):
 
     def _prepare(self, order: int) -> None:
         tolerance = self._asked[0]
+        estimate.require(self.tree, self.lists, self.linear, self.kind, order, self.space)
         if self.kind is None:
             eps = None
             if tolerance is not None:
