@@ -267,7 +267,7 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
             text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
             raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
         try:
-            given[name] = float(value)
+            given[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
         except (TypeError, ValueError):
             given[name] = math.nan
         if not 0 < given[name] < math.inf:

@@ -11,8 +11,10 @@ distribution in globular star clusters, Mon. Not. R. Astr. Soc. 71 (1911).
 """
 
 import math
+import numbers
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +32,8 @@ def uniform(n: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Poin
     ValueError
         For a negative `n` or `seed`, and unless `low` < `high`.
     """
-    if not -math.inf < low < high < math.inf:
-        raise ValueError(f"low is {low} and high is {high}; expected finite numbers, low below high.")
+    if not (_number(low) and _number(high) and -math.inf < low < high < math.inf):
+        raise ValueError(f"low is {low!r} and high is {high!r}; expected finite numbers, low below high.")
     return low + (high - low) * _generator("uniform", n, seed).random((3, n))
 
 
@@ -124,8 +126,12 @@ def _generator(name: str, n: int, seed: int) -> np.random.Generator:
 
 
 def _positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} is {value}; expected a positive number.")
+    if not (_number(value) and 0 < value < math.inf):
+        raise ValueError(f"{name} is {value!r}; expected a positive number.")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _directions(rng: np.random.Generator, n: int) -> Points:

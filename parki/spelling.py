@@ -3,10 +3,12 @@
 import difflib
 from collections.abc import Iterable
 
+ALIKE = 0.7  # share of letters in the same order; of theta and threads two thirds are
+
 
 def meant(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is spelled most like `name`, None if there is none like it."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=ALIKE)), None)
 
 
 def advice(name: str, known: Iterable[str]) -> str:

@@ -34,7 +34,7 @@ EDGES = {
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", "parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.memory",),
-    "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
+    "parki.celllist": ("parki.arrays", "parki.memory", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),

@@ -88,11 +88,23 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
     return dens, None if normals is None else plan.xp.asarray(normals), many
 
 
-def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
-    """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+def sums(plan: "Plan", u: Any, rhs: int, many: bool) -> Array:
+    """A caller's result of a call, checked."""
+    there = arrays.taken("u", u)
+    if there.shape != (shape := _shape(plan, rhs, many)):
+        raise ValueError(f"u has shape {there.shape}; expected {shape}, that of the result.")
+    return there
+
+
+def _shape(plan: "Plan", rhs: int, many: bool) -> tuple[int, ...]:
     n, count = plan.n_targets, plan.kernel.result
     one = (n,) if count == 1 else (n, count) if plan.options.layout == "nd" else (count, n)
-    shape = (rhs, *one) if many else one
+    return (rhs, *one) if many else one
+
+
+def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
+    """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+    shape = _shape(plan, rhs, many)
     return plan.xp.empty(shape, plan.dtype) if out is None else _checked(plan, out, shape)
 
 
