@@ -33,6 +33,8 @@ def plan(
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the plan would need more memory of the host than is free, naming the options that lower it.
 
     Examples
     --------

@@ -46,6 +46,8 @@ class Plan(FreePlan):
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the plan would need more memory of the host than is free, naming the options that lower it.
     """
 
     def __init__(

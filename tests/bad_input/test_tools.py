@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parki import CellList, formats, pairs, samples, utils
+from parki import CellList, formats, memory, pairs, samples, utils
 from tests.bad_input.refused import INF, NAN, Q, V, X, refused, rows
 
 
@@ -42,7 +42,6 @@ def cells(x=X, cutoff=0.1, box=(1, 1, 1), **more):
     (cells(cutoff=NAN), "cutoff is nan"),
     (cells(cutoff="a"), "cutoff is 'a'"),
     (cells(cutoff=1e-9), "cutoff is 1e-09"),
-    (cells(cutoff=8e-4), "longer cutoff"),
     (cells(cutoff=2.0, periodicity=3), "cutoff is 2.0"),
     (cells(box=None), "box is None"),
     (cells(box=(1, 1)), "box is"),
@@ -61,6 +60,12 @@ def cells(x=X, cutoff=0.1, box=(1, 1, 1), **more):
 )
 def test_cell_lists(call, message):
     refused(call, message)
+
+
+def test_cells_that_do_not_fit(monkeypatch):
+    monkeypatch.setattr(memory, "free", lambda: 10**6)
+    refused(cells(cutoff=0.01), "a list of 1000000 cells needs .* A longer cutoff takes less")
+    assert cells(cutoff=0.1)().num_cells == 1000
 
 
 @rows(
