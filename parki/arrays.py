@@ -58,15 +58,20 @@ def to_host(x: Array) -> Array:
     return x if isinstance(x, np.ndarray) else x.get()
 
 
-def taken(name: str, x: Any) -> Array:
+def taken(name: str, x: Any, promoted: np.dtype | None = None) -> Array:
     """Return anything like an array as a NumPy or CuPy array, float32 or float64, where it is.
+
+    Integers are taken, too, if there is a dtype that they are `promoted` to.
 
     Raises
     ------
     ValueError
-        If it cannot be read, is masked, has another dtype, or is on a GPU that is not CuPy's current device.
+        If it cannot be read, is masked, has another dtype or integers that `promoted` does not hold exactly, or is on a
+        GPU that is not CuPy's current device.
     """
     array = _from_gpu(name, x) if _gpu_kind(x) else _from_host(name, x)
+    if promoted is not None and array.dtype.kind in "iu":
+        return _promoted(name, array, promoted)
     native = array.dtype.newbyteorder("=")
     if native not in (np.float32, np.float64):
         advice = f" Pass {name}.astype(float)." if array.dtype.kind in "iub" or native == np.float16 else ""
@@ -154,18 +159,20 @@ def points(
 
 
 def density(
-    name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False, contiguous: bool = True
-) -> Array:
+    name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False, contiguous: bool = True,
+    promoted: np.dtype | None = None,
+) -> Array:  # fmt: skip
     """Strengths of `n` sources: ``(n,)`` for one component, else ``(components, n)``; also normals (3 components).
 
-    With `many` there may be an axis of right-hand sides in front.  If it need not be `contiguous`, nothing is copied.
+    With `many` there may be an axis of right-hand sides in front.  If it need not be `contiguous`, nothing is copied,
+    but integers are always `promoted` to that dtype, if there is one.
 
     Raises
     ------
     ValueError
         As `points`, and where the number of columns is not `n`.
     """
-    array = taken(name, d)
+    array = taken(name, d, promoted)
     if many and array.ndim == (2 if components == 1 else 3):
         if array.shape[0] == 0:
             raise ValueError(f"{name} has shape {array.shape}; expected at least one right-hand side.")
@@ -196,6 +203,35 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
         odd = next(name for name, dtype in found.items() if dtype == np.float32)
         raise ValueError(f'dtypes differ: {listed}; expected one for all. Pass {odd}.astype("float64"), for instance.')
     return next(iter(found.values()))
+
+
+def check_like_points(names: Sequence[str], dtype: np.dtype, **arrays: Array) -> None:
+    """Refuse checked arrays, given by name, of another dtype than that of the points, the arguments of these names.
+
+    Raises
+    ------
+    ValueError
+        Naming all arguments and their dtypes.
+    """
+    odd = next((name for name, array in arrays.items() if array.dtype != dtype), None)
+    if odd is not None:
+        listed = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
+        raise ValueError(
+            f"dtypes differ: {' and '.join(names)} {dtype}, {listed}; expected one for all. "
+            f'Pass {odd}.astype("{dtype}"), for instance.'
+        )
+
+
+def _promoted(name: str, array: Array, dtype: np.dtype) -> Array:
+    """Integers as floating-point numbers, which must be the same numbers."""
+    made, exact = array.astype(dtype), 2 ** (np.finfo(dtype).nmant + 1)
+    large = to_host(array[(array > exact) | (array < -exact)] if array.dtype.kind == "i" else array[array > exact])
+    lost = next((value for value in large.ravel() if int(dtype.type(value)) != int(value)), None)
+    if lost is not None:
+        raise ValueError(
+            f"{name} has the integer {lost}, which {dtype} does not hold exactly; expected {dtype} values."
+        )
+    return made
 
 
 def _gpu_kind(x: Any) -> str:

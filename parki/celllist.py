@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays
+from parki import arrays, memory
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.utils import round_up
 
+CELL = 28  # bytes of a cell: where it begins, its particles, its number among those that have some
 MOST_CELLS = 2**31 - 1  # cells are numbered by int32
 
 
@@ -110,6 +111,9 @@ build_nonempty_neighbors
         self.cutoff = _cutoff(cutoff, self.box[: self.periodicity])
         self.cell_grid_shape = _grid_shape(self.cutoff, self.box)
         self.num_cells = math.prod(self.cell_grid_shape)
+        each = CELL + 4 * 3**dimension * self.build_nonempty_neighbors
+        if self.execution_space.kind != "device":
+            memory.require(each * self.num_cells, f"a list of {self.num_cells} cells", "A longer cutoff takes less.")
         _check_inside(self.particles, self.box, xp)
 
         cell = _cells(self.particles, self.box, self.cell_grid_shape, xp)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import parki
+from parki import console, memory
 from parki.engine.errors import BuildError
 
 KERNELS = (
@@ -23,8 +24,22 @@ BENCHMARKS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 2 for input that cannot be used, 1 for anything else that is not as it should be."""
-    asked = _parser().parse_args(arguments)
+    """Run the command; return 0, 2 for input that cannot be used, 1 for anything else that is not as it should be.
+
+    Where nobody reads what is printed any more the command ends without a word, with `console.CLOSED`.
+    """
+    try:
+        with console.ready():
+            return _status(_parser().parse_args(arguments))
+    except BrokenPipeError:
+        return console.CLOSED
+    except OSError as error:  # only of the end of what is printed: _status takes all others
+        print(f"parki: {error}", file=sys.stderr)
+        return 2
+
+
+def _status(asked: argparse.Namespace) -> int:
+    """Run what was asked for; say in one line what is wrong with its input."""
     log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     try:
@@ -32,7 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             log.addHandler(handler)
             log.setLevel(logging.INFO)
         return asked.action(asked)
-    except (ValueError, TypeError, OSError, BuildError) as error:
+    except BrokenPipeError:
+        raise
+    except (ValueError, TypeError, OSError, MemoryError, BuildError) as error:
         if asked.verbose:
             traceback.print_exc()
         print(f"parki {asked.command}: {error}", file=sys.stderr)
@@ -90,6 +107,7 @@ def bench(asked: argparse.Namespace) -> int:
     """Measure a kernel or a whole sum."""
     from parki.perfmodels import bench as module
 
+    _room(asked.n or 0)
     return module.main(asked)
 
 
@@ -101,6 +119,8 @@ def model(asked: argparse.Namespace) -> int:
         from parki.perfmodels import model_fmm as module
     else:
         from parki.perfmodels import model as module
+    if asked.what != "ewald":  # which makes no points
+        _room(asked.n)
     return module.main(asked)
 
 
@@ -115,7 +135,13 @@ def tune(asked: argparse.Namespace) -> int:
     """Measure what is fastest for sums of random points and remember it."""
     from parki.perfmodels import tune as module
 
+    _room(asked.n)
     return module.main(asked)
+
+
+def _room(n: int) -> None:
+    """Refuse more random particles, of six numbers at least, than there is memory for."""
+    memory.require(48 * n, f"--n {n}", "A smaller --n takes less.")
 
 
 def cache(asked: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import parki
-from parki import doctor
+from parki import doctor, memory
 from parki.arrays import Array
 from parki.ewald import api
 from parki.ewald.options import EwaldOptions
@@ -16,6 +16,7 @@ from parki.ewald.report import Params
 from parki.progress import Progress
 
 KERNEL = "stokes_comb"
+PARTICLE = 300  # bytes of one at least: 12 numbers, as many sorted, a result of three
 FORCES = 150  # point forces in the picture: few enough to see each
 PIXELS = 400  # per side of the picture, each a target
 
@@ -37,6 +38,7 @@ def run(
 ) -> float:
     """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
     progress = progress or Progress(None)
+    memory.require(n * PARTICLE, f"a demo with n = {n}", "A smaller n takes less.")
     x, dens, normals = particles(n, seed)
     say(f"parki {parki.__version__}: {KERNEL}, {n} random particles in a periodic box, tolerance {options.tolerance:g}")
     say(f"backend     {doctor.backend(options.execution_space)}")

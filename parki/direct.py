@@ -13,6 +13,7 @@ from parki.engine.spaces import Space
 from parki.pairs import Pair
 from parki.scaling import Powers
 
+OPTIONS = ("normals", "execution_space", "threads")
 CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
 
@@ -68,12 +69,12 @@ def direct_sum(
     ----------
     kernel : str, path or `parki.pairs.Pair`
         A name of the table, or a kernel of one's own; `Pair.with_gradient` has gradients.  The path of a file with a
-        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py``, has ``NS`` numbers
-        in `dens` for each source and ``NU`` in the result for each target.
+        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py`` or is absolute,
+        has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array
-        As in the table, in the points' dtype.
+        As in the table, in the points' dtype or integers.
     normals : array (3, Ns), optional
         n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
     execution_space : str or space, optional
@@ -118,11 +119,11 @@ def direct_sum(
     >>> print(parki.direct.direct_sum("laplace", x, x, np.array([1.0, 4.0])))
     [2.  0.5]
     """
-    kernel = pairs.find(kernel, **parameters)
+    kernel = pairs.find(kernel, OPTIONS, **parameters)
     given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
     space = arrays.space_of(execution_space, threads, **given)
     x, y = arrays.points("targets", targets), arrays.points("sources", sources)
-    strengths = _strengths(kernel, y.shape[1], dens, normals)
+    strengths = _strengths(kernel, y, dens, normals)
     dtype = arrays.same_dtype(targets=x, sources=y, **strengths)
     nt, ns = x.shape[1], y.shape[1]
     xp = spaces.array_module(space)
@@ -147,13 +148,14 @@ def direct_sum(
     return arrays.to_host(result) if module_of(x) is np else result
 
 
-def _strengths(kernel: Pair, n: int, dens: Any, normals: Any) -> dict[str, Array]:
+def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:
     """Checked strengths by name."""
-    checked = {"dens": arrays.density("dens", dens, kernel.dens, n)}
+    n, dtype = sources.shape[1], sources.dtype
+    checked = {"dens": arrays.density("dens", dens, kernel.dens, n, promoted=dtype)}
     if kernel.normals:
         if normals is None:
             raise ValueError(f"normals is missing; {kernel} expects (3, {n}), one normal for each source.")
-        checked["normals"] = arrays.density("normals", normals, 3, n)
+        checked["normals"] = arrays.density("normals", normals, 3, n, promoted=dtype)
     elif normals is not None:
         raise ValueError(f"normals was given, but {kernel} takes none.")
     return checked

@@ -84,10 +84,12 @@ def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
     Raises
     ------
     ValueError
-        Where `n` is not a positive number.
+        Where `n` is not a positive number, or `seed` a negative or no whole one.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n is {n!r}; expected a positive number of targets.")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed is {seed!r}; expected a whole number, 0 or more.")
     return np.sort(np.random.default_rng(seed).permutation(n_targets)[:n])
 
 

@@ -4,24 +4,30 @@ A plan checks points once and charges at every call, gives results in the caller
 against the direct sum, and is a linear operator.  What a method adds is how it sums.
 """
 
+import inspect
+import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
-from parki import arrays, direct, error, operators, pairs, scaling
+from parki import arrays, direct, error, operators, pairs, plans, scaling
 from parki.arrays import Array, module_of
+from parki.checks import check_flag, refuse_half_moved
 from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.scaling import Powers
 from parki.timing import PhaseTimes
 
+log = logging.getLogger("parki")
 #: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
 #: and 4.3e-7 (in single precision 5.5e-7).
 SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
+
+ONCE = ("normals", "return_walltime", "return_params", "return_error")  # options of the calls that use a plan once
 
 
 def short(error: float) -> tuple[str, ...]:
@@ -29,7 +35,7 @@ def short(error: float) -> tuple[str, ...]:
     return tuple(hint for least, hint in SHORT if error >= least)
 
 
-class FreePlan(ABC):
+class FreePlan(plans.OfOneProcess, ABC):
     """A sum over pairs in free space for fixed points: ``u = plan(charges)``.
 
     Attributes
@@ -43,12 +49,13 @@ class FreePlan(ABC):
     """
 
     parameters: Any
+    verbose = False
 
     def __init__(
         self, kernel: Any, targets: Any, sources: Any, *, gradient: bool | str, layout: str, execution_space: Any,
         threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float],
     ) -> None:  # fmt: skip
-        pair = pairs.find(kernel, **parameters)
+        pair = pairs.find(kernel, self._options(), **parameters)
         self.pair = pair.with_gradient(only=gradient == "only") if gradient else pair
         self.gradient, self.layout = gradient, layout
         given = {"targets": targets, "sources": sources}
@@ -58,6 +65,12 @@ class FreePlan(ABC):
         self._take(self._taken(targets, sources))
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
         self._lock, self._last, self._turned = threading.RLock(), None, None
+
+    @classmethod
+    def _options(cls) -> tuple[str, ...]:
+        """Names of all options of the plan, and of the calls that make one."""
+        given = inspect.signature(cls).parameters.values()
+        return (*(option.name for option in given if option.kind is option.KEYWORD_ONLY), *ONCE)
 
     def _warn_below(self, tolerance: float | None, reach: dict[str, float]) -> None:
         """Warn the caller of a call of the package of a tolerance that the points' dtype cannot give."""
@@ -145,8 +158,8 @@ class FreePlan(ABC):
         Parameters
         ----------
         charges : array
-            ``(Ns,)`` for kernels of one component, else ``(components, Ns)``, in the points' dtype; with an axis of
-            right-hand sides in front.
+            ``(Ns,)`` for kernels of one component, else ``(components, Ns)``, in the points' dtype or integers; with an
+            axis of right-hand sides in front.
         normals : array (3, Ns), optional
             Normals of the double layer; required for kernels with one, and only there.
         out : array, optional
@@ -185,6 +198,7 @@ class FreePlan(ABC):
                     made = self._charges(rows if self.pair.dens > 1 else rows[0], directions)
                     self._add(made.reshape(-1, self.n_sources), result)
                     scaling.multiply(result, back)
+            plans.say_times(log, self.verbose, self)
             self._last = charges, normals
             return self._shaped(u if self.on_gpu or self.xp is np else arrays.to_host(u), many, out, (dens, axes))
 
@@ -196,15 +210,16 @@ class FreePlan(ABC):
             kind = ("on the GPU", "cupy.asarray") if self.on_gpu else ("on the host", "cupy.asnumpy")
             raise ValueError(f"{name} is not {kind[0]}, where the points of this plan are. Pass {kind[1]}({name}).")
         n, components = self.n_sources, self.pair.dens
-        dens = arrays.density("charges", charges, components, n, self.layout, many=True, contiguous=False)
+        taken = {"layout": self.layout, "promoted": self.dtype}
+        dens = arrays.density("charges", charges, components, n, many=True, contiguous=False, **taken)
         checked = {"charges": dens}
         if self.pair.normals:
             if normals is None:
                 raise ValueError(f"normals is missing; {self.pair} expects (3, {n}), one normal for each source.")
-            checked["normals"] = arrays.density("normals", normals, 3, n, self.layout)
+            checked["normals"] = arrays.density("normals", normals, 3, n, **taken)
         elif normals is not None:
             raise ValueError(f"normals was given, but {self.pair} takes none.")
-        arrays.same_dtype(points=np.empty(0, self.dtype), **checked)
+        arrays.check_like_points(("targets", "sources"), self.dtype, **checked)
         many = dens.ndim == (2 if components == 1 else 3)
         dens = dens if many else dens[None]
         axes = checked.get("normals")
@@ -318,6 +333,8 @@ class FreePlan(ABC):
         returned: tuple[bool, bool, bool], keywords: dict[str, Any],
     ) -> Any:  # fmt: skip
         """A plan used once: its result, in a tuple with times, parameters and error where these are `returned`."""
+        for name, asked in zip(ONCE[1:], returned, strict=True):
+            check_flag(name, asked)
         plan = cls(kernel, targets, sources, method=method, timed=returned[0], **keywords)
         result = plan(charges, normals)
         if not any(returned):
@@ -340,40 +357,3 @@ class FreePlan(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_sources} sources, {self.n_targets} targets, {self}>"
-
-
-def refuse_half_moved(moving: bool) -> None:
-    """Raise RuntimeError where the last move of a plan did not finish."""
-    if moving:
-        raise RuntimeError(
-            "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
-            "expected a complete move, or a new plan."
-        )
-
-
-def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """Raise ValueError for an option that is not one of those allowed; True and False are not 1 and 0."""
-    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
-        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}.")
-
-
-def check_whole(name: str, value: Any, most: int | None = None) -> None:
-    """Raise ValueError for an option, if it is given, that is not a positive whole number up to `most`."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and (not whole or value < 1 or (most is not None and value > most)):
-        upto = f" up to {most}" if most is not None else ""
-        raise ValueError(f"{name} is {value!r}; expected a positive whole number{upto}.")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise ValueError for an option, if it is given, that is not a number between 0 and 1."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if value is not None and (not number or not 0 < value < 1):
-        raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1.")
-
-
-def refuse_boxes(parameters: dict[str, Any], method: str) -> None:
-    """Raise ValueError for options of periodic boxes."""
-    for name in ("box", "periodicity", "periodic"):
-        if name in parameters:
-            raise ValueError(f"{name} was given, but {method} sum in free space; parki.ewald has periodic boxes.")

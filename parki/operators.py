@@ -30,9 +30,10 @@ def linear(
     ------
     ValueError
         For a correction of another shape.
+    TypeError
+        For a correction that is none of these.
     """
-    if correction is not None and correction.shape != shape:
-        raise ValueError(f"correction has shape {correction.shape}; expected {shape}.")
+    _check(correction, shape)
 
     def matmat(x: Array) -> Array:
         found = _complex(forward, x)
@@ -40,7 +41,7 @@ def linear(
 
     def rmatmat(w: Array) -> Array:
         found = _complex(backward, w)
-        return found if correction is None else found + correction.conj().T @ w
+        return found if correction is None else found + _adjoint(correction) @ w
 
     def matvec(x: Array) -> Array:
         return matmat(x.reshape(-1, 1))[:, 0]
@@ -50,6 +51,23 @@ def linear(
 
     library = importlib.import_module("cupyx.scipy.sparse.linalg" if on_gpu else "scipy.sparse.linalg")
     return library.LinearOperator(shape, matvec=matvec, rmatvec=rmatvec, matmat=matmat, rmatmat=rmatmat, dtype=dtype)
+
+
+def _check(correction: Any, shape: tuple[int, int]) -> None:
+    """Refuse what cannot be added to an operator of this shape."""
+    if correction is None:
+        return
+    matrix = hasattr(correction, "shape") and hasattr(correction, "__matmul__")
+    if not matrix or getattr(getattr(correction, "dtype", None), "kind", "f") not in "biufc":
+        found = f"{type(correction).__name__}"
+        raise TypeError(f"correction is a {found}; expected a sparse matrix or a LinearOperator of numbers, or None.")
+    if tuple(correction.shape) != shape:
+        raise ValueError(f"correction has shape {correction.shape}; expected {shape}.")
+
+
+def _adjoint(matrix: Any) -> Any:
+    """The conjugate transpose of a matrix, or of a LinearOperator, which conjugates only with its transpose."""
+    return matrix.conj().T if hasattr(matrix, "conj") else matrix.H
 
 
 def _complex(function: Columns, x: Array) -> Array:

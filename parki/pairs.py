@@ -9,13 +9,13 @@ import ast
 import functools
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from parki import dimensions, engine
+from parki import dimensions, engine, spelling
 from parki.arrays import Array, module_of
 from parki.dimensions import Dimensions
 from parki.engine import source
@@ -37,7 +37,7 @@ class Pair:
     dens, result
         Components of the density and of the result.
     pair
-        The pair function: a file of `kernels/`, without suffix, or a path of one's own.
+        The pair function: a file of `kernels/`, without suffix, or a path of one's own, as `parki.engine.kernel` takes.
     normals
         Whether sources have normals.
     names, parameters
@@ -55,6 +55,8 @@ class Pair:
     dimensions
         Powers of length of the parameters, the result and the density, for a pair of one's own.  Sums are then
         computed in units in which the points' extent is of order one; without it points are taken as they are.
+    alias
+        Another name of the same pair, by which messages call it; pairs that differ in nothing else are equal.
     """
 
     name: str
@@ -70,6 +72,11 @@ class Pair:
     smooth: bool = False
     core: tuple[float, ...] = ()
     dimensions: Dimensions | None = None
+    alias: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pair, os.PathLike):
+            object.__setattr__(self, "pair", os.path.abspath(os.fsdecode(self.pair)))
 
     @property
     def law(self) -> Dimensions | None:
@@ -181,7 +188,7 @@ class Pair:
         return _LINEAR[self.pair], _tensors
 
     def __str__(self) -> str:
-        return self.name
+        return self.alias or self.name
 
 
 def _itself(dens: Array, normals: Array | None = None) -> Array:
@@ -239,7 +246,8 @@ PAIRS: dict[str, Pair] = {
         Pair("rpy", 3, 3, "pair/rpy", names=("radius",), core=(2.0,), **_FINITE),
     )
 }
-PAIRS |= {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
+_ALIASES = {"coulomb": LAPLACE, "stokeslet": STOKES_SL, "stresslet": STOKES_DL}
+PAIRS |= {alias: replace(pair, alias=alias) for alias, pair in _ALIASES.items()}
 
 _ONE_WAY = {"pair/stresslet", "pair/stresslet_tensor", "pair/stokes_comb", "pair/stokes_comb_tensor"}
 _RADIAL = {"pair/laplace": "radial/coulomb", "pair/yukawa": "radial/yukawa", "pair/radial": "radial/coulomb"}
@@ -249,8 +257,10 @@ _LINEAR = {
 }
 
 
-def find(kernel: str | os.PathLike | Pair, /, **parameters: float | None) -> Pair:
+def find(kernel: str | os.PathLike | Pair, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
     """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
+
+    The names of a call's `options` may be meant by a parameter that the pair does not have.
 
     Raises
     ------
@@ -261,13 +271,13 @@ def find(kernel: str | os.PathLike | Pair, /, **parameters: float | None) -> Pai
     KernelError
         For a file that is not there, or not in the language of the kernels.
     """
-    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and kernel.endswith(".py")):
+    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel)):
         kernel = own(kernel)
     elif isinstance(kernel, str):
         kernel = named(kernel, PAIRS)
     elif not isinstance(kernel, Pair):
         raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name, the path of a file, or a Pair.")
-    return with_parameters(kernel, parameters)
+    return with_parameters(kernel, parameters, options)
 
 
 def named(name: str, known: dict[str, P]) -> P:
@@ -283,8 +293,8 @@ def named(name: str, known: dict[str, P]) -> P:
     return known[name]
 
 
-def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
-    """Return a pair with these parameters; those that are None are not given.
+def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
+    """Return a pair with these parameters; those that are None are not given.  `options` are as in `find`.
 
     Raises
     ------
@@ -294,9 +304,10 @@ def with_parameters(pair: P, parameters: dict[str, float | None]) -> P:
     given = {name: value for name, value in parameters.items() if value is not None}
     for name, value in given.items():
         if name not in pair.names:
-            raise ValueError(f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}.")
+            text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
+            raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
         try:
-            given[name] = float(value)
+            given[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
         except (TypeError, ValueError):
             given[name] = math.nan
         if not 0 < given[name] < math.inf:

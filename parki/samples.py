@@ -11,11 +11,15 @@ distribution in globular star clusters, Mon. Not. R. Astr. Soc. 71 (1911).
 """
 
 import math
+import numbers
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from parki import memory
 
 Points = NDArray[np.float64]
 
@@ -28,8 +32,8 @@ def uniform(n: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Poin
     ValueError
         For a negative `n` or `seed`, and unless `low` < `high`.
     """
-    if not -math.inf < low < high < math.inf:
-        raise ValueError(f"low is {low} and high is {high}; expected finite numbers, low below high.")
+    if not (_number(low) and _number(high) and -math.inf < low < high < math.inf):
+        raise ValueError(f"low is {low!r} and high is {high!r}; expected finite numbers, low below high.")
     return low + (high - low) * _generator("uniform", n, seed).random((3, n))
 
 
@@ -117,12 +121,17 @@ def _generator(name: str, n: int, seed: int) -> np.random.Generator:
             good = False
         if not good:
             raise ValueError(f"{what} is {value!r}; expected an integer, 0 or more.")
+    memory.require(8 * operator.index(n), f"a sample with n = {n}", "A smaller n takes less.")
     return np.random.default_rng([*name.encode(), operator.index(seed)])
 
 
 def _positive(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name} is {value}; expected a positive number.")
+    if not (_number(value) and 0 < value < math.inf):
+        raise ValueError(f"{name} is {value!r}; expected a positive number.")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _directions(rng: np.random.Generator, n: int) -> Points:

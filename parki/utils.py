@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.arrays import Array, module_of, points
+from parki.arrays import LAYOUTS, Array, module_of, points
 from parki.engine import spaces
 
 DTYPES = {"fp32": np.float32, "float32": np.float32, "fp64": np.float64, "float64": np.float64}
@@ -78,8 +78,14 @@ def wrap(x: Any, box: Sequence[float], layout: str = "dn") -> Array:
     ValueError
         For a wrong shape or dtype, values that are not finite, or a box that is not three positive numbers.
     """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; expected one of {', '.join(map(repr, LAYOUTS))}.")
     inside = points("x", x, layout=layout)
-    xp, sides = module_of(inside), np.asarray(box, dtype=inside.dtype).reshape(-1, 1)
+    xp = module_of(inside)
+    try:
+        sides = np.asarray(box, dtype=inside.dtype).reshape(-1, 1)
+    except (TypeError, ValueError):
+        sides = np.empty((0, 1))
     if sides.shape != (3, 1) or not (np.isfinite(sides).all() and (sides > 0).all()):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
     sides = xp.asarray(sides)

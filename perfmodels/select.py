@@ -193,7 +193,8 @@ def grids(
     need = [np.maximum(n, P) if axis < periodicity else np.ceil(n) for axis, n in enumerate(need)]
     if max(np.max(n) for n in need) > sizes[-1]:
         raise ValueError(
-            f"box: found {box}, expected sides below {sizes[-1]} spacings of {np.min(spacing):.3g}: larger rc"
+            f"the box {box} has sides longer than {sizes[-1]} spacings of the grid, {np.min(spacing):.3g}; "
+            "expected a larger rc (cell_size) or tolerance, or a shorter box."
         )
     return np.array(
         [sizes[np.searchsorted(sizes, n)] if axis < periodicity else n.astype(np.int64) for axis, n in enumerate(need)]

@@ -9,6 +9,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+import parki
 from parki import arrays
 from parki.engine import spaces
 from parki.engine.runtime import devices
@@ -276,3 +277,51 @@ def test_points_are_taken_exactly_where_they_lie_in_the_box(x):
         with pytest.raises(ValueError, match="lie outside the box"):
             arrays.points("trg", x, (1, 1, 1))
     assert np.array_equal(x, before)
+
+
+# Integers as strengths ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("integer", [np.int8, np.uint16, np.int64, np.uint64, ">i4"])
+def test_integers_are_promoted(dtype, integer):
+    given = np.array([0, 1, 100, 3], integer)
+    found = arrays.density("q", given, 1, 4, promoted=np.dtype(dtype))
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, [0, 1, 100, 3])
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "exact"),
+    [
+        (2**24, np.float32, True),
+        (2**24 + 1, np.float32, False),
+        (-(2**24) - 1, np.float32, False),
+        (2**40, np.float32, True),
+        (2**24 + 1, np.float64, True),
+        (2**53 + 1, np.float64, False),
+        (-(2**63), np.float64, True),
+        (2**63 - 1, np.float64, False),
+    ],
+)
+def test_integers_stay_the_same_numbers_or_are_refused(value, dtype, exact):
+    given, name = np.array([[7, value]]), np.dtype(dtype).name
+    if exact:
+        assert [int(x) for x in arrays.density("q", given, 1, 2, many=True, promoted=np.dtype(dtype))[0]] == [7, value]
+    else:
+        with pytest.raises(ValueError, match=f"q has the integer {value}, which {name} does not hold exactly"):
+            arrays.density("q", given, 1, 2, many=True, promoted=np.dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_integers_are_those_of_their_numbers(dtype, rng):
+    x, q = rng.random((3, 20)).astype(dtype), rng.integers(-3, 4, 20)
+    f, n = rng.integers(-3, 4, (3, 20)), rng.integers(-3, 4, (3, 20))
+    calls = [
+        lambda x, q, f, n: parki.ewald.laplace(x, x, q, box=(1, 1, 1), tolerance=1e-3),
+        lambda x, q, f, n: parki.treecode.bldtt(x, x, q),
+        lambda x, q, f, n: parki.fmm.kifmm(x, x, np.stack([q, q]), tolerance=1e-3),
+        lambda x, q, f, n: parki.direct.direct_sum("stresslet", x, x, f, n),
+    ]
+    for call in calls:
+        found = call(x, q, f, n)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, call(x, *(a.astype(dtype) for a in (q, f, n))))

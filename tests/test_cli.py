@@ -270,12 +270,12 @@ def test_bad_options_give_one_line(arguments, said, cloud, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
-def test_integers_in_a_file_need_the_word(cloud, tmp_path, capsys):
+def test_points_of_integers_in_a_file_need_the_word(cloud, tmp_path, capsys):
     _, arrays = cloud
     path, result = tmp_path / "whole.npz", tmp_path / "out.npz"
-    np.savez(path, **arrays | {"dens": np.ones(30, dtype=int)})
+    np.savez(path, **arrays | {"src": np.arange(90).reshape(3, 30), "dens": np.ones(30, dtype=int)})
     assert cli.main(["run", str(path), "--kernel", "laplace", "-o", str(result)]) == 2
-    assert "dens has dtype int64" in capsys.readouterr().err
+    assert "src has dtype int64" in capsys.readouterr().err
     assert cli.main(["run", str(path), "--kernel", "laplace", "--dtype", "float64", "-o", str(result)]) == 0
 
 

@@ -37,4 +37,6 @@ def test_public_calls_have_examples():
     names = {test.name.removeprefix("parki.ewald.api.") for test in found("parki.ewald.api")}
     assert {"laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "yukawa"} <= names
     plan = {test.name.removeprefix("parki.ewald.plan.") for test in found("parki.ewald.plan")}
-    assert {"Plan", *(f"Plan.{name}" for name in ("__call__", "move", "predict", "operator", "error"))} <= plan
+    assert {"Plan", "Plan.__call__", "Plan.move"} <= plan
+    queries = {test.name.removeprefix("parki.ewald.queries.") for test in found("parki.ewald.queries")}
+    assert {f"Queries.{name}" for name in ("predict", "operator", "error")} <= queries

@@ -67,7 +67,7 @@ def test_calls_are_plans_used_once(same, method, q):
     assert 1e-5 < relative(u, direct_sum("coulomb", x, y, q)) < 0.05
     np.testing.assert_array_equal(call(method, x, y, q), u)
     np.testing.assert_array_equal(getattr(METHODS[method][0], method)(x, y, q, **METHODS[method][2]), u)
-    assert repr(plan).startswith(f"<Plan: 400 sources, {x.shape[1]} targets, laplace, {METHODS[method][1]}, ")
+    assert repr(plan).startswith(f"<Plan: 400 sources, {x.shape[1]} targets, coulomb, {METHODS[method][1]}, ")
     assert plan.memory > u.nbytes
 
 
@@ -109,7 +109,7 @@ def test_parameters_are_logged_if_asked(method, caplog):
         assert caplog.text == ""
         plan = plan_of(method, verbose=True)
     assert str(plan.parameters) in caplog.text
-    assert str(plan) == f"laplace, {METHODS[method][1]}, {plan.parameters}"
+    assert str(plan) == f"coulomb, {METHODS[method][1]}, {plan.parameters}"
 
 
 @pytest.mark.parametrize("kernel", ["coulomb", pytest.param("stresslet", marks=pytest.mark.slow)])
@@ -325,11 +325,11 @@ WRONG = [
     ({"y": np.zeros((3, 4), np.float32)}, "dtypes differ: targets float64, sources float32"),
     ({"charges": np.zeros(5)}, r"charges has shape \(5,\); expected \(4,\)"),
     ({"charges": np.zeros((0, 4))}, r"charges has shape \(0, 4\); expected at least one right-hand side"),
-    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: points float64, charges float32"),
+    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: targets and sources float64, charges float32"),
     ({"charges": np.array([0, 1, np.nan, 0])}, r"charges has 1 of 4 .* \(first: charges\[2\] = nan\)"),
     ({"kernel": "stokeslet"}, r"charges has shape \(4,\); expected \(3, 4\)"),
-    ({"kernel": "stresslet", "charges": np.ones((3, 4))}, r"normals is missing; stokes_dl expects \(3, 4\)"),
-    ({"normals": np.ones((3, 4))}, "normals was given, but laplace takes none"),
+    ({"kernel": "stresslet", "charges": np.ones((3, 4))}, r"normals is missing; stresslet expects \(3, 4\)"),
+    ({"normals": np.ones((3, 4))}, "normals was given, but coulomb takes none"),
     (
         {"kernel": "stresslet", "charges": np.ones((3, 4)), "normals": np.ones((3, 5))},
         r"normals has shape \(3, 5\); expected \(3, 4\)",
@@ -337,8 +337,8 @@ WRONG = [
     ({"kernel": "colomb"}, "kernel is 'colomb'; expected one of 'laplace'"),
     ({"kernel": "yukawa"}, "kappa is missing; yukawa expects a positive number"),
     ({"kernel": "yukawa", "kappa": -2.0}, "kappa is -2.0; expected a positive number"),
-    ({"kappa": 1.0}, "kappa was given, but laplace takes no parameters"),
-    ({"length": 1.0}, "length was given, but laplace takes no parameters"),
+    ({"kappa": 1.0}, "kappa was given, but coulomb takes no parameters"),
+    ({"length": 1.0}, "length was given, but coulomb takes no parameters"),
     ({"leaf_size": 0}, "leaf_size is 0; expected a positive whole number"),
     ({"leaf_size": 2.5}, "leaf_size is 2.5; expected a positive whole number"),
     ({"leaf_size": True}, "leaf_size is True; expected a positive whole number"),
@@ -348,7 +348,7 @@ WRONG = [
     ({"gradient": "yes"}, "gradient is 'yes'; expected one of False, True, 'only'"),
     ({"gradient": 1}, "gradient is 1; expected one of False, True, 'only'"),
     ({"kernel": "rotlet", "gradient": True}, "rotlet has no gradient; expected one of 'laplace'"),
-    ({"kernel": "stokeslet", "gradient": True}, "stokes_sl has its gradient alone; expected only=True"),
+    ({"kernel": "stokeslet", "gradient": True}, "stokeslet has its gradient alone; expected only=True"),
     ({"layout": "xyz"}, "layout is 'xyz'; expected one of 'dn', 'nd'"),
     ({"box": (1, 1, 1)}, "box was given, but .* sum in free space; parki.ewald has periodic boxes"),
     ({"periodicity": 3}, "periodicity was given, but .* sum in free space; parki.ewald"),

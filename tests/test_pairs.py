@@ -9,7 +9,7 @@ import pytest
 
 from parki import pairs
 from parki.direct import direct_sum
-from parki.ewald import kernels
+from parki.ewald import kernels, plain
 from parki.pairs import PAIRS, Pair
 
 #: φ(r) of the radial kernels, and what they are at r = 0.
@@ -200,8 +200,8 @@ def test_every_kernel_is_there():
         assert pickle.loads(pickle.dumps(pair)) == pair
         assert {pair: 1}[pair] == 1
     for further, name in {"coulomb": "laplace", "stokeslet": "stokes_sl", "stresslet": "stokes_dl"}.items():
-        assert PAIRS[further] is PAIRS[name]
-        assert str(PAIRS[further]) == name
+        assert PAIRS[further] == PAIRS[name]
+        assert str(PAIRS[further]) == further
 
 
 @pytest.mark.parametrize("name", kernels.KERNELS)
@@ -318,6 +318,18 @@ def test_files_of_ones_own(root):
         mine.with_gradient()
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+def test_files_are_found_by_path_whatever_their_names(mark, root, tmp_path, rng):
+    path, x, q = tmp_path / "mine", rng.standard_normal((3, 6)), rng.standard_normal(6)
+    path.write_text(mark + (root / "kernels" / "pair" / "laplace.py").read_text("utf-8"), "utf-8")
+    exact = direct_sum("laplace", x, x, q)
+    for kernel in (path, str(path), Pair("mine", 1, 1, path)):
+        assert direct_sum(kernel, x, x, q) == pytest.approx(exact, rel=1e-12)
+    near = plain.function(pairs.find(path).pair, "pair", SCREENED=False)
+    near(0.0, 0.0, 2.0, 4.0, 0.5, [], [3.0], found := [0.0])
+    assert found == [1.5]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -327,7 +339,7 @@ def test_files_of_ones_own(root):
         (lambda: pairs.find("rpy", radius="large"), "radius is 'large'; expected a positive number"),
         (lambda: pairs.find("rpy", engine="parki"), "engine was given, but rpy takes radius"),
         (lambda: pairs.find("gaussian", epsilon=1.0), "epsilon was given, but gaussian takes width"),
-        (lambda: pairs.find("stokeslet", mu=1.0), "mu was given, but stokes_sl takes no parameters"),
+        (lambda: pairs.find("stokeslet", mu=1.0), "mu was given, but stokeslet takes no parameters"),
         (lambda: PAIRS["rpy"].with_gradient(), "rpy has no gradient; expected one of 'laplace', 'yukawa', .*'coulomb'"),
         (lambda: PAIRS["stokes_sl"].with_gradient(), "stokes_sl has its gradient alone; expected only=True"),
         (lambda: Pair("own", 3, 3, "own.py", normals=True).linear(), "own has normals .* stokes_dl and stokes_comb"),

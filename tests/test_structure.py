@@ -6,10 +6,11 @@ import re
 import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
-SHARED = ("arrays", "cells", "dimensions", "direct", "error", "fft", "freespace", "operators", "pairs", "scaling",
-          "timing", "trees", "utils")  # fmt: skip
+SHARED = ("arrays", "cells", "checks", "dimensions", "direct", "error", "fft", "freespace", "memory", "operators",
+          "pairs", "plans", "scaling", "spelling", "timing", "trees", "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
-COMMANDS = ("parki.cli", "parki.demo", "parki.doctor", "parki.files", "parki.formats", "parki.progress")
+COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
+COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
@@ -29,11 +30,11 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
-    "parki.trees": ("parki.trees", "parki.arrays", "parki.engine"),
+    "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", "parki.treecode", *SHARED, "parki.engine", *MODELS),
-    "parki.samples": (),
-    "parki.celllist": ("parki.arrays", "parki.utils", "parki.engine"),
+    "parki.samples": ("parki.memory",),
+    "parki.celllist": ("parki.arrays", "parki.memory", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),

@@ -93,15 +93,20 @@ def package_place(module: str) -> Place:
 def locate(source: str | os.PathLike) -> Place:
     """The place of a file named by a person: a name in the package, or the path of a file of their own.
 
-    A path is an `os.PathLike`, or a string that ends in ``.py``.
+    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.
     """
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source is a {type(source).__name__}, expected the name or the path of a kernel file")
-    if isinstance(source, os.PathLike) or source.endswith(".py"):
+    if isinstance(source, os.PathLike) or is_path(source):
         given = os.fsdecode(source)
         path = Path(os.path.abspath(given))
         return Place(str(path), " ".join(given.splitlines()), path)
     return package_place(source)
+
+
+def is_path(name: str) -> bool:
+    """Whether a string is the path of a file, not a name in the package."""
+    return name.endswith(".py") or os.path.isabs(name)
 
 
 def package_modules() -> list[str]:
@@ -133,7 +138,7 @@ def read(place: Place, asked: Loc | None = None) -> Source:
     if known is not None and known.stamp == stamp:
         return known
     try:
-        text = place.path.read_text(encoding="utf-8")
+        text = place.path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
     except UnicodeDecodeError as e:
         raise KernelError("K001", Loc(place.display, 1), f"not UTF-8 text: {e.reason} at byte {e.start}") from None
     except OSError as e:

@@ -56,7 +56,7 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
     ----------
     source : str or path
         A kernel file of parki, named as in ``p2p`` or ``pair/laplace``, or the path of a file of one's own: an
-        `os.PathLike`, or a string that ends in ``.py``.
+        `os.PathLike`, or a string that ends in ``.py`` or is absolute.
     workunit : str
         The name of the workunit in that file.
     **slots

@@ -33,6 +33,8 @@ def plan(
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the plan would need more memory of the host than is free, naming the options that lower it.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def plan(
     >>> print(f"{plan(np.array([1.0, -1.0]))[0] * np.sqrt(0.75):.6f}")  # Madelung constant of CsCl
     -1.762675
     """
-    resolved = EwaldOptions.resolve(options, {"trg": trg, "src": src}, **keywords)
+    resolved = EwaldOptions.resolve(options, {"trg": trg, "src": src}, ("kappa",), **keywords)
     return _made(kernels.find(kernel, kappa=kappa), trg, src, resolved)
 
 

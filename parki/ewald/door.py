@@ -76,7 +76,8 @@ def moved(plan: "Plan", name: str, x: Any, n: int) -> Array:
     x = points(name, x, plan.options)
     if x.shape[1] != n:
         raise ValueError(f"{name} has {x.shape[1]} points; expected {n}, as many as this plan was made for.")
-    arrays.same_dtype(points=np.empty(0, plan.dtype), **{name: x})
+    if x.dtype != plan.dtype:
+        raise ValueError(f"{name} has dtype {x.dtype}; expected {plan.dtype}, that of this plan.")
     return x
 
 
@@ -85,15 +86,15 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
     layout, n, components = plan.options.layout, plan.n_sources, plan.kernel.dens
     there = {"dens": dens} if normals is None else {"dens": dens, "normals": normals}
     in_place(plan, **there)
-    dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False)
+    dens = arrays.density("dens", dens, components, n, layout, many=True, contiguous=False, promoted=plan.dtype)
     checked = {"dens": dens}
     if plan.kernel.normals:
         if normals is None:
             raise ValueError(f"normals is missing; {plan.kernel} expects (3, {n}), one normal for each source.")
-        checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False)
+        checked["normals"] = arrays.density("normals", normals, 3, n, layout, contiguous=False, promoted=plan.dtype)
     elif normals is not None:
         raise ValueError(f"normals was given, but {plan.kernel} takes none.")
-    arrays.same_dtype(points=np.empty(0, plan.dtype), **checked)
+    arrays.check_like_points(("trg", "src"), plan.dtype, **checked)
     dens, normals = plan.xp.asarray(dens), checked.get("normals")
     many = dens.ndim == (2 if components == 1 else 3)
     dens = dens if many else dens[None]
@@ -126,11 +127,23 @@ def warn_of_net(plan: "Plan", dens: Array) -> bool:
     return True
 
 
-def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
-    """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+def sums(plan: "Plan", u: Any, rhs: int, many: bool) -> Array:
+    """A caller's result of a call, checked."""
+    there = arrays.taken("u", u)
+    if there.shape != (shape := _shape(plan, rhs, many)):
+        raise ValueError(f"u has shape {there.shape}; expected {shape}, that of the result.")
+    return there
+
+
+def _shape(plan: "Plan", rhs: int, many: bool) -> tuple[int, ...]:
     n, count = plan.n_targets, plan.kernel.result
     one = (n,) if count == 1 else (n, count) if plan.options.layout == "nd" else (count, n)
-    shape = (rhs, *one) if many else one
+    return (rhs, *one) if many else one
+
+
+def result(plan: "Plan", rhs: int, many: bool, out: Array | None) -> Array:
+    """What the stages write to: a new array or `out`; on a GPU for arrays on the host always a new one."""
+    shape = _shape(plan, rhs, many)
     return plan.xp.empty(shape, plan.dtype) if out is None else _checked(plan, out, shape)
 
 

@@ -30,8 +30,8 @@ def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n
     if plan.points is None:
         raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
     chosen = error.sample(plan.n_targets, n, seed)
-    u = plan(dens, normals) if u is None else u
-    strengths, axes, _ = door.strengths(plan, dens, normals)
+    strengths, axes, many = door.strengths(plan, dens, normals)
+    u = plan(dens, normals) if u is None else door.sums(plan, u, len(strengths), many)
     found = to_host(door.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
     both = plan.xp.concatenate([strengths, _signed(plan, strengths)])
     exact, random = np.split(to_host(reference(plan, chosen, both, axes)).reshape(-1, *found.shape[1:]), 2)

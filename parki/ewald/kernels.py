@@ -120,5 +120,11 @@ def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
     ------
     ValueError
         For an unknown name, and for missing, surplus or not positive parameters.
+    TypeError
+        For a kernel that is neither a name nor a `Kernel`.
     """
-    return pairs.with_parameters(pairs.named(kernel, KERNELS) if isinstance(kernel, str) else kernel, parameters)
+    if isinstance(kernel, str):
+        kernel = pairs.named(kernel, KERNELS)
+    elif not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name or a parki.ewald.Kernel.")
+    return pairs.with_parameters(kernel, parameters)

@@ -107,6 +107,10 @@ def _needed(p: "Parameters", axis: int, kappa: float) -> float:
 def _even(points: float) -> int:
     """The next good number of points."""
     sizes = select.even_sizes()
+    if points > sizes[-1]:
+        raise ValueError(
+            f"rc is so short that a side of the grid has {points:.3g} points; expected at most {sizes[-1]}."
+        )
     return int(sizes[np.searchsorted(sizes, math.ceil(points - 1e-9))])
 
 

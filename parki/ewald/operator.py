@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from parki import operators
+from parki import arrays, operators
 from parki.arrays import Array, module_of
 from parki.ewald import error
 from parki.ewald.kernels import KERNELS, Kernel
@@ -44,6 +44,10 @@ def make(plan: "Plan", normals: Array | None, correction: Any) -> Any:
     if kernel.normals is not (normals is not None):
         expected = f"{kernel} expects (3, {ns})" if kernel.normals else f"{kernel} takes none"
         raise ValueError(f"normals is {'missing' if normals is None else 'given'}; {expected}.")
+    if normals is not None:
+        layout = plan.options.layout
+        there = arrays.density("normals", normals, 3, ns, layout, contiguous=False, promoted=plan.dtype)
+        arrays.check_like_points(("trg", "src"), plan.dtype, normals=there)
     turned = normals.T if normals is not None and plan.options.layout == "nd" else normals
 
     def forward(x: Array) -> Array:

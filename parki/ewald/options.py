@@ -1,7 +1,6 @@
 """EwaldOptions: what a caller may choose, copied and checked on entry."""
 
 import dataclasses
-import difflib
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import fft
+from parki import fft, spelling
 from parki.arrays import LAYOUTS, PRECISIONS, space_of
 from parki.engine import spaces
 from parki.ewald import geometry
@@ -23,6 +22,7 @@ CHOICES = {
     "layout": LAYOUTS,
 }
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
+STRAIGHT = 1e-14  # of the shortest side: lattice vectors that tilt less are along the axes
 FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 
 
@@ -50,9 +50,10 @@ class EwaldOptions:
     Parameters
     ----------
     box : list, tuple or array of three positive numbers, or of 3 × 3 numbers
-        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows.  Points are wrapped
-        along periodic directions and lie in ``[0, side]`` along free ones.  Without periodic directions it may be
-        left out: then it is around the points, wherever they are.
+        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows; a diagonal matrix of
+        positive numbers is three side lengths.  Points are wrapped along periodic directions and lie in ``[0, side]``
+        along free ones.  Without periodic directions it may be left out: then it is around the points, wherever they
+        are.
     periodicity : {0, 1, 2, 3} or three booleans
         Which axes are periodic: the first so many, or those that are True.
     tolerance : float
@@ -95,7 +96,8 @@ class EwaldOptions:
     engine : {"parki", "pykokkos"}, optional
         What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
     verbose : bool
-        Log parameters and times at level INFO (logger ``parki.ewald``).
+        Log parameters and times at level INFO (logger ``parki.ewald``); where logging has no handlers, as in a plain
+        script, they go to stderr.
     tune : bool
         Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
         What was found is remembered in the cache: sums like it take it at once.
@@ -150,12 +152,15 @@ class EwaldOptions:
         self.check()
 
     @classmethod
-    def resolve(cls, options: Self | None = None, given: Mapping[str, Any] | None = None, /, **keywords: Any) -> Self:
+    def resolve(
+        cls, options: Self | None = None, given: Mapping[str, Any] | None = None, more: Sequence[str] = (), /,
+        **keywords: Any,
+    ) -> Self:  # fmt: skip
         """Return a checked copy of `options` with `keywords` in place of its values.
 
         In the copy `box` is None, a tuple of floats, or a 3 × 3 array; `periodicity` is a tuple of three booleans;
         `execution_space` is a space with the wanted number of threads, which follows the arrays of the call, `given` by
-        name, unless it is named.
+        name, unless it is named.  Other arguments of the call, `more`, may be meant by an unknown keyword.
 
         Raises
         ------
@@ -172,13 +177,12 @@ class EwaldOptions:
         names = [field.name for field in dataclasses.fields(cls)]
         for name in keywords:
             if name not in names:
-                near = difflib.get_close_matches(name, names, n=1)
-                advice = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(names)}."
+                advice = spelling.advice(name, (*names, *more)) or f"Options are {', '.join(names)}."
                 raise TypeError(f"unknown option {name!r}. {advice}")
         merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
         if merged.box is not None:
             box = np.array(merged.box, np.float64)
-            merged.box = box if box.ndim == 2 else tuple(box.tolist())
+            merged.box = box if box.ndim == 2 and not _rectangular(box) else tuple(_check_box(box, merged.periodic))
         merged.periodicity = merged.periodic
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
@@ -281,15 +285,23 @@ def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
         raise TypeError(f"box is a {type(box).__name__}; expected a list, tuple or array of three side lengths.")
     rows = [] if isinstance(box, np.ndarray) and box.ndim == 0 else list(box)
     if len(rows) == 3 and all(isinstance(row, list | tuple | np.ndarray) and len(row) == 3 for row in rows):
-        return _check_cell(box, [[_number(x) for x in row] for row in rows], periodic)
+        cell = np.array([[_number(x) for x in row] for row in rows])
+        if not _rectangular(cell):
+            return _check_cell(box, cell, periodic)
+        rows = np.diag(cell).tolist()
     sides = [_number(side) for side in rows]
     if len(sides) != 3 or not all(0 < side < math.inf for side in sides):
         raise ValueError(f"box is {box!r}; expected three positive, finite side lengths.")
     return sides
 
 
-def _check_cell(box: Any, rows: list[list[float]], periodic: tuple[bool, bool, bool]) -> list[float]:
-    cell = np.array(rows)
+def _rectangular(cell: np.ndarray) -> bool:
+    """Whether lattice vectors are sides along x, y, z: to rounding, as programs write them."""
+    sides = np.diag(cell)
+    return bool(np.isfinite(cell).all() and (abs(cell - np.diag(sides)) <= STRAIGHT * sides.min()).all())
+
+
+def _check_cell(box: Any, cell: np.ndarray, periodic: tuple[bool, bool, bool]) -> list[float]:
     if not np.isfinite(cell).all():
         raise ValueError(f"box is {box!r}; expected three lattice vectors of finite numbers, one a row.")
     if not all(periodic):
@@ -309,8 +321,8 @@ def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     spelled = {choice.upper(): choice for choice in choices}
     asked = value.upper() if isinstance(value, str) else ""
     if asked not in spelled:
-        near = difflib.get_close_matches(asked, spelled, n=1)
-        advice = f" Did you mean {spelled[near[0]]!r}?" if near else ""
+        near = spelling.meant(asked, spelled)
+        advice = f" Did you mean {spelled[near]!r}?" if near else ""
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} is {value!r}; expected one of {listed}.{advice}")
     return spelled[asked]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
-from parki.engine.source import locate, package_place, read
+from parki.engine.source import Place, locate, package_place, read
 
 _PK = types.SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
@@ -20,17 +20,17 @@ _PK = types.SimpleNamespace(
 
 def function(source: str, name: str, **constants: object) -> Callable[..., Any]:
     """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file."""
-    found = _loaded(source if isinstance(source, str) and not source.endswith(".py") else locate(source))
+    found = _loaded(locate(source))
     found |= constants
     return found[name]
 
 
-def _loaded(place: Any) -> dict[str, Any]:
+def _loaded(place: Place) -> dict[str, Any]:
     """The names of a kernel file and of what it imports."""
-    source = read(package_place(place) if isinstance(place, str) else place)
+    source = read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
     for local, found in source.imports.items():
-        names[local] = _loaded(found.module)[found.name]
+        names[local] = _loaded(package_place(found.module))[found.name]
     tree = ast.parse(source.text)
     tree.body = [
         node

@@ -6,28 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays, engine
+from parki import arrays, engine, plans
 from parki.arrays import Array
+from parki.checks import refuse_half_moved
 from parki.engine import spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.error import ErrorEstimate
-from parki.ewald import balance, door, error, operator, predict, stages, tuning, variants, work
+from parki.ewald import balance, door, estimate, operator, stages, tuning, variants, work
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
-from parki.ewald.predict import Prediction
+from parki.ewald.queries import Queries
 from parki.ewald.report import Params, WallTime
 from parki.ewald.stages import Stages
 from parki.ewald.verify import verify
-from parki.freespace import refuse_half_moved
 
 log = logging.getLogger("parki.ewald")
 
 
-class Plan:
+class Plan(Queries, plans.OfOneProcess):
     """A sum over given targets and sources: made once, applied to any number of densities.
 
     After the first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several
@@ -111,6 +110,7 @@ class Plan:
         self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
         self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
         self.chosen, self.tuned = parameters or balance.chosen(self, options.rc), None
+        estimate.require(self, self.chosen, 1)
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self, trg, src)
             self.chosen, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
@@ -119,7 +119,7 @@ class Plan:
         self.walltime = WallTime(
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
         )
-        log.log(logging.INFO if options.verbose else logging.DEBUG, "%s: %s", self.kernel, Params(self.parameters))
+        plans.say(log, options.verbose, "%s: %s", self.kernel, Params(self.parameters))
         self.points: stages.Points | None = None
         self.stages: dict[int, Stages] = {}
         self._last: tuple[Any, Any] | None = None
@@ -147,6 +147,7 @@ class Plan:
         """The stages for so many right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
             if rhs > 1:
+                estimate.require(self, self.chosen, rhs)
                 self._compile(self.chosen, rhs)
             self.stages[rhs] = Stages(self.chosen, self.variants, self.points, self.options, rhs, self.geometry)
         self.stages[rhs].wrapped(max(self._reach.values()))
@@ -206,6 +207,7 @@ class Plan:
                     for first, count in door.groups(self, len(strengths)):
                         at = slice(first, first + count)
                         self._prepared(count).run(strengths[at], axes, parts[at], self.walltime)
+            plans.say_times(log, self.options.verbose, self)
             self._last = dens, normals
             if self.on_gpu or self.space.kind != "device":
                 return u
@@ -301,103 +303,3 @@ class Plan:
         other._prepare(trg, src, parameters)
         other._warned = True
         return other
-
-    def operator(self, normals: Array | None = None, correction: Any = None) -> Any:
-        """The sum as a linear operator on flattened densities, for iterative solvers.
-
-        Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
-        ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
-        sides of one pass.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by a
-        plan made when it is first asked for: exact to rounding for kernels that are their own adjoints, to the
-        tolerance for others.
-
-        Parameters
-        ----------
-        normals : array (3, Ns), optional
-            As in a call; they are not copied.
-        correction : sparse matrix, optional
-            Of the operator's shape, added to it: corrections of a quadrature, for instance.
-
-        Returns
-        -------
-        scipy.sparse.linalg.LinearOperator, or that of cupyx.scipy.sparse.linalg for points on a GPU
-
-        Raises
-        ------
-        ValueError
-            If normals are missing or surplus, or for a correction of another shape.
-        NotImplementedError
-            When the transpose of a kernel of one's own is asked for.
-
-        Examples
-        --------
-        >>> import numpy as np, parki
-        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
-        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9)
-        >>> print((plan.operator() @ np.eye(2)).round(6) + 0.0)
-        [[0.  0.5]
-         [0.5 0. ]]
-        """
-        return operator.make(self, normals, correction)
-
-    def error(
-        self, n: int = 100, seed: int = 0, *, dens: Array | None = None, normals: Array | None = None,
-        u: Array | None = None,
-    ) -> ErrorEstimate:  # fmt: skip
-        """The relative RMS error, measured at `n` random targets: see `parki.ewald.error`.
-
-        Parameters
-        ----------
-        n, seed : int
-            Number of targets, and the seed by which they are drawn.
-        dens, normals : array, optional
-            Strengths; without them those of the last call, which the plan has not copied: they must not have changed.
-        u : array, optional
-            Their sum, if it is at hand.
-
-        Raises
-        ------
-        ValueError
-            If there has been no call, or there are no points, or if the sum is zero at all sampled targets.
-
-        Examples
-        --------
-        >>> import numpy as np, parki
-        >>> x = np.random.default_rng(1).random((3, 200))
-        >>> plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4)
-        >>> u = plan(np.where(x[0] < 0.5, 1.0, -1.0))
-        >>> found = plan.error(n=50)
-        >>> found.n, found.low <= found.value <= found.high < 1e-4
-        (50, True)
-        """
-        with self._lock:
-            if dens is None:
-                if self._last is None:
-                    raise ValueError("dens is missing: this plan has not been called; call it, or pass dens.")
-                dens, normals = self._last
-            return error.measure(self, dens, normals, u, n, seed)
-
-    def predict(self) -> Prediction:
-        """The predicted time of a call by its phases, and the bytes that the plan holds.
-
-        Examples
-        --------
-        >>> import numpy as np, parki
-        >>> x = np.random.default_rng(1).random((3, 1000))
-        >>> found = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4).predict()
-        >>> found.seconds == found.near + found.transform + found.spread + found.gather > 0
-        True
-        """
-        known = self.arrangement.crowding if self.arrangement else ()
-        return predict.predict(self.chosen, self.n_targets, self.n_sources, self.space, self.memory, known)
-
-    @property
-    def memory(self) -> int:
-        """Bytes of all arrays that the plan holds: sorted points, packed sources, grid, tables, fields."""
-        return predict.held(self)
-
-    def __str__(self) -> str:
-        return "\n".join([predict.describe(self), *([str(self.tuned)] if self.tuned else [])])
-
-    def __repr__(self) -> str:
-        return f"<Plan: {self.kernel}, {self.n_targets} targets, {self.n_sources} sources, {self.space.name}>"

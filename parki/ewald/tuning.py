@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parki import plans
 from parki.arrays import Array
 from parki.engine.runtime import devices
 from parki.ewald import balance, error, predict, remembered, variants
@@ -97,7 +98,7 @@ def tune(plan: "Plan", trg: Array, src: Array, anew: bool = False) -> Tuned:
                 keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
                 about = {"rc": best.parameters.rc / found.model.parameters.rc, "P": best.parameters.P, "day": found.day}
                 remembered.remember(asked, keep | about)
-    log.log(logging.INFO if plan.options.verbose else logging.DEBUG, "%s: %s", plan.kernel, found)
+    plans.say(log, plan.options.verbose, "%s: %s", plan.kernel, found)
     return found
 
 

@@ -1,25 +1,24 @@
 """A fast multipole sum for fixed points, and what it can tell about itself."""
 
-import logging
 import math
 from typing import Any
 
 import numpy as np
 
-from parki import engine
+from parki import engine, plans
 from parki.arrays import Array
-from parki.fmm import balance, chebyshev_order, equivalents, kinds, params, surfaces
+from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
+from parki.fmm import balance, chebyshev_order, equivalents, estimate, kinds, params, surfaces
 from parki.fmm.equivalents import Equivalents
 from parki.fmm.expansion import Expansion
 from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
+from parki.freespace import FreePlan, log, short
 from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
-log = logging.getLogger("parki")
 METHODS = ("kifmm", "chebyshev")
 COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
@@ -57,6 +56,8 @@ class Plan(FreePlan):
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the plan would need more memory of the host than is free, naming the options that lower it.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Plan(FreePlan):
         check_choice("method", method, METHODS)
         check_choice("gradient", gradient, (False, True, "only"))
         check_choice("layout", layout, ("dn", "nd"))
+        check_flag("verbose", verbose)
         if tolerance is not None and order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
         check_share("tolerance", tolerance)
@@ -78,13 +80,14 @@ class Plan(FreePlan):
             raise ValueError(f"order is {order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed, parameters=parameters,
+            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
+        self.verbose = verbose
         self.method = method
         self._asked = params.TOLERANCE if tolerance is None and order is None else tolerance, order, leaf_size
         self._warn_below(tolerance, params.REACH)
         self._settle()
-        log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
+        plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
 
     def _place(self) -> None:
         """Tree, lists, operators, and launches."""
@@ -141,6 +144,7 @@ class Plan(FreePlan):
 
     def _prepare(self, order: int) -> None:
         tolerance = self._asked[0]
+        estimate.require(self.tree, self.lists, self.linear, self.kind, order, self.space)
         if self.kind is None:
             eps = None
             if tolerance is not None:

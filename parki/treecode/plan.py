@@ -1,21 +1,20 @@
 """A treecode sum for fixed points, and what it can tell about itself."""
 
-import logging
 import math
 from typing import Any
 
 import numpy as np
 
-from parki import direct, engine, scaling
+from parki import direct, engine, plans, scaling
 from parki.arrays import PRECISIONS, Array
+from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
-from parki.freespace import FreePlan, check_choice, check_share, check_whole, refuse_boxes, short
+from parki.freespace import FreePlan, log, short
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, Units
 from parki.trees import cluster, dual, lists
 
-log = logging.getLogger("parki")
 METHODS = ("dual", "pc", "cp")
 
 
@@ -48,6 +47,8 @@ class Plan(FreePlan):
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the plan would need more memory of the host than is free, naming the options that lower it.
     """
 
     def __init__(
@@ -58,16 +59,18 @@ class Plan(FreePlan):
         timed: bool = False, **parameters: float,
     ) -> None:  # fmt: skip
         _check(method, theta, degree, tolerance, leaf_size, batch_size, gradient, far_precision, layout, parameters)
+        check_flag("verbose", verbose)
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed, parameters=parameters,
+            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
+        self.verbose = verbose
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
         self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **asked)
         self._warn_below(tolerance, params.REACH)
-        log.log(logging.INFO if verbose else logging.DEBUG, "%s: %s", self.pair, self.parameters)
+        plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._settle()
 
     def _place(self) -> None:

@@ -18,7 +18,7 @@ from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
-from parki.treecode import barycentric
+from parki.treecode import barycentric, estimate
 from parki.treecode.interactions import FEWER, Interactions, Lists
 from parki.treecode.report import WallTime
 from parki.trees.cluster import ClusterTree
@@ -119,6 +119,7 @@ class Stages:
         self.units, self.space, self.xp = units, space, spaces.array_module(space)
         self.targets, self.sources, self.found = targets, sources, found
         self.up, self.down = _used(found)
+        estimate.require(self, found)
         self._held: list[Array] = []
         pair, xp = units.linear, self.xp
         nodes, weights = barycentric.tables()

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki import memory
 from parki.trees.cluster import ClusterTree
 
+ASK = 1 << 20  # pairs, each of which may become eight, that are worth a look at how much memory is free
+ADVICE = "A larger theta, leaf_size and batch_size take less."
 BLOCK = 1 << 15  # pairs looked at together: what is computed of them stays in the second-level cache
 
 Nodes = NDArray[np.int32]
@@ -86,14 +89,20 @@ def _root_pair(targets: ClusterTree, sources: ClusterTree) -> tuple[Nodes, Nodes
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Slices of n pairs."""
-    return (slice(i, i + BLOCK) for i in range(0, n, BLOCK))
+    """Slices of n pairs; where there are many, memory for what comes of some of them is asked for before."""
+    for i in range(0, n, BLOCK):
+        if i and i % ASK == 0:
+            memory.require(8 * 2 * 4 * ASK, f"a list of more than {n} pairs of clusters", ADVICE)
+        yield slice(i, i + BLOCK)
 
 
 def joined(parts: list[tuple[Nodes, Nodes]]) -> tuple[Nodes, Nodes]:
     """One pair of arrays from many."""
     if not parts:
         return np.empty(0, np.int32), np.empty(0, np.int32)
+    pairs = sum(len(t) for t, _ in parts)
+    if pairs > ASK:
+        memory.require(2 * 4 * pairs, f"a list of {pairs} pairs of clusters", ADVICE)
     return np.concatenate([t for t, _ in parts]), np.concatenate([s for _, s in parts])
 
 

@@ -313,7 +313,7 @@ def test_a_tighter_tolerance_costs_more():
         ({"rc": 1.5}, "rc: found 1.5"),
         ({"rc": 0.2, "cell_size": 5.0}, "rc, cell_size: found both"),
         ({"cell_size": -1.0}, "cell_size: found -1.0"),
-        ({"rc": 1e-6}, "larger rc"),
+        ({"rc": 1e-6}, "a larger rc"),
     ],
 )
 def test_bad_questions_are_refused(change, message):

@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 
+import parki
 from parki.engine import spaces
 from parki.ewald import variants
 from parki.ewald.options import EwaldOptions, named
@@ -209,6 +210,25 @@ def test_execution_space_becomes_a_space_with_threads():
     assert EwaldOptions.resolve(box=[1, 1, 1], execution_space=given).execution_space == given
 
 
+@pytest.mark.parametrize("periodicity", [0, 1, 2, 3, (True, False, True)])
+@pytest.mark.parametrize("tilt", [0, 1e-17])
+def test_a_diagonal_matrix_is_three_sides(tilt, periodicity):
+    box = np.diag([1.0, 2.0, 3.0]) + tilt * np.tri(3, k=-1)
+    for given in (box, box.tolist()):
+        assert EwaldOptions.resolve(box=given, periodicity=periodicity).box == (1.0, 2.0, 3.0)
+
+
+def test_a_slab_with_a_diagonal_matrix(rng):
+    x, q = rng.random((3, 40)), rng.normal(size=40)
+    options = {"periodicity": 2, "tolerance": 1e-4}
+    found = parki.ewald.laplace(x, x, q, box=np.diag([1.0, 1.5, 2.0]), **options)
+    np.testing.assert_array_equal(found, parki.ewald.laplace(x, x, q, box=(1.0, 1.5, 2.0), **options))
+
+
+def test_a_diagonal_matrix_with_a_negative_entry_is_a_cell():
+    assert EwaldOptions.resolve(box=np.diag([1.0, -2.0, 3.0])).box.shape == (3, 3)
+
+
 @pytest.mark.parametrize("box", [1.0, "111", {1.0, 2.0, 3.0}])
 def test_a_box_of_another_type(box):
     with pytest.raises(TypeError, match=r"box is a \w+; expected a list, tuple or array"):
@@ -225,6 +245,7 @@ WRONG = [
     ({"box": [1, [1, 2], 1]}, "box is"),
     ({"box": np.array(3.0)}, "box is"),
     ({"box": np.ones((3, 3))}, "box is"),
+    ({"box": np.zeros((3, 3))}, "(?s)box is .* expected three positive"),
     ({"box": ["1", "1", "1"]}, "box is"),
     ({"periodicity": 4}, "periodicity is 4; expected 0, 1, 2 or 3"),
     ({"periodicity": -1}, "periodicity is -1"),
@@ -233,7 +254,7 @@ WRONG = [
     ({"periodicity": True}, "periodicity is True"),
     ({"periodicity": (True, False)}, r"periodicity is \(True, False\); expected .* or three booleans"),
     ({"periodicity": (1, 1, 0)}, r"periodicity is \(1, 1, 0\)"),
-    ({"box": np.eye(3), "periodicity": 2}, "box is a triclinic cell, and periodicity is 2; expected 3"),
+    ({"box": np.tri(3), "periodicity": 2}, "box is a triclinic cell, and periodicity is 2; expected 3"),
     ({"box": [[1, 0, 0], [0, 1, 0], [1, 1, 0]]}, "box is .* lie in a plane; expected a cell with a volume"),
     ({"box": [[1, 0, 0], [0, 1, 0], [0, 0, float("nan")]]}, "box is .*; expected three lattice vectors of finite"),
     ({"rc": 0.9, "box": [[1, 0, 0], [0.9, 0.5, 0], [0, 0, 2]]}, "rc is 0.9, longer than the shortest periodic side"),

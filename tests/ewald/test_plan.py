@@ -204,7 +204,7 @@ def test_moves_are_checked(rng):
     plan = plan_of("laplace", x, x, periodicity=2)
     with pytest.raises(ValueError, match="src has 29 points; expected 30"):
         plan.move(x[:, 1:])
-    with pytest.raises(ValueError, match="dtypes differ: points float64, src float32"):
+    with pytest.raises(ValueError, match="src has dtype float32; expected float64, that of this plan"):
         plan.move(x.astype(np.float32))
     with pytest.raises(ValueError, match="trg was given, but the targets of this plan are its sources"):
         plan.move(x, x.copy())

@@ -13,9 +13,9 @@ WRONG = [
     ({"order": 6.0}, "order is 6.0; expected a positive whole number up to 16"),
     ({"order": True}, "order is True; expected a positive whole number up to 16"),
     ({"order": 6, "tolerance": 1e-3}, "tolerance was given with order, which it chooses; expected one or the other"),
-    ({"theta": 0.5}, "theta was given, but laplace takes no parameters"),
-    ({"degree": 5}, "degree was given, but laplace takes no parameters"),
-    ({"batch_size": 50}, "batch_size was given, but laplace takes no parameters"),
+    ({"theta": 0.5}, "theta was given, but coulomb takes no parameters"),
+    ({"degree": 5}, "degree was given, but coulomb takes no parameters"),
+    ({"batch_size": 50}, "batch_size was given, but coulomb takes no parameters"),
     ({"periodic": True}, "periodic was given, but fast multipole methods sum in free space; parki.ewald"),
 ]
 

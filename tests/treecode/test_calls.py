@@ -199,7 +199,7 @@ def test_single_precision(method, q, sums):
 
 
 def test_what_plans_say():
-    assert str(plan_of()) == "laplace, dual, θ 0.9, degree 1, leaves 20, batches 20"
+    assert str(plan_of()) == "coulomb, dual, θ 0.9, degree 1, leaves 20, batches 20"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,0 +1,7 @@
+"""The command line, as ``python -m parki``."""
+
+import sys
+
+from parki.cli import main
+
+sys.exit(main())

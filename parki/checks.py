@@ -1,0 +1,49 @@
+"""Checks of options that calls of several methods share."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def refuse_half_moved(moving: bool) -> None:
+    """Raise RuntimeError where the last move of a plan did not finish."""
+    if moving:
+        raise RuntimeError(
+            "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
+            "expected a complete move, or a new plan."
+        )
+
+
+def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
+    """Raise ValueError for an option that is not one of those allowed; True and False are not 1 and 0."""
+    if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, allowed))}.")
+
+
+def check_whole(name: str, value: Any, most: int | None = None) -> None:
+    """Raise ValueError for an option, if it is given, that is not a positive whole number up to `most`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and (not whole or value < 1 or (most is not None and value > most)):
+        upto = f" up to {most}" if most is not None else ""
+        raise ValueError(f"{name} is {value!r}; expected a positive whole number{upto}.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise ValueError for an option, if it is given, that is not a number between 0 and 1."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if value is not None and (not number or not 0 < value < 1):
+        raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError for an option that is neither True nor False."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise ValueError(f"{name} is {value!r}; expected True or False.")
+
+
+def refuse_boxes(parameters: dict[str, Any], method: str) -> None:
+    """Raise ValueError for options of periodic boxes."""
+    for name in ("box", "periodicity", "periodic"):
+        if name in parameters:
+            raise ValueError(f"{name} was given, but {method} sum in free space; parki.ewald has periodic boxes.")

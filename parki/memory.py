@@ -1,0 +1,94 @@
+"""Memory of the host that is free, and a refusal before more than that is asked for.
+
+Systems hand out memory that they do not have, and end the process when it is used.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+UNLIMITED = 1 << 60  # bytes: limits of version 1 that are none are as large as a page number can be
+V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")
+V2 = "memory.max", "memory.current", ("inactive_file", "active_file")
+
+
+def free(root: Path = Path("/")) -> int | None:
+    """Return the bytes that a process may still take, None where the system does not say.
+
+    That is what the kernel says is available, or less where a control group of the process is limited: caches of files
+    count as free.  `root` is where ``proc`` and ``sys`` are.
+    """
+    found = [value for value in (_available(root), *_groups(root)) if value is not None]
+    return max(min(found), 0) if found else None
+
+
+def require(needed: float, what: str, advice: str) -> None:
+    """Refuse what needs more memory than is free.
+
+    Parameters
+    ----------
+    needed : float
+        Bytes that are about to be taken.
+    what : str
+        For what, as the subject of a sentence.
+    advice : str
+        A sentence that names the option by which less is needed.
+
+    Raises
+    ------
+    MemoryError
+        Naming the bytes needed and free, and the advice.
+    """
+    there = free()
+    if there is not None and needed > there:
+        raise MemoryError(f"{what} needs about {size(needed)}, and {size(there)} are free. {advice}")
+
+
+def size(count: float) -> str:
+    """Return a number of bytes for people."""
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
+
+
+def _available(root: Path) -> int | None:
+    for line in _lines(root / "proc" / "meminfo"):
+        name, _, value = line.partition(":")
+        if name == "MemAvailable":
+            return 1024 * int(value.split()[0])
+    return None
+
+
+def _groups(root: Path) -> Iterator[int]:
+    """What the limits of all control groups leave: those of the process, and those above them."""
+    top = root / "sys" / "fs" / "cgroup"
+    for line in _lines(root / "proc" / "self" / "cgroup"):
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            folder, names = top, V2
+        elif "memory" in controllers.split(","):
+            folder, names = top / "memory", V1
+        else:
+            continue
+        inner = PurePosixPath(path.lstrip("/"))
+        for each in (inner, *inner.parents):  # in a container the outer ones may not be there
+            left = _left(folder / each, *names)
+            if left is not None:
+                yield left
+
+
+def _left(folder: Path, limit: str, used: str, caches: tuple[str, ...]) -> int | None:
+    most, now = _number(folder / limit), _number(folder / used)
+    if most is None or now is None or most >= UNLIMITED:
+        return None
+    kept = dict(line.split(None, 1) for line in _lines(folder / "memory.stat"))
+    return most - now + sum(int(kept.get(name, 0)) for name in caches)
+
+
+def _number(path: Path) -> int | None:
+    text = "".join(_lines(path))
+    return int(text) if text.isdigit() else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
