@@ -9,7 +9,7 @@ import numpy as np
 
 from parki.engine.errors import BuildError, SpaceUnavailable
 from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import cpus, find_compiler, target
+from parki.engine.runtime.compiler import cpus, target, toolchains
 
 HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
 NAMES = (*HOST, *DEVICE, *SIM)
@@ -135,7 +135,7 @@ def _missing(name: str) -> str | None:
         text = str(error)
         return f"{text[0].upper()}{text[1:]}"
     if name == "OpenMP" and not compiled.openmp:
-        where = find_compiler().path
+        where = toolchains()[0][0].path
         return (
             f"OpenMP programs do not compile with {where}. Install its OpenMP runtime (apt install libomp-dev / "
             "brew install libomp / conda install llvm-openmp), or use 'Serial'."

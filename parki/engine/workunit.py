@@ -14,7 +14,7 @@ from parki.engine.check import check
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered
 from parki.engine.parse import parse
-from parki.engine.runtime import build
+from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
 from parki.engine.specialise import L0, specialise
 
@@ -121,8 +121,11 @@ class Workunit:
 
 def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
     """Load one workunit's entry point from the shared object at `path`."""
-    opened = ctypes.CDLL(str(path))
-    run = opened[entry]
+    opened = loading.load(path)
+    try:
+        run = opened[entry]
+    except AttributeError:
+        loading.unusable(path, f"it has no {entry}")
     run.argtypes, run.restype = [ctypes.c_void_p], None
     fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
     struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})
