@@ -4,7 +4,6 @@ A plan checks points once and charges at every call, gives results in the caller
 against the direct sum, and is a linear operator.  What a method adds is how it sums.
 """
 
-import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ import numpy as np
 
 from parki import arrays, direct, error, operators, pairs
 from parki.arrays import Array, module_of
-from parki.engine import spaces
+from parki.engine import forks, spaces
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.timing import PhaseTimes
@@ -58,7 +57,7 @@ class FreePlan(ABC):
         self.n_targets, self.n_sources, self.dtype, self._points = self._taken(targets, sources)
         self.linear, self._charges = self.pair.linear()
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
-        self._lock, self._last, self._turned = threading.RLock(), None, None
+        self._lock, self._last, self._turned = forks.lock(), None, None
 
     def _warn_below(self, tolerance: float | None, reach: dict[str, float]) -> None:
         """Warn the caller of a call of the package of a tolerance that the points' dtype cannot give."""

@@ -7,10 +7,10 @@ is; what it checks itself is what it relies on, and the rest is left to the chec
 import ast
 import hashlib
 import os
-import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from parki.engine import forks
 from parki.engine.errors import KernelError, Loc
 from parki.engine.inline import Inliner
 from parki.engine.l0text import Text
@@ -44,7 +44,7 @@ class L0:
 
 
 _cache: OrderedDict[tuple, tuple[dict[Place, tuple], L0]] = OrderedDict()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:

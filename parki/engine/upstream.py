@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parki.engine import ir, spaces
+from parki.engine import forks, ir, spaces
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import cache, devices, trust
@@ -38,7 +38,7 @@ SHOWN = 12  # lines of PyKokkos' output in an error
 COLOUR, LINE = re.compile(r"\x1b\[\d*m"), re.compile(r"(?:on|,) line (\d+)\s*:?\s*")
 
 log = logging.getLogger("parki.engine")
-_lock = threading.RLock()
+_lock = forks.lock()
 _modules: dict[tuple[ModuleType, Path], ModuleType] = {}  # kept: PyKokkos reads the file of a workunit again
 
 

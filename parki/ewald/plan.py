@@ -1,7 +1,6 @@
 """An Ewald sum for given points: the stages in their order."""
 
 import logging
-import threading
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from parki import arrays, engine
 from parki.arrays import Array
-from parki.engine import spaces
+from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate
@@ -78,7 +77,7 @@ class Plan:
         self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
         self.xp, self.geometry, self.given = spaces.array_module(space), place, None
         self.variants = variants.choose(space, dtype.name, options)
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def _points(self, trg: Array, src: Array) -> None:
         """Take points in the caller's coordinates; `_prepare` for them."""
