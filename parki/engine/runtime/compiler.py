@@ -131,6 +131,8 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
     Zig would keep a second copy of all objects in the home folder, and fails where there is none.
     """
     english = os.environ | {"LC_ALL": "C"}
+    if "asan" in english.get("LD_PRELOAD", ""):  # which is for kernels, and would judge the compiler too
+        del english["LD_PRELOAD"]
     if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
         yield english
         return

@@ -18,8 +18,14 @@ PHRASES = ("invalid ELF", "file too short", "undefined symbol", "wrong ELF class
 _number = itertools.count()
 
 
-def load(path: Path) -> ctypes.CDLL:
+def load(path: Path, keep: bool = False) -> ctypes.CDLL:
     """Load an object that `cache.find` or a build has returned.
+
+    Parameters
+    ----------
+    path : Path
+    keep : bool
+        Whether the descriptor stays open, as long as the process lives: sanitizers read names and lines there.
 
     Raises
     ------
@@ -29,7 +35,7 @@ def load(path: Path) -> ctypes.CDLL:
     try:
         with cache.opened(path) as file:
             try:
-                return ctypes.CDLL(_name(file.fileno(), path))
+                return ctypes.CDLL(_name(os.dup(file.fileno()) if keep else file.fileno(), path))
             except OSError as error:
                 why = str(error).replace(OPEN_FILES, "")
     except OSError as error:

@@ -77,5 +77,5 @@ def _shared(found: os.stat_result) -> str | None:
     if found.st_uid not in (0, os.geteuid()):
         return f"it belongs to another user, number {found.st_uid}"
     if found.st_mode & OTHERS:
-        return f"others may write there (mode {stat.S_IMODE(found.st_mode):o})"
+        return f"others may write there (mode {stat.S_IMODE(found.st_mode):o}; chmod go-w ends that)"
     return None
