@@ -3,7 +3,7 @@
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
 ``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  It
 appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  A folder that others may
-write to is not used (`parki.engine.runtime.trust`): what lies here gets executed.
+write to is not used (`parki.engine.runtime.trust`): objects get executed.
 """
 
 import contextlib

@@ -156,8 +156,8 @@ def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
     vector_bytes : int, optional
         16, 32 or 64; default ``PARKI_VECTOR_BYTES``, else 64 for AVX-512 (F, DQ, VL), 32 for AVX2 with FMA, else 16.
 
-    Without a compiler this is what the cache was prepared for, if that fits this processor; not asked for, any `arch`
-    will do.
+    Without a compiler, the target is that of the prepared cache, if its objects fit this processor; any architecture
+    will do where none is asked for.
 
     Raises
     ------

@@ -15,8 +15,7 @@ def replacing(path: Path, start: bool = False) -> Iterator[Path]:
     Parameters
     ----------
     path : Path
-        A link is followed, and what the new file may be used for stays.  What is no file, such as a pipe or
-        ``/dev/stdout``, is written to as it is.
+        A link is followed, and access bits stay.  A pipe, as ``/dev/stdout`` may be one, is written to as it is.
     start : bool
         Whether the body finds a copy of the old file, where there is one.
 
