@@ -144,7 +144,8 @@ def p2p_list(
                 e_begin: int = 0
                 e_end: int = 0
                 if left > 0.0 and c < c_end:
-                    first, last = reach(left, z_lo - z_move, z_hi - z_move, h2, n2, images)
+                    # lanes that are masked off have a negative square, and integers that would overflow
+                    first, last = reach(pk.fmax(left, 0.0), z_lo - z_move, z_hi - z_move, h2, n2, images)
                     if last >= p * n2 and first < (p + 1) * n2:
                         row: int = (a_box * n1 + c_box) * n2
                         e_0, e_1 = run(cell_begin, row, first - p * n2, last - p * n2, n2)

@@ -10,6 +10,7 @@ import numpy as np
 import parki
 from parki import doctor, memory
 from parki.arrays import Array
+from parki.engine.runtime import writing
 from parki.ewald import api
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params
@@ -82,7 +83,8 @@ def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     colour = colormaps["inferno"](np.clip((speed - slow) / (fast - slow), 0.0, 1.0) ** 0.7)
     colour[..., :3] *= streaks(flow[0] / lx, flow[1] / ly)[..., None]
     bytes_upwards = (255 * np.clip(colour[::-1, :, :3], 0.0, 1.0)).astype(np.uint8)
-    Image.fromarray(bytes_upwards).save(path, "PNG")
+    with writing.replacing(path) as work:
+        Image.fromarray(bytes_upwards).save(work, "PNG")
 
 
 def streaks(u: Array, v: Array, steps: int = 18) -> Array:

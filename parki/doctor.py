@@ -49,7 +49,7 @@ def backend(space: spaces.Space) -> str:
     if space.kind == "device":
         text = _device(devices.current() or devices.find(space.name)[0])
         return f"{space.name}, {text}, {rtc.version('cuda' if space.name == devices.CUDA else 'hip')}"
-    found, target = compiler.find_compiler(), compiler.target()
+    found, target = compiler.toolchains()[0]
     if space.kind == "sim":
         return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
     count = spaces.workers(space)
@@ -86,12 +86,17 @@ def _cupy() -> str:
 
 def _compiler() -> list[str]:
     try:
-        found, target = compiler.find_compiler(), compiler.target()
+        found, target = compiler.toolchains()[0]
     except BuildError as error:
         return [_line("compiler", f"missing  {error}")]
     asked = target.resolved.rpartition("-")[0] or target.resolved
+    try:
+        lines = [_line("compiler", f"{compiler.find_compiler().version}   ({found.path})")]
+    except BuildError as error:
+        said = f"kernels in the cache by {found.version} fit this processor and run; others cannot be compiled"
+        lines = [_line("compiler", f"missing  {error}"), _line("prepared", said)]
     return [
-        _line("compiler", f"{found.version}   ({found.path})"),
+        *lines,
         _line("target", f"{target.arch}: {asked}"),
         _line("vectors", _vectors(target.vector_bytes)),
         _line("threads", f"{spaces.threads()} of {compiler.cpus()} CPUs"),

@@ -7,7 +7,6 @@ arrays.  A library is imported when it is asked for, never before.  Neither dire
 import contextlib
 import difflib
 import importlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,8 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from parki.arrays import Array, module_of
+from parki.engine import forks
 
-_process = threading.Lock()  # on what libraries have once for all threads of Python
+_process = forks.lock()  # on what libraries have once for all threads of Python
 
 
 class Library(Protocol):

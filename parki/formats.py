@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parki.arrays import Array
+from parki.engine.runtime import writing
 from parki.ewald.kernels import KERNELS
 
 READ = (".npz", ".npy", ".csv", ".h5", ".hdf5")
@@ -149,20 +150,25 @@ def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> 
     ------
     ValueError
         For a .vtu file of no targets.
+    OSError
+        Naming the file, where it cannot be written: what was there before is there still.
     """
     where = place(path)
-    if where.suffix in HDF5:
-        _save_hdf5(path, where, potential, facts)
-    elif where.suffix == ".csv":
-        _save_csv(path, potential, trg)
-    elif where.suffix == ".vtu":
-        _save_vtu(path, potential, trg)
-    else:
-        with path.open("wb") as file:  # an open file, because NumPy appends its suffix to a name without it
-            if where.suffix == ".npy":
-                np.save(file, potential)
-            else:
-                np.savez(file, potential=potential, **{name: np.asarray(value) for name, value in facts.items()})
+    if where.suffix == ".vtu" and not trg.size:
+        raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
+    with writing.replacing(where.file, start=where.group != "/") as work:
+        if where.suffix in HDF5:
+            _save_hdf5(work, where, potential, facts)
+        elif where.suffix == ".csv":
+            _save_csv(work, potential, trg)
+        elif where.suffix == ".vtu":
+            _save_vtu(work, potential, trg)
+        else:
+            with work.open("wb") as file:  # an open file, because NumPy appends its suffix to a name without it
+                if where.suffix == ".npy":
+                    np.save(file, potential)
+                else:
+                    np.savez(file, potential=potential, **{name: np.asarray(value) for name, value in facts.items()})
 
 
 def _npz(path: Path, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
@@ -273,12 +279,15 @@ def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _save_hdf5(path: Path, where: Place, potential: Array, facts: Mapping[str, Any]) -> None:
-    with _library(path, where.suffix).File(where.file, "w" if where.group == "/" else "a") as file:
-        group = file.require_group(where.group)
-        if "potential" in group:
-            del group["potential"]
-        group["potential"] = potential
-        group.attrs.update(facts)
+    try:
+        with _library(path, where.suffix).File(path, "w" if where.group == "/" else "a") as file:
+            group = file.require_group(where.group)
+            if "potential" in group:
+                del group["potential"]
+            group["potential"] = potential
+            group.attrs.update(facts)
+    except RuntimeError as error:  # as HDF5 says where the disk is full when a file is closed
+        raise OSError(str(error)) from error
 
 
 def _save_csv(path: Path, potential: Array, trg: Array) -> None:
@@ -288,8 +297,6 @@ def _save_csv(path: Path, potential: Array, trg: Array) -> None:
 
 
 def _save_vtu(path: Path, potential: Array, trg: Array) -> None:
-    if not trg.size:
-        raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
     x, y, z = np.ascontiguousarray(trg)
     if potential.ndim == 1:
         data = {"potential": potential}

@@ -6,7 +6,6 @@ against the direct sum, and is a linear operator.  What a method adds is how it 
 
 import inspect
 import logging
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
@@ -16,7 +15,7 @@ import numpy as np
 from parki import arrays, direct, error, operators, pairs, plans, scaling
 from parki.arrays import Array, module_of
 from parki.checks import check_flag, refuse_half_moved
-from parki.engine import spaces
+from parki.engine import forks, spaces
 from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.scaling import Powers
@@ -64,7 +63,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         self.xp = spaces.array_module(self.space)
         self._take(self._taken(targets, sources))
         self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
-        self._lock, self._last, self._turned = threading.RLock(), None, None
+        self._lock, self._last, self._turned = forks.lock(), None, None
 
     @classmethod
     def _options(cls) -> tuple[str, ...]:

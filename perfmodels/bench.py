@@ -10,7 +10,7 @@ from pathlib import Path
 
 import parki
 from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import cpus, find_compiler, target
+from parki.engine.runtime.compiler import cpus, target, toolchains
 from parki.engine.spaces import Space, workers
 from parki.perfmodels import (
     bench_clusters,
@@ -170,7 +170,7 @@ def processor() -> str:
 
 def versions() -> Row:
     """Of parki, of what it is built with, and of the libraries that it is measured beside, where they are installed."""
-    found = {"parki": parki.__version__, "python": platform.python_version(), "compiler": find_compiler().version}
+    found = {"parki": parki.__version__, "python": platform.python_version(), "compiler": toolchains()[0][0].version}
     for name in LIBRARIES:
         try:
             found[name] = importlib.metadata.version(name)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from parki.engine.runtime import cache
+from parki.engine.runtime import writing
 from parki.perfmodels.measure import Row, spread
 
 LEAST = 0.05  # what changes from one start of a process to the next: where arrays lie in memory, clock rates
@@ -100,7 +100,7 @@ def read(path: Path) -> list[Row]:
 def append(path: Path, record: Row) -> None:
     """Add a record to a file, which is made if it is not there, and stays what it was where writing fails."""
     old = read(path) if path.exists() else []
-    cache.write(path, json.dumps([*old, record], indent=1) + "\n")
+    writing.write(path, json.dumps([*old, record], indent=1) + "\n")
 
 
 def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from parki.engine.lower.host import HEADERS
-from parki.engine.runtime import build
+from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
 
 # Laplace, all pairs: lanes are targets, sources are broadcast, 1/r by the engine's own rsqrt.
@@ -157,7 +157,7 @@ def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFu
     headers = HEADERS if "pk_host.h" in source else ()
     about = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
     unit = build.Unit(source=source, flags=flags, **about)
-    run = ctypes.CDLL(str(build.build(unit))).pk_run
+    run = loading.load(build.build(unit)).pk_run
     run.restype = None
     return run
 

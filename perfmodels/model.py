@@ -26,7 +26,7 @@ import numpy as np
 
 from parki.engine.calls import device as calls
 from parki.engine.calls.gpu import TEAM, requested
-from parki.engine.runtime import devices, rtc
+from parki.engine.runtime import devices, rtc, writing
 from parki.engine.spaces import Space
 from parki.ewald import far, multipliers, params, planes, stages, variants, work
 from parki.ewald.mesh import Mesh
@@ -193,7 +193,7 @@ def main(asked: argparse.Namespace) -> int:
     print(modeltable.text(model, str(Params(model.parameters)), held, beside))  # noqa: T201
     if asked.json:
         record = modeltable.record(model, held, beside)
-        asked.json.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+        writing.write(asked.json, json.dumps(record, indent=1) + "\n")
     if asked.plot:
         _draw(asked.plot, model)
     return 0
@@ -211,4 +211,5 @@ def _draw(path: Path, model: Model) -> None:
     p = model.parameters
     what = f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}"
     title = f"{what}: predicted {modelplot.duration(model.seconds)}"
-    modelplot.draw(path, title, model.machine, model.units, p.dtype, points, drawn)
+    with writing.replacing(path) as work:
+        modelplot.draw(work, title, model.machine, model.units, p.dtype, points, drawn)

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from parki import samples
+from parki.engine.runtime import writing
 from parki.fmm import api
 from parki.fmm.plan import Plan
 from parki.perfmodels import fmm, fmmwork, modeltable
@@ -53,7 +54,7 @@ def main(asked: argparse.Namespace) -> int:
     steps = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, steps))  # noqa: T201
     if asked.json:
-        asked.json.write_text(json.dumps(record(asked, plan, machine, steps), indent=1) + "\n", "utf-8")
+        writing.write(asked.json, json.dumps(record(asked, plan, machine, steps), indent=1) + "\n")
     return 0
 
 

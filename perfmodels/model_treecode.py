@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from parki import samples
+from parki.engine.runtime import writing
 from parki.perfmodels import clusters, clusterwork, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.modeltable import Phase
@@ -50,7 +51,7 @@ def main(asked: argparse.Namespace) -> int:
     phases = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, phases))  # noqa: T201
     if asked.json:
-        asked.json.write_text(json.dumps(record(asked, plan, machine, phases), indent=1) + "\n", "utf-8")
+        writing.write(asked.json, json.dumps(record(asked, plan, machine, phases), indent=1) + "\n")
     return 0
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from parki.engine.runtime import writing
 from parki.perfmodels.measure import Row
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -39,7 +40,8 @@ def draw(record: Row, path: Path) -> None:
     threads = {r["threads"] for r in rows}
     said = "" if len(threads) != 1 else f"{max(threads)} thread{'s' * (max(threads) > 1)} of "
     figure.suptitle(f"parki bench {record['benchmark']}: {said}{record['machine']['processor']}", fontsize=10)
-    figure.savefig(path, dpi=150)
+    with writing.replacing(path) as work:
+        figure.savefig(work, dpi=150)
 
 
 def bars(figure: Any, rows: list[Row]) -> None:

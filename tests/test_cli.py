@@ -109,8 +109,9 @@ def test_doctor_says_where_rates_come_from(capsys, monkeypatch, tmp_path):
     assert said() == "common ones, as PARKI_CALIBRATION=Off"
 
 
-def test_doctor_without_a_compiler(capsys, monkeypatch):
+def test_doctor_without_a_compiler(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("PARKI_CXX", "no-such-compiler")
+    monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path))
     assert cli.main(["doctor"]) == 1
     text = capsys.readouterr().out
     assert "compiler    missing" in text

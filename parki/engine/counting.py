@@ -1,7 +1,8 @@
 """How often the engine has compiled and prepared in this process: what a loop over the same plan must not do again."""
 
-import threading
 from typing import NamedTuple
+
+from parki.engine import forks
 
 
 class Counters(NamedTuple):
@@ -11,7 +12,7 @@ class Counters(NamedTuple):
     prepares: int
 
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _counts = {"builds": 0, "prepares": 0}
 
 

@@ -8,8 +8,8 @@ from types import ModuleType
 import numpy as np
 
 from parki.engine.errors import BuildError, SpaceUnavailable
-from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import cpus, find_compiler, target
+from parki.engine.runtime import devices, limits
+from parki.engine.runtime.compiler import cpus, target, toolchains
 
 HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
 NAMES = (*HOST, *DEVICE, *SIM)
@@ -33,6 +33,8 @@ class Space:
         bad = isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1
         if self.threads is not None and bad:
             raise ValueError(f"threads={self.threads!r}: expected a whole number of at least 1, or None.")
+        if self.threads is not None and self.threads > 1:
+            _check_number("threads", self.threads)
         if self.engine not in ENGINES:
             raise ValueError(f"engine={self.engine!r}: expected one of {', '.join(map(repr, ENGINES))}.")
         if self.engine != "parki" and self.name in SIM:
@@ -135,7 +137,7 @@ def _missing(name: str) -> str | None:
         text = str(error)
         return f"{text[0].upper()}{text[1:]}"
     if name == "OpenMP" and not compiled.openmp:
-        where = find_compiler().path
+        where = toolchains()[0][0].path
         return (
             f"OpenMP programs do not compile with {where}. Install its OpenMP runtime (apt install libomp-dev / "
             "brew install libomp / conda install llvm-openmp), or use 'Serial'."
@@ -144,9 +146,25 @@ def _missing(name: str) -> str | None:
 
 
 def threads() -> int:
-    """Threads that OpenMP uses by default: the first number of ``OMP_NUM_THREADS``, else the CPUs of this process."""
+    """Return the threads that OpenMP uses by default: the first number of ``OMP_NUM_THREADS``, else the CPUs here.
+
+    Raises
+    ------
+    ValueError
+        If the variable asks for more than there may be.
+    """
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) > 0 else cpus()
+    if not (first.isdecimal() and int(first) > 0):
+        return cpus()
+    _check_number("OMP_NUM_THREADS", int(first))
+    return int(first)
+
+
+def _check_number(name: str, count: int) -> None:
+    """Raise ValueError for more threads than there may be: OpenMP's runtimes end the process, or crash."""
+    most, why = limits.most_threads()
+    if count > most:
+        raise ValueError(f"{name}={count}: expected at most {most}, {why}.")
 
 
 def workers(space: Space) -> int:

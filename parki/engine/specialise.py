@@ -7,11 +7,11 @@ is; what it checks itself is what it relies on, and the rest is left to the chec
 import ast
 import hashlib
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from parki.engine import forks
 from parki.engine.constants import Constant
 from parki.engine.errors import KernelError, Loc
 from parki.engine.inline import Inliner
@@ -46,7 +46,7 @@ class L0:
 
 
 _cache: OrderedDict[tuple, tuple[dict[Place, tuple], L0]] = OrderedDict()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:

@@ -20,10 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parki.engine import ir, spaces
+from parki.engine import forks, ir, spaces
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.runtime import cache, devices
+from parki.engine.runtime import cache, devices, trust
 from parki.engine.workunit import Workunit
 
 FOLDER = "pykokkos"  # of the L0 files, in the cache
@@ -38,7 +38,7 @@ SHOWN = 12  # lines of PyKokkos' output in an error
 COLOUR, LINE = re.compile(r"\x1b\[\d*m"), re.compile(r"(?:on|,) line (\d+)\s*:?\s*")
 
 log = logging.getLogger("parki.engine")
-_lock = threading.RLock()
+_lock = forks.lock()
 _modules: dict[tuple[ModuleType, Path], ModuleType] = {}  # kept: PyKokkos reads the file of a workunit again
 
 
@@ -103,7 +103,7 @@ def L0_file(workunit: Workunit, device: bool = False) -> Path:
     path = cache.folder() / cache.FORMAT / FOLDER / filename
     data = text.encode()
     with contextlib.suppress(OSError):
-        if path.read_bytes().partition(b"\n")[2] == data.partition(b"\n")[2]:  # headers tell slots, and may differ
+        if trust.read(path).partition(b"\n")[2] == data.partition(b"\n")[2]:  # headers tell slots, and may differ
             return path
     cache.write(path, data)
     return path

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import Any
 
 from parki.engine import ir
 from parki.engine.check import check
+from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered
 from parki.engine.parse import parse
-from parki.engine.runtime import build
-from parki.engine.runtime.compiler import target
+from parki.engine.runtime import build, loading
+from parki.engine.runtime.compiler import target, toolchains
 from parki.engine.specialise import L0, specialise
 
 # What a text may be told about itself, and what that tells the compiler of hosts; other spaces have no use for it.
@@ -30,9 +32,37 @@ HINTS = {
 }
 
 
+SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
 def checking() -> bool:
     """Whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
     return _debugging("1", "check")
+
+
+def sanitizing() -> bool:
+    """Whether kernels of hosts are built with sanitizers of addresses and undefined behaviour: ``PARKI_DEBUG=asan``."""
+    return _debugging("asan")
+
+
+def _sanitizers() -> tuple[str, ...]:
+    """Return the compiler options for sanitizers, none where they are not asked for.
+
+    Raises
+    ------
+    BuildError
+        If the runtime was not loaded with the process: an object would end it.
+    """
+    if not sanitizing():
+        return ()
+    compiler = toolchains()[0][0]
+    if not hasattr(ctypes.CDLL(None), "__asan_init"):
+        runtime = "libasan.so" if compiler.kind == "g++" else f"libclang_rt.asan-{platform.machine()}.so"
+        raise BuildError(
+            "PARKI_DEBUG=asan: the sanitizers' runtime is not loaded; expected a process begun as ASAN_OPTIONS="
+            f"detect_leaks=0 LD_PRELOAD=$({compiler.path} -print-file-name={runtime}) python …"
+        )
+    return SANITIZERS if compiler.kind == "g++" else (*SANITIZERS, "-shared-libsan")
 
 
 def _debugging(*words: str) -> bool:
@@ -87,7 +117,7 @@ class Workunit:
             source=lowered.source,
             headers=host.HEADERS,
             target=target(),
-            flags=(*(flag for hint in self.hints for flag in HINTS[hint]), *flags),
+            flags=(*(flag for hint in self.hints for flag in HINTS[hint]), *flags, *_sanitizers()),
             l0=self.l0.text,
         )
         if _debugging("source"):
@@ -108,7 +138,7 @@ class Workunit:
 
     def key(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple:
         """What one compiled object is for."""
-        return (tuple(layouts.values()), checked, flags, target())
+        return (tuple(layouts.values()), checked, flags, target(), sanitizing())
 
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
         """The compiled object for these layouts, built on first use."""
@@ -121,8 +151,11 @@ class Workunit:
 
 def load(path: Path, lowered: Lowered, entry: str = "pk_run") -> Compiled:
     """Load one workunit's entry point from the shared object at `path`."""
-    opened = ctypes.CDLL(str(path))
-    run = opened[entry]
+    opened = loading.load(path, keep=sanitizing())
+    try:
+        run = opened[entry]
+    except AttributeError:
+        loading.unusable(path, f"it has no {entry}")
     run.argtypes, run.restype = [ctypes.c_void_p], None
     fields = [(name, FIELD[kind]) for kind, name in lowered.fields]
     struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})

@@ -1,7 +1,6 @@
 """An Ewald sum for given points: the stages in their order."""
 
 import logging
-import threading
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from parki import arrays, engine, plans
 from parki.arrays import Array
 from parki.checks import refuse_half_moved
-from parki.engine import spaces
+from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
 from parki.ewald import balance, door, estimate, operator, stages, tuning, variants, work
@@ -82,7 +81,7 @@ class Plan(Queries, plans.OfOneProcess):
         self._reach, self._moving = {"trg": 0.0, "src": 0.0}, False
         self._warned = False  # of a net charge or force
         self.variants = variants.choose(space, dtype.name, options)
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     @property
     def inner(self) -> Kernel:

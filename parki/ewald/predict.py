@@ -7,7 +7,7 @@ import numpy as np
 
 from parki.engine import spaces
 from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import find_compiler, target
+from parki.engine.runtime.compiler import toolchains
 from parki.engine.spaces import Space
 from parki.ewald import params
 from parki.ewald.params import Parameters
@@ -80,8 +80,8 @@ def calibrated(space: Space) -> Machine | None:
 
 def built() -> str:
     """What kernels are compiled by and for, in one line."""
-    made = target()
-    return " ".join((find_compiler().version, made.resolved, *made.flags))
+    compiler, made = toolchains()[0]
+    return " ".join((compiler.version, made.resolved, *made.flags))
 
 
 def predict(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parki.engine import spaces
-from parki.engine.runtime import cache, devices
+from parki.engine.runtime import cache, devices, trust
 from parki.ewald import predict
 from parki.ewald.options import COUNTS, named
 from parki.perfmodels import machine
@@ -65,7 +65,7 @@ def _file(asked: list[Any]) -> Path:
 def recall(asked: list[Any]) -> dict[str, Any] | None:
     """What was found for a question, None if it was not asked or if its file cannot be read."""
     try:
-        found = json.loads(_file(asked).read_text("utf-8"))
+        found = json.loads(trust.read(_file(asked)))
         return found["found"] if found["question"] == asked and isinstance(found["found"], dict) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

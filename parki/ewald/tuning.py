@@ -6,7 +6,6 @@ So each candidate is the best of its kind, meets the tolerance and keeps to the 
 import datetime
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import numpy as np
 
 from parki import plans
 from parki.arrays import Array
+from parki.engine import forks
 from parki.engine.runtime import devices
 from parki.ewald import balance, error, predict, remembered, variants
 from parki.ewald.options import named
@@ -37,7 +37,7 @@ LEAST_RUNS, MOST_RUNS, ENOUGH = 3, 20, 0.2  # runs that count, and the seconds t
 NOISE = 0.03  # what is faster by less is not
 
 log = logging.getLogger("parki.ewald")
-_turns = threading.Lock()  # plans that were measured at once would slow each other
+_turns = forks.lock()  # plans that were measured at once would slow each other
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Arrays that begin with a cache line, and tables that are kept for the next plan as long as there is room for them."""
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from cachetools import LRUCache, cached
 from numpy.typing import DTypeLike
 
 from parki.arrays import Array
+from parki.engine import forks
 
 LINE = 64  # bytes of a cache line
 ROOM = 1 << 29  # bytes of tables that one function keeps
@@ -29,7 +29,7 @@ def aligned(xp: Any, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
 
 def kept(room: int = ROOM) -> Callable[[Callable], Callable]:
     """Decorate a function of hashable arguments: of its results those used last are kept, `room` bytes of arrays."""
-    return cached(LRUCache(room, getsizeof=_bytes), lock=threading.RLock())
+    return cached(LRUCache(room, getsizeof=_bytes), lock=forks.lock())
 
 
 def _bytes(made: Any) -> int:

@@ -4,13 +4,15 @@ What a launch hands to the driver is what counts: grid, block, shared memory, st
 """
 
 import ctypes
+import hashlib
+import json
 import types
 
 import numpy as np
 
 from parki.engine import spaces
 from parki.engine.calls import sim
-from parki.engine.runtime import build, devices, gpusim, rtc
+from parki.engine.runtime import build, cache, devices, gpusim, rtc
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 
@@ -112,9 +114,13 @@ def install(monkeypatch, folder):
             units.append(unit)
             flags = (*sim.FLAGS[:3], f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
             made = build.Unit(unit.name, unit.label, unit.source, gpusim.HEADERS, target(), flags)
-            path = folder / f"{len(units)}.cubin"
-            path.write_text(f"{build.build(made)}\nparki_{unit.name.rpartition('_')[0]}")
-            paths.append(path)
+            home = folder / str(len(units))
+            home.mkdir()
+            (home / "kernel.cubin").write_text(f"{build.build(made)}\nparki_{unit.name.rpartition('_')[0]}")
+            data = (home / "kernel.cubin").read_bytes()
+            meta = {"key": home.name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            (home / cache.META).write_text(json.dumps(meta))
+            paths.append(home / "kernel.cubin")
         return paths
 
     one = devices.Device(0, "stand-in", "sm_90", 1 << 30, "none", SHARED, 32, 4)

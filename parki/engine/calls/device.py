@@ -8,7 +8,7 @@ from typing import Any
 from parki.engine.calls.gpu import RANGE_BLOCK, TEAM, GpuCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
-from parki.engine.runtime import devices, rtc
+from parki.engine.runtime import cache, devices, rtc
 from parki.engine.runtime.devices import Device
 from parki.engine.workunit import Workunit
 
@@ -46,7 +46,8 @@ def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
     key = (device.index, tuple(layouts.values()), wanted.block, wide)
     if key not in workunit.objects:
         module = devices.cupy().cuda.Module()
-        module.load(rtc.build_many([wanted])[0].read_bytes())
+        with cache.opened(rtc.build_many([wanted])[0]) as file:
+            module.load(file.read())
         workunit.objects[key] = Loaded(module.get_function(gpu.entry(workunit.ir)).ptr, module)
     return workunit.objects[key]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parki.engine.calls.gpu import GpuCall
-from parki.engine.runtime import build, gpusim
+from parki.engine.runtime import build, gpusim, loading
 from parki.engine.runtime.compiler import target
 from parki.engine.workunit import Workunit
 
@@ -51,7 +51,7 @@ def key(layouts: dict[str, str], wide: bool = False) -> tuple:
 
 def entry(path: Path) -> Any:
     """The function that runs the launches of a simulated object."""
-    run = ctypes.CDLL(str(path)).pk_run
+    run = loading.load(path).pk_run
     run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
     return run
 

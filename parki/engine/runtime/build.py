@@ -2,15 +2,17 @@
 
 import shlex
 import subprocess
+import tempfile
+import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import parki.engine.include
 from parki.engine.errors import BuildError
-from parki.engine.runtime import cache, jobs
-from parki.engine.runtime.compiler import Compiler, Target, cpus, find_compiler, settings
+from parki.engine.runtime import cache, jobs, loading, processes
+from parki.engine.runtime.compiler import Compiler, Target, cpus, find_compiler, settings, toolchains
 
 INCLUDE = Path(parki.engine.include.__file__).parent
 BASE_FLAGS = (
@@ -23,6 +25,7 @@ BASE_FLAGS = (
     "-fno-trapping-math",
     "-Wno-psabi",
 )
+FULL = ("No space left on device", "Disk quota exceeded", "File too large")  # what a compiler says of the system
 # A compiler that fails itself, not the text, is asked again without the passes in which compilers of these days do.
 CRASHED = "internal compiler error"
 CAREFUL = ("-fno-tree-slp-vectorize", "-fno-tree-vectorize", "-fno-schedule-insns")
@@ -61,7 +64,7 @@ def key(unit: Unit, compiler: Compiler | None = None) -> str:
 
     Headers enter by their text, ``-march=native`` by what the compiler makes of it on this machine.
     """
-    compiler = compiler or find_compiler()
+    compiler = compiler or toolchains()[0][0]
     texts = [part for name in unit.headers for part in (name, jobs.header(name, INCLUDE))]
     about = (unit.source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
     return jobs.digest((jobs.ENGINE, *about, "", *texts))
@@ -86,8 +89,20 @@ def build_many(units: Iterable[Unit]) -> list[Path]:
     units = list(units)
     if not units:
         return []
-    compiler = find_compiler()
+    try:
+        compiler = find_compiler()
+    except BuildError as missing:
+        return [_prepared(unit, missing) for unit in units]
     return jobs.run([_job(unit, compiler) for unit in units], cpus())
+
+
+def _prepared(unit: Unit, missing: BuildError) -> Path:
+    """Return a unit's object of a cache that was prepared where there was a compiler."""
+    for compiler, target in toolchains():
+        if found := cache.find(key(replace(unit, target=target), compiler)):
+            return found
+    where = f"the cache {cache.shelf()} has no object of {unit.label} that fits this processor"
+    raise BuildError(f"{missing} Without one, prepared objects run, but {where}.")
 
 
 def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
@@ -96,36 +111,42 @@ def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
     return jobs.Job(key(unit, compiler), unit.name, unit.label, unit.space, files, cache.OBJECT, compiler.kind, make)
 
 
-def _compile(unit: Unit, compiler: Compiler, work: Path) -> jobs.Outcome:
+def _compile(unit: Unit, compiler: Compiler, work: Path, stop: threading.Event) -> jobs.Outcome:
     # Names relative to the working folder: nothing of its passing name gets into the object or the log.
     for options in (flags(unit), (*flags(unit), *CAREFUL)):
         command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
-        done = _run(command, work)
+        done = _run(command, work, stop)
         if CRASHED not in done.stdout:
             break
     log = f"{shlex.join(command)}\n{compiler.version}\n\n{done.stdout}"
-    if done.returncode or not (work / cache.OBJECT).exists():
-        return jobs.Outcome(log, _reason(done))
+    if done.returncode:
+        return jobs.Outcome(log, _reason(done), _cause(done))
+    if why := loading.fault(work / cache.OBJECT):
+        said = jobs.first_error(done.stdout)
+        error = f"{compiler.path} ended without an error and left {why}" + (f" ({said})" if said else "")
+        return jobs.Outcome(log, error, "That is no working compiler (parki doctor), or there was no room on the disk.")
     told = {"compiler": compiler.path, "version": compiler.version, "resolved": unit.target.resolved}
     return jobs.Outcome(log, facts=told | {"flags": list(options)})
 
 
-def _run(command: list[str], work: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], work: Path, stop: threading.Event) -> subprocess.CompletedProcess[str]:
     try:
         with settings(command) as env:
-            return subprocess.run(
-                command,
-                cwd=work,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                env=env,
-                check=False,
-            )
+            return processes.run(command, env, work, stop)
+    except InterruptedError:
+        raise
     except OSError as error:
         raise BuildError(f"the compiler {command[0]} cannot be run: {error}") from error
+
+
+def _cause(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what is wrong on this machine, where that is why a compiler failed, else ""."""
+    if done.returncode < 0:
+        return "Something has ended the compiler: mostly the system does, for want of memory."
+    if any(words in done.stdout for words in FULL):
+        places = f"{cache.folder()} and {tempfile.gettempdir()}"
+        return f"Free some space in {places}, or set PARKI_CACHE_DIR and TMPDIR to other folders."
+    return ""
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -2,8 +2,8 @@
 
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
 ``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  It
-appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  The lock only saves work:
-without it several processes would compile the same object.
+appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  A folder that others may
+write to is not used (`parki.engine.runtime.trust`): objects get executed.
 """
 
 import contextlib
@@ -21,19 +21,20 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import filelock
 import platformdirs
+
+from parki.engine.runtime import locks, trust, writing
 
 FORMAT = "v1"
 OBJECT, META = "kernel.so", "meta.json"
 PROBES, TABLES = "probes", "tables"  # folders: what compilers answered, operators of fast multipole methods
-STALE_LOCK = 15 * 60.0  # seconds after which a lock is taken for abandoned
 STALE_WORK = 60 * 60.0  # seconds after which a working folder is taken for abandoned
 
 log = logging.getLogger("parki.engine")
 _usable: dict[Path, Path] = {}  # folder asked for → folder written to
+_trusted: dict[Path, bool] = {}  # folder asked for → whether it may be read
 _checked: dict[Path, tuple[int, int, int]] = {}  # object → its size, mtime, inode when it was checked in this process
 
 
@@ -58,25 +59,52 @@ def folder() -> Path:
     """Folder that objects are written to: the configured one or, with one warning, a temporary one."""
     asked = configured()
     if asked not in _usable:
-        try:
-            _try_writing(asked)
-            _usable[asked] = asked
-        except OSError as error:
-            _usable[asked] = fallback = _temporary()
-            text = (
-                f"The cache folder {asked} cannot be written ({error.strerror or error}): "
-                f"compiled kernels go to {fallback}. Set PARKI_CACHE_DIR to a folder of yours."
-            )
-            log.warning(text)
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        why = trust.fault(asked)
+        said = f"is not used: {why}"
+        if why is None:
+            try:
+                _try_writing(asked)
+                _usable[asked] = asked
+                return asked
+            except OSError as error:
+                said = f"cannot be written ({error.strerror or error})"
+        _usable[asked] = fallback = _temporary()
+        text = (
+            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. Set PARKI_CACHE_DIR to a folder of "
+            "yours that only you may write to."
+        )
+        log.warning(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     return _usable[asked]
+
+
+def shelf() -> Path:
+    """Folder that is looked into first: the configured one, also if it is read-only, unless others may write to it."""
+    asked = configured()
+    if asked not in _trusted and os.path.exists(asked):
+        _trusted[asked] = trust.fault(asked) is None
+    return asked if _trusted.get(asked, True) else folder()
 
 
 def _try_writing(path: Path) -> None:
     """Raise OSError unless a file can be made below `path`; access bits say nothing for root or on network disks."""
-    (path / FORMAT).mkdir(parents=True, exist_ok=True)
+    _make_folder(path / FORMAT)
     with tempfile.TemporaryFile(dir=path / FORMAT):
         pass
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it; none is open to the writes of others, whatever the process's mask says."""
+    for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
+        missing.mkdir(mode=0o755, exist_ok=True)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file of the cache, text as UTF-8: whole, or where that fails with OSError not at all."""
+    _make_folder(path.parent)
+    with writing.replacing(path) as work:
+        work.write_bytes(content.encode() if isinstance(content, str) else content)
+        trust.close(work)
 
 
 def _temporary() -> Path:
@@ -89,27 +117,16 @@ def _temporary() -> Path:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
         private = os.name == "nt" or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
-        if stat.S_ISDIR(found.st_mode) and private:
+        if stat.S_ISDIR(found.st_mode) and private and trust.fault(path) is None:
             _try_writing(path)
             return path
     return Path(tempfile.mkdtemp(prefix="parki-"))
 
 
-def write(path: Path, content: str | bytes) -> None:
-    """Write a file, text as UTF-8: whole, or where that fails not at all; folders above it are made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    work = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        work.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(work, path)
-    finally:
-        work.unlink(missing_ok=True)
-
-
 def _roots() -> list[Path]:
     """Folders that may hold objects.  The configured one may be read-only and still serve what it has."""
-    asked = configured()
-    return list(dict.fromkeys([asked, _usable.get(asked, asked)]))
+    first = shelf()
+    return list(dict.fromkeys([first, _usable.get(configured(), first)]))
 
 
 def _home(root: Path, key: str) -> Path:
@@ -121,7 +138,7 @@ def find(key: str, name: str = OBJECT) -> Path | None:
 
     Here and below `name` is what the object's file is called.
     """
-    home = _home(configured(), key)
+    home = _home(shelf(), key)
     if not _sound(home / name):
         # Asked for only now, so that a prepared read-only cache that has the object is used without a warning.
         home = _home(folder(), key)
@@ -136,15 +153,35 @@ def _sound(path: Path) -> bool:
         stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
         if _checked.get(path) == stamp:
             return True
-        meta = json.loads(path.with_name(META).read_text("utf-8"))
-        sound = meta["size"] == found.st_size and meta["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
+        with opened(path):
+            _checked[path] = stamp
+    except OSError:
         return False
-    if sound:
-        _checked[path] = stamp
-        with contextlib.suppress(OSError):
-            os.utime(path.with_name(META))  # the time of last use, by which `prune` goes
-    return sound
+    with contextlib.suppress(OSError):
+        os.utime(path.with_name(META))  # the time of last use, by which `prune` goes
+    return True
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open an object of the cache, at its beginning, whose owner, size and hash are those that they have to be.
+
+    Raises
+    ------
+    OSError
+        Where it is somebody else's, damaged, or another entry's.
+    """
+    with open(trust.opened(path), "rb") as file:
+        try:
+            meta = json.loads(trust.read(path.with_name(META)))
+            told = meta["key"], meta["size"], meta["sha256"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise OSError(f"{path.with_name(META)} is damaged ({error!r})") from error
+        data = file.read()
+        if told != (path.parent.name, len(data), hashlib.sha256(data).hexdigest()):
+            raise OSError(f"{path} does not match its {META}: it is damaged, or the folder of another entry")
+        file.seek(0)
+        yield file
 
 
 def discard_damaged(key: str, name: str = OBJECT) -> None:
@@ -152,7 +189,7 @@ def discard_damaged(key: str, name: str = OBJECT) -> None:
     for root in _roots():
         home = _home(root, key)
         if home.exists() and not _sound(home / name):
-            log.warning("%s does not match its meta.json (damaged file): it is removed and built again", home / name)
+            log.warning("%s is not what its meta.json says (damaged): it is removed and built again", home / name)
             _remove(home)
 
 
@@ -164,50 +201,28 @@ def _remove(path: Path) -> None:
         shutil.rmtree(trash, ignore_errors=True)
 
 
+def discard(path: Path) -> None:
+    """Remove the entry of this object."""
+    _remove(path.parent)
+
+
 @contextlib.contextmanager
 def building(key: str, stop: threading.Event, name: str = OBJECT) -> Iterator[None]:
-    """Hold the right to build `key`, so that racing processes compile once.
+    """Hold the right to build `key`, so that racing processes compile once: `locks.held`.
 
-    The body must look again with `find`: waiting ends early when another process has published the object, and with
-    InterruptedError when `stop` is set.  A lock left by a dead process of this machine is taken over at once (by
-    filelock), one of another machine after 15 minutes.  Where the disk knows no locks the body runs without one.
+    The body must look again with `find`: waiting ends early when another process has published the object.
     """
     marker = _home(folder(), key).with_name(f"{key}.lock")
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    lock = filelock.SoftFileLock(marker)  # an exclusively created file: works on network disks where flock does not
-    began, pause = time.monotonic(), 0.01
-    while True:
-        _drop_stale(marker)
-        try:
-            lock.acquire(blocking=False)
-            break
-        except filelock.Timeout:
-            if time.monotonic() - began > STALE_LOCK or find(key, name):
-                break
-        except OSError as error:
-            log.info("no lock for %s (%s): compiling without one", marker, error)
-            break
-        if stop.wait(pause):
-            raise InterruptedError(f"given up waiting for {marker}")
-        pause = min(2.0 * pause, 0.5)
-    try:
+    _make_folder(marker.parent)
+    with locks.held(marker, stop, lambda: find(key, name)):
         yield
-    finally:
-        lock.release()
-
-
-def _drop_stale(marker: Path) -> None:
-    with contextlib.suppress(OSError):
-        if time.time() - marker.stat().st_mtime > STALE_LOCK:
-            log.warning("%s is older than %d minutes: taken for abandoned", marker, STALE_LOCK / 60)
-            marker.unlink()
 
 
 @contextlib.contextmanager
 def workspace(key: str) -> Iterator[Path]:
     """Yield an empty folder beside the entry's place, on the same file system; what is left of it at the end goes."""
     shard = _home(folder(), key).parent
-    shard.mkdir(parents=True, exist_ok=True)
+    _make_folder(shard)
     _sweep(shard)
     work = shard / f".{key}.{uuid.uuid4().hex}"
     work.mkdir()
@@ -230,6 +245,8 @@ def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> P
     data = (work / name).read_bytes()
     meta = meta | {"key": key, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (work / META).write_text(json.dumps(meta, indent=1), "utf-8")
+    for made in (work, *work.iterdir()):
+        trust.close(made)
     home = _home(folder(), key)
     for last in (False, True):
         try:
@@ -247,7 +264,7 @@ def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> P
 def keep_failure(key: str, work: Path) -> Path:
     """Move the folder of a failed build out of the way of `find`, for people to read, and return where it is."""
     kept = folder() / FORMAT / "failed" / key
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(kept.parent)
     _remove(kept)
     with contextlib.suppress(OSError):  # another process failed alike in this instant: its folder says the same
         os.rename(work, kept)

@@ -8,23 +8,21 @@ import functools
 import hashlib
 import importlib.util
 import itertools
-import json
 import logging
 import os
-import platform
 import re
 import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from parki.engine.errors import BuildError
-from parki.engine.runtime import cache
+from parki.engine.runtime import answers, processes
+from parki.engine.runtime.answers import RUNTIMES, WIDTHS, Answer, Compiler
 
-WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
 REMEDY = (
     "apt install g++ / brew install llvm / conda install cxx-compiler / pip install 'parki[compiler]', "
     "or set PARKI_CXX to one"
@@ -32,9 +30,9 @@ REMEDY = (
 # Zig is many programs in one; its clang++ traps undefined behaviour by default.  Generated code needs no libraries, and
 # without them Zig does not first compile its own (a minute for libc++).
 ZIG = ("c++", "-nostdlib", "-fno-sanitize=undefined")
-_PROBES = "1"  # part of the name of stored answers; to be raised when the questions change
+_PROBES = "2"  # part of the name of stored answers; to be raised when the questions change
+_MACROS = ("-dM", "-E", "-x", "c++", os.devnull)
 _LAUNCHERS = {"ccache", "sccache", "distcc"}
-_RUNTIMES = ("-lomp", "-l:libomp.so.5")  # with or without the files for developers
 _OPENMP = """
 extern "C" int pk_probe() {
   int n = 0;
@@ -45,24 +43,6 @@ extern "C" int pk_probe() {
 """
 
 log = logging.getLogger("parki.engine")
-
-
-@dataclass(frozen=True)
-class Compiler:
-    """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``.
-
-    `words` follow the path on every command line: none but for Zig, which is a clang++.
-    """
-
-    path: str
-    version: str
-    kind: str
-    words: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """How every command line begins."""
-        return (self.path, *self.words)
 
 
 @dataclass(frozen=True)
@@ -79,18 +59,6 @@ class Target:
     vector_bytes: int
     resolved: str
     openmp: bool
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What one compiler says about one architecture."""
-
-    flag: str
-    resolved: str
-    widest: int
-    x86: bool
-    openmp: bool
-    runtime: str = ""  # option that links the OpenMP runtime, where -fopenmp does not
 
 
 def cpus() -> int:
@@ -163,6 +131,8 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
     Zig would keep a second copy of all objects in the home folder, and fails where there is none.
     """
     english = os.environ | {"LC_ALL": "C"}
+    if "asan" in english.get("LD_PRELOAD", ""):  # which is for kernels, and would judge the compiler too
+        del english["LD_PRELOAD"]
     if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
         yield english
         return
@@ -173,9 +143,7 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a compiler for its answer."""
     with settings(command) as env:
-        return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, env=env, check=False
-        )
+        return processes.run(command, env)
 
 
 def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
@@ -188,23 +156,53 @@ def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
     vector_bytes : int, optional
         16, 32 or 64; default ``PARKI_VECTOR_BYTES``, else 64 for AVX-512 (F, DQ, VL), 32 for AVX2 with FMA, else 16.
 
+    Without a compiler, the target is that of the prepared cache, if its objects fit this processor; any architecture
+    will do where none is asked for.
+
     Raises
     ------
     BuildError
-        If there is no compiler, or if it does not know `arch`.
+        If there is neither a compiler nor a cache that was prepared so, or if the compiler does not know `arch`.
     ValueError
         If `vector_bytes` is not 16, 32 or 64.
     """
     sources = ("arch" if arch else "PARKI_ARCH", "PARKI_VECTOR_BYTES" if vector_bytes is None else "vector_bytes")
     width = os.environ.get("PARKI_VECTOR_BYTES") or None if vector_bytes is None else vector_bytes
-    return _target(find_compiler(), arch or os.environ.get("PARKI_ARCH") or "native", width, sources)
+    arch = arch or os.environ.get("PARKI_ARCH")
+    try:
+        found = find_compiler()
+    except BuildError:
+        if kept := answers.prepared(arch):
+            return _made(kept[0].answer, kept[0].arch, width, sources[1])
+        raise
+    return _target(found, arch or "native", width, sources)
+
+
+def toolchains() -> list[tuple[Compiler, Target]]:
+    """Return the compiler and what it compiles for or, without one, those whose objects in the cache fit, best first.
+
+    Raises
+    ------
+    BuildError
+        If there is no compiler, and the cache has nothing that fits this processor.
+    """
+    try:
+        return [(find_compiler(), target())]
+    except BuildError:
+        asked, width = os.environ.get("PARKI_ARCH"), os.environ.get("PARKI_VECTOR_BYTES") or None
+        if kept := answers.prepared(asked or None):
+            return [(one.compiler, _made(one.answer, one.arch, width, "PARKI_VECTOR_BYTES")) for one in kept]
+        raise
 
 
 @functools.lru_cache(maxsize=64)
 def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tuple[str, str]) -> Target:
-    answer = _probe(compiler, arch, sources[0])
+    return _made(_probe(compiler, arch, sources[0]), arch, asked, sources[1])
+
+
+def _made(answer: Answer, arch: str, asked: int | str | None, source: str) -> Target:
     if asked is not None and str(asked) not in map(str, WIDTHS):
-        raise ValueError(f"{sources[1]}={asked!r}: expected 16, 32 or 64.")
+        raise ValueError(f"{source}={asked!r}: expected 16, 32 or 64.")
     width = answer.widest if asked is None else int(asked)
     # g++ and clang++ prefer 256-bit code on many AVX-512 CPUs even for 64-byte vector types.
     wide = ("-mprefer-vector-width=512",) if width == 64 and answer.x86 else ()
@@ -214,32 +212,30 @@ def _target(compiler: Compiler, arch: str, asked: int | str | None, sources: tup
 
 
 @functools.lru_cache(maxsize=64)
-def _probe(compiler: Compiler, arch: str, source: str) -> _Answer:
+def _probe(compiler: Compiler, arch: str, source: str) -> Answer:
     # The modification time catches a compiler replaced under the same version line.
     changed = os.stat(compiler.path).st_mtime_ns
-    asked = (_PROBES, *compiler.command, str(changed), compiler.version, _processor(), arch)
+    asked = (_PROBES, *compiler.command, str(changed), compiler.version, answers.processor(), arch)
     name = hashlib.blake2b("\0".join(asked).encode(), digest_size=16).hexdigest()
-    facts = _recall(name)
-    if facts is not None:
+    facts = answers.recall(name, compiler, arch)
+    # "no OpenMP" is asked again by each process: the runtime may have been installed meanwhile.
+    if facts is not None and facts.openmp:
         return facts
     answer = _question(compiler, arch, source)
-    if answer.openmp:  # "no OpenMP" is asked again by the next process: the runtime may have been installed meanwhile
-        _remember(name, answer)
+    answers.remember(name, compiler, arch, answer)
     return answer
 
 
-def _question(compiler: Compiler, arch: str, source: str) -> _Answer:
-    # "native" may be refused (clang on ARM wants -mcpu, some know neither); a name that was asked for may not.
-    choices = ("-march=native", "-mcpu=native", "") if arch == "native" else (f"-march={_spelt(arch, compiler)}",)
-    for flag in choices:
+def _question(compiler: Compiler, arch: str, source: str) -> Answer:
+    for flag in answers.flags(compiler, arch):
         given = [flag] if flag else []
-        macros = _ask([*compiler.command, *given, "-dM", "-E", "-x", "c++", os.devnull])
+        macros = _ask([*compiler.command, *given, *_MACROS])
         if macros.returncode == 0:
             break
     else:
         reason = next((line for line in macros.stderr.splitlines() if "error" in line), macros.stderr.strip())
         raise BuildError(f"{source}={arch!r}: {compiler.path} cannot compile for it: {reason}")
-    known = set(re.findall(r"^#define (\w+)", macros.stdout, re.MULTILINE))
+    known = _macros(macros.stdout)
     widest = 16
     if {"__AVX512F__", "__AVX512DQ__", "__AVX512VL__"} <= known:
         widest = 64
@@ -248,12 +244,15 @@ def _question(compiler: Compiler, arch: str, source: str) -> _Answer:
     cpu, details = _resolve(compiler, given)
     digest = hashlib.blake2b((macros.stdout + details).encode(), digest_size=8).hexdigest()
     openmp, runtime = _openmp(compiler)
-    return _Answer(flag, f"{cpu or arch}-{digest}", widest, "__x86_64__" in known, openmp, runtime)
+    x86, needs = "__x86_64__" in known, ()
+    if x86:
+        (least,) = answers.flags(compiler, "x86-64")
+        needs = answers.needs(known, _macros(_ask([*compiler.command, least, *_MACROS]).stdout))
+    return Answer(flag, f"{cpu or arch}-{digest}", widest, x86, openmp, runtime, needs)
 
 
-def _spelt(arch: str, compiler: Compiler) -> str:
-    """Return an architecture's name as the compiler spells it: x86-64-v3 is x86_64_v3 to Zig."""
-    return arch.replace("-", "_") if compiler.words else arch
+def _macros(text: str) -> set[str]:
+    return set(re.findall(r"^#define (\w+)", text, re.MULTILINE))
 
 
 def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
@@ -280,41 +279,10 @@ def _openmp(compiler: Compiler) -> tuple[bool, str]:
     with tempfile.TemporaryDirectory(prefix="parki-") as work:
         unit = Path(work) / "probe.cpp"
         unit.write_text(_OPENMP, "utf-8")
-        for runtime in _RUNTIMES if compiler.words else ("",):
+        for runtime in RUNTIMES if compiler.words else ("",):
             given = (runtime, "-Wl,-z,defs") if runtime else ()
             done = _ask([*compiler.command, *options, *given, str(unit), "-o", f"{work}/probe.so"])
             if done.returncode == 0:
                 return True, runtime
     log.info("%s builds no OpenMP programs: kernels run on one thread (%s)", compiler.path, done.stderr.strip())
     return False, ""
-
-
-@functools.cache
-def _processor() -> str:
-    """Return what ``-march=native`` depends on, as text: a home directory may be shared by different machines."""
-    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return " ".join((platform.node(), platform.machine(), platform.processor()))
-    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
-
-
-def _stored(name: str) -> Path:
-    return cache.configured() / cache.FORMAT / cache.PROBES / f"{name}.json"
-
-
-def _recall(name: str) -> _Answer | None:
-    try:
-        answer = _Answer(**json.loads(_stored(name).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    sound = isinstance(answer.flag, str) and isinstance(answer.resolved, str) and answer.widest in WIDTHS
-    return answer if sound else None
-
-
-def _remember(name: str, answer: _Answer) -> None:
-    try:
-        cache.write(_stored(name), json.dumps(asdict(answer)))
-    except OSError as error:
-        log.debug("the compiler's answers are not stored: %s", error)

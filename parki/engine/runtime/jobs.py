@@ -25,10 +25,14 @@ log = logging.getLogger("parki.engine")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a compiler made of a text: its log, its first error (empty if none), what is to be remembered of it."""
+    """What a compiler made of a text: its log, its first error (empty if none), what is to be remembered of it.
+
+    `cause` is a sentence on what is wrong on this machine, where an error says nothing about the text.
+    """
 
     log: str
     error: str = ""
+    cause: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -37,7 +41,8 @@ class Job:
     """One object to be found in the cache or made.
 
     `key` says where, `label` and `space` what for, `files` what is written into the working folder (name → text),
-    `object` the name of the file that `compile` then has to make there, `compiler` who compiles, for people.
+    `object` the name of the file that `compile` then has to make there, until the event that it is given is set;
+    `compiler` says who compiles, for people.
     """
 
     key: str
@@ -47,7 +52,7 @@ class Job:
     files: dict[str, str]
     object: str
     compiler: str
-    compile: Callable[[Path], Outcome]
+    compile: Callable[[Path, threading.Event], Outcome]
 
 
 def digest(parts: Iterable[str]) -> str:
@@ -108,8 +113,10 @@ def _locked(job: Job, stop: threading.Event) -> Path:
             found = cache.find(job.key, job.object)
             if found is None:
                 cache.discard_damaged(job.key, job.object)
-                found = _make(job)
+                found = _make(job, stop)
             return found
+    except InterruptedError:
+        raise
     except OSError as error:
         raise BuildError(
             f"{job.label} cannot be stored in the cache {cache.folder()}: {error}. "
@@ -117,17 +124,20 @@ def _locked(job: Job, stop: threading.Event) -> Path:
         ) from error
 
 
-def _make(job: Job) -> Path:
+def _make(job: Job, stop: threading.Event) -> Path:
     with cache.workspace(job.key) as work:
         for name, text in job.files.items():
             (work / name).write_text(text, "utf-8")
         began = time.perf_counter()
-        done = job.compile(work)
+        done = job.compile(work, stop)
         counting.add("builds")
         seconds = time.perf_counter() - began
         (work / "log.txt").write_text(done.log, "utf-8")
         if done.error:
+            (work / job.object).unlink(missing_ok=True)
             kept = cache.keep_failure(job.key, work)
+            if done.cause:
+                raise BuildError(f"{job.label} was not compiled: {done.error}\n{done.cause} All is told in {kept}.")
             raise BuildError(
                 f"{job.compiler} refused the generated code of {job.label}: {done.error}\n"
                 f"This is a fault of parki's engine or of the compiler; please report it with the files in {kept} "

@@ -17,13 +17,17 @@ _turn = threading.Lock()  # held by the thread that compiles in this process
 
 @dataclass(frozen=True)
 class Text:
-    """What to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC."""
+    """What to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC.
+
+    `seconds` is how long a process of its own may take.
+    """
 
     name: str
     source: str
     headers: dict[str, str]
     options: tuple[str, ...]
     hip: bool
+    seconds: float = 600.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,17 @@ def _compile(text: Text) -> Made:
 def _elsewhere(text: Text) -> Made:
     # CuPy is found as here; -P: the folder of this file is no place to import from.
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-P", __file__],
-        input=json.dumps(asdict(text)).encode(),
-        capture_output=True,
-        env=paths,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", __file__],
+            input=json.dumps(asdict(text)).encode(),
+            capture_output=True,
+            env=paths,
+            check=False,
+            timeout=text.seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return Made(b"", f"error: the compiling process had not ended after {text.seconds:g} s (PARKI_COMPILE_TIMEOUT)")
     if done.returncode:
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return Made(b"", f"error: the compiling process ended with status {done.returncode}: {last or 'no message'}")

@@ -4,13 +4,14 @@ No GPU is needed for this, only CuPy and NVRTC (or ROCm's CuPy and hipRTC).
 """
 
 import json
+import threading
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, cache, devices, jobs, nvrtc
+from parki.engine.runtime import build, cache, devices, jobs, nvrtc, processes, trust
 from parki.engine.runtime.compiler import cpus
 from parki.engine.runtime.usage import Usage, from_code_object, from_log
 
@@ -107,12 +108,12 @@ def _job(unit: GpuUnit) -> jobs.Job:
     return jobs.Job(key(unit), unit.name, unit.label, unit.space, files, made, version(unit.backend), make)
 
 
-def _compile(unit: GpuUnit, work: Path) -> jobs.Outcome:
+def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
     source, made = _SUFFIXES[unit.backend]
     hip, log = unit.backend == "hip", f"{version(unit.backend)}\n"
     for more in ((),) if hip else _FEWER_THREADS:
         chosen = (*options(unit), *more)
-        done = nvrtc.compile_text(nvrtc.Text(source, unit.source, _headers(unit), chosen, hip))
+        done = nvrtc.compile_text(nvrtc.Text(source, unit.source, _headers(unit), chosen, hip, processes.limit()))
         log += f"\n{' '.join(chosen)}\n{done.log}"
         if not done.code:
             return jobs.Outcome(log, jobs.first_error(done.log) or "no message")
@@ -133,6 +134,6 @@ def usage(path: Path) -> Usage:
         If the entry does not say.
     """
     try:
-        return Usage(**json.loads(path.with_name(cache.META).read_text("utf-8"))["usage"])
+        return Usage(**json.loads(trust.read(path.with_name(cache.META)))["usage"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BuildError(f"{path.with_name(cache.META)} does not say what the kernel uses ({error!r})") from error

@@ -1,0 +1,109 @@
+"""Compilers as processes: ended after a time, or when nobody waits for them any more, with all that they have begun."""
+
+import contextlib
+import logging
+import math
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from parki.engine.errors import BuildError
+
+VARIABLE = "PARKI_COMPILE_TIMEOUT"
+DEFAULT = 600.0  # seconds
+PAUSE = 0.2  # seconds between looks at whether to go on
+LONG = 60.0  # seconds after which a compiler that runs is spoken of
+
+log = logging.getLogger("parki.engine")
+
+
+def limit() -> float:
+    """Return the seconds that a compiler may take, and that others are waited for: ``PARKI_COMPILE_TIMEOUT``, or 600.
+
+    Raises
+    ------
+    ValueError
+        If the variable holds no positive number.
+    """
+    text = os.environ.get(VARIABLE) or str(DEFAULT)
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise ValueError(f"{VARIABLE}={text!r}: expected a positive number of seconds.")
+    return found
+
+
+def run(
+    command: Sequence[str], env: dict[str, str], folder: Path | None = None, stop: threading.Event | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a compiler to its end, with nothing to read.
+
+    Parameters
+    ----------
+    command : sequence of str
+    env : dict
+        Its environment.
+    folder : Path, optional
+        Where it runs; its messages then come in one text, ``stdout``.
+    stop : threading.Event, optional
+        Set when its object is no longer wanted.
+
+    Raises
+    ------
+    BuildError
+        If it has not ended after `limit` seconds.
+    InterruptedError
+        If `stop` was set.
+    OSError
+        If it cannot be started.
+    """
+    seconds, began, said = limit(), time.monotonic(), False
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if folder else subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=env,
+        **({} if os.name == "nt" else {"process_group": 0}),
+    )
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = process.communicate(timeout=PAUSE)
+                return subprocess.CompletedProcess(command, process.returncode, out, err)
+            ran = time.monotonic() - began
+            if stop is not None and stop.is_set():
+                raise InterruptedError(f"{command[0]} is no longer waited for")
+            if ran > seconds:
+                raise BuildError(
+                    f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. Set {VARIABLE} to "
+                    "more seconds if it needs them."
+                )
+            if ran > LONG and not said:
+                said = True
+                log.warning(
+                    "waiting for the compiler %s (process %d) since %.0f s: Ctrl-C stops it; so does %s, after %g s",
+                    command[0], process.pid, ran, VARIABLE, seconds,
+                )  # fmt: skip
+    finally:
+        if process.returncode is None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill a compiler and the programs that it runs."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill() if os.name == "nt" else os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()

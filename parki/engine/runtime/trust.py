@@ -1,0 +1,81 @@
+"""Whose files are used: objects get executed, so they are this user's or the system's, and nobody else may write them.
+
+A folder is looked at where links lead to, before anything in it is.  A file is judged by its open descriptor, so that
+one who may rename what lies above it changes nothing.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH  # bits by which a group and others may write
+
+
+def fault(folder: Path) -> str | None:
+    """Return why a folder is not to be used, None where it may be or is not there.
+
+    It has to belong to this user or the system and be closed to the writes of others; above it, whoever may write must
+    not be able to rename what others own, as in a folder for temporary files.
+    """
+    place = Path(os.path.realpath(folder))
+    try:
+        found = place.stat()
+    except OSError:  # which whoever uses it will be told
+        return None
+    if (why := _shared(found)) is not None:
+        return why
+    for above in place.parents:
+        mode = above.stat().st_mode
+        if os.name != "nt" and mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"everyone may rename what is in {above}"
+    return None
+
+
+def opened(path: Path) -> int:
+    """Open a file to read, and return its descriptor.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read, is no plain file, or is somebody else's or open to the writes of others.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        found = os.fstat(descriptor)
+        why = _shared(found) if stat.S_ISREG(found.st_mode) else "no plain file lies there"
+        if why is not None:
+            raise PermissionError(f"{path} is not used: {why}")
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises
+    ------
+    OSError
+        As `opened`.
+    """
+    with open(opened(path), "rb") as file:
+        return file.read()
+
+
+def close(path: Path) -> None:
+    """Take write access to a file from all but its owner."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & OTHERS:
+        path.chmod(mode & ~OTHERS)
+
+
+def _shared(found: os.stat_result) -> str | None:
+    """Return how others come to write a file or folder, None if they cannot."""
+    if os.name == "nt":  # whose access lists say it in another way
+        return None
+    if found.st_uid not in (0, os.geteuid()):
+        return f"it belongs to another user, number {found.st_uid}"
+    if found.st_mode & OTHERS:
+        return f"others may write there (mode {stat.S_IMODE(found.st_mode):o}; chmod go-w ends that)"
+    return None
