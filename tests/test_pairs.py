@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+import parki
 from parki import pairs
 from parki.direct import direct_sum
 from parki.ewald import kernels, plain
@@ -361,3 +362,37 @@ def test_the_wave_number_has_a_default():
     x = np.array([[0.5], [0.0], [0.0]])
     assert direct_sum("oscillatory", x, 0 * x, np.ones(1)) == pytest.approx([2.0], rel=1e-15)
     assert direct_sum("oscillatory", x, 0 * x, np.ones(1), k=math.pi / 3) == pytest.approx([1.0], rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("pair", "text"),
+    [
+        (
+            Pair("a", 3, 1, "pair/stokeslet"),
+            "kernel a has 3 numbers of a source .* and 1 of a result; expected 3 and 3",
+        ),
+        (Pair("a", 1, 3, "pair/laplace"), "kernel a has 1 numbers of a source .* and 3 of a result; expected 1 and 1"),
+        (Pair("a", 3, 3, "pair/stokeslet", normals=True), "kernel a has 6 numbers of a source .*normals 3"),
+        (Pair("a", 1, 1, "pair/yukawa"), "kernel a has 1 numbers of a source .*; expected 2 and 1"),
+        (Pair("a", 1, 1, "pair/radial", slots=(("radial", "radial/gaussian"),)), "expected 2 and 1, NS and NU"),
+        (Pair("a", 1, 1, "pair/yukawa", names=("k",), parameters=(math.nan,)), "k is nan; expected a positive number"),
+        (Pair("a", 1, 1, "pair/yukawa", names=("k",), parameters=(1.0, 2.0)), "kernel a has 2 parameters for 1 names"),
+    ],
+)
+def test_counts_that_are_not_those_of_the_file(pair, text, rng):
+    """Wherever a pair enters: the kernel would read beyond what it is given."""
+    x = rng.random((3, 8))
+    for enter in (
+        lambda: direct_sum(pair, x, x, np.ones((pair.dens, 8)) if pair.dens > 1 else np.ones(8)),
+        lambda: parki.treecode.plan(pair, x, x),
+        lambda: parki.fmm.plan(pair, x, x),
+        lambda: parki.fmm.plan(pair, x, x, method="chebyshev"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            enter()
+
+
+def test_counts_of_an_ewald_kernel_are_those_of_the_file():
+    kernel = dataclasses.replace(parki.ewald.kernels.STOKES_SL, pair="pair/laplace")
+    with pytest.raises(ValueError, match=r"kernel stokes_sl has 3 numbers of a source .*; expected 1 and 1"):
+        parki.ewald.plan(kernel, np.ones((3, 2)), np.ones((3, 2)), box=(2, 2, 2))
