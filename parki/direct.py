@@ -130,7 +130,7 @@ def direct_sum(
     out = xp.zeros((kernel.result, nt), dtype)
     if nt and ns:
         length = 0 if kernel.law is None else scaling.exponent(scaling.extent(x, y))
-        inner, place = kernel.scaled(length), scaling.times(y, length)
+        inner, place = kernel.scaled(length, dtype.name), scaling.times(y, length)
         rows, axes = strengths["dens"].reshape(1, -1, ns), strengths.get("normals")
         powers = Powers.of(kernel.law, length, rows, axes, kernel.result)
         columns = [place, scaling.multiplied(rows[0], powers.dens[0])]

@@ -88,7 +88,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         """Take checked points, and with them the unit of length: a power of two in which their extent is about one."""
         extent = scaling.extent(*taken[3])
         length = 0 if self.pair.law is None else scaling.exponent(extent)
-        own = self.pair.scaled(length)
+        own = self.pair.scaled(length, taken[2].name)
         self._moving = True  # until `_settle` is done
         self.linear, self._charges = own.linear()
         self.n_targets, self.n_sources, self.dtype, self._points = taken
@@ -303,6 +303,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         ValueError
             Without points, without charges given or called with, for a sum that is zero, and for `n` not positive.
         """
+        refuse_half_moved(self._moving)
         if not self.some:
             raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
         chosen = error.sample(self.n_targets, n, seed)

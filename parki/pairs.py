@@ -21,7 +21,10 @@ from parki.dimensions import Dimensions
 from parki.engine import source
 
 #: Lengths, and inverse lengths, that kernels take where the points' extent, or the box, is about one.
-REACH = {1: (2.0**-500, 2.0**500), -1: (2.0**-200, 2.0**60)}
+REACH = {
+    "float64": {1: (2.0**-500, 2.0**500), -1: (2.0**-500, 2.0**180)},
+    "float32": {1: (2.0**-60, 2.0**60), -1: (2.0**-120, 2.0**60)},
+}
 Charges = Callable[[Array, Array | None], Array]
 P = TypeVar("P", bound="Pair")
 
@@ -83,26 +86,27 @@ class Pair:
         """The powers of length: `dimensions`, or for a pair function of parki its own; None where they are unknown."""
         return dimensions.of(self.pair, dict(self.slots)) if self.dimensions is None else self.dimensions
 
-    def scaled(self: P, power: int, check: bool = True) -> P:
+    def scaled(self: P, power: int, dtype: str | None = None) -> P:
         """Return the pair for lengths times 2^power.
 
         Parameters
         ----------
         power : int
-        check : bool
-            Whether the points' extent, or the box, is then about one.
+        dtype : str, optional
+            The points' type, where their extent, or the box, is then about one.
 
         Raises
         ------
         ValueError
-            Naming a parameter that is then outside `REACH`, with `check`.
+            Naming a parameter that is then outside the `REACH` of a type that is given.
         """
         if not self.parameters or self.law is None:
             return self
         values = []
         for name, value, along in zip(self.names, self.parameters, self.law.parameters, strict=True):
-            new, (least, most) = float(np.ldexp(value, power * along)), REACH[along]
-            if check and not least <= new <= most:
+            new = float(np.ldexp(value, power * along))
+            least, most = REACH[dtype][along] if dtype else (0.0, math.inf)
+            if not least <= new <= most:
                 least, most = sorted(float(np.ldexp(v, -power * along)) for v in (least, most))
                 raise ValueError(f"{name} is {value!r}; expected {least:.3g} to {most:.3g} for points of this extent.")
             values.append(new)
@@ -329,6 +333,13 @@ def _check(pair: Pair) -> None:
         raise ValueError(
             f"kernel {pair} has {len(pair.parameters)} parameters for {len(pair.names)} names; expected one for each."
         )
+    sources, results = _counts(pair.pair, pair.slots, source.locate(pair.pair).stamp())
+    if (sources, results) != (pair.strengths, pair.result):
+        raise ValueError(
+            f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
+            f"parameters {len(pair.parameters)}) and {pair.result} of a result; expected {sources} and {results}, "
+            f"NS and NU of {pair.pair}."
+        )
     law = pair.law
     if law is not None and len(law.parameters) != len(pair.names):
         raise ValueError(
@@ -339,13 +350,6 @@ def _check(pair: Pair) -> None:
             raise ValueError(
                 f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
             )
-    sources, results = _counts(pair.pair, pair.slots, source.locate(pair.pair).stamp())
-    if (sources, results) != (pair.strengths, pair.result):
-        raise ValueError(
-            f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
-            f"parameters {len(pair.parameters)}) and {pair.result} of a result; expected {sources} and {results}, "
-            f"NS and NU of {pair.pair}."
-        )
 
 
 @functools.lru_cache(maxsize=256)

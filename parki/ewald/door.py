@@ -176,7 +176,7 @@ def place(options: EwaldOptions, kernel: Kernel, trg: Array, src: Array) -> Geom
     else:
         found = geometry.of_box(options.box, options.periodic, scaled)
     side = max(found.box)
-    if kernel.scaled(found.power).kappa * side > STEEPEST:
+    if kernel.scaled(found.power, arrays.same_dtype(trg=trg, src=src).name).kappa * side > STEEPEST:
         most = STEEPEST / found.outer(side)
         raise ValueError(f"kappa is {kernel.kappa:g}; expected at most {most:g}, {STEEPEST:g} over the longest side.")
     return found

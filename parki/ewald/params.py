@@ -104,9 +104,7 @@ class Parameters:
         lengths = {name: tuple(map(times, getattr(self, name))) for name in ("box", "h")}
         skew = self.skew and tuple(map(times, self.skew))
         waves = {"kmax": over(self.kmax), "xi": over(self.xi)}
-        return replace(
-            self, kernel=self.kernel.scaled(power, check=False), rc=times(self.rc), skew=skew, **lengths, **waves
-        )
+        return replace(self, kernel=self.kernel.scaled(power), rc=times(self.rc), skew=skew, **lengths, **waves)
 
     def type_of(self, phase: str) -> str:
         """The type that a phase computes in."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from parki.arrays import Array
+from parki.checks import refuse_half_moved
 from parki.error import ErrorEstimate
 from parki.ewald import error, operator, predict
 from parki.ewald.predict import Prediction
@@ -80,6 +81,7 @@ class Queries:
         (50, True)
         """
         with self._lock:
+            refuse_half_moved(self._moving)
             if dens is None:
                 if self._last is None:
                     raise ValueError("dens is missing: this plan has not been called; call it, or pass dens.")

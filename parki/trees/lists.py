@@ -89,7 +89,7 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
     pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=shape)
     pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
     found = pairs.tocsr()
-    starts = index32("the number of pairs of clusters", found.indptr, "Take larger leaves.")
+    starts = index32("the number of pairs of clusters", found.indptr, "Take a larger leaf_size.")
     return starts, found.indices.astype(np.int32, copy=False)
 
 

@@ -182,7 +182,7 @@ def near(tree: Octree, found: OctLists) -> tuple[Ints, Ints]:
     rank[leaves] = np.arange(len(leaves))
     row, begin, end = merge_ranges(rank[found.u_t], tree.begin_src[found.u_s], tree.end_src[found.u_s])
     ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int64)
-    ranges_end = index32("the number of near ranges", ranges_end, "Take larger leaves.")
+    ranges_end = index32("the number of near ranges", ranges_end, "Take a larger leaf_size.")
     ranges_begin = np.append(np.int32(0), ranges_end[:-1]) if len(leaves) else ranges_end
     items = np.stack([tree.begin_trg[leaves], tree.end_trg[leaves], ranges_begin, ranges_end], axis=1)
     return np.ascontiguousarray(items[ranges_begin < ranges_end]), np.stack([begin, end], axis=1)
