@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import arrays, direct, error, operators, pairs, plans, scaling
+from parki import arrays, direct, engine, error, operators, pairs, plans, scaling
 from parki.arrays import Array, module_of
 from parki.checks import check_flag, refuse_half_moved
 from parki.engine import forks, spaces
@@ -129,6 +129,7 @@ class FreePlan(plans.OfOneProcess, ABC):
             self._last = self._turned = None
             self._settle()
 
+    @engine.settled()
     def _settle(self) -> None:
         """Make what depends on where points are; until then the plan refuses calls."""
         self._place()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 UNLIMITED = 1 << 60  # bytes: limits of version 1 that are none are as large as a page number can be
+SMALL = 1 << 25  # bytes that are not worth asking for
 V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")
 V2 = "memory.max", "memory.current", ("inactive_file", "active_file")
 
@@ -38,7 +39,7 @@ def require(needed: float, what: str, advice: str) -> None:
     MemoryError
         Naming the bytes needed and free, and the advice.
     """
-    there = free()
+    there = free() if needed > SMALL else None
     if there is not None and needed > there:
         raise MemoryError(f"{what} needs about {size(needed)}, and {size(there)} are free. {advice}")
 

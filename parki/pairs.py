@@ -323,17 +323,21 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
         if not 0 < values[name] < math.inf:
             raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
     made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
-    _check(made)
+    _check(made, source.locate(made.pair).stamp())
     return made
 
 
-def _check(pair: Pair) -> None:
-    """Refuse a pair that says another number of strengths, results or powers than its file and its names."""
+@functools.lru_cache(maxsize=256)
+def _check(pair: Pair, stamp: tuple) -> None:
+    """Refuse a pair that says another number of strengths, results or powers than its file and its names.
+
+    `stamp` changes when the file does.
+    """
     if len(pair.parameters) != len(pair.names):
         raise ValueError(
             f"kernel {pair} has {len(pair.parameters)} parameters for {len(pair.names)} names; expected one for each."
         )
-    sources, results = _counts(pair.pair, pair.slots, source.locate(pair.pair).stamp())
+    sources, results = engine.constants("clusters", "ranges", ("NS", "NU"), pair=pair.pair, **dict(pair.slots))
     if (sources, results) != (pair.strengths, pair.result):
         raise ValueError(
             f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
@@ -350,12 +354,6 @@ def _check(pair: Pair) -> None:
             raise ValueError(
                 f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
             )
-
-
-@functools.lru_cache(maxsize=256)
-def _counts(file: str, slots: tuple[tuple[str, Any], ...], stamp: tuple) -> tuple[int, int]:
-    """NS and NU of a pair function's file with these slots; `stamp` changes when the file does."""
-    return engine.constants("clusters", "ranges", ("NS", "NU"), pair=file, **dict(slots))
 
 
 def own(path: str | os.PathLike) -> Pair:

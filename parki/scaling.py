@@ -6,6 +6,7 @@ changes on the way, and nothing on the way is too large or too small for the flo
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,19 @@ def multiply(x: Array, powers: Ints) -> None:
             x[row] *= factor
 
 
+def put(into: Array, x: Array, powers: Ints) -> None:
+    """Write x (rows, …) to `into`, every row times 2 to its power."""
+    alike = (powers == powers[0]).all()
+    for row, power in [(..., powers[0])] if alike else enumerate(powers):
+        first, *others = _factors(x.dtype, int(power)) or [None]
+        if first is not None and isinstance(x, np.ndarray):
+            np.multiply(x[row], first, out=into[row])
+        else:
+            into[row] = x[row] if first is None else x[row] * first
+        for factor in others:
+            into[row] *= factor
+
+
 def multiplied(x: Array, powers: Ints) -> Array:
     """Return x (rows, …) with every row times 2 to its power; x itself where all powers are 0."""
     if not powers.any():
@@ -58,7 +72,8 @@ def multiplied(x: Array, powers: Ints) -> Array:
     return x
 
 
-def pairs_of_factors(powers: Ints, dtype: np.dtype) -> NDArray:
+@lru_cache(maxsize=256)
+def pairs_of_factors(powers: tuple[int, ...], dtype: str) -> NDArray:
     """Return two factors (n, 2) of the type for each power, with the product 2^power.
 
     The second is 1 unless the power is beyond the type's range; powers beyond its square are cut.
@@ -103,11 +118,12 @@ def largest(x: Array) -> NDArray[np.float64]:
     """Return the largest modulus along the last axis, on the host; NaN or infinity where there is one, 0 if empty."""
     if x.shape[-1] == 0:
         return np.zeros(x.shape[:-1])
-    both = module_of(x).stack([x.max(axis=-1), -x.min(axis=-1)])
-    return to_host(both).astype(np.float64).max(axis=0)
+    if isinstance(x, np.ndarray):
+        return np.maximum(x.max(axis=-1), -x.min(axis=-1)).astype(np.float64)
+    return to_host(module_of(x).stack([x.max(axis=-1), -x.min(axis=-1)])).max(axis=0).astype(np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Powers:
     """Powers of two of one call: strengths go in times these, and results come out times these.
 
@@ -137,12 +153,24 @@ class Powers:
         result : int
             Components of the result.
         """
-        law = law or Dimensions()
-        own = np.broadcast_to(-length * np.array(law.dens, np.int64), dens.shape[1]).copy()
-        axes = 0 if normals is None else exponent(float(largest(normals).max()))
-        own[-3:] -= axes  # 0 without normals
-        mantissa, size = np.frexp(largest(dens))
-        there = mantissa != 0
-        top = np.where(there, size - 1 + own, np.iinfo(np.int32).min).max(axis=1)
-        shift = np.where(there.any(axis=1), -top, 0)[:, None]
-        return cls(own + shift, axes, np.broadcast_to(-length * np.array(law.result, np.int64), result) - shift)
+        sizes = tuple(tuple(map(_size, row)) for row in largest(dens).tolist())
+        axes = None if normals is None else _size(float(largest(normals).max()))
+        return _powers(law or Dimensions(), length, sizes, axes, result)
+
+
+def _size(value: float) -> int | None:
+    """Return the power of two below a value, None for 0."""
+    return math.frexp(value)[1] - 1 if value else None
+
+
+@lru_cache(maxsize=256)
+def _powers(
+    law: Dimensions, length: int, sizes: tuple[tuple[int | None, ...], ...], axes: int | None, result: int
+) -> Powers:
+    """The powers for strengths and normals of these sizes."""
+    own = np.broadcast_to(-length * np.array(law.dens, np.int64), len(sizes[0])).copy()
+    own[-3:] += axes or 0
+    tops = [[size + power for size, power in zip(row, own.tolist(), strict=True) if size is not None] for row in sizes]
+    shift = -np.array([max(row, default=0) for row in tops], np.int64)[:, None]
+    back = np.broadcast_to(-length * np.array(law.result, np.int64), result)
+    return Powers(own + shift, -(axes or 0), back - shift)

@@ -10,6 +10,13 @@ from parki.fmm import estimate as fmm_estimate
 from parki.treecode import estimate as treecode_estimate
 from parki.trees import dual
 
+
+@pytest.fixture(autouse=True)
+def little_counts(monkeypatch):
+    """Free memory is asked for however little is needed."""
+    monkeypatch.setattr(memory, "SMALL", 0)
+
+
 MEMINFO = "MemTotal:  900 kB\nMemAvailable:  800 kB\n"
 
 

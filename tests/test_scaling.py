@@ -264,7 +264,7 @@ def test_factors_beyond_the_type():
     x = np.array([1.5, -3.0])
     assert np.array_equal(scaling.times(scaling.times(x, -900), 900), x)
     assert scaling.times(np.array([2.0**-1000]), 2000)[0] == 2.0**1000
-    first, second = scaling.pairs_of_factors(np.array([1100, -3]), np.float64)
+    first, second = scaling.pairs_of_factors((1100, -3), "float64")
     assert first[0] * 2.0**-500 * first[1] == 2.0**600
     assert second.tolist() == [0.125, 1.0]
     with np.errstate(all="ignore"):

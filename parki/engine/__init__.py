@@ -18,6 +18,7 @@ from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchErr
 from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
 from parki.engine.operations import operations
 from parki.engine.policy import RangePolicy, TeamPolicy
+from parki.engine.settled import settled
 from parki.engine.specialise import constants
 from parki.engine.workunit import Workunit, kernel, object_path
 
@@ -40,4 +41,5 @@ __all__ = [
     "parallel_for",
     "parallel_reduce",
     "prepare",
+    "settled",
 ]

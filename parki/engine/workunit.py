@@ -18,6 +18,7 @@ from parki.engine.lower.common import FIELD, Lowered
 from parki.engine.parse import parse
 from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target, toolchains
+from parki.engine.settled import once
 from parki.engine.specialise import L0, specialise
 
 # What a text may be told about itself, and what that tells the compiler of hosts; other spaces have no use for it.
@@ -35,11 +36,13 @@ HINTS = {
 SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+@once
 def checking() -> bool:
     """Whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
     return _debugging("1", "check")
 
 
+@once
 def sanitizing() -> bool:
     """Whether kernels of hosts are built with sanitizers of addresses and undefined behaviour: ``PARKI_DEBUG=asan``."""
     return _debugging("asan")

@@ -102,8 +102,8 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
     return dens, None if normals is None else plan.xp.asarray(normals), many
 
 
-def warn_of_net(plan: "Plan", dens: Array) -> bool:
-    """Warn of a net charge or force in a periodic box; return whether there is one.
+def warn_of_net(plan: "Plan", dens: Array) -> None:
+    """Warn of a net charge or force in a periodic box.
 
     Parameters
     ----------
@@ -112,19 +112,18 @@ def warn_of_net(plan: "Plan", dens: Array) -> bool:
     """
     found = NET.get(plan.kernel.multiplier)
     if found is None or not plan.geometry.periodicity or not dens.shape[-1] or plan.kernel.profile == "yukawa":
-        return False
+        return
     if plan.kernel.slopes and not plan.kernel.single:  # a double layer has no forces
-        return False
+        return
     what, components = found
     rows, count = dens[:, :components], plan.geometry.periodicity
     net = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
     if not np.abs(net).max() > NEUTRAL[plan.dtype.name] * rows.shape[-1] * scaling.largest(rows).max():
-        return False
+        return
     total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
     meant = CONVENTION[what] if count == 3 else "the sum is fixed by the convention for free directions"
     text = f"periodicity is {count} and the total {what} is {total}: {meant} (README, Conventions)"
     error.warn(text, error.NetDensityWarning)
-    return True
 
 
 def sums(plan: "Plan", u: Any, rhs: int, many: bool) -> Array:

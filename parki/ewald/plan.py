@@ -79,7 +79,7 @@ class Plan(Queries, plans.OfOneProcess):
         self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
         self.xp, self.geometry, self.given = spaces.array_module(space), place, None
         self._reach, self._moving = {"trg": 0.0, "src": 0.0}, False
-        self._warned = False  # of a net charge or force
+        self._warned = False  # whether the first density was looked at for a net charge or force
         self.variants = variants.choose(space, dtype.name, options)
         self._lock = forks.lock()
 
@@ -103,6 +103,7 @@ class Plan(Queries, plans.OfOneProcess):
         x, self._reach[name] = self.geometry.points(name, self.xp.asarray(x))
         return x
 
+    @engine.settled()
     def _prepare(self, trg: Array, src: Array, parameters: Parameters | None = None) -> None:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
@@ -193,7 +194,8 @@ class Plan(Queries, plans.OfOneProcess):
             refuse_half_moved(self._moving)
             strengths, axes, many = door.strengths(self, dens, normals)
             if not self._warned:
-                self._warned = door.warn_of_net(self, strengths) or self.on_gpu  # where looking costs a wait
+                self._warned = True
+                door.warn_of_net(self, strengths)
             u = door.result(self, len(strengths), many, out)
             parts = door.split(self, u, len(strengths))
             if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):

@@ -166,7 +166,9 @@ class Stages:
         """Take densities ``(rhs, components, N)`` and normals ``(3, N)`` in the caller's order; pack the sources."""
         kernel, given, numbers = self.p.kernel, self.p.kernel.given, self.p.kernel.strengths
         powers = Powers.of(kernel.law, self.place.power, dens, normals, kernel.result)
-        self.back[...] = module_of(self.back).asarray(scaling.pairs_of_factors(powers.result.ravel(), self.p.dtype))
+        self.back[...] = module_of(self.back).asarray(
+            scaling.pairs_of_factors(tuple(powers.result.ravel().tolist()), self.p.dtype)
+        )
         for r, strengths in enumerate(self.strengths):
             self._take(strengths[: kernel.dens], dens[r], powers.dens[r])
             if normals is not None:
@@ -182,9 +184,11 @@ class Stages:
 
     def _take(self, into: Array, given: Array, powers: scaling.Ints) -> None:
         """Copy numbers, or vectors in the caller's axes, each component times 2 to its power."""
+        if len(into) == 1 or self.place.frame is None:
+            scaling.put(into, given, powers)
+            return
         for at in self._parts(into):
-            rows = scaling.multiplied(given[:, at], powers)
-            into[:, at] = rows if len(into) == 1 else self.place.vectors(rows)
+            into[:, at] = self.place.vectors(scaling.multiplied(given[:, at], powers))
 
     def _parts(self, a: Array) -> Iterator[slice]:
         """All points: on a host some at a time, so that intermediate results stay small."""

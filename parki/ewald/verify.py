@@ -11,7 +11,9 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, to_host
 from parki.engine import spaces
+from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
+from parki.engine.workunit import checking
 from parki.ewald import green, multipliers, params, plain, radial, stages, variants
 from parki.ewald.kernels import Kernel
 from parki.ewald.params import Parameters
@@ -24,7 +26,7 @@ STEEP = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums
 MARK = "verified"  # file beside an object that has passed
 # Of the far field's tolerance: parameters are scaled to a box that they were not chosen for.  Compilers err by more.
 SLACK, MOST = 100.0, 0.05
-_sound: set[tuple] = set()  # what has passed in this process and leaves no objects to mark
+_sound: set[tuple] = set()  # what has passed in this process, or before it
 
 
 class VerificationError(RuntimeError):
@@ -53,9 +55,12 @@ def verify(
     v = v or variants.choose(space, p.dtype)
     units = units or stages.workunits(p, space, v, rhs)
     marked = space.kind == "host" and space.engine == "parki"
+    mine = (space, v, *units, *((target(), checking()) if marked else ()))
+    if mine in _sound:
+        return
     folders = [engine.object_path(w).parent for w in units] if marked else []
-    mine = (space, v, *units)
-    if mine in _sound or (folders and all((folder / MARK).exists() for folder in folders)):
+    if folders and all((folder / MARK).exists() for folder in folders):
+        _sound.add(mine)
         return
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
@@ -74,8 +79,7 @@ def verify(
                 f"the compiled {part} of {p.kernel} differs from NumPy by {error:.1e} on {space.name}, expected at "
                 f"most {bound:.1e}. {advice}"
             )
-    if not marked:
-        _sound.add(mine)
+    _sound.add(mine)
     for folder in folders:
         try:
             (folder / MARK).touch()

@@ -22,6 +22,7 @@ from pathlib import Path
 from parki.engine.errors import BuildError
 from parki.engine.runtime import answers, processes
 from parki.engine.runtime.answers import RUNTIMES, WIDTHS, Answer, Compiler
+from parki.engine.settled import once
 
 REMEDY = (
     "apt install g++ / brew install llvm / conda install cxx-compiler / pip install 'parki[compiler]', "
@@ -146,6 +147,7 @@ def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return processes.run(command, env)
 
 
+@once
 def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
     """Return what to compile for.
 
