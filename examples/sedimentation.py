@@ -11,6 +11,7 @@ suspensions. parki sums f/r + r (r·f)/r³; the factor 1 / 8πμ of Stokes flow 
 
 import argparse
 import importlib.util
+import warnings
 from itertools import product
 from pathlib import Path
 
@@ -30,7 +31,9 @@ MM = 1e3  # millimetres in a metre
 def stirred(at, spheres, box, tolerance):
     """Velocities (3, Nt) of the liquid at points (3, Nt); a sphere does not feel itself, but its periodic images."""
     forces = np.outer([0, 0, -FORCE], np.ones(spheres.shape[1]))
-    return parki.ewald.stokes_sl(at, spheres, forces, box=box, tolerance=tolerance) / (8 * np.pi * VISCOSITY)
+    with warnings.catch_warnings():  # the weight is meant: a mean pressure gradient carries it
+        warnings.simplefilter("ignore", parki.ewald.NetDensityWarning)
+        return parki.ewald.stokes_sl(at, spheres, forces, box=box, tolerance=tolerance) / (8 * np.pi * VISCOSITY)
 
 
 def velocity(spheres, box, tolerance=1e-3):

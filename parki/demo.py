@@ -26,7 +26,9 @@ def particles(n: int, seed: int) -> tuple[Array, Array, Array]:
     """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
     rng = np.random.default_rng(seed)
     normals = rng.standard_normal((3, n))
-    return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
+    x, dens = rng.random((3, n)), rng.standard_normal((6, n))
+    dens[:3] -= dens[:3].mean(axis=1, keepdims=True)  # forces that balance need no mean pressure gradient
+    return x, dens, normals / np.linalg.norm(normals, axis=0)
 
 
 def run(

@@ -21,7 +21,7 @@ class PrecisionWarning(UserWarning):
 
 
 class NetDensityWarning(UserWarning):
-    """A periodic sum of a net charge or force, which converges only by a convention."""
+    """A sum of a net charge or force that is periodic in all directions, which converges only by a convention."""
 
 
 class CancellationWarning(UserWarning):

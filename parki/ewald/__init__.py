@@ -1,6 +1,6 @@
 """Spectral Ewald sums in boxes that are periodic in none, one, two or all directions."""
 
-from parki.error import PrecisionWarning
+from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
 from parki.ewald.api import (
     laplace,
     laplace_dipole,
@@ -18,8 +18,10 @@ from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 
 __all__ = [
+    "CancellationWarning",
     "EwaldOptions",
     "Kernel",
+    "NetDensityWarning",
     "Plan",
     "PrecisionWarning",
     "laplace",

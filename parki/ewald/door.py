@@ -103,7 +103,7 @@ def strengths(plan: "Plan", dens: Array, normals: Array | None) -> tuple[Array, 
 
 
 def warn_of_net(plan: "Plan", dens: Array) -> None:
-    """Warn of a net charge or force in a periodic box.
+    """Warn of a net charge or force in a box that is periodic in all directions.
 
     Parameters
     ----------
@@ -111,18 +111,17 @@ def warn_of_net(plan: "Plan", dens: Array) -> None:
     dens : array (rhs, components, N)
     """
     found = NET.get(plan.kernel.multiplier)
-    if found is None or not plan.geometry.periodicity or not dens.shape[-1] or plan.kernel.profile == "yukawa":
+    if found is None or plan.geometry.periodicity != 3 or not dens.shape[-1] or plan.kernel.profile == "yukawa":
         return
     if plan.kernel.slopes and not plan.kernel.single:  # a double layer has no forces
         return
     what, components = found
-    rows, count = dens[:, :components], plan.geometry.periodicity
+    rows = dens[:, :components]
     net = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
     if not np.abs(net).max() > NEUTRAL[plan.dtype.name] * rows.shape[-1] * scaling.largest(rows).max():
         return
     total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
-    meant = CONVENTION[what] if count == 3 else "the sum is fixed by the convention for free directions"
-    text = f"periodicity is {count} and the total {what} is {total}: {meant} (README, Conventions)"
+    text = f"periodicity is 3 and the total {what} is {total}: {CONVENTION[what]} (README, Conventions)"
     error.warn(text, error.NetDensityWarning)
 
 
