@@ -199,6 +199,8 @@ def _choose(
     dtype, far_type = types
     # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
     few = min(1.0, (max(1, min(n_targets, n_sources)) / 300) ** (1 / 3)) * min(1.0, max(1, n_sources) / 16) ** 3
+    if periodicity:  # images of a source along a side shorter than the points' distance err alike
+        few *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / max(1, n_sources)) ** (1 / 3)) ** 2
     goal = max(tolerance * few, REACH[far_type or dtype])
     if split == "gaussian":
         goal *= 0.7  # its own truncation in Fourier space

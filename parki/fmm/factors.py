@@ -199,6 +199,6 @@ def _reduced(
 def _factors(matrices: list[Floats], share: float) -> tuple[Blocks, Blocks]:
     """Uᵀ and V S⁻¹ of the matrices of all classes, without singular values below this share of the largest."""
     parts = [np.linalg.svd(a, full_matrices=False) for a in matrices]
-    least = share * max(s.max(initial=0) for _, s, _ in parts)
+    least = max(share * max(s.max(initial=0) for _, s, _ in parts), float(np.finfo(float).tiny))
     kept = [(u[:, s > least].T, vt[s > least].T / s[s > least]) for u, s, vt in parts]
     return Blocks.of([u for u, _ in kept]), Blocks.of([v for _, v in kept])

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import engine, plans
+from parki import engine, plans, scaling
 from parki.arrays import Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.fmm import balance, chebyshev_order, equivalents, estimate, kinds, params, surfaces
@@ -24,6 +24,8 @@ COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
 FINE = 1e-8  # tolerance from which on gradients of crowded points need one more point per edge than others
+AWAY = 4.0  # distances of the sources, from which on targets are away from them
+AWAY_SHARE = 0.03  # of the tolerance, that is aimed at then
 APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
 
 
@@ -93,7 +95,8 @@ class Plan(FreePlan):
         """Tree, lists, operators, and launches."""
         self.kind = kinds.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
         tolerance, order, asked_leaf = self._asked
-        expected = order or self._order(tolerance)
+        self._share = AWAY_SHARE if self._away() else 1.0
+        expected = order or self._order(self._share * tolerance)
         components = 1 if self.kind is None else self.kind.check
         leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
         self.tree: Octree | None = None
@@ -114,12 +117,19 @@ class Plan(FreePlan):
             self.lists = octlists.lists(self.tree, few)
         with times.phase("prepare"):
             if order is None and self.method == "chebyshev":
-                expected = chebyshev_order.order(self.linear, tolerance, self.tree, self.lists)
+                expected = chebyshev_order.order(self.linear, self._share * tolerance, self.tree, self.lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             self._prepare(expected)
         found, n_trg, n_src = self.lists, self.tree.n_trg.astype(float), self.tree.n_src.astype(float)
         uneven = float(n_trg[found.w_t].sum() + n_src[found.x_s].sum()) * self._surface(expected)
         times.pairs = {"near": float(n_trg[found.u_t] @ n_src[found.u_s]), "uneven": uneven}
+
+    def _away(self) -> bool:
+        """Whether the targets are away from the sources: nearly neutral ones leave little field there to err by."""
+        x, y = self._points
+        if x is y or not self.some:
+            return False
+        return scaling.nearest(x, y, self._length) > AWAY * scaling.nearest(y, y, self._length) > 0
 
     def _order(self, tolerance: float) -> int:
         """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
@@ -148,10 +158,10 @@ class Plan(FreePlan):
         if self.kind is None:
             eps = None
             if tolerance is not None:
-                eps = COMPRESS * tolerance * chebyshev_order.left(self.linear, self.tree, self.lists)
+                eps = COMPRESS * self._share * tolerance * chebyshev_order.left(self.linear, self.tree, self.lists)
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
-        cut = self.parameters.expected
+        cut = self._share * self.parameters.expected
         enough = short(cut)
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
