@@ -25,7 +25,7 @@ SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular valu
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
 FINE = 1e-8  # tolerance from which on gradients of crowded points need one more point per edge than others
 AWAY = 4.0  # distances of the sources, from which on targets are away from them
-AWAY_SHARE = 0.03  # of the tolerance, that is aimed at then
+AWAY_SHARE = 1e-3  # of the tolerance, that is aimed at then
 APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
 
 
@@ -95,8 +95,10 @@ class Plan(FreePlan):
         """Tree, lists, operators, and launches."""
         self.kind = kinds.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
         tolerance, order, asked_leaf = self._asked
-        self._share = AWAY_SHARE if self._away() else 1.0
-        expected = order or self._order(self._share * tolerance)
+        self._aim = tolerance
+        if tolerance is not None and self._away():
+            self._aim = min(tolerance, max(AWAY_SHARE * tolerance, params.REACH["float64"]))
+        expected = order or self._order(self._aim)
         components = 1 if self.kind is None else self.kind.check
         leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
         self.tree: Octree | None = None
@@ -117,7 +119,7 @@ class Plan(FreePlan):
             self.lists = octlists.lists(self.tree, few)
         with times.phase("prepare"):
             if order is None and self.method == "chebyshev":
-                expected = chebyshev_order.order(self.linear, self._share * tolerance, self.tree, self.lists)
+                expected = chebyshev_order.order(self.linear, self._aim, self.tree, self.lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             self._prepare(expected)
         found, n_trg, n_src = self.lists, self.tree.n_trg.astype(float), self.tree.n_src.astype(float)
@@ -153,15 +155,14 @@ class Plan(FreePlan):
         return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * max(sides) / separation, 1.0)))))
 
     def _prepare(self, order: int) -> None:
-        tolerance = self._asked[0]
         estimate.require(self.tree, self.lists, self.linear, self.kind, order, self.space)
         if self.kind is None:
             eps = None
-            if tolerance is not None:
-                eps = COMPRESS * self._share * tolerance * chebyshev_order.left(self.linear, self.tree, self.lists)
+            if self._aim is not None:
+                eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree, self.lists)
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
-        cut = self._share * self.parameters.expected
+        cut = self.parameters.expected if self._aim is None else self._aim
         enough = short(cut)
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
