@@ -87,6 +87,24 @@ def test_a_move_that_fails(method, strike):
     assert steps > 3
 
 
+@pytest.mark.parametrize("method", ["3P", "cell", "0P"])
+def test_half_a_move_does_not_mend_a_plan(method, strike):
+    """Sources alone leave targets where the failed move left them."""
+    plan = METHODS[method](X, Y)
+    refused = 0
+    for _ in every(strike, lambda: plan.move(Z, X), 12):
+        try:
+            plan.move(Y)
+        except RuntimeError as error:
+            assert "the last move of this plan did not finish; expected src and trg" in str(error)  # noqa: PT017
+            refused += 1
+        plan.move(0.5 * Y + 0.25, 0.5 * X + 0.25)  # within a box that the failed move may have made
+        exact = METHODS[method](0.5 * X + 0.25, 0.5 * Y + 0.25)(Q)
+        np.testing.assert_allclose(plan(Q), exact, rtol=0, atol=3e-3 * np.abs(exact).max())
+        plan.move(Y, X)
+    assert refused
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_call_that_fails(method, strike):
     plan = METHODS[method](X, Y)

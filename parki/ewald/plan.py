@@ -107,7 +107,7 @@ class Plan(Queries, plans.OfOneProcess):
     def _prepare(self, trg: Array, src: Array, parameters: Parameters | None = None) -> None:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
-        self.n_targets, self.n_sources = trg.shape[1], src.shape[1]
+        self.n_targets, self.n_sources, self.same = trg.shape[1], src.shape[1], trg is src
         self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
         self.chosen, self.tuned = parameters or balance.chosen(self, options.rc), None
         estimate.require(self, self.chosen, 1)
@@ -248,21 +248,24 @@ class Plan(Queries, plans.OfOneProcess):
         [2.  0.5]
         """
         with self._lock:
-            same = self.points.same if self.points else self.n_targets == self.n_sources and trg is None
+            same = self.same
             if trg is src:
                 trg = None if same else trg
             elif trg is not None and same:
                 raise ValueError("trg was given, but the targets of this plan are its sources; expected src alone.")
+            if self._moving and not same and trg is None:
+                raise RuntimeError("the last move of this plan did not finish; expected src and trg, not src alone.")
             door.in_place(self, **({"src": src} if trg is None else {"src": src, "trg": trg}))
             src = door.moved(self, "src", src, self.n_sources)
             trg = trg if trg is None else door.moved(self, "trg", trg, self.n_targets)
             there = [x for x in (src, trg) if x is not None and x.shape[1]]
-            out = self.options.box is None and not all(door.inside(self.geometry, x) for x in there)
+            out = self.options.box is None and (self._moving or not all(door.inside(self.geometry, x) for x in there))
             if out:
                 targets = src if same else self.given if trg is None else trg
                 place = door.place(self.options, self.kernel, targets, src)
             elif self.points is not None:
-                to = [None if x is None else self._inside(name, x) for name, x in (("trg", trg), ("src", src))]
+                given = {name: x for name, x in (("trg", trg), ("src", src)) if x is not None}
+                to = {name: self.geometry.points(name, self.xp.asarray(x)) for name, x in given.items()}
             self._moving = True
             if self.given is not None and trg is not None:
                 self.given[...] = trg
@@ -270,7 +273,8 @@ class Plan(Queries, plans.OfOneProcess):
                 self.geometry = place
                 self._points(targets, src)
             elif self.points is not None:
-                self._place(*to)
+                self._reach |= {name: reach for name, (_, reach) in to.items()}
+                self._place(*(to.get(name, (None,))[0] for name in ("trg", "src")))
             self._moving = False
 
     def _place(self, trg: Array | None, src: Array | None) -> None:
