@@ -6,7 +6,7 @@ import numpy as np
 
 from parki.engine import counting, ir, spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.engine.calls.host import HostCall
+from parki.engine.calls.host import ALIGN, HostCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower.common import DTYPE
 from parki.engine.policy import RangePolicy, TeamPolicy
@@ -26,7 +26,7 @@ class Prepared:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         _names(k, args)
         self._arrays = {p.name: _view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
-        self._layouts = {name: _layout(a) for name, a in self._arrays.items()}
+        self._layouts = {name: layout(a) for name, a in self._arrays.items()}
         _overlap(k, self._arrays)
         self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
@@ -52,7 +52,7 @@ class Prepared:
                 scalars[name] = _scalar(k, p, value)
                 continue
             arrays[name] = _view(k, p, value, self._xp)
-            if _layout(arrays[name]) != self._layouts[name]:
+            if layout(arrays[name]) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
         _overlap(k, arrays)
         if scalars != self._scalars:
@@ -72,9 +72,13 @@ class Prepared:
     @property
     def arrays(self) -> list[Any]:
         """The arrays that it keeps alive, its scratch among them."""
+        return [a for name, a in self._arrays.items() if name not in self._released] + self.own
+
+    @property
+    def own(self) -> list[Any]:
+        """The arrays that the launch has for itself: scratch, and partial results of reductions."""
         own = (getattr(self._call, name, None) for name in ("_arena", "_partial", "partial"))
-        kept = [a for name, a in self._arrays.items() if name not in self._released]
-        return kept + [a for a in own if a is not None]
+        return [a for a in own if a is not None]
 
     def launch(self) -> None:
         """Launch; on a device without waiting, in the order of CuPy's current stream."""
@@ -90,10 +94,62 @@ class Prepared:
             return None
         return self._call.total() if self.policy.league else np.zeros((), DTYPE[self.workunit.ir.acc_type]).item()
 
+    def part(self, first: int, count: int, *, shared: bool = True) -> "Part":
+        """Return a launch of the teams, or iterations, first … first + count − 1, with the arguments of now.
+
+        Parameters
+        ----------
+        first, count : int
+            A range of the league.
+        shared : bool
+            Whether parts run beside each other, so that additions of one are atomic on hosts.
+
+        Raises
+        ------
+        LaunchError
+            For a range outside the league, a workunit with an accumulator, and an engine that has no parts.
+        """
+        name, league = self.workunit.ir.name, self.policy.league
+        if not (0 <= first <= first + count <= league):
+            raise LaunchError(f"{name}: part {first} … {first + count - 1}, expected teams in 0 … {league - 1}")
+        if self.workunit.ir.acc:
+            raise LaunchError(f"{name} has an accumulator: expected a launch as a whole, not a part")
+        if self.policy.space.engine != "parki":
+            raise LaunchError(f"{name}: {self.policy.space.engine} launches as a whole, expected engine 'parki'")
+        if self._released:
+            raise LaunchError(f"{name}: {sorted(self._released)} were released and not set again")
+        return Part(self, self._call.part(first, count, shared), first, count)
+
     def rest(self) -> None:
         """Leave the cores of a host to others until the next launch, if its threads would not do so by themselves."""
         if isinstance(self._call, HostCall):
             self._call.rest()
+
+
+class Part:
+    """A range of a launch's teams or iterations, on a host by one thread: `run` may be called by any thread.
+
+    Attributes
+    ----------
+    first, count : int
+    scratch_bytes : int
+        Bytes that `take_scratch` must be given on a host before the first run, 0 for none.
+    """
+
+    def __init__(self, whole: Prepared, call: Any, first: int, count: int) -> None:
+        self.whole, self._call, self.first, self.count = whole, call, first, count  # `whole` keeps the arrays
+        needed = call.scratch_bytes + ALIGN if isinstance(call, HostCall) and call.scratch_bytes else 0
+        self.scratch_bytes: int = needed
+
+    def take_scratch(self, arena: np.ndarray) -> None:
+        """Use the bytes of a worker as scratch: an array of uint8 with at least `scratch_bytes` entries."""
+        if self.scratch_bytes:
+            self._call.take_scratch(arena)
+
+    def run(self) -> None:
+        """Launch; a device goes on by itself."""
+        if self.count:
+            self._call.run()
 
 
 def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> Any:
@@ -190,8 +246,8 @@ def _view(k: ir.Kernel, p: ir.Param, a: Any, xp: Any) -> Any:
     return a
 
 
-def _layout(a: Any) -> str:
-    """C, F or S: which index has unit stride."""
+def layout(a: Any) -> str:
+    """Return C, F or S, by the index of an array that has unit stride: the last, the first or none."""
     if a.size == 0 or a.strides[-1] == a.itemsize or a.shape[-1] == 1:
         return "C"
     return "F" if a.strides[0] == a.itemsize else "S"

@@ -60,7 +60,7 @@ SUMS = (
   }
 PK_KERNEL(sums) {
   VIEWS;
-  const pk_index at = PK_LEAGUE_RANK * PK_THREADS + PK_THREAD;
+  const pk_index at = PK_BLOCK_RANK * PK_THREADS + PK_THREAD;
   ONE(xd, ud, double) ONE(xf, uf, float) ONE(xi, ui, int32_t) ONE(xl, ul, int64_t)
 }
 PK_ENTRY(sums)
@@ -86,9 +86,9 @@ PK_KERNEL(allowed) {
   PK_SCRATCH(double, tile, PK_THREADS, 2);
   PK_SCRATCH(float, heads, PK_TEAM_SIZE, 3);
   const int32_t threads = PK_THREADS, me = PK_THREAD, lane = PK_LANE, row = PK_TEAM_RANK;
-  const pk_index at = PK_LEAGUE_RANK * threads * 8 + me, shared = PK_LEAGUE_RANK * 4;
+  const pk_index at = PK_BLOCK_RANK * threads * 8 + me, shared = PK_BLOCK_RANK * 4;
   // 0: the tile reversed, twice over, with a barrier on each side of what is written
-  double v = xd.get(PK_LEAGUE_RANK * threads + me, 4);
+  double v = xd.get(PK_BLOCK_RANK * threads + me, 4);
   for (int32_t turn = 0; turn < 2; turn++) {
     tile.set(me, v, 5);
     PK_BARRIER(6);
@@ -139,8 +139,8 @@ PK_KERNEL(faults) {
   PK_SCRATCH(float, rest, 3, 2);
   const int32_t me = PK_THREAD, next = (me + 1) % PK_THREADS, lane = PK_LANE;
   switch (pk_a.mode) {
-    case 1: ud.set(8 * PK_LEAGUE_RANK + me, xd.get(PK_LEAGUE_RANK == 2 && me == 5 ? pk_a.pk_len_x : 0, 3), 4); break;
-    case 2: ud.set(me - (PK_LEAGUE_RANK == 2 && me == 0), 1.0, 5); break;
+    case 1: ud.set(8 * PK_BLOCK_RANK + me, xd.get(PK_BLOCK_RANK == 2 && me == 5 ? pk_a.pk_len_x : 0, 3), 4); break;
+    case 2: ud.set(me - (PK_BLOCK_RANK == 2 && me == 0), 1.0, 5); break;
     case 3: if (me == 3) rest.set(3, 1.0f, 6); break;
     case 4: if (me == 4) rest.set(-1, 1.0f, 7); break;
     case 5: if (me == 2) pk_atomic<pk_op_add>(ui, (pk_index)pk_a.pk_len_u, 1, 8); break;

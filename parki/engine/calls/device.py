@@ -1,9 +1,9 @@
 """Calls of GPU code on a device, through CuPy: modules are loaded once, launches go on CuPy's current stream."""
 
 import ctypes
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from parki.engine.calls.gpu import RANGE_BLOCK, TEAM, GpuCall
 from parki.engine.errors import LaunchError
@@ -52,10 +52,10 @@ def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
     return workunit.objects[key]
 
 
-def load_all(workunits: Iterable[Workunit], threads: Mapping[Workunit, int]) -> None:
-    """Compile in parallel for the current device and C-ordered views; blocks are the default's, or have `threads`."""
+def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
+    """Compile workunits for layouts and threads of a block (None: the default) in parallel, for the current device."""
     device, blocks = devices.current(), {"range": RANGE_BLOCK, "team": TEAM}
-    rtc.build_many([unit(w, w.default_layouts(), device, threads.get(w, blocks[w.ir.policy])) for w in workunits])
+    rtc.build_many([unit(w, layouts, device, threads or blocks[w.ir.policy]) for w, layouts, threads in wanted])
 
 
 class DeviceCall(GpuCall):
@@ -66,8 +66,17 @@ class DeviceCall(GpuCall):
         self.driver = self.xp.cuda.driver
         self.limit = self.device.shared_bytes_optin - STATIC
         super().__init__(policy, workunit, layouts, arrays)
-        # the driver wants the addresses of all parameters; there is one, the structure
+        self._point()
+
+    def _point(self) -> None:
+        """Take the address of the structure: the driver wants those of all parameters, of which there is one."""
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(self.struct))
+
+    def part(self, first: int, count: int, shared: bool) -> Self:
+        """Return a launch of some blocks; additions are atomic, `shared` or not."""
+        call = super().part(first, count, shared)
+        call._point()
+        return call
 
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Loaded:
         """The kernel on this device."""

@@ -1,8 +1,9 @@
 """Calls of GPU code, on a device or simulated: block shapes, the argument structure, reductions over the league."""
 
+import copy
 import ctypes
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class GpuCall(ABC):
         fields = [(name, FIELD[kind]) for kind, name in self.lowered.fields]
         self.struct = type("Arguments", (ctypes.Structure,), {"_fields_": fields})()
         self.object = self.compiled(workunit, layouts)
-        self.grid = policy.league if policy.kind == "team" else -(-policy.league // self.threads)
+        self.grid = self._blocks(policy.league)
         self.shared = 0
         self.struct.pk_league = policy.league
         self._sums = None
@@ -102,6 +103,18 @@ class GpuCall(ABC):
         self.shared = asked
         for name, value in scalars.items():
             setattr(self.struct, name, value)
+
+    def _blocks(self, count: int) -> int:
+        """Return the number of blocks for so many teams or iterations."""
+        return count if self.policy.kind == "team" else -(-count // self.threads)
+
+    def part(self, first: int, count: int, shared: bool) -> Self:
+        """Return a launch of some teams, or iterations; additions are atomic on devices, `shared` or not."""
+        call = copy.copy(self)
+        call.struct = type(self.struct).from_buffer_copy(self.struct)
+        call.struct.pk_first, call.struct.pk_league = first, first + count
+        call.grid = self._blocks(count)
+        return call
 
     def run(self) -> None:
         """Launch; a device goes on by itself."""

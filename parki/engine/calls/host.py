@@ -1,7 +1,9 @@
 """Calls of compiled host code: the argument structure, threads, scratch and faults of one prepared launch."""
 
+import copy
 import ctypes
 import warnings
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +17,8 @@ from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit, checking
 
-ALIGN = 64
+ALIGN = 64  # bytes of a cache line
+PAGE = 4096  # bytes
 SOFT = 1  # omp_pause_soft: what has been set stays
 _warned_fork = False
 
@@ -30,12 +33,13 @@ class HostCall:
         self._object = workunit.compiled(layouts, checked)
         self._struct = s = self._object.struct()
         self._address, self._run = ctypes.addressof(s), self._object.run
-        self._fault = np.zeros(4, np.int64)
+        self._fault, self.scratch_bytes = np.zeros(4, np.int64), 0
         self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[self.kernel.acc_type or "double"])
         self._may_fault = checked or bool(self.kernel.scratch_size)
         self.threads = _threads(policy.space)
         s.pk_partial, s.pk_fault_at = self._partial.ctypes.data, self._fault.ctypes.data
-        s.pk_league, s.pk_threads = policy.league, self.threads
+        s.pk_league = policy.league
+        self._share(self.threads)
 
     def bind(self, name: str, a: np.ndarray) -> None:
         """Point an argument at an array."""
@@ -46,19 +50,31 @@ class HostCall:
         """Set the numbers, and reserve the scratch that they ask for, for every thread."""
         asked = requested(self.kernel, scalars)
         if asked:
-            each = (asked + ALIGN * len(self.kernel.scratch_size) + 4095) // 4096 * 4096
-            self._arena = np.empty(each * self.threads + ALIGN, np.uint8)
-            start = self._arena.ctypes.data
-            self._struct.pk_scratch = start + -start % ALIGN
-            self._struct.pk_scratch_bytes = each
+            self.scratch_bytes = (asked + ALIGN * len(self.kernel.scratch_size) + PAGE - 1) // PAGE * PAGE
+            self.take_scratch(np.empty(self.scratch_bytes * self.threads + ALIGN, np.uint8))
+            self._struct.pk_scratch_bytes = self.scratch_bytes
         self._struct.pk_scratch_asked = asked
         for name, value in scalars.items():
             setattr(self._struct, name, value)
 
+    def take_scratch(self, arena: np.ndarray) -> None:
+        """Use these bytes as scratch: `scratch_bytes` for each thread, and `ALIGN` more."""
+        self._arena, start = arena, arena.ctypes.data
+        self._struct.pk_scratch = start + -start % ALIGN
+
+    def part(self, first: int, count: int, shared: bool) -> Self:
+        """Return a launch of some teams, or iterations, on one thread, with a fault record of its own."""
+        call = copy.copy(self)
+        call._struct = s = type(self._struct).from_buffer_copy(self._struct)
+        call._address, call._fault, call.threads = ctypes.addressof(s), np.zeros(4, np.int64), 1
+        s.pk_fault_at, s.pk_first, s.pk_league = call._fault.ctypes.data, first, first + count
+        s.pk_threads, s.pk_shared = 1, shared
+        return call
+
     def run(self) -> None:
         """Launch, and wait."""
-        if spaces.forked():
-            self._struct.pk_threads = _threads(self.policy.space)
+        if self.threads > 1 and spaces.forked():
+            self._share(_threads(self.policy.space))
         self._run(self._address)
         if self._may_fault and self._fault[0]:
             self._raise()
@@ -72,6 +88,10 @@ class HostCall:
         """The sum of a reduction or scan that has run."""
         total = self._partial[0] if self.kernel.last else self._partial.sum(dtype=self._partial.dtype)
         return total.item()
+
+    def _share(self, threads: int) -> None:
+        """Set how many threads share the launch; more than one add atomically."""
+        self._struct.pk_threads, self._struct.pk_shared = threads, threads > 1
 
     def _raise(self) -> None:
         site, dim, index, extent = (int(v) for v in self._fault)

@@ -37,11 +37,12 @@ def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any
     return workunit.objects[name]
 
 
-def load_all(workunits: Iterable[Workunit]) -> None:
-    """Compile what is not yet loaded, in parallel, for C-ordered views."""
-    fresh = [w for w in workunits if key(w.default_layouts()) not in w.objects]
-    for w, path in zip(fresh, build.build_many(unit(w, w.default_layouts()) for w in fresh), strict=True):
-        w.objects[key(w.default_layouts())] = entry(path)
+def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
+    """Compile workunits for layouts that are not yet loaded, in parallel; threads of a block do not matter here."""
+    fresh = {(w, key(layouts)): layouts for w, layouts, _ in wanted if key(layouts) not in w.objects}
+    paths = build.build_many(unit(w, layouts) for (w, _), layouts in fresh.items())
+    for (w, name), path in zip(fresh, paths, strict=True):
+        w.objects[name] = entry(path)
 
 
 def key(layouts: dict[str, str], wide: bool = False) -> tuple:

@@ -43,8 +43,8 @@ PK_INLINE void pk_checked_store(T* p, pk_at<R> at, M m, V v) {
   if (o >= 0) p[o] = (T)v;
 }
 template <class V, class Op, class T, int R, class M>
-PK_INLINE V pk_checked_atomic(T* p, pk_at<R> at, M m, V v, int32_t threads) {
+PK_INLINE V pk_checked_atomic(T* p, pk_at<R> at, M m, V v, int32_t shared) {
   const int64_t o = pk_lane_on(m, 0) ? at.offset() : -1;
-  return o < 0 ? (V)0 : (V)pk_atomic<Op>(p + o, (T)v, threads);
+  return o < 0 ? (V)0 : (V)pk_atomic<Op>(p + o, (T)v, shared);
 }
 #endif

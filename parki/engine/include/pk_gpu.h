@@ -40,7 +40,7 @@ typedef int32_t pk_index;
 #define PK_ENTRY(name)
 
 // The hierarchy -------------------------------------------------------------------------------------------------------
-#define PK_LEAGUE_RANK ((int32_t)blockIdx.x)
+#define PK_BLOCK_RANK ((int32_t)blockIdx.x)
 #define PK_LANE ((int32_t)threadIdx.x)
 #define PK_LANES ((int32_t)blockDim.x)
 #define PK_TEAM_RANK ((int32_t)threadIdx.y)

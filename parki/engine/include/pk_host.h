@@ -269,10 +269,11 @@ struct pk_op_min {
   static T of(T a, T b) { return a < b ? a : b; }
 };
 
+// `shared`: others may update the same element meanwhile.
 template <class Op, class T>
-PK_INLINE T pk_atomic(T* p, T x, int32_t threads) {
+PK_INLINE T pk_atomic(T* p, T x, int32_t shared) {
   T old;
-  if (threads <= 1) {
+  if (!shared) {
     old = *p;
     *p = Op::of(old, x);
     return old;
@@ -285,10 +286,10 @@ PK_INLINE T pk_atomic(T* p, T x, int32_t threads) {
 }
 
 template <class Op, class T, class O, class V, class M>
-PK_INLINE V pk_atomic_lanes(T* p, O offset, V v, M m, int32_t threads) {
+PK_INLINE V pk_atomic_lanes(T* p, O offset, V v, M m, int32_t shared) {
   V old = {};
   for (int l = 0; l < pk_lanes<V>; l++)
-    if (pk_lane_on(m, l)) pk_set(old, l, pk_atomic<Op>(p + pk_get(offset, l), (T)pk_get(v, l), threads));
+    if (pk_lane_on(m, l)) pk_set(old, l, pk_atomic<Op>(p + pk_get(offset, l), (T)pk_get(v, l), shared));
   return old;
 }
 

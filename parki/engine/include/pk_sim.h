@@ -170,7 +170,7 @@ struct pk_shared {
   void pk_run(pk_sim_launch* launch, const void* args) {                       \
     pk_sim_run(launch, args, pk_sim_body);                                     \
   }
-#define PK_LEAGUE_RANK (pk_sim.block)
+#define PK_BLOCK_RANK (pk_sim.block)
 #define PK_THREAD (pk_sim.now->id)
 #define PK_THREADS (pk_sim.threads)
 #define PK_LANE (pk_sim.now->lane)

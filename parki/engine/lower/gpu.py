@@ -10,7 +10,7 @@ from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dime
 from parki.engine.lower.gpu_stmt import GpuStmt
 
 HEADERS = ("pk_gpu.h",)
-LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_league"), ("int32", "pk_phase"))
+LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_first"), ("int32", "pk_league"), ("int32", "pk_phase"))
 COUNT, FINISH = 0, 1  # phases of a scan over the league
 
 
@@ -119,7 +119,7 @@ class _Gpu(GpuStmt):
     def range_body(self) -> None:
         """One iteration a thread."""
         k, kind = self.kernel, self.carrier()
-        self.out("const int64_t pk_at = (int64_t)PK_LEAGUE_RANK * PK_THREADS + PK_THREAD;")
+        self.out("const int64_t pk_at = pk_a.pk_first + (int64_t)PK_BLOCK_RANK * PK_THREADS + PK_THREAD;")
         self.out("const bool pk_mine = pk_at < pk_a.pk_league;")
         self.alone = True
         if k.last:
@@ -135,7 +135,7 @@ class _Gpu(GpuStmt):
         self.returning(k.body, f"const int32_t {k.index}", "(int32_t)pk_at")
         self.out("}")
         self.out(f"{kind} pk_sum = pk_team_sum({k.acc}, {self.site('the reduction', k.loc)});")
-        self.out("if (PK_THREAD == 0) pk_a.pk_partial[PK_LEAGUE_RANK] = pk_sum;")
+        self.out("if (PK_THREAD == 0) pk_a.pk_partial[PK_BLOCK_RANK] = pk_sum;")
 
     def range_scan(self) -> None:
         """Phase `COUNT` leaves the sum of each block; phase `FINISH` finds there what comes before the block."""
@@ -145,7 +145,7 @@ class _Gpu(GpuStmt):
         self.out(f"if (pk_mine) {body}((int32_t)pk_at, pk_term, false);")
         self.out(f"{kind} pk_before = pk_team_scan(pk_term, pk_total, {self.site('the scan', k.loc)});")
         self.out(f"if (pk_a.pk_phase == {COUNT}) {{")
-        self.out("if (PK_THREAD == 0) pk_a.pk_partial[PK_LEAGUE_RANK] = pk_total;")
+        self.out("if (PK_THREAD == 0) pk_a.pk_partial[PK_BLOCK_RANK] = pk_total;")
         self.out("return; }")
-        self.out("pk_before += pk_a.pk_partial[PK_LEAGUE_RANK];")
+        self.out("pk_before += pk_a.pk_partial[PK_BLOCK_RANK];")
         self.out(f"if (pk_mine) {body}((int32_t)pk_at, pk_before, true);")

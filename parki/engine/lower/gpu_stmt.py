@@ -67,7 +67,7 @@ class GpuStmt(Emitter):
                 self.used_extents.add((e.view, e.dim))
                 return extent(e.view, e.dim)
             case ir.LeagueRank():
-                return "PK_LEAGUE_RANK"
+                return "(pk_a.pk_first + PK_BLOCK_RANK)"
             case ir.Load():
                 if e.view in self.tables:
                     return f"{self.tables[e.view]}[{self.expr(e.indices[0])}]"

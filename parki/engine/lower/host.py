@@ -27,8 +27,10 @@ LAUNCH_FIELDS = (
     ("ptr", "pk_fault_at"),
     ("int64", "pk_scratch_bytes"),
     ("int64", "pk_scratch_asked"),
+    ("int32", "pk_first"),
     ("int32", "pk_league"),
     ("int32", "pk_threads"),
+    ("int32", "pk_shared"),
 )
 CHUNK = 4096  # iterations a partial result of a range reduction holds, whatever the number of threads
 
@@ -209,37 +211,41 @@ class _Host(HostStmt):
         call = f"pk_team({self.view_values()}*pk_a, pk_r, pk_s);"
         return [
             'extern "C" void pk_run(const pk_args* const pk_a) {',
-            "  const int32_t pk_n = pk_a->pk_league;",
+            "  const int32_t pk_0 = pk_a->pk_first, pk_n = pk_a->pk_league;",
             "#ifdef _OPENMP",
             "  if (pk_a->pk_threads > 1) {",
-            "    const int32_t pk_share = pk_n / pk_a->pk_threads / 32, pk_grain = pk_share < 1 ? 1 : pk_share;",
+            "    const int32_t pk_share = (pk_n - pk_0) / pk_a->pk_threads / 32;",
+            "    const int32_t pk_grain = pk_share < 1 ? 1 : pk_share;",
             "#pragma omp parallel num_threads(pk_a->pk_threads)",
             "    {",
             "      char* const pk_s = pk_a->pk_scratch + pk_a->pk_scratch_bytes * omp_get_thread_num();",
             "#pragma omp for schedule(dynamic, pk_grain)",
-            f"      for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
+            f"      for (int32_t pk_r = pk_0; pk_r < pk_n; pk_r++) {call}",
             "    }",
             "    return;",
             "  }",
             "#endif",
             "  char* const pk_s = pk_a->pk_scratch;",
-            f"  for (int32_t pk_r = 0; pk_r < pk_n; pk_r++) {call}",
+            f"  for (int32_t pk_r = pk_0; pk_r < pk_n; pk_r++) {call}",
             "}",
         ]
 
     def run_range(self) -> list[str]:
         k, views = self.kernel, self.view_values()
-        head = ['extern "C" void pk_run(const pk_args* const pk_a) {', "  const int32_t pk_n = pk_a->pk_league;"]
+        head = [
+            'extern "C" void pk_run(const pk_args* const pk_a) {',
+            "  const int32_t pk_0 = pk_a->pk_first, pk_n = pk_a->pk_league;",
+        ]
         if k.last:
-            return [*head, f"  {self.carrier()} pk_total = 0;", f"  pk_chunk({views}*pk_a, 0, pk_n, pk_total);",
+            return [*head, f"  {self.carrier()} pk_total = 0;", f"  pk_chunk({views}*pk_a, pk_0, pk_n, pk_total);",
                     "  *pk_a->pk_partial = pk_total;", "}"]  # fmt: skip
         loop = [
-            f"  const int32_t pk_chunks = (pk_n - 1) / {CHUNK} + 1;",
+            f"  const int32_t pk_chunks = (pk_n - pk_0 - 1) / {CHUNK} + 1;",
             "#ifdef _OPENMP",
             "#pragma omp parallel for schedule(static) num_threads(pk_a->pk_threads) if (pk_a->pk_threads > 1)",
             "#endif",
             "  for (int32_t pk_c = 0; pk_c < pk_chunks; pk_c++) {",
-            f"    const int32_t pk_b = pk_c * {CHUNK}, pk_m = pk_n - pk_b;",
+            f"    const int32_t pk_b = pk_0 + pk_c * {CHUNK}, pk_m = pk_n - pk_b;",
             f"    const int32_t pk_e = pk_b + (pk_m < {CHUNK} ? pk_m : {CHUNK});",
             f"    {'pk_a->pk_partial[pk_c] = ' if k.acc else ''}pk_chunk({views}*pk_a, pk_b, pk_e);",
             "  }",

@@ -131,13 +131,13 @@ class HostStmt(HostExpr, Emitter):
             value = self.vec(s.value, ctx) if ctx.kinds is not None else self.scalar(s.value, ctx)
             access = f"atomic_{s.op}"
             to = CTYPES[kind] if ctx.kinds is None else VECTOR[kind]
-            text = self.checked_access(access, s.view, s.indices, s.loc, ctx, to, f"{value}, pk_a.pk_threads")
+            text = self.checked_access(access, s.view, s.indices, s.loc, ctx, to, f"{value}, pk_a.pk_shared")
         elif ctx.kinds is None:
             at = f"{s.view} + ({self.offset(s.view, s.indices, ctx)})"
-            text = f"pk_atomic<pk_op_{s.op}>({at}, ({CTYPES[kind]})({self.scalar(s.value, ctx)}), pk_a.pk_threads)"
+            text = f"pk_atomic<pk_op_{s.op}>({at}, ({CTYPES[kind]})({self.scalar(s.value, ctx)}), pk_a.pk_shared)"
         else:
             where = self.vector_offset(s.view, s.indices, ctx)
-            args = f"{s.view}, {where}, {self.vec(s.value, ctx)}, {ctx.mask}, pk_a.pk_threads"
+            args = f"{s.view}, {where}, {self.vec(s.value, ctx)}, {ctx.mask}, pk_a.pk_shared"
             text = f"pk_atomic_lanes<pk_op_{s.op}>({args})"
         if s.result is None:
             self.out(text + ";")
