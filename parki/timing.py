@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 @contextlib.contextmanager
@@ -70,6 +70,25 @@ class PhaseTimes:
 
         with timed(add, self._wait):
             yield
+
+    @property
+    def apart(self) -> bool:
+        """Whether each phase is waited for, so that none may go on beside another."""
+        return self._wait is not None
+
+    @contextlib.contextmanager
+    def members(self, size: int) -> Iterator[list[Self]]:
+        """Give times to workers side by side; the time that passes is shared out as theirs together is."""
+        each = [type(self)() for _ in range(size)]
+        began = time.perf_counter()
+        try:
+            yield each
+        finally:
+            spent = time.perf_counter() - began
+            sums = {name: sum(one.time[name] for one in each) for name in self.PHASES}
+            worked = sum(sums.values())
+            for name, seconds in sums.items():
+                self.time[name] += spent * seconds / worked if worked else 0.0
 
     def table(self) -> str:
         """Return a table of the phases: time, share of the whole, kernel evaluations and their rate."""

@@ -7,11 +7,13 @@ from parki.engine.runtime import build
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit, checking, load
 
+Wanted = tuple[Workunit, dict[str, str], int | None]  # a workunit, layouts of its views, threads of a device's block
+
 
 def compile_all(
     workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None
 ) -> None:
-    """Compile what is not yet loaded, in parallel, for C-ordered views.
+    """Compile workunits that are not yet loaded, in parallel, for C-ordered views.
 
     Parameters
     ----------
@@ -20,33 +22,38 @@ def compile_all(
     space : str or Space, optional
         Where they will run; None is the best host space.  For another engine than parki's nothing is compiled ahead.
     threads : dict, optional
-        Threads of a block on a device, of those workunits that are launched with others than the default.
+        Threads of a block on a device, of the workunits that are launched with others than the default.
 
     Raises
     ------
     BuildError
         There is no compiler, or it failed.
     """
-    space = spaces.get(space)
+    blocks = threads or {}
+    compile_for([(w, w.default_layouts(), blocks.get(w)) for w in workunits], spaces.get(space))
+
+
+def compile_for(wanted: Iterable[Wanted], space: Space) -> None:
+    """Compile workunits for views of given layouts, as `compile_all` does."""
     match space.kind if space.engine == "parki" else "":
         case "host":
-            _host(workunits)
+            _host(wanted)
         case "sim":
             from parki.engine.calls import sim
 
-            sim.load_all(workunits)
+            sim.load_all(wanted)
         case "device":
             from parki.engine.calls import device
 
-            device.load_all(workunits, threads or {})
+            device.load_all(wanted)
 
 
-def _host(workunits: Iterable[Workunit]) -> None:
+def _host(wanted: Iterable[Wanted]) -> None:
     fresh = {}
-    for w in workunits:
-        key = w.key(w.default_layouts(), checking())
+    for w, layouts, _ in wanted:
+        key = w.key(layouts, checking())
         if key not in w.objects:
-            fresh[w, key] = w.unit(w.default_layouts(), checking())
+            fresh[w, key] = w.unit(layouts, checking())
     paths = build.build_many(unit for unit, _ in fresh.values())
     for (w, key), (_, lowered), path in zip(fresh, fresh.values(), paths, strict=True):
         w.objects[key] = load(path, lowered)

@@ -1,0 +1,23 @@
+"""A sum as data: named arrays, and a list of what is launched and called on them."""
+
+from parki.engine.steps.handles import Handle, Number, argument, constant, result, scratch, state
+from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step, Steps
+from parki.engine.steps.placing import Placed
+
+__all__ = [
+    "Block",
+    "Blocks",
+    "Call",
+    "Context",
+    "Handle",
+    "Index",
+    "Number",
+    "Placed",
+    "Step",
+    "Steps",
+    "argument",
+    "constant",
+    "result",
+    "scratch",
+    "state",
+]

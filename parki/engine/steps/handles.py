@@ -1,0 +1,187 @@
+"""Arrays of a list of steps before they have memory: names, shapes, dtypes, and parts of one another."""
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+ROLES = ("argument", "constant", "state", "scratch", "result")
+_NOWHERE = np.zeros(1, np.uint8)  # address that shapes are laid out at; nothing is read or written there
+
+
+@dataclass(eq=False)
+class Handle:
+    """A named array of a list of steps, or a part of one.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int
+    dtype : dtype
+    role : str
+        ``"argument"`` and ``"result"`` are bound to arrays for each run; a ``"constant"`` has its values from the
+        beginning; a ``"state"`` is memory of the list's own; of a ``"scratch"`` each worker has one.
+    values : array or None
+        Those of a constant.
+    zero : bool
+        Whether a state holds zeros at first; else nothing is known of its values.
+    whole : Handle
+        The array that this one is a part of: itself, if it is none.
+    layout : array
+        Its strides, as those of a NumPy array whose entries must not be touched.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    role: str
+    values: Any = None
+    zero: bool = False
+    whole: "Handle" = None  # type: ignore[assignment]
+    _steps: tuple[tuple[str, Any], ...] = ()
+    layout: Any = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.dtype = np.dtype(self.dtype)
+        if self.role not in ROLES:
+            raise ValueError(f"role is {self.role!r}; expected one of {', '.join(map(repr, ROLES))}.")
+        if self.whole is None:
+            self.whole = self
+            strides = None if self.values is None else self.values.strides
+            self.layout = _laid_out(self.shape, self.dtype, 0, strides)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the entries."""
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> "Handle":
+        """Return a part by whole numbers and slices, as NumPy's basic indexing has them."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(k, int | np.integer | slice) or k is Ellipsis for k in keys):
+            raise TypeError(f"{self.name}: index {key!r}; expected whole numbers, slices or an ellipsis.")
+        return self._part(("index", key), self.layout[key])
+
+    @property
+    def T(self) -> "Handle":
+        """The array with its axes in reverse order."""
+        return self._part(("transpose", None), self.layout.T)
+
+    def reshape(self, *shape: int) -> "Handle":
+        """Return an array without gaps in another shape.
+
+        Raises
+        ------
+        ValueError
+            For an array with gaps, whose entries would have to be copied, and another number of entries.
+        """
+        part = self.view(0, shape, self.dtype)
+        if part.nbytes != self.nbytes:
+            raise ValueError(f"{self.name} has {self.nbytes} bytes; expected as many in shape {shape}.")
+        return part
+
+    def view(self, offset: int, shape: tuple[int, ...], dtype: DTypeLike) -> "Handle":
+        """Return the bytes of an array without gaps, from `offset` on, as another array.
+
+        Raises
+        ------
+        ValueError
+            For an array with gaps, and more bytes than there are.
+        """
+        shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
+        if not self.layout.flags.c_contiguous:
+            raise ValueError(f"{self.name} has gaps; expected an array without, of which parts have another shape.")
+        needed = offset + prod(shape) * dtype.itemsize
+        if offset < 0 or needed > self.nbytes:
+            raise ValueError(f"{self.name} has {self.nbytes} bytes; expected at least {needed} for {shape} {dtype}.")
+        return self._part(("view", (offset, shape, dtype)), _laid_out(shape, dtype, self.extent[0] + offset))
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """First and end of the bytes that the array spans in its `whole`."""
+        a = self.layout
+        first = a.__array_interface__["data"][0] - _NOWHERE.ctypes.data if a.size else 0
+        if not a.size:
+            return first, first
+        reach = sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+        return first, first + reach + a.itemsize
+
+    def meets(self, other: "Handle") -> bool:
+        """Return whether the spans of two arrays have a byte in common."""
+        (a, b), (c, d) = self.extent, other.extent
+        return self.whole is other.whole and a < d and c < b
+
+    def of(self, whole: Any) -> Any:
+        """Return this part of an array that its `whole` stands for."""
+        a = whole
+        for kind, value in self._steps:
+            if kind == "index":
+                a = a[value]
+            elif kind == "transpose":
+                a = a.T
+            else:
+                offset, shape, dtype = value
+                size = prod(shape) * dtype.itemsize
+                a = a.reshape(-1).view(np.uint8)[offset : offset + size].view(dtype).reshape(shape)
+        return a
+
+    def _part(self, step: tuple[str, Any], layout: Any) -> "Handle":
+        return Handle(
+            self.name, layout.shape, layout.dtype, self.role, zero=self.zero, whole=self.whole,
+            _steps=(*self._steps, step), layout=layout,
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class Number:
+    """A number that is bound for each run, as arrays of role ``"argument"`` are."""
+
+    name: str
+    value: float | int
+
+
+def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...] | None = None) -> Any:
+    """Return an array of this shape at an address that is never touched: NumPy tells strides and parts of it."""
+    place = (_NOWHERE.ctypes.data + offset, False)
+    interface = {"data": place, "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3}
+    return np.asarray(type("Nowhere", (), {"__array_interface__": interface})())
+
+
+def argument(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
+    """Return an array that each run is given."""
+    return Handle(name, tuple(shape), np.dtype(dtype), "argument")
+
+
+def result(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
+    """Return an array that each run is given to write to."""
+    return Handle(name, tuple(shape), np.dtype(dtype), "result")
+
+
+def constant(name: str, values: Any) -> Handle:
+    """Return an array whose values are known: NumPy's, or CuPy's where it is used."""
+    return Handle(name, tuple(values.shape), values.dtype, "constant", values=values)
+
+
+def state(name: str, shape: tuple[int, ...], dtype: DTypeLike, *, zero: bool = True) -> Handle:
+    """Return memory that a placed list keeps, which begins with zeros unless `zero` is False."""
+    return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "state", zero=zero)
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
+    """Return memory that every worker has once."""
+    return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "scratch")

@@ -1,0 +1,360 @@
+"""A list of steps in a space: its arrays, its prepared launches, and runs of it."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from parki.engine import spaces
+from parki.engine.ahead import compile_for
+from parki.engine.errors import LaunchError
+from parki.engine.launch import Prepared, layout, prepare
+from parki.engine.policy import RangePolicy, TeamPolicy
+from parki.engine.runtime import devices, graphs
+from parki.engine.spaces import Space
+from parki.engine.steps import workers
+from parki.engine.steps.handles import Handle, Number
+from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step, Steps
+
+LINE = 64  # bytes of a cache line, which every array begins
+BOUND = ("argument", "result")
+Bound = Mapping[Handle | Number, Any]
+_NOTHING = contextlib.nullcontext()
+
+
+class NoTimes:
+    """Times that nobody reads."""
+
+    apart = False
+
+    def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Run the body."""
+        return _NOTHING
+
+    @contextlib.contextmanager
+    def members(self, size: int) -> Iterator[list[Any]]:
+        """Give times to each of `size` workers."""
+        yield [self] * size
+
+
+class Memory:
+    """The arrays of handles in a space; of scratch one for each worker."""
+
+    def __init__(self, space: Space, size: int) -> None:
+        self.xp, self.size = spaces.array_module(space), size
+        self._arrays: dict[tuple[int, int], Any] = {}
+
+    def of(self, handle: Handle, worker: int = 0) -> Any:
+        """Return the array of a handle that is neither argument nor result."""
+        return handle.of(self._whole(handle.whole, worker))
+
+    def allocate(self, handles: Iterable[Handle]) -> None:
+        """Make the arrays of whole handles that are neither arguments nor results."""
+        for handle in handles:
+            if handle.role not in BOUND:
+                for worker in range(self.size if handle.role == "scratch" else 1):
+                    self._whole(handle, worker)
+
+    def _whole(self, handle: Handle, worker: int) -> Any:
+        key = (id(handle), worker if handle.role == "scratch" else 0)
+        if key not in self._arrays:
+            made = self.xp.asarray(handle.values) if handle.role == "constant" else self._empty(handle)
+            self._arrays[key] = made
+        return self._arrays[key]
+
+    def _empty(self, handle: Handle) -> Any:
+        """Return an array whose first entry begins a cache line."""
+        size = math.prod(handle.shape) * handle.dtype.itemsize
+        room = (self.xp.zeros if handle.zero else self.xp.empty)(size + LINE, np.uint8)
+        at = -(room.ctypes.data if self.xp is np else room.data.ptr) % LINE
+        return room[at : at + size].view(handle.dtype).reshape(handle.shape)
+
+    @property
+    def arrays(self) -> list[Any]:
+        """Every array."""
+        return list(self._arrays.values())
+
+
+class Launch:
+    """A step in a space, prepared when its arrays are known: at once, or for each layout of what a run binds."""
+
+    def __init__(self, step: Step, space: Space, memory: Memory, worker: int = 0) -> None:
+        self.step, self._memory, self._worker = step, memory, worker
+        shape = step.shape if space.kind != "host" else ()
+        policy = RangePolicy if step.unit.ir.policy == "range" else TeamPolicy
+        self._policy = policy(space, step.items, *shape)
+        self._bound = {name: a for name, a in step.handles.items() if a.whole.role in BOUND}
+        self._numbers = {name: a for name, a in step.args.items() if isinstance(a, Number)}
+        self._index = {name: a.name for name, a in step.args.items() if isinstance(a, Index)}
+        self._ready: dict[tuple[str, ...], Prepared] = {}
+        self._changes = bool(self._bound or self._numbers or self._index)
+        if not self._bound:
+            self._prepared({})
+
+    def _prepared(self, arrays: dict[str, Any]) -> Prepared:
+        key = tuple(layout(a) for a in arrays.values())
+        if key not in self._ready:
+            args: dict[str, Any] = {}
+            for name, a in self.step.args.items():
+                match a:
+                    case Handle():
+                        args[name] = arrays[name] if name in arrays else self._memory.of(a, self._worker)
+                    case Number():
+                        args[name] = a.value
+                    case Index():
+                        args[name] = 0
+                    case _:
+                        args[name] = a
+            self._ready[key] = prepare(self._policy, self.step.unit, **args)
+            self._ready[key].release(*arrays)
+        return self._ready[key]
+
+    def run(self, bound: Bound, block: Block | None = None) -> None:
+        """Launch with the arrays and numbers of a run; the launch keeps none of these arrays."""
+        if not self._changes:
+            self._ready[()].launch()
+            return
+        arrays = {name: a.of(bound[a.whole]) for name, a in self._bound.items()}
+        ready, numbers = self._prepared(arrays), arrays | {n: bound.get(a, a.value) for n, a in self._numbers.items()}
+        if self._index and block is not None:
+            numbers |= {name: block[key] for name, key in self._index.items()}
+        if numbers:
+            ready.set(**numbers)
+        ready.launch()
+        if arrays:
+            ready.release(*arrays)
+
+    @property
+    def ready(self) -> list[Prepared]:
+        """The launches that are prepared."""
+        return list(self._ready.values())
+
+
+class Called:
+    """A call in a space."""
+
+    def __init__(self, call: Call, context: Context, memory: Memory, worker: int = 0) -> None:
+        self.step, self._context, self._memory, self._worker = call, context, memory, worker
+
+    def run(self, bound: Bound, block: Block | None = None) -> None:
+        """Call with the arrays of a run."""
+        arrays = [
+            a.of(bound[a.whole]) if a.whole.role in BOUND else self._memory.of(a, self._worker)
+            for a in self.step.handles
+        ]
+        context = self._context if block is None else replace(self._context, block=block)
+        with _limited(self.step, context):
+            self.step.function(context, *arrays)
+
+
+class Placed:
+    """Arrays and prepared launches of a list of steps in a space.
+
+    Parameters
+    ----------
+    steps : Steps
+    space : Space
+    graph : bool
+        Record runs of steps that touch no argument or result as graphs of a device.
+
+    Raises
+    ------
+    BuildError
+        A workunit does not compile.
+    """
+
+    def __init__(self, steps: Steps, space: Space, *, graph: bool = False) -> None:
+        self.steps, self.space = steps, space
+        compile_for(steps.units(), space)
+        several = space.engine == "parki" and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
+        total = spaces.workers(space)
+        self.size, each = (steps.workers(space) if steps.workers else (1, total)) if several else (1, total)
+        self.memory_of = Memory(space, self.size)
+        self.memory_of.allocate(steps.handles)
+        self._own = replace(space, threads=1) if each < total else space
+        self._context = Context(space, self.memory_of.xp, each)
+        self._launches: list[Launch] = []
+        laned = any(step.lane for step in steps)
+        self._side = devices.Side() if laned and space.kind == "device" and space.engine == "parki" else None
+        self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
+            (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
+
+    def __getitem__(self, handle: Handle) -> Any:
+        """The array of a handle that is neither argument nor result."""
+        return self.memory_of.of(handle)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of all arrays, those that launches keep among them."""
+        return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values())
+
+    @property
+    def arrays(self) -> list[Any]:
+        """Every array of the list, and what launches keep for themselves."""
+        kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
+        return [*self.memory_of.arrays, *kept]
+
+    def renew(self) -> None:
+        """Forget recorded graphs: numbers of their launches have changed."""
+        for segment in self._segments:
+            if segment.replay is not None:
+                segment.replay = graphs.Replay()
+
+    def run(self, bound: Bound | None = None, times: Any = None) -> None:
+        """Run all steps, in their order, or beside each other where lanes and blocks allow.
+
+        Parameters
+        ----------
+        bound : dict
+            Arrays by handle for every argument and result, and values of numbers.
+        times : optional
+            Takes the time of each phase by ``times.phase(name)``; if ``times.apart``, each phase is waited for.
+        """
+        bound, times = self._checked(bound or {}), times or NoTimes()
+        for segment in self._segments:
+            if segment.replay is None or times.apart:
+                self._run(segment, bound, times)
+            else:
+                segment.replay.run(lambda segment=segment: self._run(segment, bound, times))
+
+    def _checked(self, bound: Bound) -> Bound:
+        for handle in self.steps.handles:
+            if handle.role in BOUND:
+                a = bound.get(handle)
+                if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
+                    found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
+                    expected = f"one of {handle.shape} and {handle.dtype}"
+                    raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
+        return bound
+
+    def _action(self, step: Step | Call | Blocks) -> "_Action":
+        if isinstance(step, Blocks):
+            return _Action("", step.lane, True, None, _Pieces(self, step))
+        handles = list(step.handles.values()) if isinstance(step, Step) else step.handles
+        free = not any(a.whole.role in BOUND for a in handles) and (isinstance(step, Step) or step.capturable)
+        return _Action(step.phase, step.lane, free, self.made(step, 0, self.space), None)
+
+    def made(self, step: Step | Call, worker: int, space: Space) -> Launch | Called:
+        """Return a step in the space of a worker."""
+        if isinstance(step, Call):
+            return Called(step, self._context, self.memory_of, worker)
+        self._launches.append(Launch(step, space, self.memory_of, worker))
+        return self._launches[-1]
+
+    @property
+    def own(self) -> Space:
+        """Where each worker launches: on one thread, if there are several workers."""
+        return self._own
+
+    def _run(self, segment: "_Segment", bound: Bound, times: Any) -> None:
+        side = None if times.apart else self._side
+        for laned, groups in segment.regions:
+            try:
+                for group in groups:
+                    with side.work() if side is not None and group.lane == "near" else _NOTHING:
+                        self._run_group(group, bound, times)
+            finally:
+                if side is not None and laned:
+                    side.join()
+
+    def _run_group(self, group: "_Group", bound: Bound, times: Any) -> None:
+        for phase, some in group.phases:
+            with times.phase(phase):
+                for one in some:
+                    one.run(bound)
+        if group.pieces:
+            self._rest()
+            with times.members(self.size) if self.size > 1 else contextlib.nullcontext([times]) as members:
+                workers.run([pieces.of(bound) for pieces in group.pieces], members)
+
+    def _rest(self) -> None:
+        """Leave the cores to several workers: OpenMP's idle threads would keep them busy for milliseconds."""
+        if self.size > 1 and self._launches and (ready := self._launches[0].ready):
+            ready[0].rest()
+
+
+class _Group:
+    """Steps of one lane that follow each other: phases of single ones, or stages of blocks."""
+
+    def __init__(self, lane: str | None, actions: list["_Action"]) -> None:
+        self.lane = lane
+        self.pieces = [one.pieces for one in actions if one.pieces is not None]
+        singles = [one for one in actions if one.pieces is None]
+        self.phases = [(phase, [a.one for a in some]) for phase, some in groupby(singles, key=lambda a: a.phase)]
+
+
+class _Action:
+    """A step as it is run: by itself, or by blocks.  It is `free` if a graph may record it."""
+
+    def __init__(
+        self, phase: str, lane: str | None, free: bool, one: "Launch | Called | None", pieces: "_Pieces | None"
+    ) -> None:
+        self.phase, self.lane, self.free, self.one, self.pieces = phase, lane, free, one, pieces
+
+
+class _Segment:
+    """Steps that follow each other, all of which a graph may record, or none.
+
+    Attributes
+    ----------
+    regions : list of (laned, groups)
+        Steps with lanes, which may run beside each other, and steps without.
+    """
+
+    def __init__(self, actions: list[_Action], record: bool) -> None:
+        self.replay = graphs.Replay() if record else None
+        self.regions = [
+            (
+                laned,
+                [
+                    _Group(lane, list(some))
+                    for (lane, _), some in groupby(region, key=lambda a: (a.lane, a.pieces is None))
+                ],
+            )
+            for laned, region in groupby(actions, key=lambda a: a.lane is not None)
+        ]
+
+
+class _Pieces:
+    """Blocks, and the launches of each worker on them."""
+
+    def __init__(self, placed: Placed, blocks: Blocks) -> None:
+        self._parts = [
+            (cut(placed.size), [[placed.made(s, w, placed.own) for s in body] for w in range(placed.size)])
+            for cut, body in blocks.parts
+        ]
+
+    def of(self, bound: Bound) -> list[Callable[[int, Any], None]]:
+        """Return a function of a worker's number and times for each block."""
+        return [_piece(block, body, bound) for blocks, body in self._parts for block in blocks]
+
+
+def _piece(block: Block, body: list[list[Launch | Called]], bound: Bound) -> Callable[[int, Any], None]:
+    def run(worker: int, times: Any) -> None:
+        for phase, some in groupby(body[worker], key=lambda one: one.step.phase):
+            with times.phase(phase):
+                for one in some:
+                    one.run(bound, block)
+
+    return run
+
+
+def _blocked(steps: Steps) -> list[Step | Call]:
+    """Return the steps and calls that blocks are made of."""
+    return [leaf for step in steps if isinstance(step, Blocks) for _, body in step.parts for leaf in body]
+
+
+@contextlib.contextmanager
+def _limited(call: Call, context: Context) -> Iterator[None]:
+    """Limit the threads of linear algebra, where a call asks for it on a host."""
+    if not call.blas_threads or context.space.kind == "device":
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(context.threads, "blas"):
+        yield

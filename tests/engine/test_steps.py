@@ -1,0 +1,273 @@
+"""Lists of steps: handles, their parts and spans, runs in every space, blocks, lanes, numbers, errors."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from parki import engine
+from parki.engine import LaunchError, spaces
+from parki.engine.steps import (
+    Block,
+    Blocks,
+    Call,
+    Index,
+    Number,
+    Step,
+    Steps,
+    argument,
+    constant,
+    handles,
+    result,
+    scratch,
+    state,
+)
+from parki.engine.steps import workers as crews
+from parki.timing import PhaseTimes
+
+SPACES = ("Serial", "OpenMP", "GpuSim")
+
+
+def gather(x, order, out, phase="sort", lane=None):
+    unit = engine.kernel("cells", "gather_points", real="double")
+    return Step(phase, unit, out.shape[1], {"x": x, "order": order, "out": out}, lane=lane)
+
+
+# Handles -------------------------------------------------------------------------------------------------------------
+def parts(a):
+    """Parts of an array of shape (4, 6, 8), as a handle or as NumPy's."""
+    return [a, a[1], a[1:3], a[..., 2:5], a[:, 3], a[2, 1:4, ::2], a.T, a[1:3, 2].T, a[1:1], a[-1], a[0:4:3]]
+
+
+def test_parts_are_those_of_arrays(rng):
+    whole = rng.random((4, 6, 8))
+    for handle, array in zip(parts(state("a", whole.shape, float)), parts(whole), strict=True):
+        assert (handle.shape, handle.ndim, handle.size) == (array.shape, array.ndim, array.size)
+        assert handle.layout.strides == array.strides
+        assert np.array_equal(handle.of(whole), array)
+        assert np.shares_memory(handle.of(whole), whole) or not handle.size
+
+
+def test_spans_and_meetings(rng):
+    whole, handle = np.zeros((4, 6, 8)), state("a", (4, 6, 8), float)
+    for some, array in zip(parts(handle), parts(whole), strict=True):
+        if not some.size:
+            continue
+        low, high = np.lib.array_utils.byte_bounds(array)
+        start = whole.__array_interface__["data"][0]
+        assert some.extent == (low - start, high - start)
+    for some, array in zip(parts(handle), parts(whole), strict=True):
+        for other, another in zip(parts(handle), parts(whole), strict=True):
+            assert some.meets(other) is bool(some.size and other.size and np.may_share_memory(array, another))
+    assert not handle.meets(state("b", (4, 6, 8), float))
+
+
+def test_views_are_bytes_of_a_whole(rng):
+    whole, handle = rng.random((6, 4)), state("a", (6, 4), float)
+    some = handle[2:4].view(16, (2, 3), np.float64)
+    assert np.array_equal(some.of(whole), whole[2:4].ravel()[2:8].reshape(2, 3))
+    assert some.extent == (64 + 16, 64 + 64)
+    numbers = handle.view(8, (5,), np.complex128)
+    assert np.array_equal(numbers.of(whole), whole.ravel()[1:11].view(complex))
+    assert np.array_equal(handle[1:].reshape(4, 5).of(whole), whole[1:].reshape(4, 5))
+    with pytest.raises(ValueError, match="a has gaps; expected an array without"):
+        handle[:, :2].reshape(12)
+    with pytest.raises(ValueError, match="a has 192 bytes; expected at least 200"):
+        handle.view(8, (24,), float)
+    with pytest.raises(ValueError, match="a has 192 bytes; expected as many"):
+        handle.reshape(23)
+    with pytest.raises(TypeError, match="expected whole numbers, slices or an ellipsis"):
+        handle[np.array([1])]
+
+
+def test_constants_have_strides_of_their_own(rng):
+    values = rng.random((5, 3)).T
+    assert constant("c", values).layout.strides == values.strides
+    assert constant("c", values)[1].extent == (8, 8 + 4 * 24 + 8)
+
+
+# Lists ---------------------------------------------------------------------------------------------------------------
+def chain(n):
+    """Gather twice: from an argument to a state to a result."""
+    x, u, between = argument("x", (3, n), float), result("u", (3, n), float), state("between", (3, n), float)
+    order = constant("order", np.arange(n, dtype=np.int32)[::-1].copy())
+    swap = constant("swap", np.roll(np.arange(n, dtype=np.int32), 1))
+    return x, u, Steps([gather(x, order, between), gather(between, swap, u, "back")])
+
+
+@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_list_runs_with_what_it_is_bound_to(space, turned, rng):
+    x, u, steps = chain(20)
+    placed = steps.place(spaces.get(space))
+    for _ in range(3):
+        given = rng.random((20, 3)).T if turned else rng.random((3, 20))
+        out = np.full((20, 3), np.nan).T if turned else np.full((3, 20), np.nan)
+        placed.run({x: given, u: out})
+        assert np.array_equal(out, given[:, np.roll(np.arange(20)[::-1], 1)])
+    assert given.flags.c_contiguous is not turned
+
+
+def test_a_placed_list_keeps_no_array_of_a_run(rng):
+    x, u, steps = chain(9)
+    placed = steps.place(spaces.get("Serial"))
+    given, out = rng.random((3, 9)), np.zeros((3, 9))
+    placed.run({x: given, u: out})
+    assert not any(np.shares_memory(a, b) for a in placed.arrays for b in (given, out))
+
+
+@pytest.mark.parametrize("wrong", [None, np.zeros((3, 8)), np.zeros((3, 9), np.float32)])
+def test_what_is_bound_must_fit(wrong):
+    x, u, steps = chain(9)
+    bound = {u: np.zeros((3, 9))} | ({} if wrong is None else {x: wrong})
+    with pytest.raises(LaunchError, match=r"argument 'x' is bound to .*, expected one of \(3, 9\) and float64"):
+        steps.place(spaces.get("Serial")).run(bound)
+
+
+def test_units_are_every_launch_once():
+    _, u, steps = chain(9)
+    layouts = {"x": "C", "order": "C", "out": "C"}
+    assert steps.units() == [(engine.kernel("cells", "gather_points", real="double"), layouts, None)]
+    other = Steps([gather(constant("y", np.zeros((9, 3)).T), steps.steps[0].args["order"], u)])
+    assert other.units()[0][1] == {"x": "F", "order": "C", "out": "C"}
+
+
+def test_memory_is_what_a_list_has_of_its_own():
+    _, _, steps = chain(1000)
+    expected = 3 * 8000 + 2 * 4000
+    assert steps.nbytes() == expected
+    held = steps.place(spaces.get("Serial")).memory
+    assert expected <= held <= expected + 2000
+
+
+def test_names_are_those_of_the_workunit():
+    x, u, _ = chain(9)
+    unit = engine.kernel("cells", "gather_points", real="double")
+    with pytest.raises(LaunchError, match=r"missing arguments \['order'\], unknown arguments \['to'\]"):
+        Step("sort", unit, 9, {"x": x, "to": 1, "out": u})
+    with pytest.raises(ValueError, match="lane is 'middle'; expected None or one of 'near', 'far'"):
+        gather(x, constant("o", np.zeros(9, np.int32)), u, lane="middle")
+    with pytest.raises(ValueError, match="role is 'input'; expected one of"):
+        handles.Handle("a", (1,), float, "input")
+
+
+def test_what_a_step_reads_and_writes():
+    _, _, steps = chain(9)
+    assert [a.name for a in steps.steps[0].reads] == ["x", "order"]
+    assert [a.name for a in steps.steps[0].writes] == ["between"]
+    assert {a.name for a in steps.handles} == {"x", "u", "between", "order", "swap"}
+
+
+def test_numbers_are_bound(rng):
+    n, number = 4, Number("scale", 1.0)
+    unit = engine.kernel("cells", "cell_index", real="double")
+    cell = result("cell", (n,), np.int32)
+    x = constant("x", rng.random((3, n)))
+    steps = Steps([Step("a", unit, n, {"x": x, "cell": cell, "n0": 100, "n1": 1, "n2": 1, "s0": number, "s1": 1.0,
+                                       "s2": 1.0})])  # fmt: skip
+    placed, found = steps.place(spaces.get("Serial")), np.zeros(n, np.int32)
+    placed.run({cell: found, number: 10.0})
+    assert found.tolist() == (x.values[0] * 10).astype(int).tolist()
+    placed.run({cell: found})
+    assert found.tolist() == [0] * n
+
+
+# Blocks, calls and times ---------------------------------------------------------------------------------------------
+class Times(PhaseTimes):
+    """Times of the phases here, and of workers."""
+
+    PHASES = {"sort": "sort", "back": "back", "add": "add"}  # noqa: RUF012
+
+
+def blocked(n, count, barrier=None):
+    """Each block of a grid is copied to scratch, doubled there, and copied back."""
+    grid, buffer = state("grid", (count, n), float), scratch("buffer", (n,), float)
+
+    def load(context, a, b):
+        if barrier is not None:
+            barrier.wait(timeout=60)
+        b[...] = a[context.block["first"]] + context.block["plus"]
+
+    def store(context, b, a):
+        a[context.block["first"]] = 2 * b
+
+    body = [
+        Call("sort", load, [grid], [buffer], threadsafe=True),
+        Call("back", store, [buffer], [grid], threadsafe=True),
+    ]
+    blocks = Blocks([(lambda workers: [Block(first=i, plus=i) for i in range(count)], body)])
+    return grid, Steps([blocks, blocks], workers=lambda space: (2, 1))
+
+
+@pytest.mark.parametrize("space", ["Serial", "OpenMP"])
+def test_blocks_are_done_once_each(space):
+    grid, steps = blocked(5, 7)
+    placed = steps.place(spaces.get(space))
+    placed.run()
+    first = 2 * np.arange(7.0)
+    assert np.array_equal(placed[grid], np.tile(2 * (first + np.arange(7))[:, None], 5))
+    assert placed.size == 2
+
+
+def test_workers_work_beside_each_other():
+    _, steps = blocked(5, 2, threading.Barrier(2))  # which one worker alone would wait at for ever
+    steps.place(spaces.get("Serial")).run()
+
+
+def test_calls_that_are_not_safe_have_one_worker():
+    grid, steps = blocked(5, 3)
+    body = [Call("sort", lambda context, a: a.__iadd__(1), [], [grid])]
+    steps = Steps([Blocks([(lambda workers: [Block()] * 3, body)])], workers=lambda space: (2, 1))
+    placed = steps.place(spaces.get("Serial"))
+    placed.run()
+    assert placed.size == 1
+    assert (placed[grid] == 3).all()
+
+
+def test_the_numbers_of_a_block_are_those_of_its_steps():
+    n, unit = 12, engine.kernel("cells", "chunk_place")
+    cell = constant("cell", np.zeros(n, np.int32))
+    at, into = state("at", (3, 1), np.int32), state("into", (n,), np.int32)
+    body = [Step("sort", unit, 3, {"cell": cell, "at": at, "order": into, "n": Index("n"), "chunk": 4})]
+    steps = Steps([Blocks([(lambda workers: [Block(n=0), Block(n=2)], body)])])
+    placed = steps.place(spaces.get("Serial"))
+    placed.run()
+    assert placed[at][:, 0].tolist() == [2, 0, 0]
+
+
+def test_times_are_those_of_phases():
+    x, u, steps = chain(50)
+    times = Times()
+    steps.place(spaces.get("Serial")).run({x: np.zeros((3, 50)), u: np.zeros((3, 50))}, times)
+    assert times.time["sort"] > 0
+    assert times.time["back"] > 0
+    assert times.time["add"] == 0
+
+
+def test_times_of_workers_are_shares_of_the_time_that_passed():
+    _, steps = blocked(100, 50)
+    times, began = Times(), time.perf_counter()
+    steps.place(spaces.get("Serial")).run(times=times)
+    passed = time.perf_counter() - began
+    assert 0 < times.time["sort"] + times.time["back"] <= passed
+
+
+def test_an_error_in_a_block_ends_the_run():
+    def fail(context):
+        raise ZeroDivisionError("here")
+
+    before = threading.active_count()
+    body = [Call("sort", fail, threadsafe=True)]
+    steps = Steps([Blocks([(lambda workers: [Block()] * 9, body)])], workers=lambda space: (3, 1))
+    with pytest.raises(ZeroDivisionError, match="here"):
+        steps.place(spaces.get("Serial")).run()
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("threads", "nbytes", "expected"),
+    [(1, 1 << 30, (1, 1)), (4, 0, (1, 1)), (4, 3 << 20, (3, 1)), (16, 1 << 30, (8, 2)), (20, 1 << 30, (6, 3))],
+)
+def test_workers_and_their_threads(threads, nbytes, expected):
+    assert crews.share(threads, nbytes) == expected
