@@ -7,6 +7,7 @@ from parki.engine.errors import LaunchError
 from parki.engine.spaces import Space
 
 MAX_TEAM = 1024  # threads of a team, lanes counted
+MAX_LEAGUE = 2**31 - 1  # teams or iterations of a launch
 
 
 class RangePolicy:
@@ -60,6 +61,6 @@ class TeamPolicy:
 
 
 def _count(name: str, n: int, least: int = 0) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not least <= n < 2**31:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not least <= n <= MAX_LEAGUE:
         raise LaunchError(f"{name}={n!r}: expected an integer in {least} … 2**31 - 1")
     return int(n)

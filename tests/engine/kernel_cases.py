@@ -91,6 +91,25 @@ class Maker:
                 {**args, "components": 2, "constant": self.normal(2), "factor": self.normal(2, 2)},
             )
 
+    def glue(self):
+        """Every step between kernels; additions and copies of another type, too."""
+        n, order = 21, self.rng.permutation(21).astype(np.int32)
+        a, rows, factor, matrix = self.normal(n), self.normal(6, n), self.normal(6, 2), self.normal(3, 3)
+        yield "fill", {}, n, {"out": self.zeros(n), "value": 1.5}
+        for slots in ({"other": self.real}, {"other": "float"}):
+            given = a.astype(DTYPES[slots["other"]])
+            yield "copy", slots, n, {"a": given, "out": self.zeros(n)}
+            yield "add", slots, n, {"a": given, "out": self.normal(n)}
+        loaded = {"a": rows, "factor": factor, "out": self.zeros(6, n)}
+        yield "load", {}, n, loaded | {"rows": 6}
+        yield "load_vectors", {}, n, loaded | {"matrix": matrix, "vectors": 2}
+        yield "turn_vectors", {}, n, {"u": self.normal(3, n), "matrix": matrix}
+        tilts = {"t01": 0.1, "t02": -0.3, "t12": 0.2}
+        yield "along_sides", {}, n, {"v": self.normal(3, n), "out": self.zeros(3, n), **tilts}
+        yield "gather", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
+        yield "gather_columns", {}, n, {"a": rows, "order": order, "out": self.zeros(n, 9), "first": 3, "rows": 6}
+        yield "scatter", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
+
     # Pair sums -------------------------------------------------------------------------------------------------------
     def direct(self):
         nt, ns = 21, 6
@@ -299,7 +318,7 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
-GROUPS = "cells direct p2p p2g scattered g2p halo planes convolve trees proxy clusters".split()
+GROUPS = "cells glue direct p2p p2g scattered g2p halo planes convolve trees proxy clusters".split()
 
 
 def cases(real):

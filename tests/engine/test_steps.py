@@ -18,6 +18,7 @@ from parki.engine.steps import (
     Steps,
     argument,
     constant,
+    glue,
     handles,
     result,
     scratch,
@@ -157,6 +158,49 @@ def test_what_a_step_reads_and_writes():
     assert [a.name for a in steps.steps[0].reads] == ["x", "order"]
     assert [a.name for a in steps.steps[0].writes] == ["between"]
     assert {a.name for a in steps.handles} == {"x", "u", "between", "order", "swap"}
+
+
+def test_a_constant_may_come_when_a_list_is_placed(rng):
+    x, u = constant("x", rng.random((3, 5))), result("u", (3, 5), float)
+    order = handles.placed("order", (5,), np.int32)
+    steps, out = Steps([gather(x, order, u)]), np.zeros((3, 5))
+    for space in SPACES:
+        where = rng.permutation(5).astype(np.int32)
+        placed = steps.place(spaces.get(space), {order: where})
+        placed.run({u: out})
+        assert np.array_equal(out, x.values[:, where])
+        assert placed[order] is where  # used in place
+    with pytest.raises(LaunchError, match="constant 'order' is bound to nothing, expected one of"):
+        steps.place(spaces.get("Serial"))
+    with pytest.raises(LaunchError, match=r"constant 'order' is bound to an array of .* int64, expected one of"):
+        steps.place(spaces.get("Serial"), {order: np.zeros(5, np.int64)})
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("space", SPACES)
+def test_glue(space, dtype, rng, monkeypatch):
+    monkeypatch.setattr(glue, "MAX_LEAGUE", 7)  # several launches an array
+    a, other = rng.random((4, 5)).astype(dtype), rng.random((4, 5)).astype(np.float32)
+    order = rng.permutation(5).astype(np.int32)
+    at = constant("order", order)
+    whole, sums, there, back = (state(name, (4, 5), dtype, zero=False) for name in ("whole", "sums", "there", "back"))
+    rows = state("rows", (5, 6), dtype)
+    steps = Steps([
+        *glue.fill("a", whole, 3.0),
+        *glue.copy("a", constant("x", other), sums), *glue.add("a", constant("a", a), sums),
+        glue.gather("a", constant("a", a), at, there), glue.scatter("a", there, at, back),
+        glue.gather_columns("a", constant("a", a), at, rows, 1),
+    ])  # fmt: skip
+    placed = steps.place(spaces.get(space))
+    placed.run()
+    assert (placed[whole] == 3).all()
+    assert np.array_equal(placed[sums], other.astype(dtype) + a)
+    assert np.array_equal(placed[there], a[:, order])
+    assert np.array_equal(placed[back], a)
+    assert np.array_equal(placed[rows][:, 1:5], a[:, order].T)
+    assert not placed[rows][:, [0, 5]].any()
+    with pytest.raises(ValueError, match=r"x has shape \(2, 5\); expected that of whole, \(4, 5\)"):
+        glue.copy("a", constant("x", a[:2]), whole)
 
 
 def test_numbers_are_bound(rng):

@@ -1,6 +1,7 @@
 """A sum as data: named arrays, and a list of what is launched and called on them."""
 
-from parki.engine.steps.handles import Handle, Number, argument, constant, result, scratch, state
+from parki.engine.steps import glue
+from parki.engine.steps.handles import Handle, Number, argument, constant, placed, result, scratch, state
 from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step, Steps
 from parki.engine.steps.placing import Placed
 
@@ -17,6 +18,8 @@ __all__ = [
     "Steps",
     "argument",
     "constant",
+    "glue",
+    "placed",
     "result",
     "scratch",
     "state",

@@ -24,7 +24,7 @@ class Handle:
         ``"argument"`` and ``"result"`` are bound to arrays for each run; a ``"constant"`` has its values from the
         beginning; a ``"state"`` is memory of the list's own; of a ``"scratch"`` each worker has one.
     values : array or None
-        Those of a constant.
+        Those of a constant; one without them is given its array when the list is placed.
     zero : bool
         Whether a state holds zeros at first; else nothing is known of its values.
     whole : Handle
@@ -175,6 +175,11 @@ def result(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
 def constant(name: str, values: Any) -> Handle:
     """Return an array whose values are known: NumPy's, or CuPy's where it is used."""
     return Handle(name, tuple(values.shape), values.dtype, "constant", values=values)
+
+
+def placed(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
+    """Return a constant whose array is given when the list is placed."""
+    return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "constant")
 
 
 def state(name: str, shape: tuple[int, ...], dtype: DTypeLike, *, zero: bool = True) -> Handle:

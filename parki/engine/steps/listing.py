@@ -197,11 +197,11 @@ class Steps:
         size = {"state": 1, "constant": 1, "scratch": workers}
         return sum(size.get(a.role, 0) * a.nbytes for a in self.handles)
 
-    def place(self, space: Space) -> "Placed":
-        """Return the arrays and prepared launches of the list in a space; workunits are compiled first."""
+    def place(self, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False) -> "Placed":
+        """Return the list in a space: see `Placed`."""
         from parki.engine.steps.placing import Placed
 
-        return Placed(self, space)
+        return Placed(self, space, arrays, graph=graph)
 
 
 def _leaves(step: Step | Call | Blocks) -> list[Step | Call]:

@@ -52,6 +52,12 @@ class Memory:
         """Return the array of a handle that is neither argument nor result."""
         return handle.of(self._whole(handle.whole, worker))
 
+    def take(self, arrays: Mapping[Handle, Any]) -> None:
+        """Use arrays for constants that have no values."""
+        for handle, a in arrays.items():
+            _fits(handle, a)
+            self._arrays[id(handle), 0] = a
+
     def allocate(self, handles: Iterable[Handle]) -> None:
         """Make the arrays of whole handles that are neither arguments nor results."""
         for handle in handles:
@@ -62,7 +68,9 @@ class Memory:
     def _whole(self, handle: Handle, worker: int) -> Any:
         key = (id(handle), worker if handle.role == "scratch" else 0)
         if key not in self._arrays:
-            made = self.xp.asarray(handle.values) if handle.role == "constant" else self._empty(handle)
+            if handle.role == "constant" and handle.values is None:
+                _fits(handle, None)
+            made = self._empty(handle) if handle.values is None else self.xp.asarray(handle.values)
             self._arrays[key] = made
         return self._arrays[key]
 
@@ -77,6 +85,14 @@ class Memory:
     def arrays(self) -> list[Any]:
         """Every array."""
         return list(self._arrays.values())
+
+
+def _fits(handle: Handle, a: Any) -> None:
+    """Raise LaunchError for an array of another shape or dtype than a handle's, and for none."""
+    if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
+        found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
+        expected = f"one of {handle.shape} and {handle.dtype}"
+        raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
 
 
 class Launch:
@@ -158,6 +174,8 @@ class Placed:
     ----------
     steps : Steps
     space : Space
+    arrays : dict, optional
+        Arrays of constants that have no values yet, by handle.
     graph : bool
         Record runs of steps that touch no argument or result as graphs of a device.
 
@@ -165,15 +183,20 @@ class Placed:
     ------
     BuildError
         A workunit does not compile.
+    LaunchError
+        A constant has no array, or one of another shape or dtype.
     """
 
-    def __init__(self, steps: Steps, space: Space, *, graph: bool = False) -> None:
+    def __init__(
+        self, steps: Steps, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False
+    ) -> None:
         self.steps, self.space = steps, space
         compile_for(steps.units(), space)
         several = space.engine == "parki" and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
         total = spaces.workers(space)
         self.size, each = (steps.workers(space) if steps.workers else (1, total)) if several else (1, total)
         self.memory_of = Memory(space, self.size)
+        self.memory_of.take(arrays or {})
         self.memory_of.allocate(steps.handles)
         self._own = replace(space, threads=1) if each < total else space
         self._context = Context(space, self.memory_of.xp, each)
@@ -224,11 +247,7 @@ class Placed:
     def _checked(self, bound: Bound) -> Bound:
         for handle in self.steps.handles:
             if handle.role in BOUND:
-                a = bound.get(handle)
-                if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
-                    found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
-                    expected = f"one of {handle.shape} and {handle.dtype}"
-                    raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
+                _fits(handle, bound.get(handle))
         return bound
 
     def _action(self, step: Step | Call | Blocks) -> "_Action":
