@@ -7,7 +7,7 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = ("arrays", "cells", "checks", "dimensions", "direct", "error", "fft", "freespace", "memory", "operators",
-          "pairs", "plans", "scaling", "spelling", "timing", "trees", "utils")  # fmt: skip
+          "pairs", "plans", "proxies", "scaling", "spelling", "timing", "trees", "utils")  # fmt: skip
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
@@ -32,7 +32,7 @@ EDGES = {
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
-    "parki.fmm": ("parki.fmm", "parki.treecode", *SHARED, "parki.engine", *MODELS),
+    "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.memory",),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald",),
@@ -92,6 +92,9 @@ def test_imports_point_one_way(root):
         ("parki.arrays", "parki.ewald", False),
         ("parki.treecode.plan", "parki.ewald.kernels", False),
         ("parki.trees.dual", "parki.pairs", False),
+        ("parki.fmm.expansion", "parki.treecode.stages", False),
+        ("parki.treecode.stages", "parki.fmm.expansion", False),
+        ("parki.fmm.expansion", "parki.proxies", True),
         ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.params", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),

@@ -18,7 +18,7 @@ from parki.fmm import surfaces
 from parki.fmm.kinds import Kind
 from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
-from parki.treecode.stages import Units
+from parki.proxies import ProxyKernels
 from parki.trees import octlists, octree
 
 SAMPLE, CELLS = 20_000, 4  # points looked at, and cells across, to tell whether points are even
@@ -48,7 +48,7 @@ class Costs:
 def costs(kind: Kind, p: int, dtype: str) -> Costs:
     """Costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
     machine, real = Machine.load("host"), np.dtype(dtype)
-    pair = clusters.time_of(engine.operations(Units(kind.pair, real, real, 1).ranges()), machine, dtype)
+    pair = clusters.time_of(engine.operations(ProxyKernels(kind.pair, real, real, 1).ranges()), machine, dtype)
     pair *= clusters.share(machine, "pp") / PAIRS
     flop = 0.5 / machine.operations[dtype]["fma"]
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), kind.check, kind.equivalent

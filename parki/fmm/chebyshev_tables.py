@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parki.fmm import kinds
 from parki.fmm.symmetry import SCALES
 from parki.pairs import Pair
-from parki.treecode.barycentric import MOST
+from parki.proxies import MOST
 
 Floats = NDArray[np.float64]
 Offset = tuple[int, int, int]
@@ -32,7 +32,7 @@ OVER = 8  # random vectors beyond the rank that is looked for
 # Points ---------------------------------------------------------------------------------------------------------------
 @lru_cache(maxsize=1)
 def points() -> tuple[Floats, Floats]:
-    """Chebyshev points of the first kind and weights of their polynomials, as `treecode.barycentric.tables` has them.
+    """Return Chebyshev points of the first kind and weights of their polynomials, laid out as `proxies.tables`.
 
     Returns
     -------

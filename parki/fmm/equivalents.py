@@ -23,7 +23,7 @@ from parki.fmm.dense import Dense
 from parki.fmm.expansion import TOP, Expansion
 from parki.fmm.kinds import Kind
 from parki.pairs import Pair
-from parki.treecode.stages import Units
+from parki.proxies import ProxyKernels
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -35,7 +35,7 @@ Ints = NDArray[np.int32]
 def units(kind: Kind, p: int, real: DTypeLike, short: tuple[str, ...]) -> dict[str, Workunit]:
     """Workunits of particles, by step."""
     real = np.dtype(real)
-    particles = Units(kind.pair, real, real, 1, short)
+    particles = ProxyKernels(kind.pair, real, real, 1, short)
 
     def unit(name: str, pair: Pair, **more: Any) -> Workunit:
         return engine.kernel("surfaces", name, real=real, pair=pair.pair, hints=pair.hints, **dict(pair.slots), **more)

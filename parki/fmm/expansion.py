@@ -13,7 +13,7 @@ from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.fmm.memory import aligned
 from parki.pairs import Pair
-from parki.treecode.stages import THREADS
+from parki.proxies import THREADS
 from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 

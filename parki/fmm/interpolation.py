@@ -19,7 +19,7 @@ from parki.fmm import chebyshev_tables, groups
 from parki.fmm.expansion import TOP, Expansion
 from parki.fmm.translations import Translations
 from parki.pairs import Pair
-from parki.treecode.stages import WARPS, Units
+from parki.proxies import WARPS, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -54,7 +54,7 @@ class Interpolation(Expansion):
         eps: float | None = None, symmetric: bool = True, group: int = groups.SIZE,
     ) -> None:  # fmt: skip
         self.order, real = order, tree.sources.points.dtype
-        self.units = Units(pair, real, real, order)
+        self.units = ProxyKernels(pair, real, real, order)
         super().__init__(tree, lists, pair, space, self.units.ranges())
         xp = self.xp
         nodes, weights = chebyshev_tables.points()

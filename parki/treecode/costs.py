@@ -5,18 +5,18 @@ from functools import lru_cache
 from parki import engine
 from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
-from parki.treecode.stages import Units
+from parki.proxies import ProxyKernels
 
 POINTS = 6  # per direction of the grids that stand for all
 
 
 @lru_cache(maxsize=64)
-def grid(units: Units) -> float:
+def grid(kernels: ProxyKernels) -> float:
     """Time of a pair with a proxy grid as sources, over that of a pair of particles, on the host.
 
     Devices have much the same ratio, and a sum is the same wherever it is computed.
     """
     machine = Machine.load("host")
-    particles = clusters.time_of(engine.operations(units.ranges()), machine, units.real.name)
-    proxies = clusters.time_of(engine.operations(units.grids(POINTS)), machine, units.far.name, POINTS)
+    particles = clusters.time_of(engine.operations(kernels.ranges()), machine, kernels.real.name)
+    proxies = clusters.time_of(engine.operations(kernels.grids(POINTS)), machine, kernels.far.name, POINTS)
     return proxies / particles

@@ -12,10 +12,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import direct
+from parki import direct, proxies
 from parki.engine.spaces import Space
 from parki.pairs import PAIRS, Pair
-from parki.treecode import barycentric, interactions
+from parki.treecode import interactions
 from parki.treecode.interactions import CC, CP, PC, PP, Law, Rule
 
 COULOMB = PAIRS["coulomb"]
@@ -26,7 +26,7 @@ KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
 SHARE, LEAST_SHARE = 0.5, 0.2
 FEW = 1000
 REACH = {"float64": 1e-13, "float32": 1e-6}  # relative errors below are not to be had
-MOST_DEGREE = barycentric.MOST - 1
+MOST_DEGREE = proxies.MOST - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
 FIXED_MARGIN = 1  # the same where all pairs have one degree
@@ -256,7 +256,7 @@ def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | N
 def _least(theta: float, error: float) -> int:
     """Least points of two equal cubes at the limit of theta for an error of 1/r."""
     points = math.ceil(-math.log(error) / math.log(interactions.limit(theta)))
-    return min(max(points, 2), barycentric.MOST)
+    return min(max(points, 2), proxies.MOST)
 
 
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
@@ -269,11 +269,11 @@ def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error:
         for k, (w, scale) in enumerate(zip(weights, scales, strict=True))
         if w > largest * (FAINT if k > most else 0.01 * error**2)
     ]
-    for points in range(2, barycentric.MOST):
+    for points in range(2, proxies.MOST):
         squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in counted)
         if squares <= error**2 * sum(weights):
             return points - 1
-    return barycentric.MOST - 1
+    return proxies.MOST - 1
 
 
 def _leaf_size(points: int) -> int:
@@ -290,7 +290,7 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
     rng = np.random.default_rng(1)
     y, x = scale * rng.uniform(-1, 1, (2, 3, SAMPLE))
     charges = rng.uniform(-1, 1, (pair.dens, SAMPLE))
-    nodes = barycentric.tables()[0][points - 1, :points]
+    nodes = proxies.tables()[0][points - 1, :points]
     grid = scale * np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij")).reshape(3, -1)
     up, down = _polynomials(y / scale, points), _polynomials(x / scale, points)
     errors = []
@@ -306,7 +306,7 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
 
 def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
     """All products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
-    nodes, weights = (table[points - 1, :points] for table in barycentric.tables())
+    nodes, weights = (table[points - 1, :points] for table in proxies.tables())
     difference = x[:, :, None] - nodes  # (3, N, points)
     others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])
     value = weights * others.prod(axis=-1)

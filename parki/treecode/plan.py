@@ -10,9 +10,10 @@ from parki.arrays import PRECISIONS, Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
 from parki.freespace import FreePlan, log, short
+from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
-from parki.treecode.stages import Stages, Units
+from parki.treecode.stages import Stages, needed
 from parki.trees import cluster, dual, lists
 
 METHODS = ("dual", "pc", "cp")
@@ -108,14 +109,14 @@ class Plan(FreePlan):
                     found = lists.traverse(targets, sources, p.theta, **far)
                 case _:
                     found = lists.traverse(sources, targets, p.theta, **far).swapped()
-            units = Units(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
+            units = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
             fewest = min(self.n_targets, self.n_sources)
             hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
             rule = p.rule(strength, hardness, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
-        engine.compile_all(units.needed(chosen), self.space)
+        engine.compile_all(needed(units, chosen), self.space)
         with times.phase("lists"):
             self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
 

@@ -6,7 +6,6 @@ from these, values of the k-th cluster that has them at k m³ ….
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,78 +16,23 @@ from parki.arrays import Array, index32
 from parki.engine import Prepared, RangePolicy, TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
-from parki.pairs import Pair
-from parki.treecode import barycentric, estimate
+from parki.proxies import THREADS, WARPS, ProxyKernels, tables
+from parki.treecode import estimate
 from parki.treecode.interactions import FEWER, Interactions, Lists
 from parki.treecode.report import WallTime
 from parki.trees.cluster import ClusterTree
 
-THREADS = (128, 1)  # of a team on a device: a target each
-WARPS = (4, 32)  # of a team whose threads have lanes
 
-
-@dataclass(frozen=True)
-class Units:
-    """Workunits of one pair, dtype and far dtype; `linear` is the pair as linear in what sources carry."""
-
-    linear: Pair
-    real: np.dtype
-    far: np.dtype
-    points: int
-    short: tuple[str, ...] = ()  # hints on what is enough of roots and exponentials
-
-    @property
-    def charges(self) -> int:
-        """Charges of a source."""
-        return self.linear.dens
-
-    @property
-    def _constants(self) -> dict[str, int]:
-        return {"NP": len(self.linear.parameters)}
-
-    def _pair(self, without: str = "") -> dict[str, Any]:
-        hints = {*self.linear.hints, *self.short} - {without}
-        return {"pair": self.linear.pair, "hints": hints, **dict(self.linear.slots)}
-
-    def ranges(self) -> Workunit:
-        """Source particles."""
-        return engine.kernel("clusters", "ranges", real=self.real, **self._constants, **self._pair())
-
-    def grids(self, m: int) -> Workunit:
-        """Source clusters of m points per direction."""
-        # A row of points is a block so long that mixing its instructions takes more registers than there are.
-        return engine.kernel(
-            "clusters", "grids", real=self.far, N1=m, **self._constants, **self._pair(without="long_blocks")
-        )
-
-    def particles_to_charges(self) -> Workunit:
-        """Proxy charges of leaves."""
-        block = 128 if self.points <= 10 else 64  # scratch of devices is small
-        return engine.kernel("proxy", "charges", real=self.real, N1=self.points, NC=self.charges, BLOCK=block)
-
-    def potentials_to_particles(self) -> Workunit:
-        """Potentials of leaves at their particles."""
-        return engine.kernel("proxy", "potentials", real=self.real, N1=self.points, NU=self.linear.result, BLOCK=64)
-
-    def transfer(self, up: bool) -> Workunit:
-        """Charges to charges, or potentials to potentials, of other clusters or of other numbers of points."""
-        components = self.charges if up else self.linear.result
-        return engine.kernel("proxy", "transfer", real=self.real, ANTERPOLATE=up, NC=components)
-
-    def gather(self) -> Workunit:
-        """Strengths in the order of the tree."""
-        return engine.kernel("cells", "gather_sources", real=self.real, NB=self.linear.strengths)
-
-    def needed(self, found: Interactions) -> list[Workunit]:
-        """All that these lists launch."""
-        units = [self.gather(), *(self.grids(m) for m in {*found.pc, *found.cc})]
-        if len(found.pp.items) + len(found.cp.items):
-            units.append(self.ranges())
-        if found.pc or found.cc:
-            units += [self.particles_to_charges(), self.transfer(up=True)]
-        if len(found.cp.items) or found.cc:
-            units += [self.potentials_to_particles(), self.transfer(up=False)]
-        return units
+def needed(kernels: ProxyKernels, found: Interactions) -> list[Workunit]:
+    """Return every workunit that these lists launch."""
+    units = [kernels.gather(), *(kernels.grids(m) for m in {*found.pc, *found.cc})]
+    if len(found.pp.items) + len(found.cp.items):
+        units.append(kernels.ranges())
+    if found.pc or found.cc:
+        units += [kernels.particles_to_charges(), kernels.transfer(up=True)]
+    if len(found.cp.items) or found.cc:
+        units += [kernels.potentials_to_particles(), kernels.transfer(up=False)]
+    return units
 
 
 def _used(found: Interactions) -> tuple[dict[int, NDArray[np.int32]], dict[int, NDArray[np.int32]]]:
@@ -105,7 +49,7 @@ class Stages:
 
     Parameters
     ----------
-    units : Units
+    units : ProxyKernels
     targets, sources : ClusterTree
     found : Interactions
     space : Space
@@ -114,7 +58,13 @@ class Stages:
     """
 
     def __init__(
-        self, units: Units, targets: ClusterTree, sources: ClusterTree, found: Interactions, space: Space, tiny: float
+        self,
+        units: ProxyKernels,
+        targets: ClusterTree,
+        sources: ClusterTree,
+        found: Interactions,
+        space: Space,
+        tiny: float,
     ) -> None:
         self.units, self.space, self.xp = units, space, spaces.array_module(space)
         self.targets, self.sources, self.found = targets, sources, found
@@ -122,7 +72,7 @@ class Stages:
         estimate.require(self, found)
         self._held: list[Array] = []
         pair, xp = units.linear, self.xp
-        nodes, weights = barycentric.tables()
+        nodes, weights = tables()
         self._tables = {"nodes": xp.asarray(nodes), "weights": xp.asarray(weights)}
         self._boxes = {id(tree): self._array(np.hstack([tree.centre, tree.half])) for tree in (targets, sources)}
         self.rows = self._empty((sources.n + len(found.lumps), 3 + pair.strengths), units.real)

@@ -11,8 +11,8 @@ from parki.perfmodels import clusters, clusterwork
 from parki.perfmodels.clusters import Lists, Transfers
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
+from parki.proxies import ProxyKernels
 from parki.treecode.report import PHASES
-from parki.treecode.stages import Units
 
 DOUBLE = np.dtype("float64")
 XEON, H200 = Machine.load("xeon"), Machine.load("h200")
@@ -21,7 +21,7 @@ SOME = Lists(np.array([10, 6]), np.array([3, 1]), np.array([50.0, 20.0]), 0.0, 6
 
 
 def units(name="coulomb", points=3, **parameters):
-    return Units(pairs.find(name, **parameters).linear()[0], DOUBLE, DOUBLE, points)
+    return ProxyKernels(pairs.find(name, **parameters).linear()[0], DOUBLE, DOUBLE, points)
 
 
 @pytest.fixture(scope="module")

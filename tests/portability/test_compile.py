@@ -12,8 +12,9 @@ from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
 from parki.ewald import params, stages, variants
 from parki.ewald.options import EwaldOptions
+from parki.proxies import THREADS, WARPS, ProxyKernels
 from parki.treecode.interactions import Interactions, Lists
-from parki.treecode.stages import THREADS, WARPS, Units
+from parki.treecode.stages import needed
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
 
@@ -58,9 +59,9 @@ def of_treecode(kernel, dtype, points):
     found = Interactions(
         particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4, 1, np.empty(0, int)
     )
-    units = Units(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
+    units = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
     assert np.prod(THREADS) == np.prod(WARPS) == 128
-    return [(w, 128) for w in (*units.needed(found), *cluster.workunits(real, CUDA))]
+    return [(w, 128) for w in (*needed(units, found), *cluster.workunits(real, CUDA))]
 
 
 def compiled(units, device):

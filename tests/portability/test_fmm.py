@@ -11,7 +11,7 @@ from parki import pairs, samples
 from parki.engine.calls import device as calls
 from parki.engine.runtime import devices, rtc
 from parki.fmm import dense, equivalents, kinds, m2l, translations
-from parki.treecode.stages import THREADS, WARPS, Units
+from parki.proxies import THREADS, WARPS, ProxyKernels
 
 SLOW = pytest.mark.slow
 METHODS = ("kifmm", "chebyshev")
@@ -78,7 +78,7 @@ def by_equivalents(kernel, order, dtype):
 
 def by_interpolation(kernel, order, dtype):
     real = np.dtype(dtype)
-    units = Units(pairs.find(kernel, **KERNELS[kernel]).linear()[0], real, real, order)
+    units = ProxyKernels(pairs.find(kernel, **KERNELS[kernel]).linear()[0], real, real, order)
     found = [units.potentials_to_particles(), units.transfer(True), units.transfer(False), units.ranges()]
     collect = parki.engine.kernel("interchange", "collect", real=real)
     return [

@@ -8,7 +8,7 @@ import pytest
 import parki
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy, spaces
-from parki.treecode.stages import THREADS, WARPS
+from parki.proxies import THREADS, WARPS
 from tests.portability import treecode_formulas as formulas
 from tests.portability.formulas import close
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki import samples
+from parki import proxies, samples
 from parki.direct import direct_sum
-from parki.treecode import barycentric, interactions
+from parki.treecode import interactions
 
 METHODS = ("dual", "pc", "cp")
 #: Of degree 2 along every axis, so that three points along each interpolate it exactly.
@@ -38,18 +38,18 @@ def plan_of(x, y=None, kernel="coulomb", **options):
 
 
 # Interpolation --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("m", range(1, barycentric.MOST + 1))
+@pytest.mark.parametrize("m", range(1, proxies.MOST + 1))
 def test_tables(m, sums):
-    nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+    nodes, weights = (table[m - 1, :m] for table in proxies.tables())
     np.testing.assert_allclose(nodes, sums.chebyshev(m), rtol=0, atol=1e-15)
     np.testing.assert_array_equal(nodes, -nodes[::-1])
     apart = nodes[:, None] - nodes + np.eye(m)
     np.testing.assert_allclose(weights * apart.prod(axis=1), 1, rtol=1e-13)
 
 
-@pytest.mark.parametrize("m", range(2, barycentric.MOST + 1))
+@pytest.mark.parametrize("m", range(2, proxies.MOST + 1))
 def test_polynomials_up_to_the_degree_are_interpolated_exactly(m, rng):
-    nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+    nodes, weights = (table[m - 1, :m] for table in proxies.tables())
     x = rng.uniform(-1, 1, 50)
     value = weights * (x[:, None] - nodes).prod(axis=1)[:, None] / (x[:, None] - nodes)
     np.testing.assert_allclose(value.sum(axis=1), 1, rtol=0, atol=2e-14)
@@ -65,7 +65,7 @@ def test_rate_of_convergence(rng):
     """1/(z − x) errs by the rate g(z) for each point more."""
     z, x, errors = 2.5, rng.uniform(-1, 1, 200), []
     for m in (6, 12):
-        nodes, weights = (table[m - 1, :m] for table in barycentric.tables())
+        nodes, weights = (table[m - 1, :m] for table in proxies.tables())
         value = weights * (x[:, None] - nodes).prod(axis=1)[:, None] / (x[:, None] - nodes)
         errors.append(np.abs(value @ (1 / (z - nodes)) - 1 / (z - x)).max())
     assert errors[0] / errors[1] == pytest.approx(float(interactions.growth(z)) ** 6, rel=0.3)
@@ -109,7 +109,7 @@ def test_charges_of_several_components(sums, rng):
 
 def on_nodes(m):
     """All proxy points of the cube [−1, 1]³, in any order."""
-    s = barycentric.tables()[0][m - 1, :m]
+    s = proxies.tables()[0][m - 1, :m]
     order = np.random.default_rng(0).permutation(m**3)
     return np.stack(np.meshgrid(s, s, s, indexing="ij")).reshape(3, -1)[:, order], order
 
