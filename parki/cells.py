@@ -7,12 +7,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
 from parki.arrays import Array, module_of
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
+from parki.engine.steps import Handle, placed
 
 CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
 MAX_CHUNKS = 16
@@ -67,6 +68,10 @@ class CellGrid:
     def cuts(self) -> int:
         """Pieces that a column is cut into along z."""
         return max(1, round(self.shape[2] / TILE[2]))
+
+    def most_runs(self, n: int, size: int) -> int:
+        """Return the most runs of `size` neighbours that there can be of `n` points, wherever they are."""
+        return min(n, (n + self.shape[0] * self.shape[1] * self.cuts * (size - 1)) // size)
 
     def pieces(self) -> NDArray[np.int64]:
         """First cells, and those after the last ones, of all pieces of columns (2, pieces), one tile after another."""
@@ -129,8 +134,7 @@ class CellList:
     def runs(self, size: int) -> tuple[Array, Array]:
         """As `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
         if size not in self._runs:
-            xp = module_of(self.points)
-            most = min(self.n, (self.n + self._pieces.shape[1] * (size - 1)) // size)
+            xp, most = module_of(self.points), self.grid.most_runs(self.n, size)
             batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
         return self._runs[size][:2]
@@ -158,6 +162,37 @@ class CellList:
         # Bounds from high to low: no cell is within reach of an empty run.
         batch[count:], bound[count:, :3], bound[count:, 3:] = 0, FAR * max(self.grid.box), -FAR * max(self.grid.box)
         return count
+
+
+class CellHandles:
+    """The arrays of a `CellList` of `n` points, before there are points: handles under the same names."""
+
+    def __init__(self, name: str, n: int, grid: CellGrid, dtype: DTypeLike) -> None:
+        self.name, self.n, self.grid = name, n, grid
+        self.order = placed(f"order of {name}", (n,), np.int32)
+        self.begin = placed(f"cells of {name}", (grid.count + 1,), np.int32)
+        self.points = placed(name, (3, n), dtype)
+        self._runs: dict[int, tuple[Handle, Handle]] = {}
+
+    def runs(self, size: int) -> tuple[Handle, Handle]:
+        """Return runs of at most `size` neighbours and their bounds, as `CellList.runs`."""
+        if size not in self._runs:
+            most = self.grid.most_runs(self.n, size)
+            batch = placed(f"runs of {self.name}", (most, 2), np.int32)
+            self._runs[size] = batch, placed(f"bounds of {self.name}", (most, 6), self.points.dtype)
+        return self._runs[size]
+
+    @property
+    def handles(self) -> list[Handle]:
+        """Every array."""
+        return [self.order, self.begin, self.points, *(h for pair in self._runs.values() for h in pair)]
+
+    def arrays(self, cells: CellList) -> dict[Handle, Array]:
+        """Return the arrays of a list by handle."""
+        own = {self.order: cells.order, self.begin: cells.begin, self.points: cells.points}
+        for size, handles in self._runs.items():
+            own |= zip(handles, cells.runs(size), strict=True)
+        return own
 
 
 def workunits(real: np.dtype, space: Space) -> list[engine.Workunit]:

@@ -66,7 +66,7 @@ def near_field(kernel: str, n: int, tolerance: float, crowd: float) -> tuple[Cal
     options = {"box": CUBE, "tolerance": tolerance, "cell_size": crowd, "execution_space": "Serial"}
     plan = api.plan(kernel, x, x, **options)
     plan(*strengths(kernel, dens, normals))
-    return plan.stages[1].near.run, 4 / 3 * math.pi * plan.parameters.rc**3 * n * n / 1e9
+    return lambda: plan.stages[1].placed.again("p2p.kernel"), 4 / 3 * math.pi * plan.parameters.rc**3 * n * n / 1e9
 
 
 def scalar_near(

@@ -25,7 +25,7 @@ from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald import params, predict, stages, variants
+from parki.ewald import params, points, predict, stages, variants
 from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
@@ -54,17 +54,32 @@ log = logging.getLogger("parki.perfmodels")
 
 
 class Times:
-    """Seconds of each phase of one sum, by some clock."""
+    """Seconds of each phase of one sum, by some clock; parts named in `without` are left out."""
 
-    def __init__(self, clock: Callable[[], float], phases: Iterable[str] = Machine.PHASES) -> None:
-        self.clock, self.seconds = clock, dict.fromkeys(phases, 0.0)
+    apart = False
+
+    def __init__(
+        self, clock: Callable[[], float], phases: Iterable[str] = Machine.PHASES, without: tuple[str, ...] = ()
+    ) -> None:
+        self.clock, self.seconds, self.without = clock, dict.fromkeys(phases, 0.0), without
 
     @contextlib.contextmanager
-    def phase(self, name: str, part: str | None = None) -> Iterator[None]:
-        """Add what the body takes."""
-        began = self.clock()
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the seconds of the body."""
+        began, (phase, _, part) = self.clock(), name.partition(".")
         yield
-        self.seconds[name] += max(self.clock() - began, 1e-9)
+        if part not in self.without:
+            self.seconds[phase] += max(self.clock() - began, 1e-9)
+
+    @contextlib.contextmanager
+    def members(self, size: int) -> Iterator[list["Times"]]:
+        """Give times to workers side by side; the time that passes is shared out as theirs together is."""
+        each = [Times(self.clock, self.seconds) for _ in range(size)]
+        began = self.clock()
+        yield each
+        spent, worked = self.clock() - began, sum(sum(one.seconds.values()) for one in each)
+        for name in self.seconds:
+            self.seconds[name] += spent * sum(one.seconds[name] for one in each) / worked if worked else 0.0
 
 
 class Sum:
@@ -78,9 +93,9 @@ class Sum:
         self.space, self.n = space, n
         self.p = params.choose(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs(), far=dtype)
         v, k = variants.choose(space, dtype), self.p.kernel
-        engine.compile_all(stages.workunits(self.p, space, v), space, stages.threads(self.p, space, v))
         x = rng.random((3, n)).astype(dtype)
-        self.stages = stages.Stages(self.p, v, stages.Points(self.p, x, x, space, v))
+        steps = stages.SumSteps(self.p, v, (n, n, True), space)
+        self.stages = stages.Stages(steps, points.Points(self.p, x, x, space, v))
         self.dens = rng.standard_normal((1, k.dens, n)).astype(dtype)
         self.out = np.empty((1, k.result, n), dtype)
         self.clock = thread_time if space.name == "Serial" else perf_counter

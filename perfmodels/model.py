@@ -28,12 +28,10 @@ from parki.engine.calls import device as calls
 from parki.engine.calls.gpu import TEAM, requested
 from parki.engine.runtime import devices, rtc, writing
 from parki.engine.spaces import Space
-from parki.ewald import far, multipliers, params, planes, stages, variants, work
+from parki.ewald import multipliers, params, stages, variants, work
 from parki.ewald.mesh import Mesh
-from parki.ewald.near import near_kernel
 from parki.ewald.params import Parameters
 from parki.ewald.report import Params
-from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
 from parki.perfmodels import modelplot, modeltable, published, roofline
 from parki.perfmodels.counts import Counts
@@ -158,14 +156,11 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
         What to compile for (``"sm_90"``).
     """
     p, v, space = model.parameters, model.variants, _space(model.machine)
-    kernels = {
-        "p2p": near_kernel(p, v),
-        "p2g": spread_kernel(p, v),
-        "cnv": planes.workunits(p, False, 1)[1],
-        "g2p": far.gather_kernel(p, v, space),
-    }
-    threads = stages.threads(p, space, v)
-    blocks = {name: threads.get(unit, TEAM) for name, unit in kernels.items()}
+    launched = stages.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
+    heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
+    units = {name: next(one for one in launched if one[0].ir.name.startswith(head)) for name, head in heads.items()}
+    kernels = {name: unit for name, (unit, *_) in units.items()}
+    blocks = {name: threads or TEAM for name, (*_, threads) in units.items()}
     device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
     made = [calls.unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
     found = {}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import parki
 from parki import fft
-from parki.ewald import predict
+from parki.engine.steps import workers
+from parki.ewald import multipliers, predict
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
 
@@ -260,10 +261,10 @@ def test_a_plan_used_again(name, fft_type):
     given = problem("stokes_comb")
     exact = total("stokes_comb", given)
     plan = parki.ewald.plan("stokes_comb", *given[:2], box=BOX, tolerance=1e-7, fft=name, fft_type=fft_type)
-    far = plan._prepared(1).far
-    assert type(far.library) is fft.BACKENDS[name].make
+    far = plan._prepared(1).sum.far
+    assert type(far.transforms.library) is fft.BACKENDS[name].make
     # All modes but those of kx = 0 have a mirror image, which C2C transforms, too.
-    modes = [m for part in far.parts.parts for m in part.c.modes]
+    modes = [m for c in multipliers.planes(plan.chosen, fft_type == "C2C") for m in c.modes]
     half = [m for m in modes if 2 * m < far.mesh.box[0]]
     mirrored = [far.mesh.box[0] - m for m in half if m] if fft_type == "C2C" else []
     assert sorted(modes) == sorted(half + mirrored)
@@ -274,15 +275,17 @@ def test_a_plan_used_again(name, fft_type):
 def test_threads_are_those_of_the_plan(monkeypatch):
     given = problem("laplace")
 
-    def crew(**options):
-        far = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)._prepared(1).far
-        assert far.library.threads == far.crew.each
-        return far.crew.size, far.crew.each
+    def shared(**options):
+        made = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)._prepared(1)
+        transforms = made.sum.far.transforms
+        assert transforms.library.threads == transforms.each
+        assert made.placed.size == transforms.size
+        return transforms.size, transforms.each
 
-    assert crew(threads=2) == (1, 1)  # too little work to share
-    monkeypatch.setattr(parki.ewald.crew, "WORTH", 1)
-    assert crew(threads=2) == (2, 1)
-    assert crew(threads=1) == crew(execution_space="Serial") == (1, 1)
+    assert shared(threads=2) == (1, 1)  # too little work to share
+    monkeypatch.setattr(workers, "WORTH", 1)
+    assert shared(threads=2) == (2, 1)
+    assert shared(threads=1) == shared(execution_space="Serial") == (1, 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "12")
     assert crew() == (6, 2)
 

@@ -15,8 +15,8 @@ HEAD = """
 import os, signal, sys, threading, warnings
 import numpy as np
 import parki
-from parki.ewald import crew
-crew.WORTH = 1
+from parki.engine.steps import workers
+workers.WORTH = 1
 warnings.simplefilter("ignore")
 r = np.random.default_rng(3)
 def made(method, n, **options):

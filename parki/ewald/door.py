@@ -195,7 +195,7 @@ def _check_resolved(tolerance: float, side: float, power: int, trg: Array, src: 
 
 def groups(plan: "Plan", count: int) -> Iterator[tuple[int, int]]:
     """Runs of right-hand sides, each as long as a power of two."""
-    first, most, one = 0, TOGETHER, plan.stages[1].far.grid.size * plan.chosen.itemsizes[1]
+    first, most, one = 0, TOGETHER, plan.stages[1].sum.far.grid.size * plan.chosen.itemsizes[1]
     while most > 1 and (most * one > ROOM or most * plan.kernel.result > SUMS):
         most //= 2
     while first < count:

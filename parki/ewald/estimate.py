@@ -1,25 +1,31 @@
-"""How much memory a plan will hold, known from its parameters before anything is made."""
+"""How much memory a plan will hold, known before anything is made."""
 
 import math
 from typing import TYPE_CHECKING
 
 from parki import memory
-from parki.cells import CellGrid
-from parki.engine.spaces import Space, workers
-from parki.ewald import multipliers, planes
-from parki.ewald.crew import Crew
-from parki.ewald.mesh import Mesh
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
+from parki.ewald.stages import SumSteps
 
 if TYPE_CHECKING:
     from parki.ewald.plan import Plan
 
-BATCHES = 8  # bytes of a point's share of the batch that it is in
+
+def require(plan: "Plan", p: Parameters) -> None:
+    """Refuse parameters whose grid alone takes more memory of the host than is free.
+
+    Raises
+    ------
+    MemoryError
+        Naming the bytes needed and free, and the options that lower them.
+    """
+    if plan.space.kind != "device" and plan.n_targets and plan.n_sources:
+        _require(plan, p, math.prod(p.grid) * p.kernel.components * p.itemsizes[1])
 
 
-def require(plan: "Plan", p: Parameters, rhs: int) -> None:
-    """Refuse parameters for so many right-hand sides at once that take more memory of the host than is free.
+def require_steps(plan: "Plan", made: SumSteps) -> None:
+    """Refuse steps whose arrays take more memory of the host than is free.
 
     The sorted points are those of the plan: they are counted with its first right-hand side.
 
@@ -28,14 +34,14 @@ def require(plan: "Plan", p: Parameters, rhs: int) -> None:
     MemoryError
         Naming the bytes needed and free, and the options that lower them.
     """
-    if plan.space.kind == "device" or not (plan.n_targets and plan.n_sources):
+    if plan.space.kind == "device":
         return
-    grid = f"a plan with the grid {' × '.join(str(m) for m in p.grid)}"
-    memory.require(math.prod(p.grid) * p.kernel.components * p.itemsizes[1], grid, _advice(plan.options))
-    needed = held_by_stages(p, plan.n_targets, plan.n_sources, rhs, plan.space, plan.options.fft_type == "C2C")
-    if rhs == 1:
-        needed += held_by_points(p, plan.n_targets, plan.n_sources, plan.arrangement is None or plan.arrangement.same)
-    memory.require(needed, grid, _advice(plan.options))
+    shared = made.points.nbytes if made.rhs > 1 else 0
+    _require(plan, made.p, made.steps.nbytes(made.far.transforms.size) - shared)
+
+
+def _require(plan: "Plan", p: Parameters, needed: float) -> None:
+    memory.require(needed, f"a plan with the grid {' × '.join(str(m) for m in p.grid)}", _advice(plan.options))
 
 
 def _advice(options: EwaldOptions) -> str:
@@ -43,37 +49,3 @@ def _advice(options: EwaldOptions) -> str:
     if given:
         return f"A larger {given}, or None to have rc chosen, or a larger tolerance takes less."
     return "A larger tolerance or a larger rc takes less."
-
-
-def held_by_stages(
-    p: Parameters, n_targets: int, n_sources: int, rhs: int, space: Space, whole: bool = False
-) -> float:  # fmt: skip
-    """Bytes of grid, tables, planes in work, fields and packed sources; less what pads rows of the grid."""
-    real, far = p.itemsizes
-    kernel, mesh = p.kernel, Mesh(p, multipliers.period(p))
-    shape = [max(e, low + n) for e, low, n in zip(mesh.extent, mesh.low, mesh.box, strict=True)]
-    grid = rhs * kernel.components * math.prod(shape) * far
-    crew, tables, buffer = Crew(workers(space), grid, True), 0, 0
-    for c in multipliers.planes(p, whole):
-        rows, length = (c.rows, c.length) if p.skew is not None else (c.rows // 2 + 1, c.length // 2 + 1)
-        tables += len(c.modes) * rows * length * far
-        plane = 2 * rhs * kernel.components * c.rows * c.length * far
-        most = -(-len(c.modes) // crew.size)
-        buffer = max(buffer, plane * min(most, max(1, planes.CACHE * crew.each // plane)))
-    directed = 6 if p.skew is not None and kernel.slopes else 0
-    packed = rhs * kernel.strengths + 3 + rhs * kernel.strengths  # strengths, and rows with places
-    if p.skew is not None:
-        packed += 3 + rhs * (kernel.strengths + directed) + rhs * (kernel.strengths + directed if directed else 0)
-    fields = rhs * kernel.result * n_targets * (real + far)
-    return grid + tables + crew.size * buffer + packed * n_sources * real + fields
-
-
-def held_by_points(p: Parameters, n_targets: int, n_sources: int, same: bool) -> float:
-    """Bytes of the points in the order of their cells."""
-    real = p.itemsizes[0]
-    cells = CellGrid.for_points(p.box, n_sources, p.rc, periodicity=p.periodicity).count
-    each, lists = (
-        3 * real + 4 + BATCHES,
-        [n_sources] + ([] if same else [n_targets]) + ([n_sources] if p.skew is not None else []),
-    )
-    return sum(each * n + 4 * cells for n in lists) + (3 * real * n_targets if p.skew is not None else 0)

@@ -6,13 +6,13 @@ transformed.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from parki import engine
-from parki.arrays import Array
-from parki.engine import Prepared, TeamPolicy, spaces
 from parki.engine.spaces import Space
+from parki.engine.steps import Handle, Step, state
 from parki.ewald.params import Parameters
 
 LINE, SETS, WAYS = 64, 64, 8  # bytes, numbers of a first-level cache that almost all hosts have
@@ -42,8 +42,8 @@ class Mesh:
         self.inside = [m if on else e for m, on, e in zip(p.grid, periodic, self.extent, strict=True)]
         self.box = [period, self.inside[1], self.inside[2] + self.inside[2] % 2]
 
-    def empty(self, p: Parameters, components: int, space: Space) -> Array:
-        """The whole grid.
+    def grid(self, p: Parameters, components: int, space: Space) -> Handle:
+        """Return the whole grid.
 
         Rows are of even length, as some libraries take strides of whole complex numbers only.
         """
@@ -52,52 +52,44 @@ class Mesh:
         plane = shape[1:]
         if space.engine == "parki" and space.kind == "host":  # PyKokkos is given copies of arrays with gaps
             plane = spread_out(*plane, p.P, np.dtype(p.far).itemsize)
-        made = spaces.array_module(space).zeros((components, shape[0], *plane), p.far)
-        return made[:, :, : shape[1], : shape[2]]
+        return state("grid", (components, shape[0], *plane), p.far)[:, :, : shape[1], : shape[2]]
 
-    def touched(self, grid: Array) -> Array:
-        """What windows may touch."""
+    def touched(self, grid: Handle) -> Handle:
+        """Return the part that windows may touch."""
         e0, e1, e2 = self.extent
         return grid[:, :e0, :e1, :e2]
 
-    def transformed(self, grid: Array) -> Array:
-        """What is transformed."""
+    def transformed(self, grid: Handle) -> Handle:
+        """Return the part that is transformed."""
         return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.low, self.box, strict=True)))]
 
-    def clear(self, p: Parameters, grid: Array, space: Space) -> Prepared:
-        """The launch that sets a grid to zero."""
+    def clear(self, grid: Handle) -> Step:
+        """Return the step that sets a grid to zero."""
         c, *extent = grid.shape
-        kernel = engine.kernel("halo", "halo_clear", real=p.far)
-        return engine.prepare(
-            TeamPolicy(space, c * extent[0] * extent[1]), kernel, grid=grid, **self._given("e", extent)
-        )
+        args = {"grid": grid, **self._numbers("e", extent)}
+        return _step("p2g.kernel", "halo_clear", c * extent[0] * extent[1], args)
 
-    def fold(self, p: Parameters, grid: Array, space: Space) -> list[Prepared]:
-        """Launches that add the margins to the points that they are images of."""
+    def fold(self, p: Parameters, grid: Handle) -> list[Step]:
+        """Return the steps that add the margins to the points that they are images of."""
         if not p.periodicity:
             return []
-        kernel = engine.kernel("halo", "halo_fold", real=p.far)
-        given = self._given("low", self.low) | self._given("high", self.high) | self._given("m", self.inside)
-        teams = TeamPolicy(space, len(grid) * self.inside[0] * self.inside[1])
-        return [engine.prepare(teams, kernel, grid=grid, **given)]
+        args = self._numbers("low", self.low) | self._numbers("high", self.high) | self._numbers("m", self.inside)
+        items = len(grid) * self.inside[0] * self.inside[1]
+        return [_step("p2g.kernel", "halo_fold", items, {"grid": grid, **args})]
 
-    def wrap(self, p: Parameters, grid: Array, space: Space) -> list[Prepared]:
-        """Launches that fill the margins with the points that they are images of."""
-        found, (e0, e1, e2), (m0, m1, _) = [], self.extent, self.inside
-        shared = self._given("low", self.low) | self._given("m", self.inside)
+    def wrap(self, p: Parameters, grid: Handle) -> list[Step]:
+        """Return the steps that fill the margins with the points that they are images of."""
+        steps, (e0, e1, e2), (m0, m1, _) = [], self.extent, self.inside
+        args = {"grid": grid, **self._numbers("low", self.low), **self._numbers("m", self.inside)}
         if self.low[2]:
-            ends = engine.kernel("halo", "halo_ends", real=p.far)
-            teams = TeamPolicy(space, len(grid) * m0 * m1)
-            found.append(engine.prepare(teams, ends, grid=grid, high2=self.high[2], **shared))
+            steps.append(_step("ifft", "halo_ends", len(grid) * m0 * m1, args | {"high2": self.high[2]}))
         if p.periodicity:
-            del shared["low2"], shared["m2"]
-            rows = engine.kernel("halo", "halo_rows", real=p.far)
-            teams = TeamPolicy(space, len(grid) * e0 * e1)
-            found.append(engine.prepare(teams, rows, grid=grid, e0=e0, e1=e1, e2=e2, **shared))
-        return found
+            args = {name: value for name, value in args.items() if name not in ("low2", "m2")}
+            steps.append(_step("ifft", "halo_rows", len(grid) * e0 * e1, args | {"e0": e0, "e1": e1, "e2": e2}))
+        return steps
 
     @staticmethod
-    def _given(name: str, values: list[int]) -> dict[str, int]:
+    def _numbers(name: str, values: list[int]) -> dict[str, int]:
         return {f"{name}{axis}": value for axis, value in enumerate(values)}
 
 
@@ -122,7 +114,5 @@ def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]
     return int(planes[i, 0]), int(tries[j])
 
 
-def workunits(p: Parameters) -> list[engine.Workunit]:
-    """All workunits that a mesh launches."""
-    names = ["halo_clear"] + ["halo_fold", "halo_rows"] * (p.periodicity > 0) + ["halo_ends"] * (p.periodicity == 3)
-    return [engine.kernel("halo", name, real=p.far) for name in names]
+def _step(phase: str, name: str, items: int, args: dict[str, Any]) -> Step:
+    return Step(phase, engine.kernel("halo", name, real=args["grid"].dtype), items, args, lane="far")

@@ -1,15 +1,17 @@
-"""The near field of an Ewald sum (P2P) as a prepared launch."""
+"""The near field of an Ewald sum (P2P) as a step."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from parki import engine
-from parki.arrays import Array, module_of
-from parki.cells import CellList
+from parki.arrays import Array
+from parki.cells import CellHandles
+from parki.engine.steps import Handle, Number, Step, constant, state
 from parki.ewald import radial
 from parki.ewald.params import Parameters
-from parki.ewald.variants import Variants, team
+from parki.ewald.variants import Variants
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
 AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold
@@ -26,72 +28,76 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
     return engine.kernel("p2p", LOOPS[v.p2p], real=p.dtype, **pair, **slots)
 
 
+@dataclass(frozen=True)
 class NearField:
-    """result[r C + c, j] = component c of C of right-hand side r at the sorted target j.
+    """The near field as a step.
 
-    `src` holds the sources as rows (x, y, z, strengths of the first right-hand side, of the second, …) in the order of
-    their list, whose grid says by which sides the box repeats; `skew` = (t01, t02, t12) if it does so by the vectors
-    (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    Attributes
+    ----------
+    result : Handle (rhs C, Nt)
+        Component c of C of right-hand side r at the sorted target j is result[r C + c, j].
+    tiny : Number
+        Squared distance up to which points coincide: see `coincident`.
+    step : Step
     """
 
-    def __init__(
-        self,
-        p: Parameters,
-        targets: CellList,
-        sources: CellList,
-        src: Array,
-        v: Variants,
-        rhs: int = 1,
-        skew: tuple[float, float, float] | None = None,
-    ) -> None:
-        xp, box = module_of(src), sources.grid.box
-        batch, bound = targets.runs(v.targets)
-        self.result = xp.zeros((rhs * p.kernel.result, targets.n), p.dtype)
-        self.p, self.reach = p, 0.0
-        tilts = skew or (0.0, 0.0, 0.0)
-        self.launch = engine.prepare(
-            team(targets.space, len(batch), v.targets, v.lanes if v.p2p.endswith("2D") else 1),
-            near_kernel(p, v, rhs, skew is not None),
-            xt=targets.points,
-            src=src,
-            u=self.result,
-            batch=batch,
-            bound=bound,
-            cell_begin=sources.begin,
-            coef=xp.asarray(_far_tables(p)),
-            **({"xs": sources.points} if v.p2p == "LIST" else {}),
-            images=_images(p.rc, box, tilts),
-            rc=p.rc,
-            tiny=coincident(p, self.reach),
-            **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
-            **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
-            **{f"l{d}": side for d, side in enumerate(box)},
-            **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
-        )
+    result: Handle
+    tiny: Number
+    step: Step
 
-    def wrapped(self, reach: float) -> bool:
-        """Take how far points were before they were wrapped, see `coincident`; return whether that changes the launch.
 
-        Distances count in powers of two.
-        """
-        reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
-        changes = coincident(self.p, reach) != coincident(self.p, self.reach)
-        self.reach = reach
-        if changes:
-            self.launch.set(tiny=coincident(self.p, reach))
-        return changes
+def field(
+    p: Parameters, targets: CellHandles, sources: CellHandles, rows: Handle, v: Variants, rhs: int = 1,
+    skew: tuple[float, float, float] | None = None,
+) -> NearField:  # fmt: skip
+    """Return the near field of sources at targets.
 
-    def run(self) -> None:
-        """Compute the near field."""
-        self.launch.run()
+    Parameters
+    ----------
+    p : Parameters
+    targets, sources : CellHandles
+        The grid of the sources says by which sides the box repeats.
+    rows : Handle (Ns, numbers)
+        Sources (x, y, z, strengths of the first right-hand side, of the second, …) in the order of their list.
+    v : Variants
+    rhs : int
+        Right-hand sides.
+    skew : tuple of float, optional
+        (t01, t02, t12), if the box repeats by the vectors (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    """
+    box = sources.grid.box
+    batch, bound = targets.runs(v.targets)
+    result, tiny = state("near field", (rhs * p.kernel.result, targets.n), p.dtype), Number("tiny", coincident(p, 0.0))
+    tilts = skew or (0.0, 0.0, 0.0)
+    args = {
+        "xt": targets.points,
+        "src": rows,
+        "u": result,
+        "batch": batch,
+        "bound": bound,
+        "cell_begin": sources.begin,
+        "coef": constant("near-field tables", _far_tables(p)),
+        **({"xs": sources.points} if v.p2p == "LIST" else {}),
+        "images": _images(p.rc, box, tilts),
+        "rc": p.rc,
+        "tiny": tiny,
+        **dict(zip(("t01", "t02", "t12"), map(float, tilts), strict=True)),
+        **{f"n{d}": n for d, n in enumerate(sources.grid.shape)},
+        **{f"l{d}": side for d, side in enumerate(box)},
+        **{f"h{d}": w for d, w in enumerate(sources.grid.widths)},
+    }
+    shape = (v.targets, v.lanes if v.p2p.endswith("2D") else 1)
+    unit = near_kernel(p, v, rhs, skew is not None)
+    return NearField(result, tiny, Step("p2p.kernel", unit, len(batch), args, shape, lane="near"))
 
 
 def coincident(p: Parameters, reach: float) -> float:
     """Return the squared distance up to which points coincide: their coordinates' rounding.
 
-    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were.  Points of float32 that
-    were not wrapped coincide where they are equal.
+    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were, counted in powers of
+    two.  Points of float32 that were not wrapped coincide where they are equal.
     """
+    reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
     size = max(reach, 0.0 if p.dtype == "float32" else max(p.box))
     return (COINCIDENT * float(np.finfo(p.dtype).eps) * size) ** 2
 

@@ -5,21 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from parki import arrays, engine, plans
+from parki import arrays, cells, engine, plans
 from parki.arrays import Array
 from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.ewald import balance, door, estimate, operator, stages, tuning, variants, work
+from parki.ewald import balance, door, estimate, operator, tuning, variants, work
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
+from parki.ewald.points import Points
 from parki.ewald.queries import Queries
 from parki.ewald.report import Params, WallTime
-from parki.ewald.stages import Stages
+from parki.ewald.stages import Stages, SumSteps
 from parki.ewald.verify import verify
 
 log = logging.getLogger("parki.ewald")
@@ -110,7 +111,7 @@ class Plan(Queries, plans.OfOneProcess):
         self.n_targets, self.n_sources, self.same = trg.shape[1], src.shape[1], trg is src
         self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
         self.chosen, self.tuned = parameters or balance.chosen(self, options.rc), None
-        estimate.require(self, self.chosen, 1)
+        estimate.require(self, self.chosen)
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self, trg, src)
             self.chosen, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
@@ -120,15 +121,15 @@ class Plan(Queries, plans.OfOneProcess):
             self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
         )
         plans.say(log, options.verbose, "%s: %s", self.kernel, Params(self.parameters))
-        self.points: stages.Points | None = None
+        self.points: Points | None = None
         self.stages: dict[int, Stages] = {}
         self._last: tuple[Any, Any] | None = None
         self.others: dict[str, Plan] = {}
         if self.n_targets and self.n_sources:
-            self._compile(p, 1)
+            steps = self._compiled(1)
             with self.walltime.phase("cell_list"):
-                self.points = stages.Points(p, trg, src, self.space, self.variants)
-            self._prepared(1)
+                self.points = Points(p, trg, src, self.space, self.variants)
+            self.stages[1] = self._placed(steps)
             self._count()
 
     def _count(self) -> None:
@@ -136,21 +137,32 @@ class Plan(Queries, plans.OfOneProcess):
             given = self.chosen, self.variants, self.points.targets, self.points.sources
             self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
 
-    def _compile(self, p: Parameters, rhs: int) -> None:
-        v, space = self.variants, self.space
-        units = stages.workunits(p, space, v, rhs, self.options.fft_type == "C2C")
-        engine.compile_all(units, space, stages.threads(p, space, v, rhs))
+    def _compiled(self, rhs: int) -> SumSteps:
+        """Return the steps of so many right-hand sides at once, whose workunits are compiled and verified.
+
+        Raises
+        ------
+        MemoryError
+            Where their arrays would take more memory of the host than is free.
+        """
+        p, space = self.chosen, self.space
+        numbers = self.n_targets, self.n_sources, self.same
+        made = SumSteps(p, self.variants, numbers, space, self.options, rhs, self.geometry)
+        estimate.require_steps(self, made)
+        units = made.steps.units()
+        sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space)]
+        engine.compile_for([*sorting, *units], space)
         if space.kind != "sim":  # which checks every access itself
-            verify(p, space, v, units, rhs)
+            verify(p, space, self.variants, list(dict.fromkeys(unit for unit, *_ in units)), rhs)
+        return made
+
+    def _placed(self, steps: SumSteps) -> Stages:
+        return Stages(steps, self.points, graph=self.options.graph)
 
     def _prepared(self, rhs: int) -> Stages:
-        """The stages for so many right-hand sides at once, made when first asked for."""
+        """Return the stages for so many right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
-            if rhs > 1:
-                estimate.require(self, self.chosen, rhs)
-                self._compile(self.chosen, rhs)
-            self.stages[rhs] = Stages(self.chosen, self.variants, self.points, self.options, rhs, self.geometry)
-        self.stages[rhs].wrapped(max(self._reach.values()))
+            self.stages[rhs] = self._placed(self._compiled(rhs))
         return self.stages[rhs]
 
     def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
@@ -205,9 +217,10 @@ class Plan(Queries, plans.OfOneProcess):
                 if self.points is None:
                     parts[...] = 0
                 else:
+                    reach = max(self._reach.values())
                     for first, count in door.groups(self, len(strengths)):
                         at = slice(first, first + count)
-                        self._prepared(count).run(strengths[at], axes, parts[at], self.walltime)
+                        self._prepared(count).run(strengths[at], axes, parts[at], self.walltime, reach)
             plans.say_times(log, self.options.verbose, self)
             self._last = dens, normals
             if self.on_gpu or self.space.kind != "device":

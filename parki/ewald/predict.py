@@ -119,7 +119,7 @@ def held(plan: "Plan") -> int:
                 a = a.base
             found[id(a)] = a
     own = sum(a.nbytes for a in found.values()) + (0 if plan.given is None else plan.given.nbytes)
-    own += sum(made.replay.nbytes for made in plan.stages.values() if made.replay)
+    own += sum(replay.nbytes for made in plan.stages.values() for replay in made.placed.replays)
     return own + sum(other.memory for other in plan.others.values())
 
 

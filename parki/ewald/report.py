@@ -82,15 +82,16 @@ class WallTime:
             setattr(self, f"time_{name}", dict.fromkeys(parts, 0.0))
 
     @contextlib.contextmanager
-    def phase(self, name: str, part: str | None = None) -> Iterator[None]:
-        """Add the time that the body takes to a phase, and to one of its parts if given.
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time that the body takes to a phase, and to a part of it, as ``"p2p.kernel"``.
 
-        `name` is ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` (these keep a total and parts),
-        ``"ewald"`` or ``"cell_list"``.
+        The phases ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` keep a total and parts, others are
+        ``"ewald"`` and ``"cell_list"``.
         """
+        name, _, part = name.partition(".")
         attribute = f"time_{name}"
         times = getattr(self, attribute)  # before the clock starts: a wrong name fails without running the body
-        if part is not None and (not isinstance(times, dict) or part not in times):
+        if part and (not isinstance(times, dict) or part not in times):
             raise KeyError(f"phase {name!r} has no part {part!r}")
         if self.watch is not None:
             self.watch(name)
@@ -98,7 +99,7 @@ class WallTime:
         def add(spent: float) -> None:
             if isinstance(times, dict):
                 times["tot"] += spent
-                if part is not None and part != "tot":
+                if part and part != "tot":
                     times[part] += spent
             else:
                 setattr(self, attribute, getattr(self, attribute) + spent)
@@ -107,7 +108,7 @@ class WallTime:
             yield
 
     @contextlib.contextmanager
-    def crew(self, size: int) -> Iterator[list["WallTime"]]:
+    def members(self, size: int) -> Iterator[list["WallTime"]]:
         """Give times to as many threads that work side by side; the body's time is shared out as theirs together."""
         members = [WallTime() for _ in range(size)]
         members[0].watch = self.watch

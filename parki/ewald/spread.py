@@ -1,4 +1,4 @@
-"""Spreading of an Ewald sum (P2G) as prepared launches: by blocks of one colour, or in one launch with atomics."""
+"""Spreading of an Ewald sum (P2G) as steps: by blocks of one colour, or in one launch with atomics."""
 
 import itertools
 import math
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import engine
-from parki.arrays import Array, module_of
-from parki.cells import CellGrid, CellList
-from parki.engine import Prepared, RangePolicy
+from parki.cells import CellGrid, CellHandles
+from parki.engine.steps import Handle, Step, constant
 from parki.ewald import window
 from parki.ewald.params import Parameters
-from parki.ewald.variants import Variants, rows, team
+from parki.ewald.variants import Variants, lane_rows
 
 # Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
 # reused stay in a cache, what blocks overlap by is little, and there are blocks for many threads.
@@ -37,48 +37,45 @@ def window_slots(p: Parameters) -> dict[str, object]:
     return {"real": p.far, "coord": p.dtype, "P": p.P, "DEGREE": p.window_degree}
 
 
-class Spread:
-    """Strengths of the sources onto a grid with margins.
+def spread(
+    p: Parameters, grid: Handle, sources: CellHandles, rows: Handle, v: Variants, rhs: int
+) -> list[Step]:  # fmt: skip
+    """Return the steps that add strengths of sources to a grid with margins.
 
-    `src` holds the sources as rows (x, y, z, strengths): in the order of their list, for BASE in any order.
+    Parameters
+    ----------
+    p : Parameters
+    grid : Handle (rhs C, …)
+    sources : CellHandles
+    rows : Handle (Ns, numbers)
+        Sources (x, y, z, strengths) in the order of their list, for BASE in any order.
+    v : Variants
+    rhs : int
+        Right-hand sides.
     """
+    values, slopes = window.fit(p.P, p.beta, p.window_degree, p.far)
+    args: dict[str, Any] = {"src": rows, "grid": grid}
+    args |= {"window": constant("window", values), "slope": constant("slopes of the window", -slopes)}
+    args |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
+    unit, cells, threads = spread_kernel(p, v, rhs), sources.grid, v.p2g_threads
 
-    def __init__(self, p: Parameters, grid: Array, sources: CellList, src: Array, v: Variants, rhs: int) -> None:
-        xp = module_of(src)
-        values, slopes = window.fit(p.P, p.beta, p.window_degree, p.far)
-        shared = {"src": src, "grid": grid, "window": xp.asarray(values), "slope": xp.asarray(-slopes)}
-        shared |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
-        self.launches = _launches(p, spread_kernel(p, v, rhs), sources, v, shared)
+    def step(items: int, *shape: int, **more: Any) -> Step:
+        return Step("p2g.kernel", unit, items, args | more, shape, lane="far")
 
-    def run(self) -> None:
-        """Add the strengths to the grid."""
-        for launch in self.launches:
-            launch.run()
-
-
-def _launches(
-    p: Parameters, kernel: engine.Workunit, sources: CellList, v: Variants, shared: dict[str, Any]
-) -> list[Prepared]:
-    """The launches that put all sources onto a grid of zeros."""
-    space, cells, threads = sources.space, sources.grid, v.p2g_threads
     if v.p2g in ("BASE", "SOURCE"):
-        return [engine.prepare(RangePolicy(space, sources.n, threads), kernel, **shared)]
+        return [step(sources.n, threads)]
     if v.p2g == "HYBRID":
         batch, bound = sources.runs(RUN)
-        return [engine.prepare(team(space, len(batch), threads), kernel, batch=batch, bound=bound, **shared)]
-    shared |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
+        return [step(len(batch), threads, 1, batch=batch, bound=bound)]
+    args |= {"cell_begin": sources.begin, "n1": cells.shape[1], "n2": cells.shape[2]}
     if v.p2g == "GRID":
-        e0, e1, e2 = shared["grid"].shape[1:]
-        shared |= {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
-        return [engine.prepare(team(space, e0 * e1, threads), kernel, **shared)]
+        e0, e1, e2 = grid.shape[1:]
+        more = {f"h{d}": w for d, w in enumerate(cells.widths)} | {"n0": cells.shape[0], "e1": e1, "e2": e2}
+        return [step(e0 * e1, threads, 1, **more)]
     boxes, starts = _blocks(p, cells)
-    shared |= {"block": module_of(sources.points).asarray(boxes)}
-    components = len(shared["grid"])
-    return [
-        engine.prepare(team(space, (end - first) * components, *rows(threads)), kernel, first=first, **shared)
-        for first, end in itertools.pairwise(starts)
-        if end > first
-    ]
+    args |= {"block": constant("spreading blocks", boxes)}
+    pieces = [(first, end) for first, end in itertools.pairwise(starts) if end > first]
+    return [step((end - first) * len(grid), *lane_rows(threads), first=first) for first, end in pieces]
 
 
 def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: int) -> list[int]:
@@ -91,7 +88,7 @@ def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: in
     return found
 
 
-def _blocks(p: Parameters, cells: CellGrid) -> tuple[Array, list[int]]:
+def _blocks(p: Parameters, cells: CellGrid) -> tuple[NDArray[np.int32], list[int]]:
     """Boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and where colours start.
 
     Two blocks of one colour are a whole block apart in some direction, or are the same.

@@ -1,292 +1,236 @@
-"""All stages of an Ewald sum over fixed points: the sorted points, the packed sources, the near and the far field."""
+"""An Ewald sum over sorted points as a list of steps: sources packed, the near and the far field, results unpacked."""
 
-import contextlib
 import math
-from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from parki import cells, engine, scaling
+from parki import engine, scaling
 from parki.arrays import Array, module_of, to_host
-from parki.cells import CellGrid, CellList
-from parki.engine import RangePolicy
-from parki.engine.runtime import devices, graphs
 from parki.engine.spaces import Space
-from parki.ewald import far, geometry, green
-from parki.ewald.far import FarField, gather_kernel
+from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
+from parki.ewald import far, green, near
 from parki.ewald.geometry import Geometry
-from parki.ewald.near import NearField, near_kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
+from parki.ewald.points import PointHandles, Points
 from parki.ewald.report import WallTime
-from parki.ewald.spread import spread_kernel
 from parki.ewald.variants import Variants
 from parki.scaling import Powers
 
-SOME = 512  # points whose vectors are turned at once
+PACK, UNPACK = "p2p.sort", "g2p.sort"  # phases
 
 
-def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1, whole: bool = False) -> list[engine.Workunit]:
-    """All workunits of a sum of so many right-hand sides, for compiling ahead; `whole` transforms all modes."""
-    found = [near_kernel(p, v, rhs, p.skew is not None), *far.workunits(p, space, v, rhs, whole)]
-    found += [_pack_kernel(p, n) for n in {rhs * p.kernel.strengths, rhs * (p.kernel.strengths + _directions(p))}]
-    return [*found, _sum_kernel(p, v), *cells.workunits(p.dtype, space)]
+class SumSteps:
+    """The steps of `rhs` right-hand sides at once.
 
-
-def threads(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> dict[engine.Workunit, int]:
-    """Threads of a block on a GPU, of those workunits that are launched with others than the default."""
-    lanes = v.lanes if v.p2p.endswith("2D") else 1
-    return {
-        near_kernel(p, v, rhs, p.skew is not None): v.targets * lanes,
-        spread_kernel(p, v, rhs): v.p2g_threads,
-        gather_kernel(p, v, space, rhs): v.g2p_threads,
-    }
-
-
-class Points:
-    """The points of a sum, in ``[0, box)``, in the order of their cells.
+    Parameters
+    ----------
+    p : Parameters
+    v : Variants
+    numbers : tuple of (int, int, bool)
+        Numbers of targets and sources, and whether the targets are the sources.
+    space : Space
+    options : EwaldOptions, optional
+    rhs : int
+    place : Geometry, optional
+        By default that of the parameters' box.
 
     Attributes
     ----------
-    targets, sources : CellList
-        For the near field; one list if they are the same points.
-    spreading : CellList
-        The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
-    gather : array (3, Nt)
-        What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
-    base : array (3, Ns), optional
-        The sources in the caller's order, for P2G by BASE.
-
-    All arrays stay where they are when the points move.
+    density : Handle (rhs, components, Ns)
+        Argument, with ``layout="nd"`` ``(rhs, Ns, components)``.
+    normals : Handle (3, Ns) or None
+        Argument, with ``layout="nd"`` ``(Ns, 3)``.
+    factors : Handle (rhs, components, 2), normal_factors : Handle (3, 2), back : Handle (rhs · result, 2)
+        Arguments: two factors for each component of densities, normals and results.
+    u : Handle (rhs, components, Nt)
+        Result, with ``layout="nd"`` ``(rhs, Nt, components)``.
+    near : NearField
+    far : FarField
+    steps : Steps
     """
 
-    def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
-        per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
-        grid = CellGrid.for_points(p.box, src.shape[1], p.rc, per_batch, p.periodicity)
-        self.p, self.same, self.g2p = p, trg is src, v.g2p
-        self.sources = CellList(src, grid, space)
-        self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
-        self.targets = self.sources if self.same else CellList(trg, grid, space)
-        sorts = self.g2p != "BASE" and p.skew is None
-        self.gather = self.targets.points if sorts else self._gathered(trg).copy()
-        self.base = geometry.lattice(p, src).copy() if v.p2g == "BASE" else None
+    def __init__(
+        self, p: Parameters, v: Variants, numbers: tuple[int, int, bool], space: Space,
+        options: EwaldOptions | None = None, rhs: int = 1, place: Geometry | None = None,
+    ) -> None:  # fmt: skip
+        self.p, self.v, self.rhs, self.space = p, v, rhs, space
+        self.place = place or Geometry(p.box, p.periodicity)
+        self.rows = options is not None and options.layout == "nd"
+        self.points = PointHandles(p, *numbers, space, v)
+        kernel, n, nt = p.kernel, numbers[1], numbers[0]
+        self.density = argument("density", (rhs, *self._axes(kernel.dens, n)), p.dtype)
+        self.normals = argument("normals", self._axes(3, n), p.dtype) if kernel.normals else None
+        self.factors = argument("factors of the density", (rhs, kernel.dens, 2), p.dtype)
+        self.normal_factors = argument("factors of the normals", (3, 2), p.dtype)
+        self.back = argument("factors of the result", (rhs * kernel.result, 2), p.dtype)
+        self.u = result("result", (rhs, *self._axes(kernel.result, nt)), p.dtype)
+        self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype)
+        pack, first = self._load()
+        directed, more = self._directed()
+        rows, spreading, packs = self._packed(directed)
+        whole = options is not None and options.fft_type == "C2C"
+        library = options.transform() if options is not None else None
+        self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, p.skew)
+        where = far.Points(self.points.spreading, self.points.targets, spreading, self.points.gather)
+        self.far = far.field(p, where, v, space, library, whole, rhs)
+        steps = [*pack, *more, *packs, self.near.step, *self.far.steps, *self._unpack()]
+        transforms = self.far.transforms
+        self.steps = Steps(steps, first, workers=lambda space: (transforms.size, transforms.each))
 
-    def _gathered(self, trg: Array) -> Array:
-        return geometry.lattice(self.p, trg if self.g2p == "BASE" else self.targets.points)
+    def _axes(self, components: int, n: int) -> tuple[int, int]:
+        return (n, components) if self.rows else (components, n)
 
-    def move(self, trg: Array | None = None, src: Array | None = None) -> None:
-        """Sort as many other targets, or sources, or both; where they are the same points one is both."""
-        if self.same:
-            trg = src = trg if src is None else src
-        if src is not None:
-            self.sources.move(src)
-            if self.spreading is not self.sources:
-                self.spreading.move(geometry.lattice(self.p, src))
-            if self.base is not None:
-                self.base[...] = geometry.lattice(self.p, src)
-        if trg is not None:
-            if not self.same:
-                self.targets.move(trg)
-            if self.gather is not self.targets.points:
-                self.gather[...] = self._gathered(trg)
+    def _turned(self, a: Handle) -> Handle:
+        """Return an array with its components first."""
+        return a.T if self.rows else a
 
-    def originals(self) -> tuple[Array, Array]:
-        """Targets and sources in the caller's order, one array if they are the same; exactly as they were sorted."""
-        src = _original(self.sources)
-        return src if self.same else _original(self.targets), src
+    # Sources ----------------------------------------------------------------------------------------------------------
+    def _load(self) -> tuple[list[Step], list[Step]]:
+        """Return the steps that take strengths, in the caller's order, to the stages' units and axes; the first ones.
 
-    @property
-    def arrays(self) -> list[Array]:
-        """All arrays."""
-        lists = (self.targets, self.sources, self.spreading)
-        found = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
-        return [*found, self.gather, *([] if self.base is None else [self.base])]
+        Parameters of the kernel stand behind, once and for all.
+        """
+        kernel, given = self.p.kernel, self.p.kernel.given
+        steps, first = [], []
+        for r in range(self.rhs):
+            own = self.strengths[r]
+            steps += self._taken(self._turned(self.density[r]), self.factors[r], own[: kernel.dens])
+            if self.normals is not None:
+                steps += self._taken(self._turned(self.normals), self.normal_factors, own[kernel.dens : given])
+            for i, value in enumerate(kernel.parameters, given):
+                first += glue.fill(PACK, own[i], value)
+        return steps, first
+
+    def _taken(self, a: Handle, factor: Handle, out: Handle) -> list[Step]:
+        args = {"a": a, "factor": factor, "out": out}
+        if len(out) == 1 or self.place.frame is None:
+            return [self._step(PACK, "load", out.shape[1], args | {"rows": len(out)})]
+        matrix = constant("frame", np.array(self.place.frame, self.p.dtype))
+        return [self._step(PACK, "load_vectors", out.shape[1], args | {"matrix": matrix, "vectors": len(out) // 3})]
+
+    def _directed(self) -> tuple[Handle, list[Step]]:
+        """Return strengths, of a double layer in a triclinic cell with the directions of q and n on the grid."""
+        p, kernel = self.p, self.p.kernel
+        if p.skew is None or not kernel.slopes:
+            return self.strengths, []
+        numbers = kernel.strengths
+        directed = state("directed", (self.rhs, numbers + 6, self.strengths.shape[2]), p.dtype)
+        t01, t02, t12 = (float(np.dtype(p.dtype).type(t)) for t in p.skew)
+        l0, l1 = p.box[:2]
+        tilts = {"t01": t01 / l0, "t02": t02 / l0, "t12": t12 / l1}
+        steps = []
+        for r in range(self.rhs):
+            steps += glue.copy(PACK, self.strengths[r], directed[r, :numbers])
+            for start in (0, 3):  # q, then n
+                v = self.strengths[r, kernel.given - 6 + start :][:3]
+                out = directed[r, numbers + start :][:3]
+                steps.append(self._step(PACK, "along_sides", v.shape[1], {"v": v, "out": out, **tilts}))
+        return directed, steps
+
+    def _packed(self, directed: Handle) -> tuple[Handle, Handle, list[Step]]:
+        """Return sources as rows (x, y, z, strengths), in the order of their cells and for P2G, and the steps."""
+        sources, base = self.points.sources, self.points.base
+        rows, packs = self._rows(sources.points, sources.order, self.strengths)
+        if base is not None:
+            everyone = constant("order of P2G", np.arange(sources.n, dtype=np.int32))
+            spreading, more = self._rows(base, everyone, directed)
+            return rows, spreading, [packs, more]
+        if self.p.skew is not None:
+            spreading, more = self._rows(self.points.spreading.points, self.points.spreading.order, directed)
+            return rows, spreading, [packs, more]
+        return rows, rows, [packs]
+
+    def _rows(self, points: Handle, order: Handle, strengths: Handle) -> tuple[Handle, Step]:
+        flat = strengths.reshape(len(strengths) * strengths.shape[1], strengths.shape[2])
+        out = state("sources as rows", (flat.shape[1], 3 + len(flat)), self.p.dtype, zero=False)
+        unit = engine.kernel("cells", "gather_sources", real=self.p.dtype, NB=len(flat))
+        return out, Step(PACK, unit, flat.shape[1], {"x": points, "strength": flat, "order": order, "out": out})
+
+    # Results ----------------------------------------------------------------------------------------------------------
+    def _unpack(self) -> list[Step | Call]:
+        """Return the steps that add near field, far field and constants, in the caller's order, units and axes."""
+        p, kernel, targets = self.p, self.p.kernel, self.points.targets
+        constants = state("constants", (self.rhs * kernel.result,), p.dtype)
+        slots = {"FAR_SORTED": False} if self.v.g2p == "BASE" else {}
+        unit = engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)
+        steps: list[Step | Call] = []
+        if kernel.mean:
+            factors = np.tile(green.constants(p, self.place.power), self.rhs)
+            steps.append(Call(UNPACK, partial(_mean, p, factors), [self.strengths], [constants], capturable=False))
+        for r in range(self.rhs):
+            at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
+            fields = {"a": self.near.result[at], "b": self.far.result[at], "constant": constants[at]}
+            args = fields | {"factor": self.back[at], "order": targets.order, "out": out, "components": kernel.result}
+            steps.append(Step(UNPACK, unit, targets.n, args))
+            steps += self._back(out)
+        return steps
+
+    def _back(self, out: Handle) -> list[Step]:
+        """Return the steps that take vectors, or rows and columns of matrices, to the caller's axes."""
+        if self.place.frame is None or len(out) == 1:
+            return []
+        matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
+        threes = (
+            [out] if len(out) == 3 else [*(out[3 * k : 3 * k + 3] for k in range(3)), *(out[k::3] for k in range(3))]
+        )
+        return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": some, "matrix": matrix}) for some in threes]
+
+    def _step(self, phase: str, name: str, items: int, args: dict[str, object]) -> Step:
+        return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
 
 
-def _original(found: CellList) -> Array:
-    x = module_of(found.points).empty(found.points.shape, found.points.dtype)
-    x[:, found.order] = found.points
-    return x
+def _mean(p: Parameters, factors: Array, context: Context, strengths: Array, constants: Array) -> None:
+    """Set the constants that the net density of each right-hand side adds to its results.
+
+    The net density has no rounding where it counts so much more than single ones.
+    """
+    rows, xp = strengths[:, : p.kernel.result], context.xp
+    if p.kernel.green == "yukawa" and p.periodicity == 3:
+        net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
+    else:
+        net = rows.sum(axis=2, dtype=np.float64)
+    constants[...] = xp.asarray(factors) * net.reshape(-1)
 
 
 class Stages:
-    """Prepared launches over sorted points, for `rhs` right-hand sides at once."""
+    """The steps of a sum with the arrays of its points."""
 
-    def __init__(
-        self, p: Parameters, v: Variants, points: Points, options: EwaldOptions | None = None, rhs: int = 1,
-        place: Geometry | None = None,
-    ) -> None:  # fmt: skip
-        sources, self.p, self.points, self.space, self.rhs = points.sources, p, points, points.sources.space, rhs
-        self.place = place or Geometry(p.box, p.periodicity)
-        xp, self.packs = module_of(sources.points), []
-        self.strengths = xp.empty((rhs, p.kernel.strengths, sources.n), p.dtype)
-        for i, value in enumerate(p.kernel.parameters, p.kernel.given):
-            self.strengths[:, i] = value
-        # In a triclinic cell sources spread in other coordinates, where vectors have other components.
-        self.directed = self.strengths
-        if _directions(p):
-            self.directed = xp.empty((rhs, p.kernel.strengths + _directions(p), sources.n), p.dtype)
-        packed = spreading = self._packed(sources.points, sources.order, self.strengths)
-        if points.base is not None:
-            everyone = xp.arange(sources.n, dtype=np.int32)
-            spreading = self._packed(points.base, everyone, self.directed)
-        elif p.skew is not None:
-            spreading = self._packed(points.spreading.points, points.spreading.order, self.directed)
-        self.near = NearField(p, points.targets, sources, packed, v, rhs, p.skew)
-        self.far = FarField(p, points.spreading, spreading, points.targets, points.gather, v, options, rhs)
-        self.side = devices.Side() if self.space.kind == "device" and self.space.engine == "parki" else None
-        self.replay = graphs.Replay() if options is not None and options.graph else None
-        self.factors = xp.asarray(np.tile(green.constants(p, self.place.power), rhs))
-        self.back = xp.empty((rhs * p.kernel.result, 2), p.dtype)
-        self.constant = xp.zeros(rhs * p.kernel.result, p.dtype)
-        rows = options is not None and options.layout == "nd"
-        self.sums = [self._sum(r, _sum_kernel(p, v), rows) for r in range(rhs)]
+    def __init__(self, steps: SumSteps, points: Points, *, graph: bool = False) -> None:
+        self.sum, self.points = steps, points
+        _ = steps.far.transforms.library  # imported by one thread
+        self.placed = steps.steps.place(steps.space, steps.points.arrays(points), graph=graph)
 
-    def _packed(self, points: Array, order: Array, strengths: Array) -> Array:
-        """Sources as rows (x, y, z, strengths of each right-hand side), which `pack` fills."""
-        flat = strengths.reshape(-1, strengths.shape[-1])
-        rows = module_of(points).empty((flat.shape[1], 3 + len(flat)), self.p.dtype)
-        kernel, policy = _pack_kernel(self.p, len(flat)), RangePolicy(self.space, flat.shape[1])
-        self.packs.append(engine.prepare(policy, kernel, x=points, strength=flat, order=order, out=rows))
-        return rows
+    def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime, reach: float = 0.0) -> None:
+        """Sum densities ``(rhs, components, N)`` with normals ``(3, N)``, in the caller's order, units and axes.
 
-    def _sum(self, r: int, kernel: engine.Workunit, rows: bool) -> engine.Prepared:
-        """The launch that adds up the fields of a right-hand side; `unsort` gives it the array to write to."""
-        targets, count = self.points.targets, self.p.kernel.result
-        xp, at = module_of(targets.points), slice(r * count, (r + 1) * count)
-        fields = {"a": self.near.result[at], "b": self.far.gather.result[at], "constant": self.constant[at]}
-        fields["factor"] = self.back[at]
-        out = xp.empty((targets.n, count), self.p.dtype).T if rows else xp.empty((count, targets.n), self.p.dtype)
-        policy = RangePolicy(self.space, targets.n)
-        made = engine.prepare(policy, kernel, order=targets.order, out=out, components=count, **fields)
-        made.release("out")
-        return made
-
-    def pack(self, dens: Array, normals: Array | None) -> None:
-        """Take densities ``(rhs, components, N)`` and normals ``(3, N)`` in the caller's order; pack the sources."""
-        kernel, given, numbers = self.p.kernel, self.p.kernel.given, self.p.kernel.strengths
-        powers = Powers.of(kernel.law, self.place.power, dens, normals, kernel.result)
-        self.back[...] = module_of(self.back).asarray(
-            scaling.pairs_of_factors(tuple(powers.result.ravel().tolist()), self.p.dtype)
-        )
-        for r, strengths in enumerate(self.strengths):
-            self._take(strengths[: kernel.dens], dens[r], powers.dens[r])
-            if normals is not None:
-                self._take(strengths[kernel.dens : given], normals, np.full(3, powers.normals))
-            if self.directed is not self.strengths:
-                self.directed[r, :numbers] = strengths
-                for start in (0, 3):  # q, then n
-                    into, vectors = self.directed[r, numbers + start :][:3], strengths[given - 6 + start :][:3]
-                    for at in self._parts(vectors):
-                        into[:, at] = geometry.directions(self.p, vectors[:, at])
-        for launch in self.packs:
-            launch.run()
-
-    def _take(self, into: Array, given: Array, powers: scaling.Ints) -> None:
-        """Copy numbers, or vectors in the caller's axes, each component times 2 to its power."""
-        if len(into) == 1 or self.place.frame is None:
-            scaling.put(into, given, powers)
-            return
-        for at in self._parts(into):
-            into[:, at] = self.place.vectors(scaling.multiplied(given[:, at], powers))
-
-    def _parts(self, a: Array) -> Iterator[slice]:
-        """All points: on a host some at a time, so that intermediate results stay small."""
-        step = SOME if self.space.kind == "host" else max(a.shape[-1], 1)
-        return (slice(first, first + step) for first in range(0, a.shape[-1], step))
-
-    def wrapped(self, reach: float) -> None:
-        """Take how far points were before they were wrapped into the box."""
-        if self.near.wrapped(reach) and self.replay is not None:
-            self.replay = graphs.Replay()
-
-    def fields(self, times: WallTime) -> None:
-        """The near and the far field of the packed sources, at the sorted targets.
-
-        On a GPU one beside the other: pairs are arithmetic, spreading and transforms are traffic.  With `graph` both
-        are one graph, in which all arrays are those of the stages.  Not so where each phase is timed by itself.
+        Parameters
+        ----------
+        dens, normals : array
+        out : array (rhs, components, Nt)
+            In memory C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
+        times : WallTime
+        reach : float
+            The largest coordinate of points before they were wrapped into the box, 0 if none were.
         """
-        if self.replay is None or times.apart:
-            self._both_fields(times)
-        else:
-            self.replay.run(lambda: self._both_fields(times))
+        sum_, p = self.sum, self.sum.p
+        powers = Powers.of(p.kernel.law, sum_.place.power, dens, normals, p.kernel.result)
+        xp = module_of(dens)
 
-    def _both_fields(self, times: WallTime) -> None:
-        side = None if self.side is None or times.apart else self.side
-        with times.phase("p2p", "kernel"), contextlib.nullcontext() if side is None else side.work():
-            self.near.run()
-        try:
-            self._far_field(times)
-        finally:
-            if side is not None:
-                side.join()
+        def factors(exponents: scaling.Ints) -> Array:
+            made = scaling.pairs_of_factors(tuple(exponents.ravel().tolist()), p.dtype)
+            return xp.asarray(made.reshape(*exponents.shape, 2))
 
-    def _far_field(self, times: WallTime) -> None:
-        far = self.far
-        with times.phase("p2g", "kernel"):
-            far.scatter()
-        far.transform(times)
-        with times.phase("g2p", "kernel"):
-            far.gather.run()
-
-    def unsort(self, out: Array) -> None:
-        """Add near field, far field and constants ``(rhs, components, Nt)``, in the caller's order and units.
-
-        In memory `out` is C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
-        """
-        if self.p.kernel.mean:
-            self.constant[...] = self.factors * self._net().reshape(-1)
-        for launch, u in zip(self.sums, out, strict=True):
-            launch.set(out=u)
-            launch.run()
-            launch.release("out")
-            if self.place.frame is not None and len(u) > 1:
-                for at in self._parts(u):
-                    u[:, at] = self.place.back(u[:, at], len(u))
-
-    def _net(self) -> Array:
-        """The net density of each right-hand side; without rounding where it counts so much more than single ones."""
-        rows = self.strengths[:, : self.p.kernel.result]
-        if self.p.kernel.green == "yukawa" and self.p.periodicity == 3:
-            return module_of(rows).asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
-        return rows.sum(axis=2, dtype=np.float64)
-
-    def run(
-        self, dens: Array, normals: Array | None, out: Array, times: WallTime, sorting: WallTime | None = None
-    ) -> None:
-        """The whole sum: `pack`, `fields` and `unsort`, of which first and last count for `sorting` if it is given."""
-        around = times if sorting is None else sorting
-        with around.phase("p2p", "sort"):
-            self.pack(dens, normals)
-        self.fields(times)
-        with around.phase("g2p", "sort"):
-            self.unsort(out)
+        turned = (lambda a: a.swapaxes(-1, -2)) if sum_.rows else (lambda a: a)
+        bound = {sum_.density: turned(dens), sum_.factors: factors(powers.dens), sum_.u: turned(out)}
+        bound[sum_.back] = factors(powers.result.reshape(-1))
+        bound[sum_.near.tiny] = near.coincident(p, reach)
+        if sum_.normals is not None:
+            bound |= {sum_.normals: turned(normals), sum_.normal_factors: factors(np.full(3, powers.normals))}
+        self.placed.run(bound, times)
 
     @property
     def arrays(self) -> list[Array]:
-        """All arrays that it holds, those of its points among them."""
-        launches = [*self.packs, *self.sums, self.near.launch, *self.far.launches]
-        own = [
-            self.strengths,
-            self.directed,
-            self.factors,
-            self.constant,
-            self.back,
-            self.far.grid,
-            self.far.parts.buffers,
-        ]
-        return [*own, *(a for launch in launches for a in launch.arrays)]
-
-
-def _directions(p: Parameters) -> int:
-    """Numbers of a source that say in lattice coordinates where q and n of a double layer point."""
-    return 6 if p.skew is not None and p.kernel.slopes else 0
-
-
-def _pack_kernel(p: Parameters, numbers: int) -> engine.Workunit:
-    return engine.kernel("cells", "gather_sources", real=p.dtype, NB=numbers)
-
-
-def _sum_kernel(p: Parameters, v: Variants) -> engine.Workunit:
-    slots = {"FAR_SORTED": False} if v.g2p == "BASE" else {}
-    return engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)
+        """Every array of the steps, those of the points among them."""
+        return self.placed.arrays

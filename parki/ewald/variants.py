@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parki.engine import TeamPolicy
 from parki.engine.policy import MAX_TEAM
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
@@ -91,14 +90,9 @@ def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
     return targets, lanes
 
 
-def rows(threads: int) -> tuple[int, int]:
-    """Rows of lanes that so many threads make, and lanes of a row; what is over is left out."""
+def lane_rows(threads: int) -> tuple[int, int]:
+    """Return the whole rows of lanes that `threads` make, and the lanes of a row."""
     lanes = LANES
     while lanes > threads:
         lanes //= 2
     return threads // lanes, lanes
-
-
-def team(space: Space, league: int, size: int, lanes: int = 1) -> TeamPolicy:
-    """A league of teams; on hosts a team is one thread."""
-    return TeamPolicy(space, league) if space.kind == "host" else TeamPolicy(space, league, size, lanes)

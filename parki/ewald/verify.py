@@ -17,9 +17,11 @@ from parki.engine.workunit import checking
 from parki.ewald import green, multipliers, params, plain, radial, stages, variants
 from parki.ewald.kernels import Kernel
 from parki.ewald.params import Parameters
+from parki.ewald.points import Points
 from parki.ewald.report import WallTime
 from parki.ewald.variants import Variants
 from parki.perfmodels import select
+from parki.scaling import Powers
 
 N, RC = 64, 0.8  # points, and cutoff in a unit box
 STEEP = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
@@ -43,7 +45,7 @@ def verify(
     p, space
         Parameters of the sum, and where it is computed.
     v, units : optional
-        Variants, by default those of the space; what `stages.workunits` returns for them.
+        Variants, by default those of the space; workunits of the steps of a sum with them.
     rhs
         Right-hand sides at once.
 
@@ -53,7 +55,7 @@ def verify(
         Naming the part that is wrong, by how much, and the objects.
     """
     v = v or variants.choose(space, p.dtype)
-    units = units or stages.workunits(p, space, v, rhs)
+    units = units or workunits(p, space, v, rhs)
     marked = space.kind == "host" and space.engine == "parki"
     mine = (space, v, *units, *((target(), checking()) if marked else ()))
     if mine in _sound:
@@ -87,6 +89,11 @@ def verify(
             return
 
 
+def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> list[engine.Workunit]:
+    """Return the workunits of a sum over a few points."""
+    return list(dict.fromkeys(unit for unit, *_ in stages.SumSteps(p, v, (N, N, True), space, rhs=rhs).steps.units()))
+
+
 def scaled(p: Parameters) -> Parameters:
     """The same kernels in a unit box with a few hundred modes, periodic in all directions; lengths are as rc there."""
     kmax, law = p.c / RC, p.kernel.law
@@ -114,12 +121,13 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     """Near and far field by the compiled stages, in the points' own order; by default the variants of the space."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
-    made = stages.Stages(p, v, stages.Points(p, x, x, space, v), rhs=rhs)
-    made.pack(dens, normals)
-    made.fields(WallTime())
+    steps = stages.SumSteps(p, v, (N, N, True), space, rhs=rhs)
+    made = stages.Stages(steps, Points(p, x, x, space, v))
+    out = xp.empty((rhs, p.kernel.result, N), p.dtype)
+    made.run(dens, normals, out, WallTime())
     back = np.argsort(to_host(made.points.targets.order))
-    units = to_host(made.back).astype(float).prod(axis=1)[:, None]
-    near, far = (to_host(u).astype(float) * units for u in (made.near.result, made.far.gather.result))
+    powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result.reshape(-1, 1)
+    near, far = (np.ldexp(to_host(made.placed[u]).astype(float), powers) for u in (steps.near.result, steps.far.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 

@@ -176,6 +176,15 @@ def test_a_constant_may_come_when_a_list_is_placed(rng):
         steps.place(spaces.get("Serial"), {order: np.zeros(5, np.int64)})
 
 
+def test_first_steps_run_once():
+    a, u = state("a", (2, 3), float), result("u", (2, 3), float)
+    steps = Steps([*glue.copy("a", a, u), *glue.add("a", u, a)], first=glue.fill("a", a[1], 4.0))
+    placed, out = steps.place(spaces.get("Serial")), np.zeros((2, 3))
+    for expected in (4, 8, 16):
+        placed.run({u: out})
+        assert out.tolist() == [[0] * 3, [expected] * 3]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("space", SPACES)
 def test_glue(space, dtype, rng, monkeypatch):

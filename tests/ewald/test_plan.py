@@ -152,7 +152,7 @@ def test_groups_fit_the_room(rng, monkeypatch):
     x = points(rng, 30)
     plan = plan_of("laplace", x, x)
     assert list(door.groups(plan, 13)) == [(0, 8), (8, 4), (12, 1)]
-    monkeypatch.setattr(door, "ROOM", 3 * plan.stages[1].far.grid.nbytes)
+    monkeypatch.setattr(door, "ROOM", 3 * plan.stages[1].sum.far.grid.nbytes)
     assert list(door.groups(plan, 5)) == [(0, 2), (2, 2), (4, 1)]
     monkeypatch.setattr(door, "ROOM", 1)
     assert list(door.groups(plan, 2)) == [(0, 1), (1, 1)]
@@ -277,7 +277,7 @@ def test_memory_and_prediction(rng):
     x = points(rng, 1000)
     plan = plan_of("stokes_sl", x, x)
     one, found = plan.memory, plan.predict()
-    assert one > plan.stages[1].far.grid.nbytes + 2 * x.nbytes
+    assert one > plan.stages[1].sum.far.grid.nbytes + 2 * x.nbytes
     assert found.memory == one
     assert found.seconds == pytest.approx(found.near + found.transform + found.spread + found.gather)
     assert min(found.near, found.transform, found.spread, found.gather) > 0

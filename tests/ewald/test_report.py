@@ -24,7 +24,7 @@ def test_published_attributes():
 def test_phases_accumulate_in_their_part_and_in_the_total():
     times = WallTime()
     for part in ("sort", "kernel", "kernel"):
-        with times.phase("p2p", part):
+        with times.phase(f"p2p.{part}"):
             time.sleep(0.002)
     with times.phase("p2p"):
         pass
@@ -59,9 +59,9 @@ def test_a_phase_that_raises_is_counted():
     assert times.time_fft["tot"] > 0.0
 
 
-@pytest.mark.parametrize(("name", "part"), [("p3p", None), ("fft", "sort"), ("p2p", "args"), ("ewald", "tot")])
-def test_unknown_phases_do_not_run(name, part):
-    with pytest.raises((AttributeError, KeyError), match=name), WallTime().phase(name, part):
+@pytest.mark.parametrize("name", ["p3p", "fft.sort", "p2p.args", "ewald.tot"])
+def test_unknown_phases_do_not_run(name):
+    with pytest.raises((AttributeError, KeyError), match=name.partition(".")[0]), WallTime().phase(name):
         pytest.fail("the body ran")
 
 

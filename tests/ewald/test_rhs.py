@@ -7,8 +7,9 @@ from parki import engine
 from parki.cells import CellGrid, CellList
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
-from parki.ewald import near, params, variants
+from parki.ewald import params, variants
 from tests.ewald import loops
+from tests.ewald.fields import near_field
 
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 NEAR = (("laplace", 8), ("stokeslet", 4), ("stokes_comb", 2))
@@ -129,10 +130,7 @@ def test_a_prepared_near_field_takes_many_right_hand_sides(rng):
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
     cells = CellList(points, CellGrid(loops.BOX, (3, 4, 9)), space)
     s = rng.standard_normal((rhs * 3, n))
-    field = near.NearField(p, cells, cells, loops.rows(cells.points, s), v, rhs)
-    field.run()
-    assert field.result.shape == (rhs * 3, n)
+    field = near_field(p, cells, loops.rows(cells.points, s), v, rhs)
+    assert field.shape == (rhs * 3, n)
     for r, one in enumerate(parts(s, rhs)):
-        alone = near.NearField(p, cells, cells, loops.rows(cells.points, one), v)
-        alone.run()
-        close(field.result[3 * r : 3 * r + 3], alone.result)
+        close(field[3 * r : 3 * r + 3], near_field(p, cells, loops.rows(cells.points, one), v))

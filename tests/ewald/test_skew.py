@@ -9,6 +9,7 @@ from parki.cells import CellGrid, CellList
 from parki.engine.spaces import Space
 from parki.ewald import near, params, variants
 from tests.ewald import loops
+from tests.ewald.fields import near_field
 from tests.portability import formulas
 
 PAIRS = {"laplace": (1, 1, 1), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
@@ -79,11 +80,9 @@ def test_whole_sides_as_tilts_are_no_tilts(rng):
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
     cells = CellList(points, CellGrid(loops.BOX, (3, 4, 9)), space)
     src = loops.rows(cells.points, rng.standard_normal((3, n)))
-    plain, skew = (near.NearField(p, cells, cells, src, v, skew=t) for t in (None, (2 * l1, -l2, 3 * l2)))
-    plain.run()
-    skew.run()
-    assert np.abs(plain.result).max() > 0
-    np.testing.assert_allclose(skew.result, plain.result, rtol=0, atol=1e-11 * np.abs(plain.result).max())
+    plain, skew = (near_field(p, cells, src, v, skew=t) for t in (None, (2 * l1, -l2, 3 * l2)))
+    assert np.abs(plain).max() > 0
+    np.testing.assert_allclose(skew, plain, rtol=0, atol=1e-11 * np.abs(plain).max())
 
 
 def test_sides_are_those_of_the_cells(rng):
@@ -98,10 +97,8 @@ def test_sides_are_those_of_the_cells(rng):
     for box in (longer, (*loops.BOX[:2], 50.0)):
         cells = CellList(points, CellGrid(box, (3, 4, 9)), space)
         src = loops.rows(cells.points, q[cells.order][None])
-        field = near.NearField(p, cells, cells, src, v)
-        field.run()
         u = np.empty(n)
-        u[cells.order] = field.result[0]
+        u[cells.order] = near_field(p, cells, src, v)[0]
         fields.append(u)
     np.testing.assert_allclose(fields[0], fields[1], rtol=0, atol=1e-12 * np.abs(fields[1]).max())
 

@@ -3,7 +3,7 @@ import pytest
 
 from parki import engine
 from parki.engine import spaces
-from parki.ewald import EwaldOptions, params, stages, variants, verify
+from parki.ewald import EwaldOptions, params, variants, verify
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def chosen():
 def unmarked(chosen, monkeypatch):
     """Objects that have not been checked, in this process or before it."""
     monkeypatch.setattr(verify, "_sound", set())
-    units = stages.workunits(chosen, spaces.get(), variants.choose(spaces.get(), chosen.dtype))
+    units = verify.workunits(chosen, spaces.get(), variants.choose(spaces.get(), chosen.dtype))
     marks = [engine.object_path(w).parent / verify.MARK for w in units]
     for mark in marks:
         mark.unlink(missing_ok=True)

@@ -133,7 +133,7 @@ def test_padded_planes_are_counted(periodicity, plans):
     """Those that are transformed: more than the grid has, most for modes that vary little along periodic axes."""
     plan = plans("laplace", periodicity=periodicity, rc=None)
     p, found = plan.parameters, counted(plan)
-    mesh, classes = plan._prepared(1).far.mesh, multipliers.planes(p)
+    mesh, classes = plan._prepared(1).sum.far.mesh, multipliers.planes(p)
     assert found.values == math.prod(mesh.box)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
     assert found.flop["cnv"] == modes * 2  # a scalar multiplier takes no direction

@@ -155,15 +155,20 @@ class Steps:
     Parameters
     ----------
     steps : iterable of Step, Call or Blocks
+    first : iterable of Step or Call, optional
+        Run once, when the list is placed; of no argument or result.
     workers : callable, optional
         ``workers(space)`` returns how many threads of Python go through blocks side by side, and the threads that each
         may use; by default one with all.
     """
 
     def __init__(
-        self, steps: Iterable[Step | Call | Blocks], workers: Callable[[Space], tuple[int, int]] | None = None
+        self,
+        steps: Iterable[Step | Call | Blocks],
+        first: Iterable[Step | Call] = (),
+        workers: Callable[[Space], tuple[int, int]] | None = None,
     ) -> None:
-        self.steps = list(steps)
+        self.steps, self.first = list(steps), list(first)
         self.workers = workers
 
     def __len__(self) -> int:
@@ -175,7 +180,7 @@ class Steps:
     @property
     def flat(self) -> list[Step | Call]:
         """Every step and call, those of blocks once."""
-        return [leaf for step in self.steps for leaf in _leaves(step)]
+        return [leaf for step in (*self.first, *self.steps) for leaf in _leaves(step)]
 
     @property
     def handles(self) -> list[Handle]:

@@ -200,11 +200,15 @@ class Placed:
         self.memory_of.allocate(steps.handles)
         self._own = replace(space, threads=1) if each < total else space
         self._context = Context(space, self.memory_of.xp, each)
-        self._launches: list[Launch] = []
+        self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
         self._side = devices.Side() if laned and space.kind == "device" and space.engine == "parki" else None
         self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
+
+        self._numbers: dict[Number, float | int] = {}
+        for step in steps.first:
+            self.made(step, 0, space).run({})
 
     def __getitem__(self, handle: Handle) -> Any:
         """The array of a handle that is neither argument nor result."""
@@ -218,14 +222,13 @@ class Placed:
     @property
     def arrays(self) -> list[Any]:
         """Every array of the list, and what launches keep for themselves."""
-        kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
+        kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 
-    def renew(self) -> None:
-        """Forget recorded graphs: numbers of their launches have changed."""
-        for segment in self._segments:
-            if segment.replay is not None:
-                segment.replay = graphs.Replay()
+    @property
+    def replays(self) -> list[graphs.Replay]:
+        """The graphs of runs of steps, recorded or not."""
+        return [segment.replay for segment in self._segments if segment.replay is not None]
 
     def run(self, bound: Bound | None = None, times: Any = None) -> None:
         """Run all steps, in their order, or beside each other where lanes and blocks allow.
@@ -238,11 +241,22 @@ class Placed:
             Takes the time of each phase by ``times.phase(name)``; if ``times.apart``, each phase is waited for.
         """
         bound, times = self._checked(bound or {}), times or NoTimes()
+        numbers = {number: value for number, value in bound.items() if isinstance(number, Number)}
+        if numbers != self._numbers:  # graphs have recorded the others
+            self._numbers = numbers
+            for segment in self._segments:
+                segment.replay = graphs.Replay() if segment.replay is not None else None
         for segment in self._segments:
             if segment.replay is None or times.apart:
                 self._run(segment, bound, times)
             else:
                 segment.replay.run(lambda segment=segment: self._run(segment, bound, times))
+
+    def again(self, *phases: str) -> None:
+        """Run the steps of some phases, which touch no argument or result, once more: for measurements and checks."""
+        for action in (action for segment in self._segments for action in segment.actions):
+            if action.phase in phases and action.one is not None:
+                action.one.run({})
 
     def _checked(self, bound: Bound) -> Bound:
         for handle in self.steps.handles:
@@ -261,8 +275,8 @@ class Placed:
         """Return a step in the space of a worker."""
         if isinstance(step, Call):
             return Called(step, self._context, self.memory_of, worker)
-        self._launches.append(Launch(step, space, self.memory_of, worker))
-        return self._launches[-1]
+        self.launches.append(Launch(step, space, self.memory_of, worker))
+        return self.launches[-1]
 
     @property
     def own(self) -> Space:
@@ -292,7 +306,7 @@ class Placed:
 
     def _rest(self) -> None:
         """Leave the cores to several workers: OpenMP's idle threads would keep them busy for milliseconds."""
-        if self.size > 1 and self._launches and (ready := self._launches[0].ready):
+        if self.size > 1 and self.launches and (ready := self.launches[0].ready):
             ready[0].rest()
 
 
@@ -325,7 +339,7 @@ class _Segment:
     """
 
     def __init__(self, actions: list[_Action], record: bool) -> None:
-        self.replay = graphs.Replay() if record else None
+        self.actions, self.replay = actions, graphs.Replay() if record else None
         self.regions = [
             (
                 laned,

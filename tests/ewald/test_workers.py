@@ -1,10 +1,8 @@
-"""Crews: who does what, sums by one and by several, failures, times, memory, forks."""
+"""Sums by one worker and by several: results, failures, times, memory, forks."""
 
-import _thread
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -13,8 +11,8 @@ import pytest
 import parki
 from parki import fft
 from parki.engine import spaces
-from parki.ewald import crew, multipliers, planes
-from parki.ewald.crew import Crew
+from parki.engine.steps import Blocks, workers
+from parki.ewald import multipliers, planes
 from parki.ewald.report import PHASES, WallTime
 
 if spaces.get("CPU").name != "OpenMP":
@@ -27,7 +25,7 @@ PLACES = {"3": {}, "2": {"periodicity": 2}, "1": {"periodicity": 1}, "0": {"peri
 
 @pytest.fixture(autouse=True)
 def _small_sums_are_worth_it(monkeypatch):
-    monkeypatch.setattr(crew, "WORTH", 1)
+    monkeypatch.setattr(workers, "WORTH", 1)
     monkeypatch.setattr(planes, "CACHE", 1)  # a plane a block
 
 
@@ -46,30 +44,16 @@ def phases(times):
     return {name: getattr(times, f"time_{name}")["tot"] for name, *_ in PHASES}
 
 
-@pytest.mark.parametrize(
-    ("threads", "nbytes", "size", "each"),
-    [
-        (1, 100, 1, 1), (2, 100, 2, 1), (8, 100, 8, 1), (9, 100, 4, 2), (16, 100, 8, 2), (64, 100, 8, 8), (64, 5, 5, 1),
-        (4, 0, 1, 1), (4, 3, 3, 1),
-    ],
-)  # fmt: skip
-def test_how_many_share_the_work(threads, nbytes, size, each):
-    found = Crew(threads, nbytes, True)
-    assert (found.size, found.each) == (size, each)
-    alone = Crew(threads, nbytes, False)
-    assert (alone.size, alone.each) == (1, threads)
-
-
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_comb"])
-def test_a_crew_sums_as_one_thread_does(kernel, place, fft_type):
+def test_several_sum_as_one_does(kernel, place, fft_type):
     x, given = problem(kernel)
     options = PLACES[place] | {"fft_type": fft_type}
     exact = plan_of(kernel, x, threads=1, **options)(*given)
     for threads in (2, 5):
         plan = plan_of(kernel, x, threads=threads, **options)
-        assert plan._prepared(1).far.crew.size == threads
+        assert plan._prepared(1).placed.size == threads
         for _ in range(3):
             np.testing.assert_array_equal(plan(*given), exact)
 
@@ -81,7 +65,7 @@ def test_every_library_with_several_right_hand_sides(name, monkeypatch):
     plan = plan_of("stokes_comb", x, threads=3, fft=name)
     for _ in range(2):
         np.testing.assert_allclose(plan(*given), exact, rtol=0, atol=1e-12 * np.abs(exact).max())
-    assert plan._prepared(3).far.crew.size == (3 if fft.BACKENDS[name].several else 1)
+    assert plan._prepared(3).placed.size == (3 if fft.BACKENDS[name].several else 1)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -90,12 +74,18 @@ def test_blocks_write_apart(place, whole):
     """A mode and its image are one block's, and every mode is somebody's."""
     x, _ = problem("stokes_sl")
     plan = plan_of("stokes_sl", x, threads=3, fft_type="C2C" if whole else "R2C", **PLACES[place])
-    parts, n0 = plan._prepared(1).far.parts, plan._prepared(1).far.mesh.box[0]
-    written = [{m for a in b.part.c.modes[b.first : b.end] for m in (a, -a % n0)} for b in parts.blocks]
+    far = plan._prepared(1).sum.far
+    n0, (blocks,) = far.mesh.box[0], [s for s in far.steps if isinstance(s, Blocks) and len(s.parts[0][1]) > 1]
+    classes = [c.modes for c in multipliers.planes(plan.chosen, whole)]
+    written = [
+        {m for a in modes[b["first"] : b["end"]] for m in (a, -a % n0)}
+        for modes, (cut, _) in zip(classes, blocks.parts, strict=True)
+        for b in cut(3)
+    ]
     assert sum(map(len, written)) == len(set.union(*written))
     modes = [m for c in multipliers.planes(plan.parameters, whole) for m in c.modes]
     assert sorted({m for a in modes for m in (a, -a % n0)}) == sorted(set.union(*written))
-    assert len(parts.blocks) >= 3
+    assert len(written) >= 3
 
 
 @pytest.mark.parametrize(
@@ -111,68 +101,20 @@ def test_modes_are_split_evenly(count, fit, unit, size):
     assert len(lengths) % size == 0 or max(lengths) == unit
 
 
-def test_stages_wait_for_each_other():
-    done, lock = [], threading.Lock()
-
-    def piece(stage):
-        def run(member, times):
-            time.sleep(0.005)
-            with lock:
-                done.append((stage, member))
-
-        return run
-
-    Crew(4, 100, True).run([[piece(0)] * 9, [], [piece(1)] * 2, [piece(2)] * 9], WallTime())
-    assert [stage for stage, _ in done] == [0] * 9 + [1] * 2 + [2] * 9
-    assert len({member for _, member in done}) > 1
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-@pytest.mark.parametrize("who", ["caller", "other"])
-def test_a_failure_stops_all_and_reaches_the_caller(error, who):
-    begun, met = [], threading.Barrier(2, timeout=30)
-
-    def piece(member, times):
-        if len(begun) < 2:
-            begun.append(member)
-            met.wait()
-            if (member == 0) is (who == "caller"):
-                raise error("one of them")
-            time.sleep(0.05)
-        else:
-            begun.append(member)
-
-    before = _thread._count()
-    with pytest.raises(error, match="one of them"):
-        Crew(2, 100, True).run([[piece] * 1000, [piece]], WallTime())
-    assert len(begun) < 1000
-    assert _thread._count() <= before + 1  # who has opened his last lock may still be leaving
-
-
 def test_a_sum_that_fails_can_be_repeated(monkeypatch):
     x, given = problem("laplace")
     plan = plan_of("laplace", x, threads=2)
     exact = plan(*given)
     with monkeypatch.context() as patch:
-        patch.setattr(planes.Block, "backward", lambda *_: 1 / 0)
+        patch.setattr(plan.stages[1].sum.far.transforms.library, "run", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             plan(*given)
     np.testing.assert_array_equal(plan(*given), exact)
 
 
-def test_without_more_threads_the_caller_does_it_all(monkeypatch):
-    def refused(*_):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(_thread, "start_new_thread", refused)
-    done = []
-    Crew(3, 100, True).run([[lambda member, times: done.append(member)] * 4] * 2, WallTime())
-    assert done == [0] * 8
-
-
-def test_times_of_a_crew_add_up_to_the_time_that_passed():
+def test_times_of_workers_add_up_to_the_time_that_passed():
     def piece(name, seconds):
-        def run(member, times):
+        def run(worker, times):
             with times.phase(name):
                 time.sleep(seconds)
 
@@ -181,17 +123,18 @@ def test_times_of_a_crew_add_up_to_the_time_that_passed():
     times, seen = WallTime(), []
     times.watch = seen.append
     began = time.perf_counter()
-    Crew(2, 100, True).run([[piece("fft", 0.02)] * 4, [piece("cnv", 0.01)] * 4], times)
+    with times.members(2) as members:
+        workers.run([[piece("fft", 0.02)] * 4, [piece("cnv", 0.01)] * 4], members)
     passed = time.perf_counter() - began
     found = phases(times)
     assert 0.06 <= sum(found.values()) <= passed
     assert found["fft"] == pytest.approx(2 * found["cnv"], rel=0.5)
     assert set(seen) == {"fft", "cnv"}
-    with pytest.raises(AttributeError):
-        Crew(2, 100, True).run([[piece("f3t", 0.0)]], times)
+    with pytest.raises(AttributeError), times.members(2) as members:
+        workers.run([[piece("f3t", 0.0)]], members)
 
 
-def test_times_of_a_sum_with_a_crew():
+def test_times_of_a_sum_by_several():
     x, given = problem("stokes_sl", 3000)
     plan = plan_of("stokes_sl", x, threads=2)
     plan(*given)
@@ -204,21 +147,20 @@ def test_times_of_a_sum_with_a_crew():
 def test_memory_counts_everyones_planes():
     x, _ = problem("laplace")
     one, two, four = (plan_of("laplace", x, threads=threads) for threads in (1, 2, 4))
-    buffers = [plan._prepared(1).far.parts.buffers for plan in (one, two, four)]
-    assert [len(b) for b in buffers] == [1, 2, 4]
-    row = buffers[0].nbytes
+    assert [plan._prepared(1).placed.size for plan in (one, two, four)] == [1, 2, 4]
+    (row,) = (a.nbytes for a in two._prepared(1).sum.steps.handles if a.role == "scratch")
     assert two.memory - one.memory >= row
     assert four.memory - one.memory >= 3 * row
 
 
 FORK = """
 import os, sys, warnings, numpy as np, parki
-from parki.ewald import crew
-crew.WORTH = 1
+from parki.engine.steps import workers
+workers.WORTH = 1
 warnings.simplefilter("ignore")
 x = np.random.default_rng(0).random((3, 500))
 plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-6, threads=2)
-assert plan._prepared(1).far.crew.size == 2
+assert plan._prepared(1).placed.size == 2
 exact = plan(x[0])
 pid = os.fork()
 if pid == 0:

@@ -1,0 +1,117 @@
+"""The points of an Ewald sum in the order of their cells, and their arrays before there are points."""
+
+from parki import cells
+from parki.arrays import Array, module_of
+from parki.cells import CellGrid, CellHandles, CellList
+from parki.engine.spaces import Space
+from parki.engine.steps import Handle, placed
+from parki.ewald import geometry
+from parki.ewald.params import Parameters
+from parki.ewald.variants import Variants
+
+
+class Points:
+    """The points of a sum, in ``[0, box)``, in the order of their cells.
+
+    Attributes
+    ----------
+    targets, sources : CellList
+        For the near field; one list if they are the same points.
+    spreading : CellList
+        The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
+    gather : array (3, Nt)
+        What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
+    base : array (3, Ns), optional
+        The sources in the caller's order, for P2G by BASE.
+
+    All arrays stay where they are when the points move.
+    """
+
+    def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
+        grid = cell_grid(p, src.shape[1], space, v)
+        self.p, self.same, self.g2p = p, trg is src, v.g2p
+        self.sources = CellList(src, grid, space)
+        self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
+        self.targets = self.sources if self.same else CellList(trg, grid, space)
+        sorts = self.g2p != "BASE" and p.skew is None
+        self.gather = self.targets.points if sorts else self._gathered(trg).copy()
+        self.base = geometry.lattice(p, src).copy() if v.p2g == "BASE" else None
+
+    def _gathered(self, trg: Array) -> Array:
+        return geometry.lattice(self.p, trg if self.g2p == "BASE" else self.targets.points)
+
+    def move(self, trg: Array | None = None, src: Array | None = None) -> None:
+        """Sort as many other targets, or sources, or both; where they are the same points one is both."""
+        if self.same:
+            trg = src = trg if src is None else src
+        if src is not None:
+            self.sources.move(src)
+            if self.spreading is not self.sources:
+                self.spreading.move(geometry.lattice(self.p, src))
+            if self.base is not None:
+                self.base[...] = geometry.lattice(self.p, src)
+        if trg is not None:
+            if not self.same:
+                self.targets.move(trg)
+            if self.gather is not self.targets.points:
+                self.gather[...] = self._gathered(trg)
+
+    def originals(self) -> tuple[Array, Array]:
+        """Targets and sources in the caller's order, one array if they are the same; exactly as they were sorted."""
+        src = _original(self.sources)
+        return src if self.same else _original(self.targets), src
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays."""
+        lists = (self.targets, self.sources, self.spreading)
+        found = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
+        return [*found, self.gather, *([] if self.base is None else [self.base])]
+
+
+def _original(found: CellList) -> Array:
+    x = module_of(found.points).empty(found.points.shape, found.points.dtype)
+    x[:, found.order] = found.points
+    return x
+
+
+def cell_grid(p: Parameters, n_sources: int, space: Space, v: Variants) -> CellGrid:
+    """Return the cells of a sum over so many sources."""
+    per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
+    return CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
+
+
+class PointHandles:
+    """The arrays of `Points` before there are any, under the same names.
+
+    Parameters
+    ----------
+    p, v, space
+        As for `Points`.
+    n_targets, n_sources : int
+    same : bool
+        Whether the targets are the sources.
+    """
+
+    def __init__(self, p: Parameters, n_targets: int, n_sources: int, same: bool, space: Space, v: Variants) -> None:
+        grid = cell_grid(p, n_sources, space, v)
+        self.sources = CellHandles("sources", n_sources, grid, p.dtype)
+        self.spreading = self.sources if p.skew is None else CellHandles("lattice", n_sources, grid, p.dtype)
+        self.targets = self.sources if same else CellHandles("targets", n_targets, grid, p.dtype)
+        sorts = v.g2p != "BASE" and p.skew is None
+        self.gather = self.targets.points if sorts else placed("points of G2P", (3, n_targets), p.dtype)
+        self.base = placed("points of P2G", (3, n_sources), p.dtype) if v.p2g == "BASE" else None
+
+    def arrays(self, points: Points) -> dict[Handle, Array]:
+        """Return the arrays of points by handle."""
+        found = {self.gather: points.gather} | ({} if self.base is None else {self.base: points.base})
+        for name in ("sources", "spreading", "targets"):
+            found |= getattr(self, name).arrays(getattr(points, name))
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        lists = (self.sources, self.spreading, self.targets)
+        own = {h for one in lists for h in one.handles} | {self.gather} | ({self.base} - {None})
+        return sum(h.nbytes for h in own)
