@@ -119,7 +119,8 @@ def _treecodes() -> list[Case]:
         return Case(method, kernel, way, dtype, space, n, targets, asked | {"leaf_size": 60} | more)
 
     kernels = ("coulomb", *FREE[1:])
-    cases = [case(method, kernel) for method in TREECODES for kernel in kernels]
+    cases = [case(method, kernel, theta=0.7, degree=5) for method in TREECODES for kernel in kernels]
+    cases += [case(method, kernel) for method in TREECODES for kernel in kernels]
     cases += [case("bldtt", kernel, dtype=d, space="Serial") for kernel in kernels for d in DTYPES]
     cases += [case("bldtt", kernel, "once") for kernel in kernels]
     cases += [case(m, k, space="GpuSim", n=200, leaf_size=20) for m in TREECODES for k in ("coulomb", "stokes_sl")]
@@ -146,7 +147,7 @@ def _fmm() -> list[Case]:
 
     every = [("kifmm", kernel) for kernel in KIFMM]
     every += [("chebyshev", kernel) for kernel in ("coulomb", *FREE[1:])]
-    cases = [case(*of) for of in every]
+    cases = [case(*of, order=4) for of in every]  # quick: no order is sought
     cases += [case(*of, dtype=dtype, space="Serial") for of in every for dtype in DTYPES]
     cases += [case(*of, "once") for of in every]
     cases += [case(m, k, space="GpuSim", n=200, leaf_size=20, order=3) for m, k in every if k in ("coulomb", "rotlet")]

@@ -83,15 +83,15 @@ def _made(benchmark: Benchmark) -> Callable[[], Any]:
     if benchmark.way == "once":
         return lambda: [step() for _, step in calls.once(case)]
     given = Inputs(case)
-    places, density = [given.points(), given.points()], given.density()
+    places, strengths = [given.points(), given.points()], (given.density(), *given.normals())
     plan = calls.plan(case, given, places[0])
     if benchmark.way == "call":
-        return lambda: plan(density)
+        return lambda: plan(*strengths)
 
     def move() -> None:
         places.reverse()
         calls.move(plan, *places[0])
-        plan(density)
+        plan(*strengths)
 
     return move
 
