@@ -132,7 +132,7 @@ def measured(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
     rate = math.prod(PAIRS) / min(loop)
     about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
     about |= {"error": kept.error(q, n=SAMPLE).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
-    about |= {"boxes": kept.tree.n, "pairs": dict(kept.walltime.pairs)}
+    about |= {"boxes": kept.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
     rows = []
     for what, found, phases in (("whole call", call, first), ("plan(charges)", again, later)):
         phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}

@@ -108,12 +108,12 @@ def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> in
     x_some = None if x is y else xp.ascontiguousarray(x[:, ::times])
     found: dict[float, int] = {}
     for size in sorted({round(factor * wanted) for factor in SIZES}):
-        tree = octree.build(y_some, x_some, max(1, size // times), space)
-        lists = octlists.lists(tree)
-        n_trg, n_src = tree.n_trg.astype(float), tree.n_src.astype(float)
+        nodes = octree.build(y_some, x_some, max(1, size // times), space).nodes
+        lists = octlists.lists(nodes).only
+        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
         near = float(n_trg[lists.u_t] @ n_src[lists.u_s]) * times**2
         alone = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * times  # each with a surface
-        octets = float(tree.octet_begin[-1] - tree.octet_begin[min(1, tree.depth)])
+        octets = float(nodes.octet_begin[-1] - nodes.octet_begin[min(1, nodes.depth)])
         seconds = cost.of(near, len(lists.v_t), octets, x.shape[1] + y.shape[1] + alone)
         found[seconds] = size
     return found[min(found)]

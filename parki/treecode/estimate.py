@@ -35,8 +35,8 @@ def held(stages: "Stages", found: Interactions) -> float:
     charges = sum(n * m**3 for m, n in up.items()) * apart
     charges += sum(n * m**3 for m, n in (up | ({most: _nodes(sources)} if up else {})).items()) * real
     values = sum(n * m**3 for m, n in (down | ({most: _nodes(targets)} if down else {})).items()) * (real + apart)
-    particles = (3 + 2 * pair.strengths) * sources.n * real + pair.result * targets.n * real
-    particles += (pair.result * targets.n * apart + 3 * targets.n * far) if found.pc else 0
+    particles = (3 + 2 * pair.strengths) * sources.sorted.n * real + pair.result * targets.sorted.n * real
+    particles += (pair.result * targets.sorted.n * apart + 3 * targets.sorted.n * far) if found.pc else 0
     boxes = 48 * (_nodes(targets) + _nodes(sources) + sum(up.values()) + sum(down.values()))
     return charges * pair.dens + values * pair.result + particles + boxes + _lists(found)
 
@@ -48,4 +48,4 @@ def _lists(found: Interactions) -> int:
 
 
 def _nodes(tree: ClusterTree) -> int:
-    return len(tree.begin)
+    return tree.nodes.n
