@@ -1,4 +1,4 @@
-"""What a treecode's plan holds, and what that adds up to: the numbers that `parki.perfmodels.clusters` asks for."""
+"""Numbers of a treecode's plan, and their sums, for `parki.perfmodels.clusters`."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 
 def texts(plan: Plan, kinds: set[int]) -> Texts:
-    """The texts of a plan's kernels, of `grids` for these points per direction."""
+    """Return the texts of a plan's kernels, of `grids` for these points per direction."""
     linear, units, read = plan.linear, plan.stages.units, engine.operations
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return Texts(
@@ -68,7 +68,7 @@ def numbers(plan: Plan) -> Numbers:
 
 
 def _below(nodes: ClusterNodes, used: dict[int, np.ndarray]) -> np.ndarray:
-    """Whether each node or one above it has potentials."""
+    """Return whether each node or one above it has potentials."""
     active = np.zeros(len(nodes.begin), bool)
     for node in used.values():
         active[node] = True
@@ -78,7 +78,7 @@ def _below(nodes: ClusterNodes, used: dict[int, np.ndarray]) -> np.ndarray:
 
 
 def _upward(nodes: ClusterNodes, used: dict[int, np.ndarray], points: int) -> list[Transfers]:
-    """From children to parents, up to the highest level that is used, and to fewer points."""
+    """Return transfers from children to parents, up to the highest level in use, and to fewer points."""
     if not used:
         return []
     top = min(int(nodes.level[node].min()) for node in used.values())
@@ -89,7 +89,7 @@ def _upward(nodes: ClusterNodes, used: dict[int, np.ndarray], points: int) -> li
 
 
 def _downward(nodes: ClusterNodes, used: dict[int, np.ndarray], active: np.ndarray, points: int) -> list[Transfers]:
-    """From fewer points, and from parents to children."""
+    """Return transfers from fewer points, and from parents to children."""
     if not used:
         return []
     taking = np.flatnonzero(active & (nodes.parent >= 0))
@@ -108,7 +108,7 @@ def _grids(of: Lists, m: int) -> clusters.Lists:
 
 
 def _of(of: Lists, size: np.ndarray, distinct: float) -> clusters.Lists:
-    """Items with the sizes of their sources."""
+    """Return items with the sizes of their sources."""
     items = of.items
     total = np.concatenate([[0.0], np.cumsum(size)])
     met = total[items[:, 5]] - total[items[:, 4]]

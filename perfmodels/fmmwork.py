@@ -1,4 +1,4 @@
-"""What the plan of a fast multipole sum holds: the numbers that `parki.perfmodels.fmm` asks for."""
+"""Numbers of the plan of a fast multipole sum, for `parki.perfmodels.fmm`."""
 
 import math
 
@@ -39,7 +39,7 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
 
 
 def texts(plan: Plan) -> Texts:
-    """The texts of a plan's kernels."""
+    """Return the texts of a plan's kernels."""
     kind, p, read = plan.kind, plan.parameters.order, engine.operations
     units = equivalents.units(kind, p, plan.dtype, short(plan.parameters.expected))
     across = m2l.Units(p, kind.equivalent, kind.check, plan.dtype)
@@ -52,7 +52,7 @@ def texts(plan: Plan) -> Texts:
 
 
 def numbers(plan: Plan) -> Numbers:
-    """What a plan holds."""
+    """Return the numbers of points, boxes, lists and matrices of a plan."""
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     p, kind = it.p, it.kind
     sorted_twice = 1 if tree.sources is tree.targets else 2
@@ -97,7 +97,7 @@ def _levels(plan: Plan) -> list[Level]:
 
 
 def _across(plan: Plan) -> list[Across]:
-    """Translations of all levels, or of each."""
+    """Return translations of all levels together, or of each."""
     nodes, lists, it = plan.tree.nodes, plan.lists, plan.expansion
     if not len(lists.v_t):
         return []
@@ -121,7 +121,7 @@ def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
 
 
 def _meetings(plan: Plan) -> dict[str, Lists]:
-    """Of steps between particles and surfaces: items with numbers of targets, of lists, and of sources in these."""
+    """Return the items of steps between particles and surfaces: numbers of targets, lists, and sources in these."""
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     found, m = {}, it.points
     if it.far:

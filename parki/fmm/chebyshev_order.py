@@ -28,7 +28,7 @@ LOST = 1e-6  # share of fields below which nothing but rounding is left
 
 
 def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int:
-    """Least number of points per direction whose error is below the tolerance.
+    """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
 
 
 def left(pair: Pair, nodes: OctNodes, lists: OctLists) -> float:
-    """What sums of charges that add up to 0 are, over what they would be if fields did not cancel: 1 or less.
+    """Return the size of sums of charges that add up to 0 over their size if fields did not cancel: 1 or less.
 
     For kernels that are nearly constant over all points it is small, and errors must be, too.
     """
@@ -145,7 +145,7 @@ def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
 
 
 def polynomials(x: Floats, m: int) -> Floats:
-    """All products of Lagrange polynomials (n, m³) at x (n, 3) in [−1, 1]³: Σ_k T_k(x) T_k(x_i) along each axis."""
+    """Return the products of Lagrange polynomials (n, m³) at x (n, 3): Σ_k T_k(x) T_k(x_i) along each axis."""
     nodes = points()[0][m - 1, :m]
     k = np.arange(m)
     at_nodes = np.cos(k[:, None] * np.arccos(nodes))

@@ -1,4 +1,4 @@
-"""How much memory a fast multipole sum will hold, known from its tree and lists before its arrays are made.
+"""Estimate of the memory of a fast multipole sum, from its tree and lists before its arrays are made.
 
 Operators, which depend on the kernel and the order only and are kept for other plans, are not counted.
 """

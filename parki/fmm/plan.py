@@ -128,14 +128,14 @@ class Plan(FreePlan):
         times.pairs = {"near": float(n_trg[found.u_t] @ n_src[found.u_s]), "uneven": uneven}
 
     def _away(self) -> bool:
-        """Whether the targets are away from the sources: nearly neutral ones leave little field there to err by."""
+        """Return whether targets are away from sources: nearly neutral sources leave little field there to err by."""
         x, y = self._points
         if x is y or not self.some:
             return False
         return scaling.nearest(x, y, self._length) > AWAY * scaling.nearest(y, y, self._length) > 0
 
     def _order(self, tolerance: float) -> int:
-        """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
+        """Return points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
         harder = 0
         if self.gradient or self.pair.name in HARDER:
             harder = 1 if tolerance > FINE else 2
@@ -144,11 +144,11 @@ class Plan(FreePlan):
         return params.order(tolerance, harder)
 
     def _surface(self, order: int) -> int:
-        """Points that stand for a box."""
+        """Return the number of points of a box's expansion."""
         return surfaces.count(order) if self.method == "kifmm" else order**3
 
     def _levels(self) -> int:
-        """Last level whose boxes, apart by their own side, are as far apart as the pair asks."""
+        """Return the last level whose boxes, apart by their own side, are as far apart as the pair asks."""
         separation = self.linear.separation()
         if not separation:
             return octree.MAX_LEVEL

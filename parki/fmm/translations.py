@@ -29,7 +29,7 @@ TEAM = (16, 8)  # translations, and lanes for the columns of one
 
 @dataclass(frozen=True)
 class _Level:
-    """What is done on one level."""
+    """Arrays of the translations on one level."""
 
     sources: Groups
     targets: Groups

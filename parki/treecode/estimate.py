@@ -1,4 +1,4 @@
-"""How much memory the stages of a treecode will hold, known from trees and lists before the arrays are made."""
+"""Estimate of the memory of a treecode's stages, from trees and lists before the arrays are made."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def require(stages: "Stages", found: Interactions) -> None:
 
 
 def held(stages: "Stages", found: Interactions) -> float:
-    """Bytes of the arrays of stages: strengths, proxy values, results and lists."""
+    """Return the bytes of the arrays of stages: strengths, proxy values, results and lists."""
     units, targets, sources = stages.units, stages.targets, stages.sources
     real, far = units.real.itemsize, units.far.itemsize
     apart = 0 if units.real == units.far else far  # of what is there in both types
@@ -42,7 +42,7 @@ def held(stages: "Stages", found: Interactions) -> float:
 
 
 def _lists(found: Interactions) -> int:
-    """Bytes of lists, which are there already."""
+    """Return the bytes of lists, which are there already."""
     lists = [found.pp, found.cp, *found.pc.values(), *found.cc.values()]
     return sum(one.items.nbytes + one.sources.nbytes for one in lists)
 

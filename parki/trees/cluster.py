@@ -76,7 +76,7 @@ class ClusterTree:
 def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> ClusterTree:
     """Build a tree of clusters with minimal boxes.
 
-    A node of more than `leaf_size` points is cut at the middle of its box along its longest axis, and along those
+    A node of more than `leaf_size` points is cut at the middle of its box along its longest axis, and along each axis
     whose side is longer than the longest over `aspect`: along one axis only if it has no more than twice `leaf_size`
     points, along two if it has no more than four times as many.  Children without points are left out.  A node whose
     points are all equal is a leaf, and so is one on the hundredth level.  Without points there is one empty leaf.  The
