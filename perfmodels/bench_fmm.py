@@ -109,7 +109,7 @@ PEERS = {
 
 
 def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """The whole call with new points, and the plan again, of all cases."""
+    """Time the whole call with new points, and the plan again, of all cases."""
     space = one_core(asked, space)
     return [made for case in CASES for made in measured(case, asked.n, space, asked.repeat)]
 
@@ -132,7 +132,7 @@ def measured(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
     rate = math.prod(PAIRS) / min(loop)
     about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
     about |= {"error": kept.error(q, n=SAMPLE).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
-    about |= {"boxes": kept.tree.n, "pairs": dict(kept.walltime.pairs)}
+    about |= {"boxes": kept.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
     rows = []
     for what, found, phases in (("whole call", call, first), ("plan(charges)", again, later)):
         phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}
@@ -152,7 +152,7 @@ def _all_pairs() -> Callable[[], float]:
 
 
 def _carried(case: Case, n: int, threads: int, what: str, seconds: float) -> list[Row]:
-    """What other codes took over so many seconds, those that are known."""
+    """Return the times of other codes, where known, over this number of seconds."""
     known = PEERS.get((case, n), ()) if threads == 1 else ()
     spent = [(peer, peer.call if what == "whole call" else peer.again) for peer in known]
     return [{"name": peer.name, "error": peer.error, "ratio": s / seconds} for peer, s in spent if s is not None]
@@ -182,7 +182,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def slow_products(vector_bytes: int, libraries: Sequence[dict[str, Any]]) -> list[str]:
-    """What is to be said of a library of matrix products that leaves half of the vectors of this machine unused.
+    """Return a note on a library of matrix products that leaves half of the vectors of this machine unused.
 
     OpenBLAS takes some processors with AVX-512 for others.  The black-box method's translations are such products.
     """
@@ -225,7 +225,7 @@ def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def swept(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
-    """The best of the sweep, and what is chosen.
+    """Return the best of the sweep, and the choice of the library.
 
     Swept is the mean for points that are even, from which boxes across the cube follow; of others the most that a leaf
     has.
@@ -268,7 +268,7 @@ def _wishing(size: int) -> Iterator[None]:
 
 
 def leaves_table(rows: Sequence[Row]) -> str:
-    """What was chosen and what is best, a case a line; and how many are close."""
+    """Return the choice and the best size of each case, a line each, and the number of close choices."""
     return bench_treecode.leaves_table(rows, ("leaf",))
 
 

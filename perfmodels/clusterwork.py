@@ -1,4 +1,4 @@
-"""What a treecode's plan holds, and what that adds up to: the numbers that `parki.perfmodels.clusters` asks for."""
+"""Numbers of a treecode's plan, and their sums, for `parki.perfmodels.clusters`."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 from parki.treecode.interactions import Lists
 from parki.treecode.plan import Plan
-from parki.trees.cluster import ClusterTree
+from parki.trees.cluster import ClusterNodes
 
 NAMES = {8: "float64", 4: "float32"}
 
@@ -29,7 +29,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 
 def texts(plan: Plan, kinds: set[int]) -> Texts:
-    """The texts of a plan's kernels, of `grids` for these points per direction."""
+    """Return the texts of a plan's kernels, of `grids` for these points per direction."""
     linear, units, read = plan.linear, plan.stages.units, engine.operations
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return Texts(
@@ -44,55 +44,57 @@ def _block(unit: Workunit) -> int:
 
 
 def numbers(plan: Plan) -> Numbers:
-    """What a plan holds."""
-    targets, sources, chosen = plan.stages.targets, plan.stages.sources, plan.stages.found
-    moved = sum(float(tree.count[~tree.is_leaf].sum()) for tree in {id(t): t for t in (targets, sources)}.values())
+    """Return the numbers of points, nodes and lists of a plan."""
+    stages, chosen = plan.stages, plan.stages.found
+    n_targets, n_sources = stages.targets.sorted.n, stages.sources.sorted.n
+    targets, sources = stages.targets.nodes, stages.sources.nodes
+    moved = sum(float(nodes.count[~nodes.is_leaf].sum()) for nodes in {id(n): n for n in (targets, sources)}.values())
     of = [chosen.pp, chosen.cp, *chosen.pc.values(), *chosen.cc.values()]
     listed = chosen.clusters + sum(one.pairs for one in of)
-    points, up, down = plan.parameters.degree + 1, plan.stages.up, plan.stages.down
+    points, up, down = plan.parameters.degree + 1, stages.up, stages.down
     active = _below(targets, down)
     sums = {
-        "pp": {0: _ranges(chosen.pp, sources.n)},
+        "pp": {0: _ranges(chosen.pp, n_sources)},
         "pc": {m: _grids(one, m) for m, one in chosen.pc.items()},
-        "cp": {0: _ranges(chosen.cp, sources.n)},
+        "cp": {0: _ranges(chosen.cp, n_sources)},
         "cc": {m: _grids(one, m) for m, one in chosen.cc.items()},
     }
     return Numbers(
-        targets.n, sources.n, points, moved, float(listed),
+        n_targets, n_sources, points, moved, float(listed),
         sources.count[sources.leaves] if up else np.empty(0), targets.count[targets.leaves[active[targets.leaves]]],
         _upward(sources, up, points), _downward(targets, down, active, points),
         {name: {m: one for m, one in of.items() if len(one.targets)} for name, of in sums.items()},
     )  # fmt: skip
 
 
-def _below(tree: ClusterTree, used: dict[int, np.ndarray]) -> np.ndarray:
-    """Whether each node or one above it has potentials."""
-    active = np.zeros(len(tree.begin), bool)
+def _below(nodes: ClusterNodes, used: dict[int, np.ndarray]) -> np.ndarray:
+    """Return whether each node or one above it has potentials."""
+    active = np.zeros(len(nodes.begin), bool)
     for node in used.values():
         active[node] = True
-    for first, end in zip(tree.level_begin[1:-1], tree.level_begin[2:], strict=True):
-        active[first:end] |= active[tree.parent[first:end]]
+    for first, end in zip(nodes.level_begin[1:-1], nodes.level_begin[2:], strict=True):
+        active[first:end] |= active[nodes.parent[first:end]]
     return active
 
 
-def _upward(tree: ClusterTree, used: dict[int, np.ndarray], points: int) -> list[Transfers]:
-    """From children to parents, up to the highest level that is used, and to fewer points."""
+def _upward(nodes: ClusterNodes, used: dict[int, np.ndarray], points: int) -> list[Transfers]:
+    """Return transfers from children to parents, up to the highest level in use, and to fewer points."""
     if not used:
         return []
-    top = min(int(tree.level[node].min()) for node in used.values())
-    node = np.flatnonzero(~tree.is_leaf & (tree.level >= top))
-    levels = len(np.unique(tree.level[node]))
-    up = Transfers(points, points, len(node), int(tree.n_children[node].sum()), levels)
+    top = min(int(nodes.level[node].min()) for node in used.values())
+    node = np.flatnonzero(~nodes.is_leaf & (nodes.level >= top))
+    levels = len(np.unique(nodes.level[node]))
+    up = Transfers(points, points, len(node), int(nodes.n_children[node].sum()), levels)
     return [up, *(Transfers(points, m, len(node), len(node)) for m, node in used.items() if m != points)]
 
 
-def _downward(tree: ClusterTree, used: dict[int, np.ndarray], active: np.ndarray, points: int) -> list[Transfers]:
-    """From fewer points, and from parents to children."""
+def _downward(nodes: ClusterNodes, used: dict[int, np.ndarray], active: np.ndarray, points: int) -> list[Transfers]:
+    """Return transfers from fewer points, and from parents to children."""
     if not used:
         return []
-    taking = np.flatnonzero(active & (tree.parent >= 0))
-    taking = taking[active[tree.parent[taking]]]
-    down = Transfers(points, points, len(taking), len(taking), len(np.unique(tree.level[taking])))
+    taking = np.flatnonzero(active & (nodes.parent >= 0))
+    taking = taking[active[nodes.parent[taking]]]
+    down = Transfers(points, points, len(taking), len(taking), len(np.unique(nodes.level[taking])))
     return [*(Transfers(m, points, len(node), len(node)) for m, node in used.items() if m != points), down]
 
 
@@ -106,7 +108,7 @@ def _grids(of: Lists, m: int) -> clusters.Lists:
 
 
 def _of(of: Lists, size: np.ndarray, distinct: float) -> clusters.Lists:
-    """Items with the sizes of their sources."""
+    """Return items with the sizes of their sources."""
     items = of.items
     total = np.concatenate([[0.0], np.cumsum(size)])
     met = total[items[:, 5]] - total[items[:, 4]]

@@ -1,4 +1,4 @@
-"""What the plan of a fast multipole sum holds: the numbers that `parki.perfmodels.fmm` asks for."""
+"""Numbers of the plan of a fast multipole sum, for `parki.perfmodels.fmm`."""
 
 import math
 
@@ -39,7 +39,7 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
 
 
 def texts(plan: Plan) -> Texts:
-    """The texts of a plan's kernels."""
+    """Return the texts of a plan's kernels."""
     kind, p, read = plan.kind, plan.parameters.order, engine.operations
     units = equivalents.units(kind, p, plan.dtype, short(plan.parameters.expected))
     across = m2l.Units(p, kind.equivalent, kind.check, plan.dtype)
@@ -52,11 +52,12 @@ def texts(plan: Plan) -> Texts:
 
 
 def numbers(plan: Plan) -> Numbers:
-    """What a plan holds."""
-    it, tree, lists = plan.expansion, plan.tree, plan.lists
+    """Return the numbers of points, boxes, lists and matrices of a plan."""
+    it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     p, kind = it.p, it.kind
     sorted_twice = 1 if tree.sources is tree.targets else 2
-    moved = float(tree.n_src[~tree.is_leaf].sum() + (sorted_twice - 1) * tree.n_trg[~tree.is_leaf].sum())
+    src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.sources, nodes.targets))
+    moved = src + (sorted_twice - 1) * trg
     listed = float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t)))
     found = {"n_sources": plan.n_sources, "order": p, "points": it.points}
     found |= {
@@ -88,58 +89,58 @@ def _matrix(blocks: Blocks) -> Matrix:
 
 
 def _levels(plan: Plan) -> list[Level]:
-    tree = plan.tree
-    octets, boxes = np.diff(tree.octet_begin), np.diff(tree.level_begin)
+    nodes = plan.tree.nodes
+    octets, boxes = np.diff(nodes.octet_begin), np.diff(nodes.level_begin)
     return [
-        Level(int(octets[level - 1]), int(boxes[level]), level < tree.depth) for level in range(TOP, tree.depth + 1)
+        Level(int(octets[level - 1]), int(boxes[level]), level < nodes.depth) for level in range(TOP, nodes.depth + 1)
     ]
 
 
 def _across(plan: Plan) -> list[Across]:
-    """Translations of all levels, or of each."""
-    tree, lists, it = plan.tree, plan.lists, plan.expansion
+    """Return translations of all levels together, or of each."""
+    nodes, lists, it = plan.tree.nodes, plan.lists, plan.expansion
     if not len(lists.v_t):
         return []
-    level = tree.level[tree.octet_parent[lists.v_t]] + 1
+    level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
     kept = [level == one for one in np.unique(level)] if it.kind.per_level else [np.ones(len(level), bool)]
     return [_translated(plan, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
 
 
 def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
-    it, tree = plan.expansion, plan.tree
+    it, nodes = plan.expansion, plan.tree.nodes
     found, kind = m2l.blocks(t, s, direction), it.kind
     sources, targets, count = len(found.sources), len(found.targets), len(found.begin)
     each = 16 * (kind.equivalent * sources + kind.check * targets) * plan.dtype.itemsize
     groups = len(m2l.plane_groups(it.p, each, m2l.SPECTRA))
     block = np.searchsorted(found.rows, found.pairs[:, 0], side="right") - 1
     met = len(np.unique(block.astype(np.int64) * sources + found.pairs[:, 1]))
-    boxes = tree.n_children[tree.octet_parent[found.targets]].sum() / (8 * targets)
+    boxes = nodes.n_children[nodes.octet_parent[found.targets]].sum() / (8 * targets)
     return Across(
         sources, targets, len(found.pairs), met, count, math.ceil(count / m2l.BLOCKS), groups, float(boxes)
     )  # fmt: skip
 
 
 def _meetings(plan: Plan) -> dict[str, Lists]:
-    """Of steps between particles and surfaces: items with numbers of targets, of lists, and of sources in these."""
-    it, tree, lists = plan.expansion, plan.tree, plan.lists
+    """Return the items of steps between particles and surfaces: numbers of targets, lists, and sources in these."""
+    it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     found, m = {}, it.points
     if it.far:
-        leaf = tree.is_leaf & (tree.level >= TOP)
-        src, trg = tree.n_src[leaf & (tree.n_src > 0)], tree.n_trg[leaf & (tree.n_trg > 0)]
+        leaf = nodes.is_leaf & (nodes.level >= TOP)
+        src, trg = (count[leaf & (count > 0)] for count in (nodes.sources.count, nodes.targets.count))
         found["p2m"] = _lists(np.full(len(src), m), np.ones(len(src)), src, tree.sources.n)
         found["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), m), m * len(trg))
         if len(lists.x_t):
-            t, begin, end = merge_ranges(lists.x_t, tree.begin_src[lists.x_s], tree.end_src[lists.x_s])
+            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
             box, row = np.unique(t, return_inverse=True)
             met = np.bincount(row, (end - begin).astype(float))
             found["p2l"] = _lists(np.full(len(box), m), np.bincount(row), met, tree.sources.n)
         if len(lists.w_t):
-            many = np.diff(csr(lists.w_t, lists.w_s, tree.n)[0])
+            many = np.diff(csr(lists.w_t, lists.w_s, nodes.n)[0])
             box = np.flatnonzero(many)
             distinct = m * len(np.unique(lists.w_s))
-            found["m2p"] = _lists(tree.n_trg[box], many[box], m * many[box], distinct)
+            found["m2p"] = _lists(nodes.targets.count[box], many[box], m * many[box], distinct)
     if len(lists.u_t):
-        items, ranges = octlists.near(tree, lists)
+        items, ranges = octlists.near(nodes, nodes.sources, lists)
         total = np.append(0, np.cumsum(ranges[:, 1] - ranges[:, 0], dtype=np.int64))
         met = total[items[:, 3]] - total[items[:, 2]]
         found["p2p"] = _lists(items[:, 1] - items[:, 0], items[:, 3] - items[:, 2], met, tree.sources.n)

@@ -79,10 +79,10 @@ def _kernel(asked: argparse.Namespace) -> str:
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
     """Return the table."""
     many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
-    tree = plan.tree
+    nodes = plan.tree.nodes
     lines = [
         f"{_kernel(asked)}, kifmm, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
-        f"{plan.parameters}; {tree.n} boxes on {tree.depth + 1} levels; {len(plan.lists.v_t)} pairs of octets; "
+        f"{plan.parameters}; {nodes.n} boxes on {nodes.depth + 1} levels; {len(plan.lists.v_t)} pairs of octets; "
         f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}",
         "",
         *modeltable.phases({TITLES[name]: step for name, step in steps.items()}),
@@ -105,7 +105,7 @@ def record(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[
         "machine": machine.name,
         "units": asked.threads or machine.units,
         "parameters": {"order": p.order, "leaf_size": p.leaf_size},
-        "boxes": plan.tree.n,
+        "boxes": plan.tree.nodes.n,
         "evaluations": dict(plan.walltime.pairs),
         "steps": {name: modeltable.figures(step) for name, step in steps.items()},
         "phases": {name: seconds for name, seconds in phases.items() if seconds},

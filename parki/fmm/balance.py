@@ -40,13 +40,13 @@ class Costs:
     particle: float
 
     def of(self, near: float, octet_pairs: float, octets: float, n: float) -> float:
-        """A sum of so many pairs, octet pairs, octets, and particles."""
+        """Return the seconds of a sum with these numbers of pairs, octet pairs, octets, and particles."""
         return self.pair * near + self.octet_pair * octet_pairs + self.octet * octets + self.particle * n
 
 
 @lru_cache(maxsize=64)
 def costs(kind: Kind, p: int, dtype: str) -> Costs:
-    """Costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
+    """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
     machine, real = Machine.load("host"), np.dtype(dtype)
     pair = clusters.time_of(engine.operations(ProxyKernels(kind.pair, real, real, 1).ranges()), machine, dtype)
     pair *= clusters.share(machine, "pp") / PAIRS
@@ -60,7 +60,7 @@ def costs(kind: Kind, p: int, dtype: str) -> Costs:
 
 
 def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) -> tuple[int, float | None]:
-    """Size of leaves, and boxes across for even points.
+    """Return the size of leaves, and boxes across for even points.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) ->
 
 
 def _grid_cost(cost: Costs, k: int, n: float) -> float:
-    """Seconds of n points in k³ boxes of equal size."""
+    """Return the seconds of n points in k³ boxes of equal size."""
     pairs = octets = 0.0
     near = (3 * k - 2) ** 3 * (n / k**3) ** 2
     while k >= 4:
@@ -101,32 +101,32 @@ def _grid_cost(cost: Costs, k: int, n: float) -> float:
 
 
 def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> int:
-    """The size whose tree of a sample costs least."""
+    """Return the size of leaves whose tree of a sample costs least."""
     times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
     xp = module_of(y)
     y_some = xp.ascontiguousarray(y[:, ::times])
     x_some = None if x is y else xp.ascontiguousarray(x[:, ::times])
     found: dict[float, int] = {}
     for size in sorted({round(factor * wanted) for factor in SIZES}):
-        tree = octree.build(y_some, x_some, max(1, size // times), space)
-        lists = octlists.lists(tree)
-        n_trg, n_src = tree.n_trg.astype(float), tree.n_src.astype(float)
+        nodes = octree.build(y_some, x_some, max(1, size // times), space).nodes
+        lists = octlists.lists(nodes).only
+        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
         near = float(n_trg[lists.u_t] @ n_src[lists.u_s]) * times**2
         alone = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * times  # each with a surface
-        octets = float(tree.octet_begin[-1] - tree.octet_begin[min(1, tree.depth)])
+        octets = float(nodes.octet_begin[-1] - nodes.octet_begin[min(1, nodes.depth)])
         seconds = cost.of(near, len(lists.v_t), octets, x.shape[1] + y.shape[1] + alone)
         found[seconds] = size
     return found[min(found)]
 
 
 def sides(x: Array, y: Array) -> list[float]:
-    """Sides of the box around all points."""
+    """Return the sides of the box around all points."""
     both = [x] if x is y else [a for a in (x, y) if a.shape[1]]
     return [max(float(a[d].max()) for a in both) - min(float(a[d].min()) for a in both) for d in range(3)]
 
 
 def _even(x: Array) -> bool:
-    """Whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
+    """Return whether the numbers of points in cells vary as for uniform random points, or less."""
     some: NDArray[np.float64] = to_host(x[:, :: max(1, x.shape[1] // SAMPLE)]).astype(np.float64)
     low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
     if not (side > 0).all():

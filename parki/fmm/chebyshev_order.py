@@ -13,7 +13,7 @@ from parki.fmm.chebyshev_tables import Floats, grid, points
 from parki.fmm.params import MOST_ORDER
 from parki.pairs import Pair
 from parki.trees.octlists import OctLists
-from parki.trees.octree import Octree
+from parki.trees.octree import OctNodes
 
 SAMPLE = 64  # points of a box that errors are measured on
 SETS = 8  # of random charges
@@ -27,8 +27,8 @@ LEAST = 2
 LOST = 1e-6  # share of fields below which nothing but rounding is left
 
 
-def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
-    """Least number of points per direction whose error is below the tolerance.
+def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int:
+    """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
     ----------
@@ -36,8 +36,9 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
         Linear in what sources carry.
     tolerance : float
         Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
-    tree, lists
-        What the sum is made with: for pairs that have a length of their own.
+    nodes : OctNodes
+    lists : OctLists
+        Of the sum: boxes of all sizes count for pairs that have a length of their own.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
         # One size stands for all, and near fields are left out: they would allow what is given for far ones.
         aim, weights, whole = SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
-        far, near = _pairs(tree, lists)
+        far, near = _pairs(nodes, lists)
         aim = SHARE_OF_LENGTHS * tolerance
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in MET) for h, n in far.items()}
         whole = _variation(*_fields(pair, far, near))
@@ -62,14 +63,14 @@ def order(pair: Pair, tolerance: float, tree: Octree, lists: OctLists) -> int:
     )
 
 
-def left(pair: Pair, tree: Octree, lists: OctLists) -> float:
-    """What sums of charges that add up to 0 are, over what they would be if fields did not cancel: 1 or less.
+def left(pair: Pair, nodes: OctNodes, lists: OctLists) -> float:
+    """Return the size of sums of charges that add up to 0 over their size if fields did not cancel: 1 or less.
 
     For kernels that are nearly constant over all points it is small, and errors must be, too.
     """
     if kinds.exponents(pair) is not None:
         return 1.0
-    n, f = _fields(pair, *_pairs(tree, lists))
+    n, f = _fields(pair, *_pairs(nodes, lists))
     whole = float(n @ f**2)
     return float(np.sqrt(max(_variation(n, f), LOST**2 * whole) / whole)) if whole > 0 else 1.0
 
@@ -86,18 +87,18 @@ def _variation(n: Floats, f: Floats) -> float:
     return float(n @ np.square(f - (n @ f) / n.sum()))
 
 
-def _pairs(tree: Octree, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:
+def _pairs(nodes: OctNodes, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:
     """Pairs of particles by half side of the boxes through which they meet: far, and near (U)."""
-    n_t, n_s = tree.n_trg.astype(float), tree.n_src.astype(float)
-    above_t, above_s = tree.octet_parent[lists.v_t], tree.octet_parent[lists.v_s]
+    n_t, n_s = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
+    above_t, above_s = nodes.octet_parent[lists.v_t], nodes.octet_parent[lists.v_s]
     count = [
-        (tree.level[above_t] + 1, n_t[above_t] * n_s[above_s]),
-        (tree.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
-        (tree.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
+        (nodes.level[above_t] + 1, n_t[above_t] * n_s[above_s]),
+        (nodes.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
+        (nodes.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
     ]
     far = np.bincount(*(np.concatenate(both) for both in zip(*count, strict=True)), minlength=1)
-    near = np.bincount(tree.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=1)
-    both = ({float(np.ldexp(tree.width, -(k + 1))): float(n) for k, n in enumerate(of) if n} for of in (far, near))
+    near = np.bincount(nodes.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=1)
+    both = ({float(np.ldexp(nodes.width, -(k + 1))): float(n) for k, n in enumerate(of) if n} for of in (far, near))
     return tuple(both)
 
 
@@ -144,7 +145,7 @@ def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
 
 
 def polynomials(x: Floats, m: int) -> Floats:
-    """All products of Lagrange polynomials (n, m³) at x (n, 3) in [−1, 1]³: Σ_k T_k(x) T_k(x_i) along each axis."""
+    """Return the products of Lagrange polynomials (n, m³) at x (n, 3): Σ_k T_k(x) T_k(x_i) along each axis."""
     nodes = points()[0][m - 1, :m]
     k = np.arange(m)
     at_nodes = np.cos(k[:, None] * np.arccos(nodes))

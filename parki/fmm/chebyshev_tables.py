@@ -50,24 +50,24 @@ def points() -> tuple[Floats, Floats]:
 
 
 def grid(order: int) -> Floats:
-    """All points (order³, 3) of the box [−1, 1]³, the last axis fastest."""
+    """Return all points (order³, 3) of the box [−1, 1]³, the last axis fastest."""
     x = points()[0][order - 1, :order]
     return np.stack(np.meshgrid(x, x, x, indexing="ij"), axis=-1).reshape(-1, 3)
 
 
 def offsets() -> list[Offset]:
-    """The 189 offsets of a target with octant 0, those of one class together, nearest first."""
+    """Return the 189 offsets of a target with octant 0, class by class, nearest first."""
     all_of = itertools.product(range(-3, 3), repeat=3)
     return sorted((d for d in all_of if max(map(abs, d)) > 1), key=lambda d: (canonical(d), d))
 
 
 def seen_from_source(d: Offset) -> Offset:
-    """The offset in the source's frame of what is `d` in the target's."""
+    """Return the offset in the source's frame for the offset `d` in the target's."""
     return tuple(-a if a % 2 else a for a in d)
 
 
 def canonical(d: Offset) -> Offset:
-    """The offset with components a ≥ b ≥ c ≥ 0 that a symmetry of the cube takes to `d`."""
+    """Return the offset with components a ≥ b ≥ c ≥ 0 that a symmetry of the cube takes to `d`."""
     return tuple(sorted(map(abs, d), reverse=True))
 
 
@@ -81,13 +81,13 @@ class Turn:
 
     @staticmethod
     def to(d: Offset) -> "Turn":
-        """The one that takes `canonical(d)` to `d`."""
+        """Return the symmetry that takes `canonical(d)` to `d`."""
         order = np.argsort(-np.abs(d), kind="stable")
         return Turn(tuple(int(a) for a in np.argsort(order)), tuple(-1 if a < 0 else 1 for a in d))
 
     @staticmethod
     def reflection(octant: int) -> "Turn":
-        """The reflection of the axes whose bits are set, x the highest."""
+        """Return the reflection of the axes whose bits are set, x the highest."""
         return Turn((0, 1, 2), tuple(1 - 2 * (octant >> bit & 1) for bit in (2, 1, 0)))
 
     @property
@@ -112,13 +112,13 @@ _PAIRS = [(i, j) for i in range(3) for j in range(i, 3)]  # entries of a symmetr
 
 @dataclass(frozen=True)
 class Components:
-    """How components turn: sizes of their parts, see `PARTS`, and whether all change their sign in reflections."""
+    """Turns of components: sizes of their parts, see `PARTS`, and whether all change their sign in reflections."""
 
     parts: tuple[int, ...]
     axial: bool = False
 
     def matrix(self, q: Floats) -> Floats:
-        """The signed permutation (n, n) of the components for Q."""
+        """Return the signed permutation (n, n) of the components for Q."""
         out = np.zeros((sum(self.parts), sum(self.parts)))
         at = 0
         for n in self.parts:
@@ -142,7 +142,7 @@ def _turned(n: int, q: Floats) -> Floats:
 
 
 def _layouts(n: int) -> Iterator[tuple[int, ...]]:
-    """All ways to make n components of parts, large parts first."""
+    """Return all ways to make n components of parts, large parts first."""
     if n == 0:
         yield ()
     for part in PARTS:

@@ -26,7 +26,7 @@ from parki.pairs import Pair
 from parki.proxies import ProxyKernels
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
-from parki.trees.octree import Octree
+from parki.trees.octree import OctNodes, Octree
 
 AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
 Ints = NDArray[np.int32]
@@ -79,14 +79,14 @@ class Equivalents(Expansion):
         self.kind, self.p, self.points = kind, p, surfaces.count(p)
         self._units = units(kind, p, tree.sources.points.dtype, short)
         super().__init__(tree, lists, kind.pair, space, self._units["ranges"])
-        self.far = tree.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
+        self.far = tree.nodes.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
         if not self.far:
             return
-        octets, m = len(tree.octet_parent), self.points
+        octets, m = len(tree.nodes.octet_parent), self.points
         self._tables = {name: self._array(surfaces.points(p, r).T.astype(self.real)) for name, r in _RADII.items()}
         self.check = self._empty((octets, kind.check * m, 8))
         self.equivalent = self._empty((octets, kind.equivalent * m, 8))
-        self._slot = self._array(tree.slot)
+        self._slot = self._array(tree.nodes.slot)
         self._operators(tolerance, lists)
         self._boxes()
         self._from_particles()
@@ -114,16 +114,16 @@ class Equivalents(Expansion):
     # Operators --------------------------------------------------------------------------------------------------------
     def _operators(self, tolerance: float, lists: OctLists) -> None:
         """Dense operators and transforms of the kernel for each level, or for all at once."""
-        kind, tree, p = self.kind, self.tree, self.p
-        halves = {level: float(tree.width * 0.5 ** (level + 1)) for level in range(TOP, tree.depth + 1)}
+        kind, nodes, p = self.kind, self.tree.nodes, self.p
+        halves = {level: float(nodes.width * 0.5 ** (level + 1)) for level in range(TOP, nodes.depth + 1)}
         one = {} if kind.per_level else dict.fromkeys(halves, halves[TOP])
         of = {level: one.get(level, half) for level, half in halves.items()}
         self._dense = {
             half: Dense(factors.operators(kind, p, tolerance, half), self.space, self.real) for half in {*of.values()}
         }
         self._by_level = {level: self._dense[half] for level, half in of.items()}
-        above = tree.level[tree.octet_parent[lists.v_t]] + 1 if len(lists.v_t) else np.zeros(0, np.int32)
-        size = np.array([of.get(level, 0.0) for level in range(tree.depth + 1)])[above]
+        above = nodes.level[nodes.octet_parent[lists.v_t]] + 1 if len(lists.v_t) else np.zeros(0, np.int32)
+        size = np.array([of.get(level, 0.0) for level in range(nodes.depth + 1)])[above]
         parts = []
         for half in dict.fromkeys(of.values()):
             here = size == half
@@ -138,21 +138,21 @@ class Equivalents(Expansion):
 
     def _up_and_down(self) -> None:
         """Prepare the dense steps, level by level."""
-        kind, tree = self.kind, self.tree
-        octets = len(tree.octet_parent)
+        kind, nodes = self.kind, self.tree.nodes
+        octets = len(nodes.octet_parent)
         below = np.full((octets, 8), -1, np.int32)
-        below.reshape(-1)[tree.slot[1:]] = tree.octet[1:]
+        below.reshape(-1)[nodes.slot[1:]] = nodes.octet[1:]
         self._below = self._array(below)
         some = next(iter(self._dense.values())).operators
         checks, equivalents = int(some.check.begin[-1]), int(some.equivalent.begin[-1])
-        most = int(np.diff(tree.octet_begin).max())
+        most = int(np.diff(nodes.octet_begin).max())
         folded, solved = self._empty((most, checks, 8)), self._empty((octets, equivalents, 8))
         rows = 8 * self.points * max(kind.check, kind.equivalent)
         between = self._empty((min(AT_ONCE, most), rows, 8))
         steps: dict[int, tuple[list[Prepared], list[Prepared]]] = {}
-        for level in range(TOP, tree.depth + 1):
-            at = slice(int(tree.octet_begin[level - 1]), int(tree.octet_begin[level]))
-            d, inner = self._by_level[level], level < tree.depth
+        for level in range(TOP, nodes.depth + 1):
+            at = slice(int(nodes.octet_begin[level - 1]), int(nodes.octet_begin[level]))
+            d, inner = self._by_level[level], level < nodes.depth
             here = folded[: at.stop - at.start]
             one = (self.check[at], self.equivalent[at], solved[at])
             fold, unfold = d.fold("check", one[0], here), d.unfold("equivalent", one[2], one[1])
@@ -173,44 +173,44 @@ class Equivalents(Expansion):
     # Particles --------------------------------------------------------------------------------------------------------
     def _boxes(self) -> None:
         """Boxes as they are, for check values, and as the unit box, for fields."""
-        tree, kind = self.tree, self.kind
-        factor = np.array([kind.scales(h)[0] for h in _halves(tree)])[tree.level]
-        box = np.column_stack([tree.centre, tree.half])
+        nodes, kind = self.tree.nodes, self.kind
+        factor = np.array([kind.scales(h)[0] for h in _halves(nodes)])[nodes.level]
+        box = np.column_stack([nodes.centre, nodes.half])
         self._physical = {"box": self._array(box), "factor": self._array(factor.astype(self.real))}
-        size = tree.half[:, None] if kind.a is not None else np.ones((tree.n, 1))
-        constant = np.array([[*kinds.scaled(kind.target, kind.powers, h).parameters, 0.0] for h in _halves(tree)])
+        size = nodes.half[:, None] if kind.a is not None else np.ones((nodes.n, 1))
+        constant = np.array([[*kinds.scaled(kind.target, kind.powers, h).parameters, 0.0] for h in _halves(nodes)])
         self._unit = {
-            "box": self._array(np.column_stack([tree.centre, 1 / tree.half, tree.half])),
+            "box": self._array(np.column_stack([nodes.centre, 1 / nodes.half, nodes.half])),
             "factor": self._array((size ** -kinds.field_exponents(kind)).astype(self.real)),
             "slot": self._slot,
-            "constant": self._array(constant[tree.level].astype(self.real)),
+            "constant": self._array(constant[nodes.level].astype(self.real)),
             "value": self.equivalent,
         }
 
     def _from_particles(self) -> None:
         """Prepare P2M."""
-        tree = self.tree
-        node = np.flatnonzero(tree.is_leaf & (tree.level >= TOP) & (tree.n_src > 0))
-        spans = np.stack([tree.begin_src, tree.end_src], axis=1)[node]
+        nodes = self.tree.nodes
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.sources.count > 0))
+        spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
 
     def _to_particles(self, lists: OctLists) -> None:
         """Prepare L2P, and lists W and X."""
-        tree = self.tree
-        node = np.flatnonzero(tree.is_leaf & (tree.level >= TOP) & (tree.n_trg > 0))
+        nodes = self.tree.nodes
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.targets.count > 0))
         self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
         if len(lists.x_t):
-            t, begin, end = merge_ranges(lists.x_t, tree.begin_src[lists.x_s], tree.end_src[lists.x_s])
+            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
             node, starts = np.unique(t, return_index=True)
             self._checks("uneven", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
         if len(lists.w_t):
-            starts, source = csr(lists.w_t, lists.w_s, tree.n)
+            starts, source = csr(lists.w_t, lists.w_s, nodes.n)
             node = np.flatnonzero(np.diff(starts))
-            self._fields("uneven", "inner", node, starts[np.append(node, tree.n)], source)
+            self._fields("uneven", "inner", node, starts[np.append(node, nodes.n)], source)
 
     def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> None:
         """Check values of boxes, of sources in ranges."""
-        slot = self.tree.slot[node]
+        slot = self.tree.nodes.slot[node]
         item = np.column_stack([node, slot // 8, slot % 8, starts[:-1], starts[1:]])
         given = {"surface": self._tables[surface], "span": self._array(spans.astype(np.int32)), "src": self.rows}
         self._prepare(
@@ -219,8 +219,8 @@ class Equivalents(Expansion):
 
     def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> None:
         """Fields of equivalents of boxes at the targets of leaves."""
-        tree = self.tree
-        item = np.column_stack([tree.begin_trg[node], tree.n_trg[node], starts[:-1], starts[1:]])
+        tree, nodes = self.tree, self.tree.nodes
+        item = np.column_stack([nodes.targets.begin[node], nodes.targets.count[node], starts[:-1], starts[1:]])
         given = {"surface": self._tables[surface], "other": self._array(source.astype(np.int32)), "u": self.u}
         self._prepare(
             phase, self._units["fields"], item, xt=tree.targets.points, points=self.points, **given, **self._unit
@@ -236,8 +236,8 @@ def _table(pair: Pair, size: float, p: int) -> NDArray[np.float64]:
 _RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
 
 
-def _halves(tree: Octree) -> list[float]:
-    return [float(tree.width * 0.5 ** (level + 1)) for level in range(tree.depth + 1)]
+def _halves(nodes: OctNodes) -> list[float]:
+    return [float(nodes.width * 0.5 ** (level + 1)) for level in range(nodes.depth + 1)]
 
 
 def _shaped(buffer: Array, rows: int) -> Array:

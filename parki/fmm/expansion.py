@@ -123,7 +123,7 @@ class Expansion(ABC):
         """Prepare list U."""
         if not len(lists.u_t):
             return
-        items, spans = near(self.tree, lists)
+        items, spans = near(self.tree.nodes, self.tree.nodes.sources, lists)
         count, nothing = items[:, 1] - items[:, 0], np.zeros(len(items), np.int32)
         item = np.column_stack([nothing, items[:, 0], count, nothing, items[:, 2], items[:, 3]])
         given = {"box": self.xp.zeros((1, 6)), "place": self.xp.zeros((1, 1), self.real), "src": self.rows}

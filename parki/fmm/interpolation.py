@@ -56,19 +56,19 @@ class Interpolation(Expansion):
         self.order, real = order, tree.sources.points.dtype
         self.units = ProxyKernels(pair, real, real, order)
         super().__init__(tree, lists, pair, space, self.units.ranges())
-        xp = self.xp
+        xp, boxes = self.xp, tree.nodes
         nodes, weights = chebyshev_tables.points()
         self._tables = {"nodes": xp.asarray(nodes), "weights": xp.asarray(weights)}
-        self._box = self._array(np.hstack([tree.centre, np.repeat(tree.half[:, None], 3, axis=1)]))
+        self._box = self._array(np.hstack([boxes.centre, np.repeat(boxes.half[:, None], 3, axis=1)]))
         self._place = xp.asarray(nodes, real)
-        self.charge = self._empty((tree.n, order**3 * pair.dens))
-        self.phi = self._empty((pair.result, tree.n * order**3))
+        self.charge = self._empty((boxes.n, order**3 * pair.dens))
+        self.phi = self._empty((pair.result, boxes.n * order**3))
         self._upward()
         self._downward(lists)
         self._particles_to_points(lists)
         self._points_to_particles(lists)
         self.translations = Translations(
-            tree, lists, pair, order, space, real=self.real, far=np.dtype(real if far is None else far),
+            boxes, lists, pair, order, space, real=self.real, far=np.dtype(real if far is None else far),
             eps=10.0**-order if eps is None else eps, symmetric=symmetric, group=group,
         )  # fmt: skip
 
@@ -89,12 +89,12 @@ class Interpolation(Expansion):
 
     # Up and down ------------------------------------------------------------------------------------------------------
     def _level(self, level: int) -> slice:
-        return slice(int(self.tree.level_begin[level]), int(self.tree.level_begin[level + 1]))
+        return slice(int(self.tree.nodes.level_begin[level]), int(self.tree.nodes.level_begin[level + 1]))
 
     def _leaves(self, begin: Ints, end: Ints) -> Ints:
         """Leaves with expansions and with points begin … end − 1, as rows (node, begin, end)."""
-        tree = self.tree
-        node = np.flatnonzero((tree.n_children == 0) & (tree.level >= TOP) & (end > begin))
+        nodes = self.tree.nodes
+        node = np.flatnonzero((nodes.n_children == 0) & (nodes.level >= TOP) & (end > begin))
         return np.column_stack([node, begin[node], end[node]])
 
     def _transfer(self, up: bool, to: int, of: int, items: NDArray[Any], values: Array, m3: int) -> None:
@@ -109,28 +109,28 @@ class Interpolation(Expansion):
 
     def _upward(self) -> None:
         """Prepare P2M and M2M."""
-        tree = self.tree
-        leaves = self._leaves(tree.begin_src, tree.end_src)
+        nodes = self.tree.nodes
+        leaves = self._leaves(nodes.sources.begin, nodes.sources.end)
         given = {"src": self.rows, "box": self._box, "charge": self.charge, **self._tables}
         self._prepare("upward", self.units.particles_to_charges(), leaves, "leaf", WARPS, **given)
-        for level in range(len(tree.level_begin) - 3, TOP - 1, -1):
-            node = np.arange(*tree.level_begin[level : level + 2])
-            node = node[(tree.n_children[node] > 0) & (tree.end_src[node] > tree.begin_src[node])]
-            first = tree.first_child[node]
-            items = np.column_stack([node, first, first + tree.n_children[node]])
+        for level in range(len(nodes.level_begin) - 3, TOP - 1, -1):
+            node = np.arange(*nodes.level_begin[level : level + 2])
+            node = node[(nodes.n_children[node] > 0) & (nodes.sources.end[node] > nodes.sources.begin[node])]
+            first = nodes.first_child[node]
+            items = np.column_stack([node, first, first + nodes.n_children[node]])
             self._transfer(True, level, level + 1, items, self.charge, 1)
 
     def _downward(self, lists: OctLists) -> None:
         """Prepare L2L and L2P."""
-        tree = self.tree
+        tree, nodes = self.tree, self.tree.nodes
         if not len(lists.v_t) + len(lists.x_t):
             return
-        for level in range(TOP + 1, len(tree.level_begin) - 1):
-            node = np.arange(*tree.level_begin[level : level + 2])
-            node = node[tree.end_trg[node] > tree.begin_trg[node]]
-            items = np.column_stack([node, tree.parent[node], tree.parent[node] + 1])
+        for level in range(TOP + 1, len(nodes.level_begin) - 1):
+            node = np.arange(*nodes.level_begin[level : level + 2])
+            node = node[nodes.targets.end[node] > nodes.targets.begin[node]]
+            items = np.column_stack([node, nodes.parent[node], nodes.parent[node] + 1])
             self._transfer(False, level, level - 1, items, self.phi, self.order**3)
-        leaves = self._leaves(tree.begin_trg, tree.end_trg)
+        leaves = self._leaves(nodes.targets.begin, nodes.targets.end)
         given = {"xt": tree.targets.points, "box": self._box, "phi": self.phi, "u": self.u, **self._tables}
         self._prepare("downward", self.units.potentials_to_particles(), leaves, "leaf", **given)
 
@@ -139,8 +139,8 @@ class Interpolation(Expansion):
         """Prepare P2L, list X: source particles at the points of boxes."""
         if not len(lists.x_t):
             return
-        tree, m3, s = self.tree, self.order**3, lists.x_s
-        t, begin, end = merge_ranges(lists.x_t, tree.begin_src[s], tree.end_src[s])
+        sources, m3, s = self.tree.nodes.sources, self.order**3, lists.x_s
+        t, begin, end = merge_ranges(lists.x_t, sources.begin[s], sources.end[s])
         node, first = np.unique(t, return_index=True)
         ends = np.append(first[1:], len(t))
         item = np.column_stack(
@@ -154,14 +154,17 @@ class Interpolation(Expansion):
         """Prepare M2P, list W: points of boxes at the particles of leaves."""
         if not len(lists.w_t):
             return
-        tree, xp = self.tree, self.xp
-        starts, source = csr(lists.w_t, lists.w_s, tree.n)
+        tree, nodes, xp = self.tree, self.tree.nodes, self.xp
+        targets = nodes.targets
+        starts, source = csr(lists.w_t, lists.w_s, nodes.n)
         node = np.flatnonzero(np.diff(starts))
         nothing = np.zeros(len(node), np.int32)
-        item = np.column_stack([node, tree.begin_trg[node], tree.n_trg[node], nothing, starts[node], starts[node + 1]])
-        leaf = np.flatnonzero(tree.is_leaf)
-        leaf = leaf[np.argsort(tree.begin_trg[leaf], kind="stable")]
-        centre = np.repeat(tree.centre[leaf], tree.n_trg[leaf], axis=0).T
+        item = np.column_stack(
+            [node, targets.begin[node], targets.count[node], nothing, starts[node], starts[node + 1]]
+        )
+        leaf = np.flatnonzero(nodes.is_leaf)
+        leaf = leaf[np.argsort(targets.begin[leaf], kind="stable")]
+        centre = np.repeat(nodes.centre[leaf], targets.count[leaf], axis=0).T
         local = self._array((tree.targets.points - xp.asarray(centre)).astype(self.real))
         given = {"xt": local, "u": self.u, "box": self._box, "place": self._place, "other": self._array(source)}
         given |= {"source": self._box, "charge": self.charge}

@@ -113,28 +113,29 @@ class Plan(FreePlan):
             if asked_leaf is None:
                 cost = None if self.kind is None else balance.costs(self.kind, expected, self.dtype.name)
                 leaf, fill = balance.leaves(on_x, on_y, leaf, cost, self.space)
-            self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, levels=self._levels())
+            self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, deepest=self._levels())
         with times.phase("lists"):
             few = self._surface(expected)
-            self.lists = octlists.lists(self.tree, few)
+            self.lists = octlists.lists(self.tree.nodes, few).only
         with times.phase("prepare"):
             if order is None and self.method == "chebyshev":
-                expected = chebyshev_order.order(self.linear, self._aim, self.tree, self.lists)
+                expected = chebyshev_order.order(self.linear, self._aim, self.tree.nodes, self.lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             self._prepare(expected)
-        found, n_trg, n_src = self.lists, self.tree.n_trg.astype(float), self.tree.n_src.astype(float)
+        found, nodes = self.lists, self.tree.nodes
+        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
         uneven = float(n_trg[found.w_t].sum() + n_src[found.x_s].sum()) * self._surface(expected)
         times.pairs = {"near": float(n_trg[found.u_t] @ n_src[found.u_s]), "uneven": uneven}
 
     def _away(self) -> bool:
-        """Whether the targets are away from the sources: nearly neutral ones leave little field there to err by."""
+        """Return whether targets are away from sources: nearly neutral sources leave little field there to err by."""
         x, y = self._points
         if x is y or not self.some:
             return False
         return scaling.nearest(x, y, self._length) > AWAY * scaling.nearest(y, y, self._length) > 0
 
     def _order(self, tolerance: float) -> int:
-        """Points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
+        """Return points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
         harder = 0
         if self.gradient or self.pair.name in HARDER:
             harder = 1 if tolerance > FINE else 2
@@ -143,11 +144,11 @@ class Plan(FreePlan):
         return params.order(tolerance, harder)
 
     def _surface(self, order: int) -> int:
-        """Points that stand for a box."""
+        """Return the number of points of a box's expansion."""
         return surfaces.count(order) if self.method == "kifmm" else order**3
 
     def _levels(self) -> int:
-        """Last level whose boxes, apart by their own side, are as far apart as the pair asks."""
+        """Return the last level whose boxes, apart by their own side, are as far apart as the pair asks."""
         separation = self.linear.separation()
         if not separation:
             return octree.MAX_LEVEL
@@ -159,7 +160,7 @@ class Plan(FreePlan):
         if self.kind is None:
             eps = None
             if self._aim is not None:
-                eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree, self.lists)
+                eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree.nodes, self.lists)
             self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
             return
         cut = self.parameters.expected if self._aim is None else self._aim
@@ -190,8 +191,8 @@ class Plan(FreePlan):
         """Bytes of the plan's own arrays."""
         if self.expansion is None:
             return 0
-        points = {id(one): one for one in (self.tree.sources, self.tree.targets)}.values()
-        return self.expansion.memory + sum(one.points.nbytes + one.order.nbytes for one in points)
+        points = {id(p): p for p in (self.tree.sources, self.tree.targets)}.values()
+        return self.expansion.memory + sum(p.nbytes for p in points)
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.method}, {self.parameters}"

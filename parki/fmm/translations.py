@@ -20,7 +20,7 @@ from parki.fmm.chebyshev_tables import Action, symmetry
 from parki.fmm.groups import Groups
 from parki.pairs import Pair
 from parki.trees.octlists import OctLists
-from parki.trees.octree import Octree
+from parki.trees.octree import OctNodes
 
 COMPRESSED = 64 << 20  # bytes of compressed values of a level at one time
 COLUMNS = 512  # of a target's compressed values at one time, about: what is collected is soon used
@@ -29,7 +29,7 @@ TEAM = (16, 8)  # translations, and lanes for the columns of one
 
 @dataclass(frozen=True)
 class _Level:
-    """What is done on one level."""
+    """Arrays of the translations on one level."""
 
     sources: Groups
     targets: Groups
@@ -44,10 +44,10 @@ class _Level:
 
 
 class Translations:
-    """Translations of all lists V; arguments are those of `parki.fmm.interpolation.Interpolation`."""
+    """Translations of all lists V of a tree's nodes; other arguments are as in `interpolation.Interpolation`."""
 
     def __init__(
-        self, tree: Octree, lists: OctLists, pair: Pair, order: int, space: Space, *, real: np.dtype, far: np.dtype,
+        self, nodes: OctNodes, lists: OctLists, pair: Pair, order: int, space: Space, *, real: np.dtype, far: np.dtype,
         eps: float, symmetric: bool, group: int,
     ) -> None:  # fmt: skip
         self.pair, self.order, self.space, self.real, self.far = pair, order, space, real, far
@@ -58,7 +58,7 @@ class Translations:
         self.operators: dict[float, int] = {}
         if not len(lists.v_t):
             return
-        octets = int(tree.octet_begin[-1])
+        octets = int(nodes.octet_begin[-1])
         self.near = self.xp.asarray(groups.neighbours(lists.v_t, lists.v_s, lists.v_direction, octets))
         self.ways = self.xp.asarray(chebyshev_m2l.ways())
         self.unit = engine.kernel("interchange", "collect", real=far)
@@ -69,13 +69,13 @@ class Translations:
             self._frames = [[self._on_space(a) for a in chebyshev_m2l.frame(c, order, last)] for c, last in of]
         in_s, in_t = np.zeros(octets, bool), np.zeros(octets, bool)
         in_s[lists.v_s], in_t[lists.v_t] = True, True
-        for level in range(2, len(tree.level_begin) - 1):
-            box = np.arange(*tree.level_begin[level : level + 2], dtype=np.int32)
-            octet = tree.slot[box] // 8
-            s = box[in_s[octet] & (tree.end_src[box] > tree.begin_src[box])]
-            t = box[in_t[octet] & (tree.end_trg[box] > tree.begin_trg[box])]
+        for level in range(2, len(nodes.level_begin) - 1):
+            box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
+            octet = nodes.slot[box] // 8
+            s = box[in_s[octet] & (nodes.sources.end[box] > nodes.sources.begin[box])]
+            t = box[in_t[octet] & (nodes.targets.end[box] > nodes.targets.begin[box])]
             if len(s) and len(t):
-                self._add(tree, s, t, octets, float(tree.half[box[0]]), exponents, eps, group)
+                self._add(nodes, s, t, octets, float(nodes.half[box[0]]), exponents, eps, group)
 
     def _on_space(self, action: Action) -> Action:
         return Action(
@@ -83,7 +83,7 @@ class Translations:
         )
 
     def _add(
-        self, tree: Octree, s: NDArray[np.int32], t: NDArray[np.int32], octets: int, half: float,
+        self, nodes: OctNodes, s: NDArray[np.int32], t: NDArray[np.int32], octets: int, half: float,
         exponents: tuple[tuple[float, ...], tuple[float, ...]] | None, eps: float, group: int,
     ) -> None:  # fmt: skip
         xp, m3 = self.xp, self.order**3
@@ -93,14 +93,14 @@ class Translations:
             self._tables[size] = xp.asarray(made.left, self.far), xp.asarray(made.right, self.far), made.column
             self.operators[size] = made.operators
         left, right, column = self._tables[size]
-        of_s, of_t = (groups.cut(box, tree.octant[box], group) for box in (s, t))
+        of_s, of_t = (groups.cut(box, nodes.octant[box], group) for box in (s, t))
         a, b = exponents or (np.zeros(self.pair.result), np.zeros(self.pair.dens))
         scale_t = xp.asarray(np.repeat(half ** -np.array(a), m3), self.far)
         scale_s = xp.asarray(np.tile(half ** -np.array(b), m3), self.far)
-        row = xp.asarray(groups.rows_by_place(of_s, tree.slot, octets))
+        row = xp.asarray(groups.rows_by_place(of_s, nodes.slot, octets))
         most = max(min(COLUMNS, COMPRESSED // (len(s) * self.far.itemsize)), 1)
         self._levels.append(
-            _Level(of_s, of_t, xp.asarray(tree.slot[of_t.boxes].astype(np.int32)), row, left, right, column,
+            _Level(of_s, of_t, xp.asarray(nodes.slot[of_t.boxes].astype(np.int32)), row, left, right, column,
                    _parts(column, most), scale_t, scale_s)
         )  # fmt: skip
 

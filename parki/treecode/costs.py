@@ -1,4 +1,4 @@
-"""What pairs cost on the machine in use, by the models of `parki.perfmodels`."""
+"""Costs of pairs on the machine in use, by the models of `parki.perfmodels`."""
 
 from functools import lru_cache
 
@@ -7,12 +7,12 @@ from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 
-POINTS = 6  # per direction of the grids that stand for all
+POINTS = 6  # per direction of the grids whose cost is taken for all grids
 
 
 @lru_cache(maxsize=64)
 def grid(kernels: ProxyKernels) -> float:
-    """Time of a pair with a proxy grid as sources, over that of a pair of particles, on the host.
+    """Return the time of a pair with a proxy grid as sources, over that of a pair of particles, on the host.
 
     Devices have much the same ratio, and a sum is the same wherever it is computed.
     """

@@ -1,4 +1,4 @@
-"""How much memory the stages of a treecode will hold, known from trees and lists before the arrays are made."""
+"""Estimate of the memory of a treecode's stages, from trees and lists before the arrays are made."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def require(stages: "Stages", found: Interactions) -> None:
 
 
 def held(stages: "Stages", found: Interactions) -> float:
-    """Bytes of the arrays of stages: strengths, proxy values, results and lists."""
+    """Return the bytes of the arrays of stages: strengths, proxy values, results and lists."""
     units, targets, sources = stages.units, stages.targets, stages.sources
     real, far = units.real.itemsize, units.far.itemsize
     apart = 0 if units.real == units.far else far  # of what is there in both types
@@ -35,17 +35,17 @@ def held(stages: "Stages", found: Interactions) -> float:
     charges = sum(n * m**3 for m, n in up.items()) * apart
     charges += sum(n * m**3 for m, n in (up | ({most: _nodes(sources)} if up else {})).items()) * real
     values = sum(n * m**3 for m, n in (down | ({most: _nodes(targets)} if down else {})).items()) * (real + apart)
-    particles = (3 + 2 * pair.strengths) * sources.n * real + pair.result * targets.n * real
-    particles += (pair.result * targets.n * apart + 3 * targets.n * far) if found.pc else 0
+    particles = (3 + 2 * pair.strengths) * sources.sorted.n * real + pair.result * targets.sorted.n * real
+    particles += (pair.result * targets.sorted.n * apart + 3 * targets.sorted.n * far) if found.pc else 0
     boxes = 48 * (_nodes(targets) + _nodes(sources) + sum(up.values()) + sum(down.values()))
     return charges * pair.dens + values * pair.result + particles + boxes + _lists(found)
 
 
 def _lists(found: Interactions) -> int:
-    """Bytes of lists, which are there already."""
+    """Return the bytes of lists, which are there already."""
     lists = [found.pp, found.cp, *found.pc.values(), *found.cc.values()]
     return sum(one.items.nbytes + one.sources.nbytes for one in lists)
 
 
 def _nodes(tree: ClusterTree) -> int:
-    return len(tree.begin)
+    return tree.nodes.n

@@ -1,4 +1,4 @@
-"""How the pairs of clusters of a traversal interact: PP, PC, CP or CC, with how many proxy points, as lists to launch.
+"""Kinds of pairs of clusters (PP, PC, CP or CC) and their numbers of proxy points, as lists to launch.
 
 A cluster that is far for its size needs fewer proxy points per direction for the same error than one at the limit of
 the acceptance criterion: interpolation at m points converges as g^−m, where g grows with the distance in half sides.
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from parki.arrays import index32
 from parki.trees import lists
-from parki.trees.cluster import ClusterTree
+from parki.trees.bysource import ListsBySource
+from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import Nodes, Pairs, blocks
 
 PP, PC, CP, CC = range(4)
 FEWER = "Take larger leaf_size and batch_size, or a lower degree."
-CROWD = 64  # sources in one place that are summed before they meet targets
+CROWD = 64  # sources in one place, above which they are summed before they meet targets
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
@@ -30,7 +31,7 @@ Law = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by leng
 
 @dataclass(frozen=True)
 class Rule:
-    """How far pairs are approximated.
+    """Choice of the approximation of far pairs.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Lists:
-    """What is to be launched.  An item is (target node, first target, their number, m, begin, end) in int32.
+    """Items of launches: (target node, first target, number of targets, m, begin, end) in int32.
 
     Attributes
     ----------
@@ -75,16 +76,27 @@ class Lists:
 
     @property
     def pairs(self) -> int:
-        """Pairs of a target and a source range or node."""
+        """Number of pairs of a target and a source range or node."""
         return int((self.items[:, 5] - self.items[:, 4]).sum())
 
 
 @dataclass(frozen=True)
 class Interactions:
-    """All lists: of particles with particles, and by the proxy points per direction of the source for PC and CC.
+    """All lists of targets with one source.
 
-    `pairs` counts evaluations of the kernel by kind, PP PC CP CC; `clusters` the pairs of clusters of the traversal.
-    `lumps` are source nodes with a crowd in one place: near targets see it as one source, the k-th at place n + k.
+    Attributes
+    ----------
+    pp, cp : Lists
+        Source particles.
+    pc, cc : dict of Lists
+        Source clusters, by their number of proxy points per direction.
+    pairs : tuple of float
+        Evaluations of the kernel by kind: PP, PC, CP, CC.
+    clusters : int
+        Pairs of clusters of the traversal.
+    lumps : array of int32
+        Source nodes with a crowd in one place: near targets see it as one source, the k-th at place n + k of the
+        source's n points.
     """
 
     pp: Lists
@@ -97,50 +109,44 @@ class Interactions:
 
 
 def growth(ratio: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Rate g of convergence for a singularity at `ratio` half sides of the middle: half axes of Bernstein's ellipse."""
+    """Return the rate g of convergence for a singularity at `ratio` half sides of the middle (Bernstein's ellipse)."""
     z = np.maximum(ratio, 1.0)
     return z + np.sqrt(z * z - 1.0)
 
 
 def limit(theta: float) -> float:
-    """Least g of two equal cubes that are far by theta."""
+    """Return the least g of two equal cubes that are far by theta."""
     return float(growth(np.sqrt(3.0) * max(2.0 / theta - 1.0, 0.0)))
 
 
 class _Far:
-    """Far pairs, looked at in blocks: how many proxy points each side needs, and the cheapest kind."""
+    """Far pairs with one source, in blocks: numbers of proxy points of each side, and the cheapest kind."""
 
-    def __init__(self, targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) -> None:
-        self.targets, self.sources, self.found, self.rule = targets, sources, found, rule
+    def __init__(self, targets: ClusterNodes, sources: ClusterNodes, pairs: Pairs, rule: Rule) -> None:
+        self.targets, self.sources, self.far_t, self.far_s, self.rule = targets, sources, pairs.far_t, pairs.far_s, rule
         self.half = targets.half.max(axis=1), sources.half.max(axis=1)
-        self.m = np.empty((2, len(found.far_t)), np.int8)
-        self.kind = np.empty(len(found.far_t), np.int8)
+        self.m = np.empty((2, len(self.far_t)), np.int8)
+        self.kind = np.empty(len(self.far_t), np.int8)
         self.pairs = np.zeros(4)
-        scale = self._scale() if rule.vary else 0.0
+
+    def choose(self, scale: float) -> None:
+        """Set the numbers of proxy points and the kinds of all pairs, for an error of `scale` (see `_scale`)."""
         for at in blocks(len(self.kind)):
-            t, s = found.far_t[at], found.far_s[at]
+            t, s = self.far_t[at], self.far_s[at]
             self.m[:, at] = self._points(t, s, scale)
-            self._choose(at, targets.count[t].astype(float), sources.count[s].astype(float))
+            self._choose(at, self.targets.count[t].astype(float), self.sources.count[s].astype(float))
 
-    def _scale(self) -> float:
-        """Allowed error of a pair times √(weight / work), the same for all.
-
-        With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
-        the whole error each pair gets a share like that of its work: so the whole costs least.  Near pairs, whose
-        fields add to the whole, are left out: a few close points would allow all others any error.
-        """
-        weights = work = 0.0
+    def weights_and_work(self) -> Iterator[tuple[float, float]]:
+        """Yield the sums of weight and work over the pairs of each block."""
         for at in blocks(len(self.kind)):
-            t, s = self.found.far_t[at], self.found.far_s[at]
-            weights += self._weight(t, s, self._apart(t, s)).sum()
-            work += self._work(t, s).sum()
-        return self.rule.error * math.sqrt(weights / work) if work else 0.0
+            t, s = self.far_t[at], self.far_s[at]
+            yield self._weight(t, s, self._apart(t, s)).sum(), self._work(t, s).sum()
 
     def _apart(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
         return np.sqrt(((self.targets.centre[t] - self.sources.centre[s]) ** 2).sum(axis=1))
 
     def _weight(self, t: Nodes, s: Nodes, distance: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Square of the field that the sources of each pair make at its targets, over all of these."""
+        """Return the sum over targets of the square of the field that the sources of each pair make there."""
         return self.targets.count[t].astype(float) * self.sources.count[s] * self.rule.strength(distance) ** 2
 
     def _work(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
@@ -148,7 +154,7 @@ class _Far:
         return np.minimum(self.targets.count[t], proxies) * np.minimum(self.sources.count[s], proxies)
 
     def _points(self, t: Nodes, s: Nodes, scale: float) -> tuple[Ints, Ints]:
-        """Proxy points per direction of targets and sources; a cluster without extent needs one."""
+        """Return proxy points per direction of targets and sources; a cluster without extent needs one."""
         half, most = (self.half[0][t], self.half[1][s]), self.rule.points
         if not self.rule.vary:
             return tuple(np.where(h > 0, most, 1) for h in half)
@@ -165,7 +171,7 @@ class _Far:
         return tuple(np.where(h > 0, n, 1) for h, n in zip(half, m, strict=True))
 
     def _choose(self, at: slice, nt: NDArray[np.float64], ns: NDArray[np.float64]) -> None:
-        """The cheapest kind of each pair of a block."""
+        """Choose the cheapest kind of each pair of a block."""
         pt, ps = (m.astype(float) ** 3 for m in self.m[:, at])
         pairs = [nt * ns, nt * ps, pt * ns, pt * ps]
         cost = np.full((4, len(nt)), np.inf)
@@ -178,40 +184,67 @@ class _Far:
             self.pairs[kind] += pairs[kind][self.kind[at] == kind].sum()
 
 
-def build(targets: ClusterTree, sources: ClusterTree, found: Pairs, rule: Rule) -> Interactions:
-    """Choose the cheapest kind for every far pair, and sort all into lists."""
-    far = _Far(targets, sources, found, rule)
+def _scale(far: list[_Far], rule: Rule) -> float:
+    """Return the allowed error of a pair times √(weight / work), the same for all pairs with all sources.
+
+    With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
+    the whole error each pair gets a share like that of its work: so the whole costs least.  Near pairs, whose
+    fields add to the whole, are left out: a few close points would allow all others any error.
+    """
+    weights = work = 0.0
+    for source in far:
+        for weight_of_block, work_of_block in source.weights_and_work():
+            weights += weight_of_block
+            work += work_of_block
+    return rule.error * math.sqrt(weights / work) if work else 0.0
+
+
+def build(
+    pairs: ListsBySource[ClusterNodes, ClusterNodes, Pairs], rule: Rule
+) -> ListsBySource[ClusterNodes, ClusterNodes, Interactions]:
+    """Choose the cheapest kind for every far pair, and sort all into lists, for each source."""
+    sources = list(zip(pairs.sources, pairs.lists, strict=True))
+    far = [_Far(pairs.targets, nodes, of_source, rule) for nodes, of_source in sources]
+    scale = _scale(far, rule) if rule.vary else 0.0
+    for of_source in far:
+        of_source.choose(scale)
+    return pairs.replaced([_interactions(f, p) for f, p in zip(far, pairs.lists, strict=True)])
+
+
+def _interactions(far: _Far, pairs: Pairs) -> Interactions:
+    """Sort the pairs with one source into lists."""
+    targets, sources = far.targets, far.sources
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
-    pairs = far.pairs
+    evaluations = far.pairs
     lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD)).astype(np.int32)
     begin, end = sources.begin.copy(), sources.end.copy()
-    begin[lumps] = sources.n + np.arange(len(lumps), dtype=np.int32)
+    begin[lumps] = sources.n_points + np.arange(len(lumps), dtype=np.int32)
     end[lumps] = begin[lumps] + 1
-    pairs[PP] += targets.count[found.near_t].astype(float) @ (end - begin)[found.near_s]
+    evaluations[PP] += targets.count[pairs.near_t].astype(float) @ (end - begin)[pairs.near_s]
 
     def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:
-        return found.far_t[at], found.far_s[at]
+        return pairs.far_t[at], pairs.far_s[at]
 
-    t, s = (np.concatenate(both) for both in zip((found.near_t, found.near_s), of(chosen[PP]), strict=True))
+    t, s = (np.concatenate(both) for both in zip((pairs.near_t, pairs.near_s), of(chosen[PP]), strict=True))
     return Interactions(
         _particles(targets, t, begin[s], end[s]),
         {m: _to_particles(targets, *of(at)) for m, at in _each(far.m[1], chosen[PC])},
         _from_particles(targets, sources, *of(chosen[CP]), far.m[0][chosen[CP]]),
         {m: _to_proxies(*of(at), far.m[0][at]) for m, at in _each(far.m[1], chosen[CC])},
-        tuple(float(n) for n in pairs),
-        len(found.far_t) + len(found.near_t),
+        tuple(float(n) for n in evaluations),
+        len(pairs.far_t) + len(pairs.near_t),
         lumps,
     )
 
 
 def _each(m: NDArray[np.int8], chosen: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Each value of m among the chosen pairs, largest first, with the places of its pairs."""
+    """Yield each value of m among the chosen pairs, largest first, with the places of its pairs."""
     of = m[chosen]
     return ((int(value), chosen[of == value]) for value in np.unique(of)[::-1])
 
 
 def _rows(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints]:
-    """The distinct keys in order, and the row of each entry."""
+    """Return the distinct keys in order, and the row of each entry."""
     rows, inverse = np.unique(key, return_inverse=True)
     return rows, inverse.astype(np.int32)
 
@@ -223,39 +256,39 @@ def _items(node: Ints, first: NDArray, count: Ints, m: Ints | int, starts: Ints)
     return index32("the number of proxy points", items, FEWER)
 
 
-def _leaf_items(tree: ClusterTree, starts: Ints) -> Ints:
-    """Items whose targets are the particles of leaves, the k-th leaf having row k."""
+def _leaf_items(tree: ClusterNodes, starts: Ints) -> Ints:
+    """Return items whose targets are the particles of leaves, the k-th leaf having row k."""
     leaves = tree.leaves
     items = _items(leaves, tree.begin[leaves], tree.count[leaves], 0, starts)
     return np.ascontiguousarray(items[starts[1:] > starts[:-1]])
 
 
-def _row_of_leaf(tree: ClusterTree) -> Ints:
+def _row_of_leaf(tree: ClusterNodes) -> Ints:
     row = np.zeros(len(tree.begin), np.int32)
     row[tree.leaves] = np.arange(len(tree.leaves))
     return row
 
 
 def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]:
-    """Where each row starts, and its ranges, those joined that touch."""
+    """Return the start of each row, and its ranges, joined where they touch."""
     row, begin, end = lists.merge_ranges(row, begin, end)
     starts = index32("the number of near ranges", np.searchsorted(row, np.arange(n_rows + 1)), FEWER)
     return starts, np.column_stack([begin, end]).astype(np.int32)
 
 
-def _particles(targets: ClusterTree, t: Nodes, begin: Ints, end: Ints) -> Lists:
+def _particles(targets: ClusterNodes, t: Nodes, begin: Ints, end: Ints) -> Lists:
     leaf, at = lists.to_leaves(targets, t, np.arange(len(t)))
     starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[at], end[at], len(targets.leaves))
     return Lists(_leaf_items(targets, starts), ranges)
 
 
-def _to_particles(targets: ClusterTree, t: Nodes, s: Nodes) -> Lists:
+def _to_particles(targets: ClusterNodes, t: Nodes, s: Nodes) -> Lists:
     leaf, s = lists.to_leaves(targets, t, s)
     starts, s = lists.csr(_row_of_leaf(targets)[leaf], s, len(targets.leaves))
     return Lists(_leaf_items(targets, starts), s)
 
 
-def _from_particles(targets: ClusterTree, sources: ClusterTree, t: Nodes, s: Nodes, m: Ints) -> Lists:
+def _from_particles(targets: ClusterNodes, sources: ClusterNodes, t: Nodes, s: Nodes, m: Ints) -> Lists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
     starts, ranges = _ranges(row, sources.begin[s], sources.end[s], len(keys))
     return Lists(_proxy_items(keys, starts), ranges)

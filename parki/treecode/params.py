@@ -38,7 +38,7 @@ FAINT = 1e-3  # share of the square of the largest field below which smaller clu
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a treecode runs with.
+    """Parameters of a treecode.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Parameters:
         return _expected(self.tolerance, self.error)
 
     def rule(self, strength: Law, hardness: Law, grid: float) -> Rule:
-        """The rule for `interactions.build`, for what `strength` and `hardness` return, and pairs that cost `grid`."""
+        """Return the rule for `interactions.build`, with pairs of proxy grids that cost `grid`."""
         return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength, hardness)
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ def choose(
     tolerance: float | None = None, theta: float | None = None, degree: int | None = None,
     leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None, space: Space | None = None,
 ) -> Parameters:  # fmt: skip
-    """Choose what is not given.
+    """Choose the parameters that are not given.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def _scales(extent: float, levels: int) -> tuple[float, ...]:
 
 
 def strength(pair: Pair, extent: float, space: Space | None = None) -> Law:
-    """The field of a unit charge as a function of the distance, interpolated between measured ones."""
+    """Return the field of a unit charge as a function of the distance, interpolated between measured ones."""
     if extent <= 0:
         return np.ones_like
     radii = extent * 2.0 ** np.arange(-40.0, 2.0)
@@ -164,7 +164,7 @@ def _fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArra
 
 
 def _grows(pair: Pair, extent: float, space: Space | None) -> bool:
-    """Whether fields grow with distance."""
+    """Return whether fields grow with distance."""
     near, far = _fields(pair, (extent, 2 * extent), space)
     return bool(far > near)
 
@@ -180,7 +180,7 @@ def _sum(
 
 
 def _bound(theta: float, points: int) -> float:
-    """The error of two equal cubes at the limit of theta."""
+    """Return the error of two equal cubes at the limit of theta."""
     return interactions.limit(theta) ** -points
 
 
@@ -249,12 +249,12 @@ def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | 
 
 
 def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | None) -> float:
-    """The error of the field of a kernel over that of 1/r."""
+    """Return the error of the field of a kernel over that of 1/r."""
     return measured(pair, theta, points, scale, space) / measured(COULOMB, theta, points, 1.0, space)
 
 
 def _least(theta: float, error: float) -> int:
-    """Least points of two equal cubes at the limit of theta for an error of 1/r."""
+    """Return the least points of two equal cubes at the limit of theta for an error of 1/r."""
     points = math.ceil(-math.log(error) / math.log(interactions.limit(theta)))
     return min(max(points, 2), proxies.MOST)
 
@@ -305,7 +305,7 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
 
 
 def _polynomials(x: NDArray[np.float64], points: int) -> NDArray[np.float64]:
-    """All products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
+    """Return all products of Lagrange polynomials (N, points³) at x (3, N) in [−1, 1]."""
     nodes, weights = (table[points - 1, :points] for table in proxies.tables())
     difference = x[:, :, None] - nodes  # (3, N, points)
     others = np.where(np.eye(points, dtype=bool), 1.0, difference[:, :, None, :])

@@ -15,6 +15,7 @@ from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.stages import Stages, needed
 from parki.trees import cluster, dual, lists
+from parki.trees.bysource import ListsBySource
 
 METHODS = ("dual", "pc", "cp")
 
@@ -104,17 +105,17 @@ class Plan(FreePlan):
             far = {"separation": separation, "cubes": p.tolerance is not None}
             match p.method:
                 case "dual":
-                    found = dual.traverse(targets, sources, p.theta, **far)
+                    pairs = dual.traverse(targets.nodes, sources.nodes, p.theta, **far)
                 case "pc":
-                    found = lists.traverse(targets, sources, p.theta, **far)
+                    pairs = lists.traverse(targets.nodes, sources.nodes, p.theta, **far)
                 case _:
-                    found = lists.traverse(sources, targets, p.theta, **far).swapped()
+                    pairs = lists.traverse(sources.nodes, targets.nodes, p.theta, **far).swapped()
             units = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
             fewest = min(self.n_targets, self.n_sources)
             hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
             rule = p.rule(strength, hardness, costs.grid(units))
-            chosen = interactions.build(targets, sources, found, rule)
+            chosen = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
         engine.compile_all(needed(units, chosen), self.space)
         with times.phase("lists"):
@@ -123,7 +124,7 @@ class Plan(FreePlan):
     def _add(self, charges: Array, u: Array) -> None:
         made = self.stages.run(charges, self.walltime)
         with self.walltime.phase("downward"):
-            u[:, self.stages.targets.order] = made
+            u[:, self.stages.targets.sorted.order] = made
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         p = self.parameters
@@ -138,8 +139,8 @@ class Plan(FreePlan):
         """Bytes of the plan's own arrays."""
         if self.stages is None:
             return 0
-        trees = {id(tree): tree for tree in (self.stages.targets, self.stages.sources)}.values()
-        return self.stages.memory + sum(tree.points.nbytes + tree.order.nbytes for tree in trees)
+        points = {id(tree): tree.sorted for tree in (self.stages.targets, self.stages.sources)}.values()
+        return self.stages.memory + sum(p.nbytes for p in points)
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.parameters.method}, {self.parameters}"

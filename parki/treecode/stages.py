@@ -72,14 +72,16 @@ class Stages:
         estimate.require(self, found)
         self._held: list[Array] = []
         pair, xp = units.linear, self.xp
-        nodes, weights = tables()
-        self._tables = {"nodes": xp.asarray(nodes), "weights": xp.asarray(weights)}
-        self._boxes = {id(tree): self._array(np.hstack([tree.centre, tree.half])) for tree in (targets, sources)}
-        self.rows = self._empty((sources.n + len(found.lumps), 3 + pair.strengths), units.real)
-        self.strengths = self._empty((pair.strengths, sources.n), units.real)
+        places, weights = tables()
+        self._tables = {"nodes": xp.asarray(places), "weights": xp.asarray(weights)}
+        self._boxes = {
+            id(tree): self._array(np.hstack([tree.nodes.centre, tree.nodes.half])) for tree in (targets, sources)
+        }
+        self.rows = self._empty((sources.sorted.n + len(found.lumps), 3 + pair.strengths), units.real)
+        self.strengths = self._empty((pair.strengths, sources.sorted.n), units.real)
         for k, value in enumerate(pair.parameters):
             self.strengths[pair.dens + k] = value
-        self.u = self._empty((pair.result, targets.n), units.real)
+        self.u = self._empty((pair.result, targets.sorted.n), units.real)
         self._upward()
         self._downward()
         self._sums(found, tiny)
@@ -117,9 +119,9 @@ class Stages:
 
     def _lump(self) -> None:
         """Behind the sources, one for each crowd of sources in one place."""
-        n, tree, xp = self.sources.n, self.sources, self.xp
+        n, nodes, xp = self.sources.sorted.n, self.sources.nodes, self.xp
         for k, node in enumerate(self.found.lumps):
-            rows = self.rows[int(tree.begin[node]) : int(tree.end[node])]
+            rows = self.rows[int(nodes.begin[node]) : int(nodes.end[node])]
             self.rows[n + k] = rows[0]
             charges = slice(3, 3 + self.units.charges)
             self.rows[n + k, charges] = xp.sum(rows[:, charges], axis=0)
@@ -139,10 +141,11 @@ class Stages:
     # Upward -----------------------------------------------------------------------------------------------------------
     def _upward(self) -> None:
         """From particles to leaves, to their parents level by level, and to fewer points of the same clusters."""
-        units, tree = self.units, self.sources
-        gather = {"x": tree.points, "strength": self.strengths, "order": tree.order, "out": self.rows[: tree.n]}
-        self._gather = engine.prepare(RangePolicy(self.space, tree.n), units.gather(), **gather)
-        m_all, count, nc = units.points, len(tree.begin), units.charges
+        units, tree, nodes, particles = self.units, self.sources, self.sources.nodes, self.sources.sorted
+        gather = {"x": particles.points, "order": particles.order}
+        gather |= {"strength": self.strengths, "out": self.rows[: particles.n]}
+        self._gather = engine.prepare(RangePolicy(self.space, particles.n), units.gather(), **gather)
+        m_all, count, nc = units.points, len(nodes.begin), units.charges
         rows = {m: len(node) for m, node in self.up.items()} | ({m_all: count} if self.up else {})
         self.charge = {m: self._empty((n, m**3 * nc), units.real) for m, n in rows.items()}
         self.far_charge = {
@@ -153,16 +156,16 @@ class Stages:
         if not self.up:
             return
         most = self.charge[m_all]
-        leaf = self._array(np.column_stack([tree.leaves, tree.begin[tree.leaves], tree.end[tree.leaves]]))
+        leaf = self._array(np.column_stack([nodes.leaves, nodes.begin[nodes.leaves], nodes.end[nodes.leaves]]))
         box = self._boxes[id(tree)]
         given = {"leaf": leaf, "src": self.rows, "box": box, "charge": most, **self._tables}
         self._up.append(engine.prepare(self._team(len(leaf), WARPS), units.particles_to_charges(), **given))
-        top = min(int(tree.level[nodes].min()) for nodes in self.up.values())
-        for level in range(len(tree.level_begin) - 3, top - 1, -1):
-            node = np.arange(tree.level_begin[level], tree.level_begin[level + 1], dtype=np.int32)
-            node = node[tree.n_children[node] > 0]
-            first = tree.first_child[node]
-            items = np.column_stack([node, first, first + tree.n_children[node]])
+        top = min(int(nodes.level[node].min()) for node in self.up.values())
+        for level in range(len(nodes.level_begin) - 3, top - 1, -1):
+            node = np.arange(nodes.level_begin[level], nodes.level_begin[level + 1], dtype=np.int32)
+            node = node[nodes.n_children[node] > 0]
+            first = nodes.first_child[node]
+            items = np.column_stack([node, first, first + nodes.n_children[node]])
             below, here = _level(tree, level + 1), _level(tree, level)
             offset = (here.start, below.start, below.start)
             self._transfer(True, (m_all, m_all), items - offset, box[below], box[here], most[below], most[here])
@@ -185,8 +188,8 @@ class Stages:
     # Downward ---------------------------------------------------------------------------------------------------------
     def _downward(self) -> None:
         """From fewer points to all of the same clusters, to their children level by level, and to particles."""
-        units, tree = self.units, self.targets
-        m_all, count, nu = units.points, len(tree.begin), units.linear.result
+        units, tree, nodes = self.units, self.targets, self.targets.nodes
+        m_all, count, nu = units.points, len(nodes.begin), units.linear.result
         self._base, total = {}, 0
         rows = {m: len(node) for m, node in self.down.items()} | ({m_all: count} if self.down else {})
         for m in sorted(rows):
@@ -205,9 +208,9 @@ class Stages:
                 self._transfer(False, (m, m_all), items, self._boxes_of(tree, node), box, phi[m], phi[m_all])
         active = np.zeros(count, bool)
         active[np.concatenate(list(self.down.values()))] = True
-        for level in range(1, len(tree.level_begin) - 1):
-            node = np.arange(tree.level_begin[level], tree.level_begin[level + 1], dtype=np.int32)
-            parent = tree.parent[node]
+        for level in range(1, len(nodes.level_begin) - 1):
+            node = np.arange(nodes.level_begin[level], nodes.level_begin[level + 1], dtype=np.int32)
+            parent = nodes.parent[node]
             taking = active[parent]
             active[node] |= taking
             items = np.column_stack([node, parent, parent + 1])[taking]
@@ -215,9 +218,9 @@ class Stages:
             offset = (here.start, above.start, above.start)
             of, to = (phi[m_all][:, at.start * m_all**3 : at.stop * m_all**3] for at in (above, here))
             self._transfer(False, (m_all, m_all), items - offset, box[above], box[here], of, to)
-        leaves = tree.leaves[active[tree.leaves]]
-        leaf = self._array(np.column_stack([leaves, tree.begin[leaves], tree.end[leaves]]))
-        given = {"leaf": leaf, "xt": tree.points, "box": box, "phi": phi[m_all], "u": self.u}
+        leaves = nodes.leaves[active[nodes.leaves]]
+        leaf = self._array(np.column_stack([leaves, nodes.begin[leaves], nodes.end[leaves]]))
+        given = {"leaf": leaf, "xt": tree.sorted.points, "box": box, "phi": phi[m_all], "u": self.u}
         unit = units.potentials_to_particles()
         self._down.append(engine.prepare(self._team(len(leaf)), unit, **given, **self._tables))
 
@@ -233,7 +236,8 @@ class Stages:
         self._lists: dict[str, list[Prepared]] = {"pp": [], "pc": [], "cp": [], "cc": []}
         for name, of, u, proxies in (("pp", found.pp, self.u, False), ("cp", found.cp, self.phi, True)):
             if len(of.items):
-                given = {"xt": tree.points, "box": box, "place": place[units.real], "src": self.rows, "tiny": tiny}
+                given = {"xt": tree.sorted.points, "box": box, "place": place[units.real], "src": self.rows}
+                given["tiny"] = tiny
                 given |= {"item": self._items(of, proxies), "span": self._array(of.sources), "u": u}
                 prepared = engine.prepare(self._team(len(of.items)), units.ranges(), **given)
                 self._lists[name].append(prepared)
@@ -265,14 +269,16 @@ class Stages:
         return {"source": self._boxes_of(tree, node), "other": self._array(row)}
 
     def _boxes_of(self, tree: ClusterTree, node: NDArray[np.int32]) -> Array:
-        return self._array(np.hstack([tree.centre[node], tree.half[node]]))
+        nodes = tree.nodes
+        return self._array(np.hstack([nodes.centre[node], nodes.half[node]]))
 
     def _local(self) -> Array:
         """Targets from the centres of their leaves."""
-        tree, made = self.targets, self._empty(self.targets.points.shape, self.units.far)
-        count = tree.count[tree.leaves]
-        for d, centre in enumerate(tree.centre[tree.leaves].T):  # one at a time: less memory
-            made[d] = tree.points[d] - self.xp.asarray(np.repeat(centre, count))
+        tree, nodes = self.targets, self.targets.nodes
+        made = self._empty(tree.sorted.points.shape, self.units.far)
+        count = nodes.count[nodes.leaves]
+        for d, centre in enumerate(nodes.centre[nodes.leaves].T):  # one at a time: less memory
+            made[d] = tree.sorted.points[d] - self.xp.asarray(np.repeat(centre, count))
         return made
 
 
@@ -283,4 +289,4 @@ def _launch(launches: Iterable[Prepared]) -> None:
 
 def _level(tree: ClusterTree, level: int) -> slice:
     """The nodes of a level."""
-    return slice(int(tree.level_begin[level]), int(tree.level_begin[level + 1]))
+    return slice(int(tree.nodes.level_begin[level]), int(tree.nodes.level_begin[level + 1]))

@@ -5,6 +5,7 @@ interpolation and dual tree traversal", Comput. Phys. Commun. 265 (2021) 108017,
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,57 +16,31 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array
 from parki.engine.spaces import Space
-from parki.trees import passes
-from parki.trees.passes import Passes
+from parki.trees import levels, passes
+from parki.trees.levels import Level, PointSet
+from parki.trees.nodes import Ints, Nodes, Spans
+from parki.trees.passes import Bounds, Passes
+from parki.trees.points import Sorted
 
-ASPECT = math.sqrt(2)
-MAX_LEVELS = 100  # points spaced by powers of 2 would make a level for each
+ASPECT = math.sqrt(2)  # longest side over the shortest side that is cut as well
+MAX_LEVELS = 100  # levels of a tree: points spaced by powers of 2 would make a level for each
 
 
 @dataclass(frozen=True)
-class ClusterTree:
-    """Points in the order of nested clusters; M nodes, level by level, the children of a node next to each other.
+class ClusterNodes(Spans, Nodes):
+    """Nested clusters of one set of points, and their minimal boxes; NumPy arrays.
 
     Attributes
     ----------
-    points : array (3, N)
-        The points, sorted: a node holds the places begin to end − 1.  Where the points given were.
-    order : array (N,) of int32
-        points[:, j] is the point order[j] of those given.
-    begin, end, parent, first_child, n_children, level : arrays (M,) of int32
-        Node by node; the root's parent is −1, and first_child is −1 for leaves.
     low, high : arrays (M, 3) of float64
         Minimal boxes.
-    level_begin : array (L + 1,) of int32
-        Level l holds the nodes level_begin[l] to level_begin[l + 1] − 1.
     leaves : array of int32
-        Nodes without children, by the points that they hold.
-
-    Everything but `points` and `order` are NumPy arrays.
+        Nodes without children, in the order of their points.
     """
 
-    points: Array
-    order: Array
-    begin: NDArray[np.int32]
-    end: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    first_child: NDArray[np.int32]
-    n_children: NDArray[np.int32]
-    level: NDArray[np.int32]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    level_begin: NDArray[np.int32]
     leaves: NDArray[np.int32]
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return int(self.points.shape[1])
-
-    @cached_property
-    def count(self) -> NDArray[np.int32]:
-        """Number of points of each node ``(M,)``."""
-        return self.end - self.begin
 
     @cached_property
     def centre(self) -> NDArray[np.float64]:
@@ -82,16 +57,26 @@ class ClusterTree:
         """Half diagonals of the boxes ``(M,)``."""
         return np.hypot(np.hypot(self.half[:, 0], self.half[:, 1]), self.half[:, 2])
 
-    @cached_property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether a node has no children ``(M,)``."""
-        return self.n_children == 0
+
+@dataclass(frozen=True)
+class ClusterTree:
+    """Nested clusters, and the points that they hold.
+
+    Attributes
+    ----------
+    nodes : ClusterNodes
+    sorted : Sorted
+        The points in the order of the nodes.
+    """
+
+    nodes: ClusterNodes
+    sorted: Sorted
 
 
 def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> ClusterTree:
     """Build a tree of clusters with minimal boxes.
 
-    A node of more than `leaf_size` points is cut at the middle of its box along its longest axis, and along those
+    A node of more than `leaf_size` points is cut at the middle of its box along its longest axis, and along each axis
     whose side is longer than the longest over `aspect`: along one axis only if it has no more than twice `leaf_size`
     points, along two if it has no more than four times as many.  Children without points are left out.  A node whose
     points are all equal is a leaf, and so is one on the hundredth level.  Without points there is one empty leaf.  The
@@ -117,85 +102,66 @@ def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> 
     passes.check_leaf_size(leaf_size)
     if not aspect >= 1:
         raise ValueError(f"aspect is {aspect!r}; expected a number of at least 1.")
-    points, nodes = Passes(x, space), _Nodes()
-    begin, end, parent = (np.array([v], np.int32) for v in (0, x.shape[1], -1))
-    low, high = points.bounds(begin, end) if x.shape[1] else (np.zeros((1, 3)),) * 2
-    while True:
-        first = nodes.append(begin, end, parent, low, high)
-        split = (end - begin > leaf_size) & (low < high).any(axis=1) & (nodes.levels < MAX_LEVELS)
-        points.finish(begin[~split], end[~split])
-        at = np.flatnonzero(split)
-        if not len(at):
-            break
-        middle = _middles(low[at], high[at], end[at] - begin[at], int(leaf_size), aspect, x.dtype)
-        counted = points.count(begin[at], end[at], middle)
-        low, high = points.place(counted, bounds=True)
-        full = counted.total > 0
-        begin, low, high, owner = counted.begin[full], low[full], high[full], np.nonzero(full)[0]
-        end = begin + counted.total[full]
-        parent = (first + at[owner]).astype(np.int32)
-    return nodes.tree(*points.result())
+    points = Passes(x, space)
+    grown = levels.grow([points], _MinimalBoxes(int(leaf_size), aspect, x.dtype))
+    return ClusterTree(_nodes(grown), Sorted(*points.result()))
 
 
 def workunits(real: np.dtype[Any], space: Space) -> list[engine.Workunit]:
-    """All workunits that `build` launches in a space, for compiling ahead."""
+    """Return every workunit that `build` launches in a space, for compiling ahead."""
     return passes.workunits(real, space, bounds=True)
 
 
-def _middles(
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-    count: NDArray[np.int32],
-    leaf_size: int,
-    aspect: float,
-    dtype: np.dtype[Any],
-) -> Array:
-    """Where each node is cut, (nodes, 3): points not below go to the upper child; infinite where it is not cut."""
-    side = 0.5 * high - 0.5 * low  # halves do not overflow
-    most = np.where(count <= 2 * leaf_size, 1, np.where(count <= 4 * leaf_size, 2, 3))
-    by_length = np.argsort(-side, axis=1, kind="stable")
-    rank = np.argsort(by_length, axis=1, kind="stable")
-    longest = side.max(axis=1, keepdims=True)
-    cut = (rank == 0) | ((rank < most[:, None]) & (side > longest / aspect))
-    middle = (0.5 * low + 0.5 * high).astype(dtype)
-    middle = np.where(middle > low, middle, high)  # neighbouring numbers: the upper one is the middle
-    return np.where(cut & (low < high), middle, np.inf).astype(dtype)
+@dataclass(frozen=True)
+class _MinimalBoxes:
+    """Rule of a tree of clusters: nodes are cut at the middles of minimal boxes, whose columns are low and high."""
+
+    leaf_size: int
+    aspect: float
+    dtype: np.dtype[Any]
+    bounds: bool = True
+
+    def root(self, sets: Sequence[PointSet]) -> Bounds:
+        """Return the minimal box of all points; without points, zeros."""
+        (points,) = sets
+        if not points.n_all:
+            return np.zeros((1, 3)), np.zeros((1, 3))
+        return points.bounds(np.zeros(1, np.int32), np.array([points.n], np.int32))
+
+    def splits(self, level: Level) -> NDArray[np.bool_]:
+        """Return whether nodes have many points, some of which differ, and may have children."""
+        low, high = level.box
+        return (level.count[0] > self.leaf_size) & (low < high).any(axis=1) & (level.depth + 1 < MAX_LEVELS)
+
+    def middles(self, level: Level, at: Ints) -> Array:
+        """Return the places (R, 3) where nodes are cut; points not below go to the upper child.
+
+        The place is infinite along axes that are not cut.
+        """
+        low, high, count = level.box[0][at], level.box[1][at], level.count[0][at]
+        side = 0.5 * high - 0.5 * low  # halves do not overflow
+        most = np.where(count <= 2 * self.leaf_size, 1, np.where(count <= 4 * self.leaf_size, 2, 3))
+        by_length = np.argsort(-side, axis=1, kind="stable")
+        rank = np.argsort(by_length, axis=1, kind="stable")
+        longest = side.max(axis=1, keepdims=True)
+        cut = (rank == 0) | ((rank < most[:, None]) & (side > longest / self.aspect))
+        middle = (0.5 * low + 0.5 * high).astype(self.dtype)
+        middle = np.where(middle > low, middle, high)  # neighbouring numbers: the upper one is the middle
+        return np.where(cut & (low < high), middle, np.inf).astype(self.dtype)
+
+    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
+        """Return True for every node: the middle of a minimal box has points on both sides."""
+        return np.ones(len(at), bool)
+
+    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> Bounds:
+        """Return the minimal boxes of children."""
+        return bounds[0]
 
 
-class _Nodes:
-    """Nodes, level by level."""
-
-    def __init__(self) -> None:
-        self.levels, self.count = 0, 0
-        self.parts: list[tuple[Array, ...]] = []
-
-    def append(self, begin: Array, end: Array, parent: Array, low: Array, high: Array) -> int:
-        """Add a level; return the number of its first node."""
-        first = self.count
-        self.parts.append((begin, end, parent, low, high))
-        self.levels += 1
-        self.count += len(begin)
-        return first
-
-    def tree(self, points: Array, order: Array) -> ClusterTree:
-        """The tree of all levels."""
-        begin, end, parent, low, high = (np.concatenate(part) for part in zip(*self.parts, strict=True))
-        sizes = [len(part[0]) for part in self.parts]
-        n_children = np.bincount(parent[1:], minlength=self.count).astype(np.int32)
-        first_child = np.full(self.count, -1, np.int32)
-        first_child[parent[:0:-1]] = np.arange(self.count - 1, 0, -1)  # the last one to be written is the first child
-        leaves = np.flatnonzero(n_children == 0)
-        return ClusterTree(
-            points,
-            order,
-            begin,
-            end,
-            parent,
-            first_child,
-            n_children,
-            np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
-            low,
-            high,
-            np.cumsum([0, *sizes], dtype=np.int32),
-            leaves[np.argsort(begin[leaves], kind="stable")].astype(np.int32),
-        )
+def _nodes(grown: list[Level]) -> ClusterNodes:
+    """Join levels."""
+    low, high = levels.columns(grown)
+    topology, spans = levels.topology(grown), levels.spans(grown, 0)
+    leaves = np.flatnonzero(topology["n_children"] == 0)
+    leaves = leaves[np.argsort(spans.begin[leaves], kind="stable")].astype(np.int32)
+    return ClusterNodes(**topology, begin=spans.begin, end=spans.end, low=low, high=high, leaves=leaves)

@@ -11,25 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import memory
-from parki.trees.cluster import ClusterTree
+from parki.trees.cluster import ClusterNodes
 
-ASK = 1 << 20  # pairs, each of which may become eight, that are worth a look at how much memory is free
+ASK = 1 << 20  # pairs between checks of free memory; each may become eight
 ADVICE = "A larger theta, leaf_size and batch_size take less."
-BLOCK = 1 << 15  # pairs looked at together: what is computed of them stays in the second-level cache
+BLOCK = 1 << 15  # pairs of a block: intermediate arrays stay in the second-level cache
 
 Nodes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of nodes, of a tree of targets and one of sources, int32: each pair of points belongs to one of them.
+    """Pairs of nodes, of a tree of targets and one of sources, int32: each pair of points belongs to one pair of nodes.
+
+    Pairs with further trees of sources are further objects: see `bysource.ListsBySource`.
 
     Attributes
     ----------
     far_t, far_s : arrays (F,)
         Well separated pairs.
     near_t, near_s : arrays (P,)
-        The others, which nothing but the points themselves will do for.
+        The others, whose points meet one by one.
     """
 
     far_t: Nodes
@@ -38,12 +40,12 @@ class Pairs:
     near_s: Nodes
 
     def swapped(self) -> "Pairs":
-        """The same pairs with targets and sources exchanged."""
+        """Return the pairs with targets and sources exchanged."""
         return Pairs(self.far_s, self.far_t, self.near_s, self.near_t)
 
 
 def traverse(
-    targets: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0, cubes: bool = False
+    targets: ClusterNodes, sources: ClusterNodes, theta: float, *, separation: float = 0.0, cubes: bool = False
 ) -> Pairs:
     """Pair the nodes of two trees, from the pair of their roots.
 
@@ -53,16 +55,16 @@ def traverse(
 
     Parameters
     ----------
-    targets, sources : ClusterTree
+    targets, sources : ClusterNodes
         They may be the same.
     theta : float
         Multipole acceptance parameter.
     separation : float
         Least distance between points of a far pair, at least that of the balls around their boxes.
     cubes : bool
-        Take the radii of cubes around the boxes: no box is then worse off than a cube, however long and thin.
+        Take the radii of cubes around the boxes, so that errors of long and thin boxes do not exceed those of cubes.
     """
-    frontier, found = _root_pair(targets, sources), Found()
+    frontier, grown = _root_pair(targets, sources), GrowingPairs()
     t_geometry, s_geometry = Geometry.of(targets, sources, cubes=cubes)
     t_children, s_children = Children(targets), Children(sources)
     while len(frontier[0]):
@@ -70,26 +72,27 @@ def traverse(
         for at in blocks(len(frontier[0])):
             t, s = frontier[0][at], frontier[1][at]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
-            found.far(t[far], s[far])
+            grown.far(t[far], s[far])
             t, s = t[~far], s[~far]
             t_leaf, s_leaf = t_children.none[t], s_children.none[s]
             near = t_leaf & s_leaf
-            found.near(t[near], s[near])
+            grown.near(t[near], s[near])
             split_t = ~t_leaf & (s_leaf | (t_geometry.radius[t] > s_geometry.radius[s]))
             split_s = ~(split_t | near)
             following.append(t_children.instead(t[split_t], s[split_t]))
             following.append(s_children.instead(s[split_s], t[split_s])[::-1])
         frontier = joined(following)
-    return found.pairs()
+    return grown.pairs()
 
 
-def _root_pair(targets: ClusterTree, sources: ClusterTree) -> tuple[Nodes, Nodes]:
-    both = min(targets.n, sources.n, 1)  # no points, no pairs
+def _root_pair(targets: ClusterNodes, sources: ClusterNodes) -> tuple[Nodes, Nodes]:
+    """Return the pair of the roots; none if one of them has no points."""
+    both = min(targets.n_points, sources.n_points, 1)
     return np.zeros(both, np.int32), np.zeros(both, np.int32)
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Slices of n pairs; where there are many, memory for what comes of some of them is asked for before."""
+    """Yield slices of n pairs; raise MemoryError where memory for the pairs that come of them is not free."""
     for i in range(0, n, BLOCK):
         if i and i % ASK == 0:
             memory.require(8 * 2 * 4 * ASK, f"a list of more than {n} pairs of clusters", ADVICE)
@@ -97,7 +100,7 @@ def blocks(n: int) -> Iterator[slice]:
 
 
 def joined(parts: list[tuple[Nodes, Nodes]]) -> tuple[Nodes, Nodes]:
-    """One pair of arrays from many."""
+    """Join pairs of arrays to one pair."""
     if not parts:
         return np.empty(0, np.int32), np.empty(0, np.int32)
     pairs = sum(len(t) for t, _ in parts)
@@ -106,8 +109,8 @@ def joined(parts: list[tuple[Nodes, Nodes]]) -> tuple[Nodes, Nodes]:
     return np.concatenate([t for t, _ in parts]), np.concatenate([s for _, s in parts])
 
 
-class Found:
-    """Lists of pairs that grow."""
+class GrowingPairs:
+    """Far and near pairs, collected block by block."""
 
     def __init__(self) -> None:
         self._far: list[tuple[Nodes, Nodes]] = []
@@ -122,7 +125,7 @@ class Found:
         self._near.append((t, s))
 
     def pairs(self) -> Pairs:
-        """All of them."""
+        """Return all pairs."""
         return Pairs(*joined(self._far), *joined(self._near))
 
 
@@ -135,8 +138,8 @@ class Geometry:
     scale: float
 
     @classmethod
-    def of(cls, *trees: ClusterTree, cubes: bool = False) -> "list[Geometry]":
-        """Those of several trees, in one scale; with `cubes` the radii of the smallest cubes around the boxes."""
+    def of(cls, *trees: ClusterNodes, cubes: bool = False) -> "list[Geometry]":
+        """Return one of each tree, in one scale; with `cubes` radii are those of the smallest cubes around boxes."""
         most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
         scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)
         radii = [math.sqrt(3) * tree.half.max(axis=1) if cubes else tree.radius for tree in trees]
@@ -144,12 +147,12 @@ class Geometry:
         return [cls(ball, np.ascontiguousarray(ball[:, 3]), float(scale)) for ball in balls]
 
     def take(self, node: Nodes) -> NDArray[np.float64]:
-        """Centres and radii of some nodes, (4, nodes)."""
+        """Return the centres and radii of nodes, (4, nodes)."""
         return np.take(self.balls, node, axis=0).T
 
 
 def is_far(t: NDArray[np.float64], s: NDArray[np.float64], theta: float, separation: float) -> NDArray[np.bool_]:
-    """Whether balls (4, K) are well separated."""
+    """Return whether balls (4, K) are well separated."""
     apart = t - s
     distance = np.sqrt(apart[0] * apart[0] + apart[1] * apart[1] + apart[2] * apart[2])
     radii = t[3] + s[3]
@@ -160,19 +163,19 @@ def is_far(t: NDArray[np.float64], s: NDArray[np.float64], theta: float, separat
 
 
 class Children:
-    """What nodes are replaced by."""
+    """The children that replace a node during traversal."""
 
-    def __init__(self, tree: ClusterTree) -> None:
+    def __init__(self, tree: ClusterNodes) -> None:
         self._first, self._count, self.none = tree.first_child, tree.n_children, tree.is_leaf
 
     def instead(self, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
-        """Every child of each node, paired with what the node was paired with."""
+        """Return every child of each node, paired with the node's partner."""
         count = self._count[node]
         return spread(self._first[node], count).astype(np.int32), np.repeat(other, count)
 
 
 def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
-    """first[0], first[0] + 1, …, count[0] numbers, then those of the next."""
+    """Return first[k], first[k] + 1, …, count[k] numbers, for each k in turn."""
     until = np.cumsum(count, dtype=np.int64)
     total = int(until[-1]) if len(until) else 0
     return np.arange(total) + np.repeat(first - (until - count), count)

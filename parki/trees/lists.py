@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from parki.arrays import index32
-from parki.trees.cluster import ClusterTree
-from parki.trees.dual import Children, Found, Geometry, Nodes, Pairs, blocks, is_far, joined, spread
+from parki.trees.cluster import ClusterNodes
+from parki.trees.dual import Children, Geometry, GrowingPairs, Nodes, Pairs, blocks, is_far, joined, spread
 
 
 def traverse(
-    batches: ClusterTree, sources: ClusterTree, theta: float, *, separation: float = 0.0, cubes: bool = False,
+    batches: ClusterNodes, sources: ClusterNodes, theta: float, *, separation: float = 0.0, cubes: bool = False,
     small: int = 0,
 ) -> Pairs:  # fmt: skip
     """Pair each leaf of `batches` with nodes of `sources`, from the root.
@@ -25,15 +25,15 @@ def traverse(
 
     Parameters
     ----------
-    batches, sources : ClusterTree
+    batches, sources : ClusterNodes
     theta, separation, cubes
         As in `dual.traverse`.
     small : int
-        A well separated source of at most so many points is near all the same, though it may be no leaf: its points
-        cost less than what would stand for them.
+        A well separated source of at most this number of points is near all the same, leaf or not: its points cost
+        less than its proxy points.
     """
-    some = len(batches.leaves) * min(batches.n, sources.n, 1)
-    frontier, found = (batches.leaves[:some], np.zeros(some, np.int32)), Found()
+    some = len(batches.leaves) * min(batches.n_points, sources.n_points, 1)
+    frontier, grown = (batches.leaves[:some], np.zeros(some, np.int32)), GrowingPairs()
     t_geometry, s_geometry = Geometry.of(batches, sources, cubes=cubes)
     children, large = Children(sources), sources.count > small
     while len(frontier[0]):
@@ -42,32 +42,32 @@ def traverse(
             t, s = frontier[0][at], frontier[1][at]
             far = is_far(t_geometry.take(t), s_geometry.take(s), theta, separation * t_geometry.scale)
             near = np.where(far, ~large[s], children.none[s])
-            found.near(t[near], s[near])
+            grown.near(t[near], s[near])
             split, far = ~(far | near), far & ~near
-            found.far(t[far], s[far])
+            grown.far(t[far], s[far])
             following.append(children.instead(s[split], t[split])[::-1])
         frontier = joined(following)
-    return found.pairs()
+    return grown.pairs()
 
 
-def to_leaves(tree: ClusterTree, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
-    """Hand what is attached to nodes down to the leaves below.
+def to_leaves(nodes: ClusterNodes, node: Nodes, other: Nodes) -> tuple[Nodes, Nodes]:
+    """Hand partners of nodes down to the leaves below.
 
     Parameters
     ----------
-    tree : ClusterTree
+    nodes : ClusterNodes
     node, other : arrays (K,) of int32
-        Nodes, and what goes with each of them.
+        Nodes, and a partner of each of them.
 
     Returns
     -------
     leaf, other : arrays of int32
-        Every leaf below each node (itself, if it is one), and what goes with it, in the order given.
+        Every leaf below each node (itself, if it is one), and the node's partner, in the order given.
     """
-    leaf_begin = tree.begin[tree.leaves]
-    first = np.searchsorted(leaf_begin, tree.begin)[node]
-    count = np.searchsorted(leaf_begin, tree.end)[node] - first
-    return tree.leaves[spread(first, count)], np.repeat(other, count)
+    leaf_begin = nodes.begin[nodes.leaves]
+    first = np.searchsorted(leaf_begin, nodes.begin)[node]
+    count = np.searchsorted(leaf_begin, nodes.end)[node] - first
+    return nodes.leaves[spread(first, count)], np.repeat(other, count)
 
 
 def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], Nodes]:
@@ -88,9 +88,9 @@ def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], No
     shape = n_rows, int(columns.max(initial=0)) + 1
     pairs = coo_array((np.zeros(len(rows), np.int8), (rows, columns)), shape=shape)
     pairs.has_canonical_format = True  # else SciPy would join equal pairs; its counting sort keeps their order
-    found = pairs.tocsr()
-    starts = index32("the number of pairs of clusters", found.indptr, "Take a larger leaf_size.")
-    return starts, found.indices.astype(np.int32, copy=False)
+    by_row = pairs.tocsr()
+    starts = index32("the number of pairs of clusters", by_row.indptr, "Take a larger leaf_size.")
+    return starts, by_row.indices.astype(np.int32, copy=False)
 
 
 def merge_ranges(

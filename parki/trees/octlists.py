@@ -1,4 +1,4 @@
-"""Lists of boxes of an octree: which meet directly, and which through expansions of one of them or of both.
+"""Lists of boxes of an octree: pairs that meet directly, and through expansions of one of them or of both.
 
 Every pair of a target and a source belongs to exactly one of: a pair of leaves (U), a pair of boxes of one level (V),
 a leaf of targets and a finer box of sources (W), and a box of targets and a coarser leaf of sources (X).
@@ -7,14 +7,17 @@ Source: L. Ying, G. Biros, D. Zorin, "A kernel-independent adaptive fast multipo
 dimensions", J. Comput. Phys. 196 (2004) 591–626, section 3.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import index32
+from parki.trees.bysource import ListsBySource
 from parki.trees.lists import merge_ranges
-from parki.trees.octree import OCTANTS, Ints, Octree
+from parki.trees.nodes import Ints, Spans
+from parki.trees.octree import OCTANTS, OctNodes
 
 # Directions (dx, dy, dz), dx the slowest: 13 is (0, 0, 0).
 CENTRE = 13
@@ -31,12 +34,12 @@ Pair = tuple[Ints, Ints]
 
 @dataclass(frozen=True)
 class OctLists:
-    """Pairs of boxes (target, source) of an octree, or of octets, int32.
+    """Pairs of boxes (target, source) of an octree, or of octets, int32, for one set of sources.
 
     Attributes
     ----------
     u_t, u_s : arrays
-        Leaves that touch, and those that `lists` was told not to keep apart.
+        Leaves that touch, and the W and X pairs of few points.
     w_t, w_s : arrays
         A leaf, and a finer box that does not touch it though its parent does.
     x_t, x_s : arrays
@@ -60,67 +63,82 @@ class OctLists:
     v_direction: Ints
 
 
-def lists(tree: Octree, few: int = 0) -> OctLists:
-    """Find all lists of a tree.
+def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsBySource[OctNodes, Spans, OctLists]:
+    """Make all lists of a tree, with its own sources and with further ones in the same boxes.
 
-    Boxes without sources are no sources, and those without targets no targets; of two octets some box has sources,
+    Boxes without sources are no sources, and boxes without targets no targets; of two octets some box has sources,
     and some of the other targets.
 
     Parameters
     ----------
-    tree : Octree
+    nodes : OctNodes
     few : int
         A W pair whose source is a leaf of fewer sources, and an X pair whose target is a leaf of fewer targets, are
-        U pairs instead: their points cost less than what would stand for them.
+        U pairs instead: their points cost less than expansions.
+    more : sequence of Spans
+        Places of further sources in the boxes: lists are the tree's own, then one for each.
     """
-    found = _Found(tree, few)
-    around = np.full((1, 27), -1, np.int32)  # of the boxes of a level
+    by_source = ListsBySource.of(nodes, nodes.sources, _lists(nodes, nodes.sources, few))
+    for sources in more:
+        by_source = by_source.appended(sources, _lists(nodes, sources, few))
+    return by_source
+
+
+def _lists(nodes: OctNodes, sources: Spans, few: int) -> OctLists:
+    """Make the lists of one set of sources, level by level."""
+    pairs = _GrowingLists(nodes, sources, few)
+    around = np.full((1, 27), -1, np.int32)  # boxes in the 27 places around each box of a level
     around[0, CENTRE] = 0
-    coarse, fine, direction = np.empty((3, 0), np.int32)  # leaves, and boxes of a level that touch them and are none
-    for level in range(tree.depth + 1):
-        box = np.arange(*tree.level_begin[level : level + 2], dtype=np.int32)
-        leaf = tree.is_leaf[box]
+    coarse, fine, direction = np.empty(
+        (3, 0), np.int32
+    )  # leaves, and boxes of a level that touch them and are no leaves
+    for level in range(nodes.depth + 1):
+        box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
+        leaf = nodes.is_leaf[box]
         here, colleague, around = box[leaf], around[leaf], around[~leaf]
-        found.octets(tree.octet[box[~leaf]], tree.octet[around])
-        split = tree.octet[colleague] >= 0
+        pairs.octets(nodes.octet[box[~leaf]], nodes.octet[around])
+        split = nodes.octet[colleague] >= 0
         last = (colleague >= 0) & ~split
-        found.near(np.repeat(here, np.count_nonzero(last, axis=1)), colleague[last])
+        pairs.near(np.repeat(here, np.count_nonzero(last, axis=1)), colleague[last])
         row, at = np.nonzero(split)
         coarse = np.concatenate([coarse, here[row]])
         fine = np.concatenate([fine, colleague[row, at]])
         direction = np.concatenate([direction, at.astype(np.int32)])
-        coarse, fine, direction = found.children(coarse, fine, direction)
-        around = _colleagues(tree, around, slice(*tree.octet_begin[level : level + 2]))
-    return found.lists()
+        coarse, fine, direction = pairs.children(coarse, fine, direction)
+        around = _colleagues(nodes, around, slice(*nodes.octet_begin[level : level + 2]))
+    return pairs.lists()
 
 
-def _colleagues(tree: Octree, around: Ints, octets: slice) -> Ints:
-    """Boxes in the 27 places around each box in octets, (boxes, 27), from those around the boxes above (octets, 27)."""
+def _colleagues(nodes: OctNodes, around: Ints, octets: slice) -> Ints:
+    """Return the boxes in the 27 places around each box in octets, (boxes, 27).
+
+    `around` (octets, 27) has the boxes around the boxes above.
+    """
     # A missing box is −1: it stands for the last box, which is a leaf, so that its children are missing, too.
-    cell = tree.child.ravel().take(8 * around.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
-    found = np.empty((len(cell), 8, 3, 3, 3), np.int32)
+    cell = nodes.child.ravel().take(8 * around.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
+    below = np.empty((len(cell), 8, 3, 3, 3), np.int32)
     for octant, (x, y, z) in enumerate(OCTANTS):
-        found[:, octant] = cell[:, x : x + 3, y : y + 3, z : z + 3]
-    return found[tree.child[tree.octet_parent[octets]] >= 0].reshape(-1, 27)
+        below[:, octant] = cell[:, x : x + 3, y : y + 3, z : z + 3]
+    return below[nodes.child[nodes.octet_parent[octets]] >= 0].reshape(-1, 27)
 
 
-class _Found:
-    """Lists that grow, of boxes that have what their part in a pair takes."""
+class _GrowingLists:
+    """Collect the pairs of boxes for each interaction list: targets have target points, sources source points."""
 
-    def __init__(self, tree: Octree, few: int) -> None:
-        self.tree = tree
-        self.full = tree.targets is tree.sources and tree.sources.n > 0  # no box lacks sources or targets
-        self.few_src, self.few_trg = (tree.is_leaf & (n < few) for n in (tree.n_src, tree.n_trg))
+    def __init__(self, nodes: OctNodes, sources: Spans, few: int) -> None:
+        self.nodes, self.n_src, self.n_trg = nodes, sources.count, nodes.targets.count
+        self.full = nodes.targets is sources and sources.n_points > 0  # no box lacks sources or targets
+        self.few_src, self.few_trg = (nodes.is_leaf & (n < few) for n in (self.n_src, self.n_trg))
         self.u: list[Pair] = []
         self.w: list[Pair] = []
         self.x: list[Pair] = []
         self.v: list[tuple[Ints, Ints, Ints]] = []
 
     def _used(self, t: Ints, s: Ints) -> Pair:
-        """Pairs of boxes with targets and boxes with sources."""
+        """Return the pairs of boxes with targets and boxes with sources."""
         if self.full:
             return t, s
-        used = (self.tree.n_trg[t] > 0) & (self.tree.n_src[s] > 0)
+        used = (self.n_trg[t] > 0) & (self.n_src[s] > 0)
         return t[used], s[used]
 
     def near(self, t: Ints, s: Ints) -> None:
@@ -133,19 +151,19 @@ class _Found:
         self.u.append((t[direct], s[direct]))
 
     def octets(self, target: Ints, around: Ints) -> None:
-        """Add pairs of octets: those below boxes of one level, and those below the boxes around them (octets, 27)."""
+        """Add pairs of octets: octets below boxes of one level, and octets below the boxes around (octets, 27)."""
         row, at = np.nonzero((around >= 0) & (np.arange(27) != CENTRE))
         t, s = target[row], around[row, at]
         direction = (at - (at > CENTRE)).astype(np.int32)
         if not self.full:
-            above = self.tree.octet_parent
-            used = (self.tree.n_trg[above[t]] > 0) & (self.tree.n_src[above[s]] > 0)
+            above = self.nodes.octet_parent
+            used = (self.n_trg[above[t]] > 0) & (self.n_src[above[s]] > 0)
             t, s, direction = t[used], s[used], direction[used]
         self.v.append((t, s, direction))
 
     def children(self, coarse: Ints, fine: Ints, direction: Ints) -> tuple[Ints, Ints, Ints]:
         """Pair leaves with the children of finer boxes that touch them; return pairs that are to be split again."""
-        child = self.tree.child[fine]
+        child = self.nodes.child[fine]
         touches = _TOUCHES[direction]
         row, octant = np.nonzero((child >= 0) & ~touches)
         leaf, box = coarse[row], child[row, octant]
@@ -154,35 +172,36 @@ class _Found:
         self._far(self.x, *x, self.few_trg[x[0]])
         row, octant = np.nonzero((child >= 0) & touches)
         leaf, box = coarse[row], child[row, octant]
-        last = self.tree.is_leaf[box]
+        last = self.nodes.is_leaf[box]
         self.near(leaf[last], box[last])
         self.near(box[last], leaf[last])
         return leaf[~last], box[~last], direction[row[~last]]
 
     def lists(self) -> OctLists:
-        """All of them."""
+        """Return all lists."""
         parts = self.u, self.w, self.x, self.v
         return OctLists(*(np.concatenate(column) for part in parts for column in zip(*part, strict=True)))
 
 
-def near(tree: Octree, found: OctLists) -> tuple[Ints, Ints]:
-    """U lists as ranges of sources.
+def near(nodes: OctNodes, sources: Spans, lists: OctLists) -> tuple[Ints, Ints]:
+    """Return U lists as ranges of sources.
 
     Returns
     -------
     items : array (I, 4) of int32
-        Of a leaf with targets that has a U list: first target, end of targets, first range, end of ranges.  In the
+        For each leaf with targets that has a U list: first target, end of targets, first range, end of ranges; in the
         order of targets.
     ranges : array (R, 2) of int32
-        First source and end of sources; of one leaf sorted, and no two touch.
+        First source and end of sources; the ranges of one leaf are sorted, and no two touch.
     """
-    leaves = np.flatnonzero(tree.is_leaf & (tree.n_trg > 0))
-    leaves = leaves[np.argsort(tree.begin_trg[leaves])]
-    rank = np.zeros(tree.n, np.int32)
+    begin_trg, end_trg = nodes.targets.begin, nodes.targets.end
+    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
+    leaves = leaves[np.argsort(begin_trg[leaves])]
+    rank = np.zeros(nodes.n, np.int32)
     rank[leaves] = np.arange(len(leaves))
-    row, begin, end = merge_ranges(rank[found.u_t], tree.begin_src[found.u_s], tree.end_src[found.u_s])
+    row, begin, end = merge_ranges(rank[lists.u_t], sources.begin[lists.u_s], sources.end[lists.u_s])
     ranges_end = np.cumsum(np.bincount(row, minlength=len(leaves)), dtype=np.int64)
     ranges_end = index32("the number of near ranges", ranges_end, "Take a larger leaf_size.")
     ranges_begin = np.append(np.int32(0), ranges_end[:-1]) if len(leaves) else ranges_end
-    items = np.stack([tree.begin_trg[leaves], tree.end_trg[leaves], ranges_begin, ranges_end], axis=1)
+    items = np.stack([begin_trg[leaves], end_trg[leaves], ranges_begin, ranges_end], axis=1)
     return np.ascontiguousarray(items[ranges_begin < ranges_end]), np.stack([begin, end], axis=1)

@@ -5,6 +5,7 @@ dimensions", J. Comput. Phys. 196 (2004) 591–626, section 3.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,31 +16,19 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array
 from parki.engine.spaces import Space
-from parki.trees import passes
-from parki.trees.passes import Passes
+from parki.trees import levels, passes
+from parki.trees.levels import Level, PointSet
+from parki.trees.nodes import Ints, Nodes, Spans
+from parki.trees.passes import Bounds, Passes
+from parki.trees.points import Sorted
 
 MAX_LEVEL = 20  # keys of 3 bits a level fit in 64 bits, and centres of boxes are known to 1e-10 of their sides
 OCTANTS = np.array([[o >> 2, o >> 1 & 1, o & 1] for o in range(8)], np.int32)
 
-Ints = NDArray[np.int32]
-
 
 @dataclass(frozen=True)
-class Sorted:
-    """Points (3, N) in the order of a tree, points[:, j] the point order[j] of those given; where these were."""
-
-    points: Array
-    order: Array
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return int(self.points.shape[1])
-
-
-@dataclass(frozen=True)
-class Octree:
-    """Sources and targets in the order of nested cubes; M boxes, level by level, in Morton order within a level.
+class OctNodes(Nodes):
+    """Nested cubes, in Morton order within a level, without points; NumPy arrays.
 
     Octant 4 x + 2 y + z of a box has the bits x, y, z set where it is above the centre.  Boxes that hold neither
     sources nor targets are left out.  An *octet* is the eight places for children below a box that has some.
@@ -50,20 +39,16 @@ class Octree:
         Lowest corner of the root.
     width : float
         Its side length.
-    sources, targets : Sorted
-        The same object if the targets are the sources.
-    level, parent, first_child, n_children, octant : arrays (M,) of int32
-        Box by box; children are next to each other; the root's parent is −1, and first_child is −1 for leaves.
-    begin_src, end_src, begin_trg, end_trg : arrays (M,) of int32
-        A box holds the sources begin_src to end_src − 1, and the targets likewise.
+    sources, targets : Spans
+        Places of the points that boxes hold; the same object if the targets are the sources.
+    octant : array (M,) of int32
+        Octant of each box in its parent.
     key : array (M,) of int64
         Morton key: octants from the root down, three bits each.
     anchor : array (M, 3) of int32
         Lowest corner in units of the box's own side, counted from the root's.
     child : array (M, 8) of int32
         Children by octant, −1 where there is none.
-    level_begin : array (L + 1,) of int32
-        Level l holds the boxes level_begin[l] to level_begin[l + 1] − 1.
     octet : array (M,) of int32
         Number of the octet below a box, −1 for leaves; octets are in the order of their parents.
     octet_parent : array (K,) of int32
@@ -72,41 +57,20 @@ class Octree:
         Octets octet_begin[l] to octet_begin[l + 1] − 1 are those below boxes of level l.
     slot : array (M,) of int32
         8 times the octet that a box is in, plus its octant; −1 for the root.
-
-    Everything but sources and targets are NumPy arrays.
     """
 
     low: NDArray[np.float64]
     width: float
-    sources: Sorted
-    targets: Sorted
-    level: Ints
-    parent: Ints
-    first_child: Ints
-    n_children: Ints
+    sources: Spans
+    targets: Spans
     octant: Ints
-    begin_src: Ints
-    end_src: Ints
-    begin_trg: Ints
-    end_trg: Ints
     key: NDArray[np.int64]
     anchor: Ints
     child: Ints
-    level_begin: Ints
     octet: Ints
     octet_parent: Ints
     octet_begin: Ints
     slot: Ints
-
-    @property
-    def n(self) -> int:
-        """Number of boxes."""
-        return len(self.level)
-
-    @property
-    def depth(self) -> int:
-        """The deepest level; the root's is 0."""
-        return len(self.level_begin) - 2
 
     @cached_property
     def half(self) -> NDArray[np.float64]:
@@ -118,33 +82,34 @@ class Octree:
         """Centres ``(M, 3)``."""
         return self.low + self.half[:, None] * (2 * self.anchor + 1)
 
-    @cached_property
-    def n_src(self) -> Ints:
-        """Sources of each box ``(M,)``."""
-        return self.end_src - self.begin_src
 
-    @cached_property
-    def n_trg(self) -> Ints:
-        """Targets of each box ``(M,)``."""
-        return self.end_trg - self.begin_trg
+@dataclass(frozen=True)
+class Octree:
+    """Nested cubes, and the sources and targets that they hold.
 
-    @cached_property
-    def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether a box has no children ``(M,)``."""
-        return self.n_children == 0
+    Attributes
+    ----------
+    nodes : OctNodes
+    sources, targets : Sorted
+        In the order of the nodes; the same object if the targets are the sources.
+    """
+
+    nodes: OctNodes
+    sources: Sorted
+    targets: Sorted
 
 
 def build(
     sources: Array, targets: Array | None, leaf_size: int, space: Space, *, fill: float | None = None,
-    levels: int = MAX_LEVEL,
+    deepest: int = MAX_LEVEL,
 ) -> Octree:  # fmt: skip
     """Build an octree.
 
     A box is cut while it has more than `leaf_size` sources, or more than that many targets, unless all its points are
     equal or it is on the last level.  Points on a face between boxes belong to the upper one.  The root's lowest
-    corner is that of all points.  Its side is the longest side of their box, and at least so much longer than points on
-    its upper faces are inside: 1e-12 of it, or a unit in the last place; it is 1 if no two points differ.  The tree
-    does not depend on the space or its threads.
+    corner is that of all points.  Its side is the longest side of their box, made longer by 1e-12 or by a unit in the
+    last place, so that points on upper faces are inside; it is 1 if no two points differ.  The tree does not depend on
+    the space or its threads.
 
     Parameters
     ----------
@@ -157,8 +122,11 @@ def build(
     space : Space
         Where passes over the points run.
     fill : float, optional
-        At least 1: boxes across the points' box on the level where there are so many or more across the root, whose
-        side becomes as much longer as that takes.  Every number of boxes across is then possible, not only powers of 2.
+        At least 1: boxes across the points' box on the first level with at least this number of boxes across the root,
+        whose side becomes as much longer as that takes.  Any number of boxes across is then possible, not only powers
+        of 2.
+    deepest : int
+        Last level, 20 at most; the root's is 0.
 
     Raises
     ------
@@ -173,46 +141,22 @@ def build(
             raise ValueError(f"targets has dtype {targets.dtype}; expected that of sources, {sources.dtype}.")
     if fill is not None and not 1 <= fill < math.inf:
         raise ValueError(f"fill is {fill!r}; expected a number of at least 1, or None.")
-    given = [sources] if targets is None or targets is sources else [sources, targets]
-    points = [Passes(x, space) for x in given]
+    sets = [sources] if targets is None or targets is sources else [sources, targets]
+    points = [Passes(x, space) for x in sets]
     low, width = _root(points, fill)
-    made = _Levels()
-    begin, end = [np.zeros(1, np.int32) for _ in points], [np.array([p.n], np.int32) for p in points]
-    parent, octant, anchor = np.full(1, -1, np.int32), np.zeros(1, np.int32), np.zeros((1, 3), np.int32)
-    while True:
-        first = made.append(begin, end, parent, octant, anchor)
-        split = np.zeros(len(parent), bool)
-        if made.n <= min(levels, MAX_LEVEL):
-            split = np.logical_or.reduce([e - b > leaf_size for b, e in zip(begin, end, strict=True)])
-        at = np.flatnonzero(split)
-        ranges = [(p, b[at], e[at]) for p, b, e in zip(points, begin, end, strict=True)]
-        middle = _middles(low, np.ldexp(width, -made.n), anchor[at], sources.dtype)
-        counted = [p.count(b, e, middle) for p, b, e in ranges]
-        apart = _apart(ranges, sum(c.total for c in counted))
-        split[at[~apart]] = False
-        for p, b, e in zip(points, begin, end, strict=True):
-            p.finish(b[~split], e[~split])
-        at, counted = at[apart], [c.only(apart) for c in counted]
-        if not len(at):
-            break
-        for p, c in zip(points, counted, strict=True):
-            p.place(c, bounds=False)
-        full = sum(c.total for c in counted) > 0
-        owner, octant = (i.astype(np.int32) for i in np.nonzero(full))
-        begin = [c.begin[full] for c in counted]
-        end = [b + c.total[full] for b, c in zip(begin, counted, strict=True)]
-        parent, anchor = (first + at[owner]).astype(np.int32), 2 * anchor[at[owner]] + OCTANTS[octant]
-    return made.tree(low, width, [Sorted(*p.result()) for p in points])
+    grown = levels.grow(points, _Cubes(low, width, leaf_size, min(deepest, MAX_LEVEL), sources.dtype))
+    in_order = [Sorted(*p.result()) for p in points]
+    return Octree(_nodes(low, width, grown), in_order[0], in_order[-1])
 
 
 def workunits(real: np.dtype[Any], space: Space) -> list[engine.Workunit]:
-    """All workunits that `build` launches in a space, for compiling ahead."""
+    """Return every workunit that `build` launches in a space, for compiling ahead."""
     return passes.workunits(real, space, bounds=False)
 
 
-def _root(points: list[Passes], fill: float | None) -> tuple[NDArray[np.float64], float]:
-    """Lowest corner and side length of the root."""
-    some = [p.bounds(np.zeros(1, np.int32), np.array([p.n], np.int32)) for p in points if p.n]
+def _root(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.float64], float]:
+    """Return the lowest corner and the side length of the root."""
+    some = [p.bounds(np.zeros(1, np.int32), np.array([p.n], np.int32)) for p in points if p.n_all]
     if not some:
         return np.zeros(3), 1.0
     low, high = np.min([b[0][0] for b in some], axis=0), np.max([b[1][0] for b in some], axis=0)
@@ -228,78 +172,62 @@ def _root(points: list[Passes], fill: float | None) -> tuple[NDArray[np.float64]
     return low, width
 
 
-def _middles(low: NDArray[np.float64], half: float, anchor: Ints, dtype: np.dtype[Any]) -> Array:
-    """Centres of boxes, (boxes, 3): the lowest of the numbers that points can be which are not below them."""
-    exact = low + half * (2 * anchor + 1)
-    rounded = exact.astype(dtype)
-    return np.where(rounded < exact, np.nextafter(rounded, dtype.type(np.inf)), rounded)
+@dataclass(frozen=True)
+class _Cubes:
+    """Rule of an octree: boxes are cut at the centres of their cubes, whose columns are anchors and keys."""
+
+    low: NDArray[np.float64]
+    width: float
+    leaf_size: int
+    deepest: int
+    dtype: np.dtype[Any]
+    bounds: bool = False
+
+    def root(self, sets: Sequence[PointSet]) -> tuple[NDArray[Any], ...]:
+        """Return the root's anchor and key."""
+        return np.zeros((1, 3), np.int32), np.zeros(1, np.int64)
+
+    def splits(self, level: Level) -> NDArray[np.bool_]:
+        """Return whether boxes have many points of some set, and may have children."""
+        many = np.logical_or.reduce([count > self.leaf_size for count in level.count])
+        return many & (level.depth < self.deepest)
+
+    def middles(self, level: Level, at: Ints) -> Array:
+        """Return the centres (R, 3) of boxes, rounded up to a number that points can be."""
+        exact = self.low + np.ldexp(self.width, -level.depth - 1) * (2 * level.box[0][at] + 1)
+        rounded = exact.astype(self.dtype)
+        return np.where(rounded < exact, np.nextafter(rounded, self.dtype.type(np.inf)), rounded)
+
+    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
+        """Return whether boxes hold points that differ: in several octants, or apart in one."""
+        apart = np.count_nonzero(total, axis=1) > 1
+        lone = np.flatnonzero(~apart)
+        if len(lone):
+            spans = zip(sets, level.begin, level.end, strict=True)
+            bounds = [p.bounds(b[at[lone]], e[at[lone]]) for p, b, e in spans]
+            low, high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
+            apart[lone] = (low < high).any(axis=1)
+        return apart
+
+    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
+        """Return the anchors and keys of children."""
+        anchor, key = level.box
+        return 2 * anchor[above] + OCTANTS[octant], 8 * key[above] + octant
 
 
-def _apart(ranges: list[tuple[Passes, Ints, Ints]], total: Ints) -> NDArray[np.bool_]:
-    """Whether boxes hold points that differ, from the points of their octants."""
-    apart = np.count_nonzero(total, axis=1) > 1
-    lone = np.flatnonzero(~apart)
-    if len(lone):
-        bounds = [p.bounds(b[lone], e[lone]) for p, b, e in ranges]
-        low, high = np.min([b[0] for b in bounds], axis=0), np.max([b[1] for b in bounds], axis=0)
-        apart[lone] = (low < high).any(axis=1)
-    return apart
-
-
-class _Levels:
-    """Boxes, level by level."""
-
-    def __init__(self) -> None:
-        self.n, self.count = 0, 0
-        self.parts: list[tuple[Array, ...]] = []
-
-    def append(self, begin: list[Ints], end: list[Ints], parent: Ints, octant: Ints, anchor: Ints) -> int:
-        """Add a level; return the number of its first box."""
-        first = self.count
-        key = np.zeros(1, np.int64)
-        if self.n:
-            above = self.parts[-1][4]
-            key = 8 * above[parent - (first - len(above))] + octant
-        self.parts.append((begin[0], end[0], begin[-1], end[-1], key, parent, octant, anchor))
-        self.n += 1
-        self.count += len(parent)
-        return first
-
-    def tree(self, low: NDArray[np.float64], width: float, points: list[Sorted]) -> Octree:
-        """The tree of all levels."""
-        sizes = [len(part[0]) for part in self.parts]
-        joined = [np.concatenate(part) for part in zip(*self.parts, strict=True)]
-        begin_src, end_src, begin_trg, end_trg, key, parent, octant, anchor = joined
-        level_begin = np.cumsum([0, *sizes], dtype=np.int32)
-        child = np.full((self.count, 8), -1, np.int32)
-        child[parent[1:], octant[1:]] = np.arange(1, self.count, dtype=np.int32)
-        n_children = np.count_nonzero(child >= 0, axis=1).astype(np.int32)
-        octet_parent = np.flatnonzero(n_children).astype(np.int32)
-        octet, first_child = np.full((2, self.count), -1, np.int32)
-        octet[octet_parent] = np.arange(len(octet_parent))
-        first_child[octet_parent] = 1 + np.cumsum(n_children[octet_parent]) - n_children[octet_parent]
-        slot = 8 * octet[parent] + octant
-        slot[0] = -1
-        return Octree(
-            low,
-            width,
-            points[0],
-            points[-1],
-            np.repeat(np.arange(self.n, dtype=np.int32), sizes),
-            parent,
-            first_child,
-            n_children,
-            octant,
-            begin_src,
-            end_src,
-            begin_trg,
-            end_trg,
-            key,
-            anchor,
-            child,
-            level_begin,
-            octet,
-            octet_parent,
-            np.searchsorted(octet_parent, level_begin).astype(np.int32),
-            slot,
-        )
+def _nodes(low: NDArray[np.float64], width: float, grown: list[Level]) -> OctNodes:
+    """Join levels."""
+    topology, (anchor, key) = levels.topology(grown), levels.columns(grown)
+    spans = [levels.spans(grown, k) for k in range(len(grown[0].begin))]
+    parent, octant = topology["parent"], np.concatenate([level.octant for level in grown])
+    child, octet = np.full((len(parent), 8), -1, np.int32), np.full(len(parent), -1, np.int32)
+    child[parent[1:], octant[1:]] = np.arange(1, len(parent), dtype=np.int32)
+    octet_parent = np.flatnonzero(topology["n_children"]).astype(np.int32)
+    octet[octet_parent] = np.arange(len(octet_parent))
+    slot = 8 * octet[parent] + octant
+    slot[0] = -1
+    octet_begin = np.searchsorted(octet_parent, topology["level_begin"]).astype(np.int32)
+    return OctNodes(
+        **topology, low=low, width=width, sources=spans[0], targets=spans[-1], octant=octant, key=key, anchor=anchor,
+        child=child, octet=octet, octet_parent=octet_parent, octet_begin=octet_begin, slot=slot,
+    )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Passes over the points of one level of a tree: bounds of boxes, and a stable sort by child, all boxes at once."""
+"""Passes over the points of one level of a tree: bounds of boxes, and a stable sort by child, all boxes at once.
+
+A level's boxes are cut into pieces of points, of which teams take one each.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,36 +14,46 @@ from parki.arrays import Array, to_host
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space, array_module
 
-PIECE = {"host": 1 << 14}  # points of a piece, at most: enough to hide its launch, counted in 16 bits
-DEVICE_PIECE = 1 << 12  # more pieces, as a device has more multiprocessors than a host has cores
-MOST_POINTS = 2**31 - 1
-SHIFTS = np.arange(0, 64, 16)
+PIECE = {"host": 1 << 14}  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
+DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores
+MOST_POINTS = 2**31 - 1  # points of a tree: places are int32
+SHIFTS = np.arange(0, 64, 16)  # bits of the four counts in an integer
 
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # low and high, (…, 3)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Points of R ranges by child: `piece` (P, 3) as `cut` makes them, `count` (P, 8), `total` and `begin` (R, 8).
+    """Numbers of points of R ranges by child.
 
-    `begin` is where the points of each child belong.
+    Attributes
+    ----------
+    piece : array (P, 3)
+        First place, number of places and range of each piece.
+    count : array (P, 8)
+        Points of each piece by child.
+    total : array (R, 8)
+        Points of each range by child, in all processes.
+    begin, end : arrays (R, 8)
+        Places begin … end − 1 where the points of each child belong, in this process.
     """
 
     piece: NDArray[np.int32]
     count: NDArray[np.int32]
     total: NDArray[np.int32]
     begin: NDArray[np.int32]
+    end: NDArray[np.int32]
 
     def only(self, kept: NDArray[np.bool_]) -> "Counted":
-        """Some of the ranges."""
+        """Return the ranges that are kept (R,)."""
         of_kept, number = kept[self.piece[:, 2]], np.cumsum(kept, dtype=np.int32) - 1
         piece = self.piece[of_kept]
         piece[:, 2] = number[piece[:, 2]]
-        return Counted(piece, self.count[of_kept], self.total[kept], self.begin[kept])
+        return Counted(piece, self.count[of_kept], self.total[kept], self.begin[kept], self.end[kept])
 
 
 def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine.Workunit]:
-    """All workunits that passes launch in a space; `bounds` says whether `Passes.place` finds them."""
+    """Return every workunit that passes launch in a space; `bounds` says whether `Passes.place` returns boxes."""
     names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
     return [engine.kernel("trees", name, real=real, **_slots(name, space, bounds)) for name in names]
 
@@ -48,8 +61,8 @@ def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine
 def check_points(name: str, x: Array) -> None:
     """Raise ValueError unless x is (3, N), float32 or float64, and not too long."""
     if x.ndim != 2 or x.shape[0] != 3 or x.dtype not in (np.float32, np.float64) or x.shape[1] > MOST_POINTS:
-        found = f"{name} has shape {x.shape} and dtype {x.dtype}"
-        raise ValueError(f"{found}; expected (3, N), N at most {MOST_POINTS}, float32 or float64.")
+        array = f"{name} has shape {x.shape} and dtype {x.dtype}"
+        raise ValueError(f"{array}; expected (3, N), N at most {MOST_POINTS}, float32 or float64.")
 
 
 def check_leaf_size(leaf_size: int) -> None:
@@ -59,7 +72,7 @@ def check_leaf_size(leaf_size: int) -> None:
 
 
 class Passes:
-    """The records of the points, in one of two pairs of arrays, and the launches that move them to and fro."""
+    """Points of this process, in one of two pairs of arrays, and the launches that move them to and fro."""
 
     def __init__(self, x: Array, space: Space) -> None:
         self.n, self.space, self.real, self.xp = x.shape[1], space, x.dtype, array_module(space)
@@ -71,20 +84,25 @@ class Passes:
         self.rounds = 0
         self.done: list[tuple[Array, Array, int]] = []  # ranges of leaves, and the round when they were left
 
+    @property
+    def n_all(self) -> int:
+        """Number of points in all processes: all points are here."""
+        return self.n
+
     def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
         kernel = engine.kernel("trees", name, real=self.real, **_slots(name, self.space, bounds))
         engine.parallel_for(TeamPolicy(self.space, len(piece)), kernel, piece=piece, **args)
 
     def bounds(self, begin: Array, end: Array) -> Bounds:
-        """The minimal boxes of ranges; those without points are from infinity to minus infinity."""
+        """Return the minimal boxes of ranges; a range without points has one from infinity to minus infinity."""
         piece = _cut(begin, end, self.size)
-        found = np.full((len(begin), 6), np.inf)
+        boxes = np.full((len(begin), 6), np.inf)
         if len(piece):
             bound = self.xp.empty((len(piece), 6), self.real)
             self._launch("piece_bounds", self.xp.asarray(piece), x=self.now[0].T, bound=bound)
             some, first = _firsts(piece)
-            found[some] = np.minimum.reduceat(to_host(bound), first, axis=0)
-        return as_box(found)
+            boxes[some] = np.minimum.reduceat(to_host(bound), first, axis=0)
+        return as_box(boxes)
 
     def count(self, begin: Array, end: Array, middle: Array) -> Counted:
         """Find the child of every point of R ranges, cut at `middle` (R, 3); `place` comes before the next count."""
@@ -92,17 +110,18 @@ class Passes:
         count = np.zeros((0, 8), np.int32)
         if len(piece):
             packed = self.xp.empty((len(piece), 2), np.int64)
-            made = {"middle": self.xp.asarray(middle), "code": self.code, "count": packed}
-            self._launch("piece_count", self.xp.asarray(piece), record=self.now[0], **made)
+            args = {"middle": self.xp.asarray(middle), "code": self.code, "count": packed}
+            self._launch("piece_count", self.xp.asarray(piece), record=self.now[0], **args)
             count = (to_host(packed)[:, :, None] >> SHIFTS & 0xFFFF).reshape(-1, 8).astype(np.int32)
             some, first = _firsts(piece)
             total[some] = np.add.reduceat(count, first, axis=0, dtype=np.int32)
-        return Counted(piece, count, total, begin[:, None] + np.cumsum(total, axis=1, dtype=np.int32) - total)
+        ends = begin[:, None] + np.cumsum(total, axis=1, dtype=np.int32)
+        return Counted(piece, count, total, ends - total, ends)
 
     def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
-        """Sort the points of ranges by child; return the minimal boxes of the children (R, 8, 3) if asked."""
+        """Sort the points of ranges by child; return the minimal boxes of the children (R, 8, 3) if `bounds`."""
         piece, count = counted.piece, counted.count
-        found = np.full((len(counted.total), 8, 6), np.inf) if bounds else None
+        boxes = np.full((len(counted.total), 8, 6), np.inf) if bounds else None
         if len(piece):
             some, first = _firsts(piece)
             before = np.cumsum(count, axis=0, dtype=np.int32) - count
@@ -111,25 +130,25 @@ class Passes:
 
             record, order = self.spare or (self.xp.empty((self.n, 3), self.real), self.xp.empty(self.n, np.int32))
             bound = self.xp.empty((len(piece) if bounds else 0, 8, 6), self.real)
-            made = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
-            made |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
-            self._launch("piece_place", self.xp.asarray(piece), bounds=bounds, **made)
+            args = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
+            args |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
+            self._launch("piece_place", self.xp.asarray(piece), bounds=bounds, **args)
             self.spare = self.now if self.rounds else None  # the first round's are the caller's
             self.now = record, order
             self.rounds += 1
-            if found is not None:
+            if boxes is not None:
                 bound = to_host(bound)
                 bound[count == 0] = np.inf
-                found[some] = np.minimum.reduceat(bound, first, axis=0)
-        return None if found is None else as_box(found)
+                boxes[some] = np.minimum.reduceat(bound, first, axis=0)
+        return None if boxes is None else as_box(boxes)
 
     def finish(self, begin: Array, end: Array) -> None:
-        """Note ranges that are not moved any more."""
+        """Take note of ranges that are not moved any more."""
         if len(begin):
             self.done.append((begin, end, self.rounds))
 
     def result(self) -> tuple[Array, Array]:
-        """The sorted points and their order."""
+        """Return the sorted points and their order."""
         if self.rounds == 0:
             return self.x.copy(), self.now[1]
         spare = self.spare or (self.xp.empty((self.n, 3), self.real), self.now[1])
@@ -141,8 +160,8 @@ class Passes:
             from_, to, moved = spare, self.now, before
         if moved:
             piece = _cut(*(np.concatenate(part) for part in zip(*moved, strict=True)), self.size)
-            made = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
-            self._launch("piece_copy", self.xp.asarray(piece), **made)
+            args = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
+            self._launch("piece_copy", self.xp.asarray(piece), **args)
         points = from_[0].reshape(3, self.n)  # its records are not needed any more
         kernel = engine.kernel("trees", "unpack", real=self.real)
         engine.parallel_for(RangePolicy(self.space, self.n), kernel, record=to[0], x=points)
@@ -150,7 +169,7 @@ class Passes:
 
 
 def as_box(bound: Array) -> Bounds:
-    """Low and high from bounds (…, 6) as workunits give them."""
+    """Return low and high from bounds (…, 6) as workunits write them."""
     bound = bound.astype(np.float64)
     return np.ascontiguousarray(bound[..., :3]), -bound[..., 3:]
 
@@ -160,16 +179,16 @@ def _slots(name: str, space: Space, bounds: bool) -> dict[str, object]:
 
 
 def _cut(begin: Array, end: Array, size: int) -> NDArray[np.int32]:
-    """Cut ranges into pieces: (P, 3) of first place, number of places, range."""
+    """Cut ranges into pieces (P, 3): first place, number of places, range."""
     begin, count = begin.astype(np.int64), (end - begin).astype(np.int64)
-    pieces = -(-count // size)
-    owner = np.repeat(np.arange(len(begin)), pieces)
-    within = (np.arange(len(owner)) - (np.cumsum(pieces) - pieces)[owner]) * size
-    made = np.stack([begin[owner] + within, np.minimum(count[owner] - within, size), owner], axis=1)
-    return np.ascontiguousarray(made, np.int32)
+    cuts = -(-count // size)
+    owner = np.repeat(np.arange(len(begin)), cuts)
+    within = (np.arange(len(owner)) - (np.cumsum(cuts) - cuts)[owner]) * size
+    pieces = np.stack([begin[owner] + within, np.minimum(count[owner] - within, size), owner], axis=1)
+    return np.ascontiguousarray(pieces, np.int32)
 
 
 def _firsts(piece: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ranges that have pieces, and the first piece of each."""
+    """Return the ranges that have pieces, and the first piece of each."""
     first = np.flatnonzero(np.diff(piece[:, 2], prepend=-1))
     return piece[first, 2], first

@@ -28,5 +28,5 @@ def relative(found, exact):
 def far_share(plan):
     """Share of the pairs of particles that are not summed one by one."""
     tree, lists = plan.tree, plan.lists
-    near = tree.n_trg[lists.u_t].astype(float) @ tree.n_src[lists.u_s]
+    near = tree.nodes.targets.count[lists.u_t].astype(float) @ tree.nodes.sources.count[lists.u_s]
     return 1 - near / (plan.n_targets * plan.n_sources)

@@ -42,7 +42,7 @@ class Case:
     def __init__(self, x, y, leaf, space=SERIAL):
         self.x, self.y, self.space = x, y, space
         self.tree = octree.build(y, None if x is y else x, leaf, space)
-        self.lists = octlists.lists(self.tree)
+        self.lists = octlists.lists(self.tree.nodes).only
 
     def expansion(self, pair, order, **options):
         return interpolation.Interpolation(self.tree, self.lists, pair, order, self.space, **options)
@@ -81,14 +81,14 @@ def by_definition(case, kernel, components, order, q):
     tree, grid, eye = case.tree, chebyshev_tables.grid(order), np.eye(components)
     x, y = tree.targets.points.T, tree.sources.points.T
     q, u = q[:, tree.sources.order].T, np.zeros((len(x), components))
-    src = [slice(b, e) for b, e in zip(tree.begin_src, tree.end_src, strict=True)]
-    trg = [slice(b, e) for b, e in zip(tree.begin_trg, tree.end_trg, strict=True)]
+    src = [slice(b, e) for b, e in zip(tree.nodes.sources.begin, tree.nodes.sources.end, strict=True)]
+    trg = [slice(b, e) for b, e in zip(tree.nodes.targets.begin, tree.nodes.targets.end, strict=True)]
 
     def nodes(b):
-        return tree.centre[b] + tree.half[b] * grid
+        return tree.nodes.centre[b] + tree.nodes.half[b] * grid
 
     def polynomials(b, points):
-        return np.kron(chebyshev_order.polynomials((points - tree.centre[b]) / tree.half[b], order), eye)
+        return np.kron(chebyshev_order.polynomials((points - tree.nodes.centre[b]) / tree.nodes.half[b], order), eye)
 
     def add(t, s, target_grid, source_grid):
         a = kernel(nodes(t) if target_grid else x[trg[t]], nodes(s) if source_grid else y[src[s]])
@@ -100,11 +100,11 @@ def by_definition(case, kernel, components, order, q):
     for name, kind in (("u", (False, False)), ("w", (False, True)), ("x", (True, False))):
         for t, s in zip(getattr(of, f"{name}_t"), getattr(of, f"{name}_s"), strict=True):
             add(t, s, *kind)
-    below = {k: tree.child[b] for k, b in enumerate(tree.octet_parent)}
+    below = {k: tree.nodes.child[b] for k, b in enumerate(tree.nodes.octet_parent)}
     for ot, os in zip(of.v_t, of.v_s, strict=True):
         for t, s in itertools.product(below[ot], below[os]):
-            apart = t >= 0 and s >= 0 and np.abs(tree.anchor[t] - tree.anchor[s]).max() > 1
-            if apart and tree.n_trg[t] and tree.n_src[s]:
+            apart = t >= 0 and s >= 0 and np.abs(tree.nodes.anchor[t] - tree.nodes.anchor[s]).max() > 1
+            if apart and tree.nodes.targets.count[t] and tree.nodes.sources.count[s]:
                 add(t, s, True, True)
     found = np.empty((components, len(x)))
     found[:, tree.targets.order] = u.T
@@ -221,7 +221,7 @@ def test_tolerances_are_met(name, parameters, shape):
     q = charges_of(pair, case)
     expected = exact(pair, case, q)
     for tolerance in (1e-2, 1e-4):
-        order = chebyshev_order.order(pair, tolerance, case.tree, case.lists)
+        order = chebyshev_order.order(pair, tolerance, case.tree.nodes, case.lists)
         assert error(case.sum(pair, order, q, eps=tolerance / 10), expected) < tolerance
 
 
@@ -237,11 +237,11 @@ def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
     x = samples.uniform(1000, 1)
     case = Case(x, x, 20)
     laplace = pairs.find("laplace")
-    found = [chebyshev_order.order(laplace, 10.0**-k, case.tree, case.lists) for k in (2, 3, 4, 5, 6)]
+    found = [chebyshev_order.order(laplace, 10.0**-k, case.tree.nodes, case.lists) for k in (2, 3, 4, 5, 6)]
     assert found == [3, 5, 6, 7, 8]
     # A Gaussian that is wide for all boxes is nearly constant; one that is narrow for all is near only.
     wide, middle, narrow = (
-        chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, case.tree, case.lists)
+        chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, case.tree.nodes, case.lists)
         for width in (20.0, 0.8, 0.01)
     )
     assert wide < middle

@@ -139,14 +139,14 @@ def test_counts_are_the_sums_over_lists(plan):
     found, numbers = fmmwork.counts(plan, Machine.load("xeon")), fmmwork.numbers(plan)
     tree, lists, m = plan.tree, plan.lists, 56
     assert tuple(found) == tuple(counted.STEPS)
-    deep = tree.is_leaf & (tree.level >= 2)
-    assert found["p2m"].operations["rsqrt"] == pytest.approx(m * tree.n_src[deep].sum())
-    assert found["l2p"].operations["rsqrt"] == pytest.approx(m * tree.n_trg[deep].sum())
+    deep = tree.nodes.is_leaf & (tree.nodes.level >= 2)
+    assert found["p2m"].operations["rsqrt"] == pytest.approx(m * tree.nodes.sources.count[deep].sum())
+    assert found["l2p"].operations["rsqrt"] == pytest.approx(m * tree.nodes.targets.count[deep].sum())
     assert found["p2p"].operations["rsqrt"] == pytest.approx(plan.walltime.pairs["near"])
     (across,) = numbers.across
     assert across.pairs == len(lists.v_t)
     assert found["m2l"].flops == pytest.approx(across.boxes * 512 * (4 * 7 + 3 * 49) * across.pairs)
-    assert sum(level.boxes for level in numbers.levels) == tree.n - tree.level_begin[2]
+    assert sum(level.boxes for level in numbers.levels) == tree.nodes.n - tree.nodes.level_begin[2]
 
 
 def test_counts_of_points_that_are_crowded():
@@ -191,7 +191,7 @@ def test_kernels_of_a_length_have_translations_by_level():
     x = samples.uniform(MORE, seed=1)
     made = fmm.plan("yukawa", x, x, order=4, leaf_size=5, kappa=0.5, execution_space="Serial")
     across = fmmwork.numbers(made).across
-    assert len(across) == made.tree.depth - 1 > 1
+    assert len(across) == made.tree.nodes.depth - 1 > 1
     assert sum(one.pairs for one in across) == len(made.lists.v_t)
 
 

@@ -57,8 +57,8 @@ def lagrange(x, m):
 
 def proxy_charges(tree, node, q, m):
     """Charges (m³, components) of one cluster, made from its particles; q (components, N) in the order of the tree."""
-    inside = slice(tree.begin[node], tree.end[node])
-    x, half = tree.points[:, inside].T - tree.centre[node], tree.half[node]
+    inside = slice(tree.nodes.begin[node], tree.nodes.end[node])
+    x, half = tree.sorted.points[:, inside].T - tree.nodes.centre[node], tree.nodes.half[node]
     unit = np.divide(x, half, out=np.zeros_like(x), where=half > 0)
     a, b, c = (lagrange(unit[:, d], m) for d in range(3))
     return np.einsum("ji,jk,jl,nj->ikln", a, b, c, q[:, inside]).reshape(m**3, -1)

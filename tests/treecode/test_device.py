@@ -111,12 +111,12 @@ def test_a_plan_copies_tables_alone(counted, monkeypatch):
     monkeypatch.setattr(standin.ndarray, "get", lambda self: got.append(self.size) or get(self))
     plan = parki.treecode.plan("coulomb", x, y, **OPTIONS)
     trees = (plan.stages.targets, plan.stages.sources)
-    levels = sum(len(tree.level_begin) - 1 for tree in trees)
+    levels = sum(len(tree.nodes.level_begin) - 1 for tree in trees)
     # Of each tree the root's box, and counts and boxes below each level but the last; ends and largest coordinates.
     assert len(got) == 2 * levels - 2 + 4
-    assert sum(got) < 50 * sum(len(tree.begin) for tree in trees)
-    assert all(isinstance(tree.points, counted.cupy.ndarray) for tree in trees)
-    assert all(isinstance(tree.order, counted.cupy.ndarray) for tree in trees)
+    assert sum(got) < 50 * sum(len(tree.nodes.begin) for tree in trees)
+    assert all(isinstance(tree.sorted.points, counted.cupy.ndarray) for tree in trees)
+    assert all(isinstance(tree.sorted.order, counted.cupy.ndarray) for tree in trees)
     assert all(isinstance(a, counted.cupy.ndarray) for a in plan.stages._held)
     assert plan.memory > 0
 

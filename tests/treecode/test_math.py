@@ -82,15 +82,15 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
     q /= np.abs(q).max()  # the unit in which charges are summed
     plan(q)
     stages, tree = plan.stages, plan.stages.sources
-    top = min(int(tree.level[nodes].min()) for nodes in stages.up.values())
-    assert top < tree.level.max() - 1
+    top = min(int(tree.nodes.level[nodes].min()) for nodes in stages.up.values())
+    assert top < tree.nodes.level.max() - 1
     assert len(stages.up) > 1
-    sorted_q = q[None, tree.order]
+    sorted_q = q[None, tree.sorted.order]
     for m, charge in stages.charge.items():
-        nodes = np.flatnonzero(tree.level >= top) if m == 3 else stages.up[m]
+        nodes = np.flatnonzero(tree.nodes.level >= top) if m == 3 else stages.up[m]
         rows = nodes if m == 3 else np.arange(len(nodes))  # only those that are used
         assert len(nodes) > 0
-        assert len(charge) == (len(tree.begin) if m == 3 else len(nodes))
+        assert len(charge) == (len(tree.nodes.begin) if m == 3 else len(nodes))
         for row, node in zip(rows, nodes, strict=True):
             right = sums.proxy_charges(tree, node, sorted_q, m).ravel()
             np.testing.assert_allclose(charge[row], right, rtol=0, atol=1e-12 * np.abs(right).max())
@@ -103,7 +103,7 @@ def test_charges_of_several_components(sums, rng):
     plan(q)
     tree, charge = plan.stages.sources, plan.stages.charge[2]
     for node in plan.stages.up[2]:
-        right = sums.proxy_charges(tree, node, q[:, tree.order], 2).ravel()
+        right = sums.proxy_charges(tree, node, q[:, tree.sorted.order], 2).ravel()
         np.testing.assert_allclose(charge[node], right, rtol=0, atol=1e-13 * np.abs(right).max())
 
 

@@ -81,7 +81,7 @@ def expected(x, leaf_size, aspect=ASPECT):
 
 def ball(tree, node):
     """Centre and radius from the points themselves."""
-    p = tree.points[:, tree.begin[node] : tree.end[node]].astype(float)
+    p = tree.sorted.points[:, tree.nodes.begin[node] : tree.nodes.end[node]].astype(float)
     low, high = p.min(axis=1), p.max(axis=1)
     return 0.5 * low + 0.5 * high, math.hypot(*(0.5 * high - 0.5 * low))
 
@@ -93,7 +93,7 @@ def is_far(targets, t, sources, s, theta, separation=0.0):
 
 
 def below(tree, node):
-    return range(tree.first_child[node], tree.first_child[node] + tree.n_children[node])
+    return range(tree.nodes.first_child[node], tree.nodes.first_child[node] + tree.nodes.n_children[node])
 
 
 def dual(targets, sources, theta, separation=0.0):
@@ -103,9 +103,11 @@ def dual(targets, sources, theta, separation=0.0):
     def visit(t, s):
         if is_far(targets, t, sources, s, theta, separation):
             far.append((t, s))
-        elif not targets.n_children[t] and not sources.n_children[s]:
+        elif not targets.nodes.n_children[t] and not sources.nodes.n_children[s]:
             near.append((t, s))
-        elif targets.n_children[t] and (not sources.n_children[s] or ball(targets, t)[1] > ball(sources, s)[1]):
+        elif targets.nodes.n_children[t] and (
+            not sources.nodes.n_children[s] or ball(targets, t)[1] > ball(sources, s)[1]
+        ):
             for child in below(targets, t):
                 visit(child, s)
         else:
@@ -122,14 +124,14 @@ def batches(targets, sources, theta, separation=0.0, small=0):
 
     def visit(t, s):
         if is_far(targets, t, sources, s, theta, separation):
-            few = sources.end[s] - sources.begin[s] <= small
+            few = sources.nodes.end[s] - sources.nodes.begin[s] <= small
             (near if few else far).append((t, s))
-        elif not sources.n_children[s]:
+        elif not sources.nodes.n_children[s]:
             near.append((t, s))
         else:
             for child in below(sources, s):
                 visit(t, child)
 
-    for leaf in targets.leaves:
+    for leaf in targets.nodes.leaves:
         visit(int(leaf), 0)
     return far, near

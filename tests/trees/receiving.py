@@ -7,6 +7,9 @@ the sum of the random numbers: a source that is missing and another that comes t
 import numpy as np
 
 from parki import samples
+from parki.treecode.interactions import Rule
+from parki.treecode.params import KINDS
+from parki.trees import dual, lists, octlists
 from parki.trees.dual import spread
 
 SHAPES = {
@@ -22,6 +25,8 @@ SHAPES = {
 SETS = [(name, None) for name in SHAPES]
 SETS += [("random", "apart"), ("clustered", "random"), ("coincident", "collinear"), ("single", "planar"),
          ("planar", "single"), ("coincident", "coincident")]  # fmt: skip
+IDS = ["-".join(filter(None, names)) for names in SETS]
+THETA = 0.7
 
 
 def points(names, rng, n=700):
@@ -48,18 +53,22 @@ def of_pairs(t, s, node_weights, n_nodes):
     return got
 
 
-def at_targets(nodes, begin, end, got, n):
+def of_nodes(spans, carried):
+    """Sums over the points of each node."""
+    total = upto(carried)
+    return total[spans.end] - total[spans.begin]
+
+
+def at_targets(nodes, spans, got):
     """Hand sums of nodes down to their children, level by level, and from leaves to their targets (n, 2)."""
     got = got.copy()
     for first, last in zip(nodes.level_begin[1:-1], nodes.level_begin[2:], strict=True):
         got[first:last] += got[nodes.parent[first:last]]
     leaf = np.flatnonzero(nodes.is_leaf)
-    times = np.zeros(n, int)
-    out = np.zeros((n, 2), np.uint64)
-    place = spread(begin[leaf], end[leaf] - begin[leaf])
-    np.add.at(times, place, 1)
-    assert (times == 1).all()  # every target is in one leaf
-    out[place] = np.repeat(got[leaf], end[leaf] - begin[leaf], axis=0)
+    place = spread(spans.begin[leaf], spans.count[leaf])
+    assert (np.bincount(place, minlength=spans.n_points) == 1).all()  # every target is in one leaf
+    out = np.zeros((spans.n_points, 2), np.uint64)
+    out[place] = np.repeat(got[leaf], spans.count[leaf], axis=0)
     return out
 
 
@@ -70,3 +79,80 @@ def of_items(items, ranges_or_nodes, row_weights):
     each = total[a[:, 1]] - total[a[:, 0]] if a.ndim == 2 else row_weights[a]
     along = upto(each)
     return along[items[:, 5]] - along[items[:, 4]]
+
+
+def traversed(method, targets, sources):
+    """Pairs of nodes by the traversal of a method."""
+    match method:
+        case "dual":
+            return dual.traverse(targets, sources, THETA)
+        case "pc":
+            return lists.traverse(targets, sources, THETA)
+        case _:
+            return lists.traverse(sources, targets, THETA).swapped()
+
+
+def rule(method):
+    """Few points, which vary, so that all kinds of pairs are cheapest somewhere."""
+    return Rule(3, True, KINDS[method], 0.5, 0.05, lambda r: 1 / r, lambda h: np.ones_like(h))
+
+
+def by_kind(targets, sources, found, carried):
+    """Sums at targets (n, 2) of each kind of list of clusters, as launches make them."""
+    nodes = of_nodes(sources, carried)
+    rows = np.concatenate([carried, nodes[found.lumps]])
+    parts = {}
+    for kind, of_lists, source_rows in (
+        ("pp", [found.pp], rows), ("cp", [found.cp], rows),
+        ("pc", found.pc.values(), nodes), ("cc", found.cc.values(), nodes),
+    ):  # fmt: skip
+        parts[kind] = np.zeros((targets.n_points, 2), np.uint64)
+        for of in of_lists:
+            got = of_items(of.items, of.sources, source_rows)
+            if kind in ("pp", "pc"):
+                for (_, first, count, m, *_), value in zip(of.items.tolist(), got, strict=True):
+                    assert m == 0
+                    parts[kind][first : first + count] += value
+            else:
+                assert (of.items[:, 1] == of.items[:, 0] * of.items[:, 3].astype(np.int64) ** 3).all()
+                assert (of.items[:, 2] == of.items[:, 3] ** 3).all()
+                at = of_pairs(of.items[:, 0], np.arange(len(got)), got, targets.n)
+                parts[kind] += at_targets(targets, targets, at)
+    return parts
+
+
+def v_pairs(nodes, found):
+    """Pairs of boxes of V lists: children of paired octets that do not touch."""
+    t, s = (nodes.child[nodes.octet_parent[octet]] for octet in (found.v_t, found.v_s))
+    t, s = np.repeat(t, 8, axis=1).ravel(), np.tile(s, (1, 8)).ravel()
+    t, s = (box[(t >= 0) & (s >= 0)] for box in (t, s))
+    apart = (np.abs(nodes.anchor[t] - nodes.anchor[s]) > 1).any(axis=1)
+    return t[apart], s[apart]
+
+
+def by_list(nodes, sources, found, carried):
+    """Sums at targets (n, 2) of each list of an octree, from boxes down to leaves."""
+    sums = of_nodes(sources, carried)
+    pairs = {name: (getattr(found, f"{name}_t"), getattr(found, f"{name}_s")) for name in "uwx"}
+    parts = {}
+    for name, (t, s) in (pairs | {"v": v_pairs(nodes, found)}).items():
+        assert name not in "uw" or nodes.is_leaf[t].all()
+        parts[name] = at_targets(nodes, nodes.targets, of_pairs(t, s, sums, nodes.n))
+    return parts
+
+
+def of_near(nodes, sources, found, carried):
+    """Sums at targets (n, 2) of U lists as ranges of sources."""
+    items, ranges = octlists.near(nodes, sources, found)
+    nothing = np.zeros_like(items[:, 0])
+    items = np.column_stack([nothing, items[:, :2], nothing, items[:, 2:]])
+    near = np.zeros((nodes.targets.n_points, 2), np.uint64)
+    for (_, begin, end, *_), value in zip(items.tolist(), of_items(items, ranges, carried), strict=True):
+        near[begin:end] += value
+    return near
+
+
+def assert_all(parts, carried):
+    """The parts (n, 2) of all lists add up to the sum over all sources, at each target."""
+    got = sum(parts)
+    np.testing.assert_array_equal(got, np.broadcast_to(carried.sum(axis=0, dtype=np.uint64), got.shape))

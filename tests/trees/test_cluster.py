@@ -11,6 +11,7 @@ from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.trees import cluster, passes
 from tests.ewald import cupy_standin as standin
+from tests.trees.fields import assert_same
 
 SERIAL = Space("Serial")
 INTEGERS = "order begin end parent first_child n_children level level_begin leaves".split()
@@ -19,16 +20,11 @@ INTEGERS = "order begin end parent first_child n_children level level_begin leav
 def assert_equal(tree, expected, x):
     """Attribute by attribute, with dtypes."""
     for name, values in expected.items():
-        found = getattr(tree, name)
+        found = tree.sorted.order if name == "order" else getattr(tree.nodes, name)
         np.testing.assert_array_equal(found, values, err_msg=name)
         assert found.dtype == (np.int32 if name in INTEGERS else np.float64), name
-    np.testing.assert_array_equal(tree.points, x[:, tree.order])
-    assert tree.points.dtype == x.dtype
-
-
-def same(a, b):
-    for name in a.__dataclass_fields__:
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    np.testing.assert_array_equal(tree.sorted.points, x[:, tree.sorted.order])
+    assert tree.sorted.points.dtype == x.dtype
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -56,7 +52,7 @@ def test_any_points(x, leaf_size, aspect, data, by_hand):
     x = x[:, data.draw(st.lists(st.integers(0, x.shape[1] - 1), min_size=1, max_size=60))]
     tree = cluster.build(x, leaf_size, SERIAL, aspect=aspect)
     assert_equal(tree, by_hand.expected(x, leaf_size, aspect), x)
-    assert all(np.isfinite(a).all() for a in (tree.centre, tree.half))
+    assert all(np.isfinite(a).all() for a in (tree.nodes.centre, tree.nodes.half))
 
 
 def test_neighbouring_numbers_in_single_precision(by_hand):
@@ -67,8 +63,8 @@ def test_neighbouring_numbers_in_single_precision(by_hand):
     x = np.array([steps, [0] * 4, [0] * 4], np.float32)[:, [2, 0, 3, 1]]
     tree = cluster.build(x, 1, SERIAL)
     assert_equal(tree, by_hand.expected(x, 1), x)
-    assert list(tree.order[np.argsort(tree.begin[tree.leaves])]) == [1, 3, 0, 2]
-    assert len(tree.leaves) == 4
+    assert list(tree.sorted.order[np.argsort(tree.nodes.begin[tree.nodes.leaves])]) == [1, 3, 0, 2]
+    assert len(tree.nodes.leaves) == 4
 
 
 def test_invariants_of_many_points(shapes, rng):
@@ -76,76 +72,82 @@ def test_invariants_of_many_points(shapes, rng):
     for name, n in (("cube", 50_000), ("plummer", 40_000), ("two groups", 20_000), ("rod", 20_000)):
         x, leaf_size = shapes[name](rng, n), 50
         tree = cluster.build(x, leaf_size, Space("OpenMP", 2))
-        assert np.array_equal(np.sort(tree.order), np.arange(n))
-        leaves = tree.leaves
-        assert tree.begin[leaves[0]] == 0
-        assert tree.end[leaves[-1]] == n
-        assert np.array_equal(tree.begin[leaves[1:]], tree.end[leaves[:-1]])
-        assert np.array_equal(np.minimum.reduceat(tree.points, tree.begin[leaves], axis=1).T, tree.low[leaves])
-        assert np.array_equal(np.maximum.reduceat(tree.points, tree.begin[leaves], axis=1).T, tree.high[leaves])
-        assert (tree.count[leaves] <= leaf_size).all()
-        inner = np.flatnonzero(~tree.is_leaf)
-        assert (tree.count[inner] > leaf_size).all()
+        assert np.array_equal(np.sort(tree.sorted.order), np.arange(n))
+        leaves = tree.nodes.leaves
+        assert tree.nodes.begin[leaves[0]] == 0
+        assert tree.nodes.end[leaves[-1]] == n
+        assert np.array_equal(tree.nodes.begin[leaves[1:]], tree.nodes.end[leaves[:-1]])
+        assert np.array_equal(
+            np.minimum.reduceat(tree.sorted.points, tree.nodes.begin[leaves], axis=1).T, tree.nodes.low[leaves]
+        )
+        assert np.array_equal(
+            np.maximum.reduceat(tree.sorted.points, tree.nodes.begin[leaves], axis=1).T, tree.nodes.high[leaves]
+        )
+        assert (tree.nodes.count[leaves] <= leaf_size).all()
+        inner = np.flatnonzero(~tree.nodes.is_leaf)
+        assert (tree.nodes.count[inner] > leaf_size).all()
         for k in range(8):
-            some = inner[tree.n_children[inner] > k]
-            child = tree.first_child[some] + k
-            assert (tree.parent[child] == some).all()
-            last = tree.n_children[some] == k + 1
-            assert (tree.end[child[last]] == tree.end[some[last]]).all()
-            assert (tree.begin[child[~last] + 1] == tree.end[child[~last]]).all()
-            assert (tree.level[child] == tree.level[some] + 1).all()
-        assert (tree.begin[tree.first_child[inner]] == tree.begin[inner]).all()
-        assert (tree.n_children[inner] <= np.where(tree.count[inner] <= 2 * leaf_size, 2, 8)).all()
-        assert (tree.n_children[inner] <= np.where(tree.count[inner] <= 4 * leaf_size, 4, 8)).all()
-        assert (tree.n_children[inner] >= 2).all()
+            some = inner[tree.nodes.n_children[inner] > k]
+            child = tree.nodes.first_child[some] + k
+            assert (tree.nodes.parent[child] == some).all()
+            last = tree.nodes.n_children[some] == k + 1
+            assert (tree.nodes.end[child[last]] == tree.nodes.end[some[last]]).all()
+            assert (tree.nodes.begin[child[~last] + 1] == tree.nodes.end[child[~last]]).all()
+            assert (tree.nodes.level[child] == tree.nodes.level[some] + 1).all()
+        assert (tree.nodes.begin[tree.nodes.first_child[inner]] == tree.nodes.begin[inner]).all()
+        assert (tree.nodes.n_children[inner] <= np.where(tree.nodes.count[inner] <= 2 * leaf_size, 2, 8)).all()
+        assert (tree.nodes.n_children[inner] <= np.where(tree.nodes.count[inner] <= 4 * leaf_size, 4, 8)).all()
+        assert (tree.nodes.n_children[inner] >= 2).all()
 
 
 def test_boxes_are_cut_to_be_cubes(rng):
     """A slab of 8 × 8 × 1 is cut along two axes until its boxes are as wide as high."""
     tree = cluster.build(rng.random((3, 30_000)) * [[8], [8], [1]], 50, SERIAL)
-    assert list(tree.level_begin[:5]) == [0, 1, 5, 21, 85]
-    assert (tree.n_children[tree.level == 2] == 4).all()
-    assert (tree.n_children[tree.level == 3] == 8).all()
-    half = tree.half[tree.level == 3]
+    assert list(tree.nodes.level_begin[:5]) == [0, 1, 5, 21, 85]
+    assert (tree.nodes.n_children[tree.nodes.level == 2] == 4).all()
+    assert (tree.nodes.n_children[tree.nodes.level == 3] == 8).all()
+    half = tree.nodes.half[tree.nodes.level == 3]
     assert (half.max(axis=1) < 1.1 * half.min(axis=1)).all()
 
 
 def test_equal_points_are_one_leaf():
     tree = cluster.build(np.full((3, 1000), 0.3), 10, SERIAL)
-    assert list(tree.leaves) == [0]
-    assert tree.radius[0] == 0
-    assert np.array_equal(tree.order, np.arange(1000))
+    assert list(tree.nodes.leaves) == [0]
+    assert tree.nodes.radius[0] == 0
+    assert np.array_equal(tree.sorted.order, np.arange(1000))
 
 
 def test_levels_end(shapes, rng):
     x = shapes["geometric"](rng, 300)
     tree = cluster.build(x, 1, SERIAL)
-    assert len(tree.level_begin) - 1 == cluster.MAX_LEVELS == 100
-    assert tree.count[tree.leaves].max() == 300 - 2 * 99  # the middle of 1 and nearly 0 is 1/2, a point, too
-    assert np.array_equal(np.sort(tree.order), np.arange(300))
+    assert len(tree.nodes.level_begin) - 1 == cluster.MAX_LEVELS == 100
+    assert (
+        tree.nodes.count[tree.nodes.leaves].max() == 300 - 2 * 99
+    )  # the middle of 1 and nearly 0 is 1/2, a point, too
+    assert np.array_equal(np.sort(tree.sorted.order), np.arange(300))
 
 
 def test_no_points():
     tree = cluster.build(np.empty((3, 0)), 10, SERIAL)
-    assert tree.n == 0
-    assert tree.points.shape == (3, 0)
-    assert tree.count.sum() == 0
+    assert tree.sorted.n == 0
+    assert tree.sorted.points.shape == (3, 0)
+    assert tree.nodes.count.sum() == 0
 
 
 def test_huge_coordinates_stay_finite():
     tree = cluster.build(np.array([[-1.5e308, 1.5e308], [0, 0], [0, 0]]), 1, SERIAL)
-    assert tree.centre[0, 0] == 0
-    assert tree.radius[0] == 1.5e308
-    assert len(tree.leaves) == 2
+    assert tree.nodes.centre[0, 0] == 0
+    assert tree.nodes.radius[0] == 1.5e308
+    assert len(tree.nodes.leaves) == 2
 
 
 def test_geometry():
     x = np.array([[0.0, 2.0], [1.0, 5.0], [-1.0, 3.0]])
     tree = cluster.build(x, 2, SERIAL)
-    assert tree.centre.tolist() == [[1, 3, 1]]
-    assert tree.half.tolist() == [[1, 2, 2]]
-    assert tree.radius.tolist() == [3]
-    assert tree.is_leaf.tolist() == [True]
+    assert tree.nodes.centre.tolist() == [[1, 3, 1]]
+    assert tree.nodes.half.tolist() == [[1, 2, 2]]
+    assert tree.nodes.radius.tolist() == [3]
+    assert tree.nodes.is_leaf.tolist() == [True]
 
 
 @pytest.mark.parametrize("size", [3, 16, 50])
@@ -153,7 +155,7 @@ def test_pieces_do_not_show(shape, size, rng, monkeypatch):
     x = shape(rng, 400)
     whole = cluster.build(x, 12, SERIAL)
     monkeypatch.setattr(passes, "PIECE", {"host": size})
-    same(cluster.build(x, 12, SERIAL), whole)
+    assert_same(cluster.build(x, 12, SERIAL), whole)
 
 
 @pytest.mark.portability
@@ -166,11 +168,8 @@ def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
     for name in ("plummer", "slab", "two equal groups"):
         x = shapes[name](rng, 700).astype(dtype)
         there, here = cluster.build(xp.asarray(x), 20, where), cluster.build(x, 20, SERIAL)
-        assert isinstance(there.points, xp.ndarray)
-        for field in here.__dataclass_fields__:
-            found = getattr(there, field)
-            found = found if isinstance(found, np.ndarray) else found.get()
-            np.testing.assert_array_equal(found, getattr(here, field), err_msg=field)
+        assert isinstance(there.sorted.points, xp.ndarray)
+        assert_same(there, here)
 
 
 def test_points_stay_on_a_gpu(rng, monkeypatch):
@@ -183,17 +182,15 @@ def test_points_stay_on_a_gpu(rng, monkeypatch):
     monkeypatch.setattr(cupy.ndarray, "get", lambda self: sizes.append(self.size) or get(self))
     tree = cluster.build(there, 500, Space("Cuda"))
     assert max(sizes) < 1500
-    assert isinstance(tree.points, cupy.ndarray)
-    assert isinstance(tree.order, cupy.ndarray)
-    for name in here.__dataclass_fields__:
-        found = getattr(tree, name)
-        np.testing.assert_array_equal(getattr(found, "inner", found), getattr(here, name), err_msg=name)
+    assert isinstance(tree.sorted.points, cupy.ndarray)
+    assert isinstance(tree.sorted.order, cupy.ndarray)
+    assert_same(tree, here)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_agree(threads, rng):
     x = rng.random((3, 100_000))
-    same(cluster.build(x, 200, Space("OpenMP", threads)), cluster.build(x, 200, SERIAL))
+    assert_same(cluster.build(x, 200, Space("OpenMP", threads)), cluster.build(x, 200, SERIAL))
 
 
 def test_input_stays(rng):
@@ -203,13 +200,13 @@ def test_input_stays(rng):
         x.flags.writeable = False
         tree = cluster.build(x, leaf_size, SERIAL)
         assert np.array_equal(x, kept)
-        assert not np.shares_memory(tree.points, x)
+        assert not np.shares_memory(tree.sorted.points, x)
 
 
 def test_other_memory_orders(rng):
     x = rng.random((400, 3))
-    same(cluster.build(x.T, 10, SERIAL), cluster.build(x.T.copy(), 10, SERIAL))
-    same(cluster.build(x[::2].T, 10, SERIAL), cluster.build(x[::2].T.copy(), 10, SERIAL))
+    assert_same(cluster.build(x.T, 10, SERIAL), cluster.build(x.T.copy(), 10, SERIAL))
+    assert_same(cluster.build(x[::2].T, 10, SERIAL), cluster.build(x[::2].T.copy(), 10, SERIAL))
 
 
 @pytest.mark.parametrize("name", ["Serial", "GpuSim"])

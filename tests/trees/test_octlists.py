@@ -14,27 +14,27 @@ SERIAL = Space("Serial")
 
 
 def build(x, y, leaf_size, fill=None):
-    return octree.build(x, y, leaf_size, SERIAL, fill=fill)
+    return octree.build(x, y, leaf_size, SERIAL, fill=fill).nodes
 
 
-def touching(tree):
+def touching(nodes):
     """Whether closed cubes meet, (M, M)."""
-    finest = tree.depth - tree.level
-    low = tree.anchor.astype(np.int64) << finest[:, None]
+    finest = nodes.depth - nodes.level
+    low = nodes.anchor.astype(np.int64) << finest[:, None]
     high = low + (1 << finest[:, None])
     return ((low[:, None] <= high) & (low <= high[:, None])).all(axis=-1)
 
 
-def by_definition(tree, few=0):
+def by_definition(nodes, few=0):
     """U, V, W and X as matrices (target, source), and pairs of octets as one."""
-    touch, leaf, level = touching(tree), tree.is_leaf, tree.level
-    parents = touch[tree.parent][:, tree.parent]  # the root's is not used
+    touch, leaf, level = touching(nodes), nodes.is_leaf, nodes.level
+    parents = touch[nodes.parent][:, nodes.parent]  # the root's is not used
     parents[0], parents[:, 0] = False, False
     coarser = touch & leaf[:, None]
-    w = coarser[:, tree.parent] & ~touch & (level[:, None] < level)
+    w = coarser[:, nodes.parent] & ~touch & (level[:, None] < level)
     w[:, 0] = False
-    some = (tree.n_trg > 0)[:, None] & (tree.n_src > 0)
-    few_src, few_trg = (leaf & (n < few) for n in (tree.n_src, tree.n_trg))
+    some = (nodes.targets.count > 0)[:, None] & (nodes.sources.count > 0)
+    few_src, few_trg = (leaf & (n < few) for n in (nodes.sources.count, nodes.targets.count))
     direct = (w & few_src) | (w.T & few_trg[:, None])
     found = {
         "u": (touch & leaf & leaf[:, None]) | direct,
@@ -42,37 +42,41 @@ def by_definition(tree, few=0):
         "w": w & ~few_src,
         "x": w.T & ~few_trg[:, None],
     }
-    octets = touch & some & (level == level[:, None]) & ~np.eye(tree.n, dtype=bool)
-    inner = tree.octet_parent
+    octets = touch & some & (level == level[:, None]) & ~np.eye(nodes.n, dtype=bool)
+    inner = nodes.octet_parent
     return {name: pairs & some for name, pairs in found.items()} | {"octets": octets[inner][:, inner]}
 
 
-def boxes_of_octets(tree, found):
+def boxes_of_octets(nodes, found):
     """V pairs of boxes."""
-    t, s = (tree.child[tree.octet_parent[octet]] for octet in (found.v_t, found.v_s))
+    t, s = (nodes.child[nodes.octet_parent[octet]] for octet in (found.v_t, found.v_s))
     t, s = np.repeat(t, 8, axis=1).ravel(), np.tile(s, (1, 8)).ravel()
     t, s = (box[(t >= 0) & (s >= 0)] for box in (t, s))
-    apart = (np.abs(tree.anchor[t] - tree.anchor[s]) > 1).any(axis=1) & (tree.n_trg[t] > 0) & (tree.n_src[s] > 0)
+    apart = (
+        (np.abs(nodes.anchor[t] - nodes.anchor[s]) > 1).any(axis=1)
+        & (nodes.targets.count[t] > 0)
+        & (nodes.sources.count[s] > 0)
+    )
     return t[apart], s[apart]
 
 
-def pairs(tree, found):
+def pairs(nodes, found):
     parts = {name: (getattr(found, f"{name}_t"), getattr(found, f"{name}_s")) for name in "uwx"}
-    return parts | {"v": boxes_of_octets(tree, found)}
+    return parts | {"v": boxes_of_octets(nodes, found)}
 
 
-def assert_as_defined(tree, few=0):
-    found, expected = octlists.lists(tree, few), by_definition(tree, few)
-    for name, (t, s) in pairs(tree, found).items():
-        times = np.zeros((tree.n, tree.n), int)
+def assert_as_defined(nodes, few=0):
+    found, expected = octlists.lists(nodes, few).only, by_definition(nodes, few)
+    for name, (t, s) in pairs(nodes, found).items():
+        times = np.zeros((nodes.n, nodes.n), int)
         np.add.at(times, (t, s), 1)
         np.testing.assert_array_equal(times, expected[name], err_msg=name)
     for name in found.__dataclass_fields__:
         assert getattr(found, name).dtype == np.int32, name
     # Octets: all of them, sorted, and in the directions that anchors say.
     t, s = np.nonzero(expected["octets"])
-    above = tree.octet_parent
-    step = (tree.anchor[above[s]] - tree.anchor[above[t]]) @ [9, 3, 1] + 13
+    above = nodes.octet_parent
+    step = (nodes.anchor[above[s]] - nodes.anchor[above[t]]) @ [9, 3, 1] + 13
     order = np.lexsort([step, t])
     assert found.v_t.tolist() == t[order].tolist()
     assert found.v_s.tolist() == s[order].tolist()
@@ -80,18 +84,21 @@ def assert_as_defined(tree, few=0):
     return found
 
 
-def assert_once(tree, found):
+def assert_once(nodes, found):
     """Every target meets every source in one pair, and near ones in one range."""
-    times = np.zeros((tree.targets.n, tree.sources.n), int)
+    times = np.zeros((nodes.targets.n_points, nodes.sources.n_points), int)
     of_u = np.zeros_like(times)
-    for name, (t, s) in pairs(tree, found).items():
+    for name, (t, s) in pairs(nodes, found).items():
         for a, b in zip(t, s, strict=True):
-            block = slice(tree.begin_trg[a], tree.end_trg[a]), slice(tree.begin_src[b], tree.end_src[b])
+            block = (
+                slice(nodes.targets.begin[a], nodes.targets.end[a]),
+                slice(nodes.sources.begin[b], nodes.sources.end[b]),
+            )
             times[block] += 1
             if name == "u":
                 of_u[block] += 1
     assert (times == 1).all()
-    items, ranges = octlists.near(tree, found)
+    items, ranges = octlists.near(nodes, nodes.sources, found)
     assert items.dtype == ranges.dtype == np.int32
     assert items.shape[1:] == (4,)
     assert ranges.shape[1:] == (2,)
@@ -154,8 +161,8 @@ SETS = [
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(("leaf_size", "few"), [(3, 0), (12, 0), (12, 8)])
 def test_as_defined(name, leaf_size, few, rng):
-    tree = build(*sets(name, rng), leaf_size)
-    assert_once(tree, assert_as_defined(tree, few))
+    nodes = build(*sets(name, rng), leaf_size)
+    assert_once(nodes, assert_as_defined(nodes, few))
 
 
 POINTS = hypothesis.extra.numpy.arrays(
@@ -167,16 +174,16 @@ POINTS = hypothesis.extra.numpy.arrays(
     x=POINTS, y=st.none() | POINTS, leaf_size=st.integers(1, 4), few=st.integers(0, 4), fill=st.sampled_from([None, 3])
 )
 def test_any_points(x, y, leaf_size, few, fill):
-    tree = build(x, y, leaf_size, fill)
-    assert_once(tree, assert_as_defined(tree, few))
+    nodes = build(x, y, leaf_size, fill)
+    assert_once(nodes, assert_as_defined(nodes, few))
 
 
 def test_the_sets_have_all_lists(rng):
     """What is compared above is something."""
     for name in ("plummer", "sphere", "others"):
-        found = octlists.lists(build(*sets(name, rng), 3))
+        found = octlists.lists(build(*sets(name, rng), 3)).only
         assert min(len(found.u_t), len(found.v_t), len(found.w_t), len(found.x_t)) > 100
-    found = octlists.lists(build(*sets("far from each other", rng), 12))
+    found = octlists.lists(build(*sets("far from each other", rng), 12)).only
     assert len(found.u_t) == 0
     assert len(found.v_t) > 0
 
@@ -186,7 +193,7 @@ def test_counts_of_a_full_grid(across):
     """U and pairs of octets of k³ leaves, and no others: (3 k − 2)³, and those of the levels above."""
     x = (np.stack(np.meshgrid(*[np.arange(across)] * 3), axis=-1).reshape(-1, 3).T + 0.5) / across
     x = np.concatenate([x - 0.4 / across, x + 0.4 / across], axis=1)
-    found = octlists.lists(build(x, None, 2, across))
+    found = octlists.lists(build(x, None, 2, across)).only
     octets = 0
     k = across
     while (k := -(-k // 2)) > 1:
@@ -198,20 +205,20 @@ def test_counts_of_a_full_grid(across):
 
 def test_few_points_go_direct(rng):
     """Pairs move to U lists; nothing is lost."""
-    tree = build(*sets("others", rng), 12)
-    all_, moved = octlists.lists(tree), octlists.lists(tree, 8)
+    nodes = build(*sets("others", rng), 12)
+    all_, moved = octlists.lists(nodes).only, octlists.lists(nodes, 8).only
     assert len(moved.u_t) > len(all_.u_t)
     assert 0 < len(moved.w_t) < len(all_.w_t)
     assert sum(len(a) for a in (all_.u_t, all_.w_t, all_.x_t)) == sum(len(a) for a in (moved.u_t, moved.w_t, moved.x_t))
-    assert ((tree.n_src[moved.w_s] >= 8) | ~tree.is_leaf[moved.w_s]).all()
-    assert ((tree.n_trg[moved.x_t] >= 8) | ~tree.is_leaf[moved.x_t]).all()
+    assert ((nodes.sources.count[moved.w_s] >= 8) | ~nodes.is_leaf[moved.w_s]).all()
+    assert ((nodes.targets.count[moved.x_t] >= 8) | ~nodes.is_leaf[moved.x_t]).all()
 
 
 def test_ranges_are_fewer_than_pairs(rng):
-    tree = build(rng.random((3, 20_000)), None, 40)
-    found = octlists.lists(tree)
-    items, ranges = octlists.near(tree, found)
-    assert len(items) == np.count_nonzero(tree.is_leaf)
+    nodes = build(rng.random((3, 20_000)), None, 40)
+    found = octlists.lists(nodes).only
+    items, ranges = octlists.near(nodes, nodes.sources, found)
+    assert len(items) == np.count_nonzero(nodes.is_leaf)
     assert len(ranges) < 0.6 * len(found.u_t)
     work = ((items[:, 1] - items[:, 0]) * np.add.reduceat(ranges[:, 1] - ranges[:, 0], items[:, 2])).sum()
-    assert work == (tree.n_trg[found.u_t].astype(np.int64) * tree.n_src[found.u_s]).sum()
+    assert work == (nodes.targets.count[found.u_t].astype(np.int64) * nodes.sources.count[found.u_s]).sum()

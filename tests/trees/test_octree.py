@@ -10,23 +10,11 @@ from parki import engine, samples
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.trees import octree, passes
+from parki.trees.nodes import Spans
 from tests.ewald import cupy_standin as standin
+from tests.trees.fields import assert_same
 
 SERIAL = Space("Serial")
-SORTED = ("sources", "targets")
-
-
-def fields(tree):
-    """All arrays of a tree, on the host."""
-    made = {name: getattr(tree, name) for name in tree.__dataclass_fields__ if name not in SORTED}
-    for name in SORTED:
-        made |= {f"{name}.{part}": getattr(getattr(tree, name), part) for part in ("points", "order")}
-    return {name: a.get() if hasattr(a, "get") else np.asarray(getattr(a, "inner", a)) for name, a in made.items()}
-
-
-def same(a, b):
-    for (name, found), expected in zip(fields(a).items(), fields(b).values(), strict=True):
-        np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
 def by_hand(x, y, leaf_size, low, width):
@@ -51,15 +39,16 @@ def by_hand(x, y, leaf_size, low, width):
 
 
 def assert_as_by_hand(tree, x, y, leaf_size):
-    boxes = by_hand(x, y, leaf_size, tree.low, tree.width)
+    boxes = by_hand(x, y, leaf_size, tree.nodes.low, tree.nodes.width)
     level, parent, octant, anchor, sources, targets = zip(*boxes, strict=True)
     for name, expected in (("level", level), ("parent", parent), ("octant", octant), ("anchor", anchor)):
-        np.testing.assert_array_equal(getattr(tree, name), expected, err_msg=name)
+        np.testing.assert_array_equal(getattr(tree.nodes, name), expected, err_msg=name)
     leaf = [b not in parent for b in range(len(boxes))]
-    assert tree.is_leaf.tolist() == leaf
-    for name, ends, held in (("sources", "src", sources), ("targets", "trg", targets)):
-        begin, end = getattr(tree, f"begin_{ends}"), getattr(tree, f"end_{ends}")
-        assert (end - begin).tolist() == getattr(tree, f"n_{ends}").tolist() == [len(h) for h in held]
+    assert tree.nodes.is_leaf.tolist() == leaf
+    for name, held in (("sources", sources), ("targets", targets)):
+        spans = getattr(tree.nodes, name)
+        begin, end = spans.begin, spans.end
+        assert (end - begin).tolist() == spans.count.tolist() == [len(h) for h in held]
         order, given = getattr(tree, name).order, x if name == "sources" else y
         for b in range(len(boxes)):
             found = order[begin[b] : end[b]]
@@ -68,47 +57,51 @@ def assert_as_by_hand(tree, x, y, leaf_size):
         assert getattr(tree, name).points.dtype == given.dtype
 
 
-def assert_linked(tree):
+def assert_linked(nodes):
     """Every field says what the others say."""
-    of = {"key": np.int64, "low": np.float64, "width": float, "sources": octree.Sorted, "targets": octree.Sorted}
-    for name in tree.__dataclass_fields__:
-        value = getattr(tree, name)
+    of = {"key": np.int64, "low": np.float64, "width": float, "sources": Spans, "targets": Spans}
+    for name in nodes.__dataclass_fields__:
+        value = getattr(nodes, name)
         assert (value.dtype if isinstance(value, np.ndarray) else type(value)) == of.get(name, np.int32), name
-    box = np.arange(tree.n)
-    assert tree.level_begin.tolist() == np.searchsorted(tree.level, range(tree.depth + 2)).tolist()
-    assert tree.depth == tree.level.max()
-    key = sum((tree.anchor[:, d].astype(np.int64) >> bit & 1) << 3 * bit + 2 - d for d in range(3) for bit in range(20))
-    np.testing.assert_array_equal(tree.key, key)
-    assert all((np.diff(key[tree.level == level]) > 0).all() for level in range(tree.depth + 1))
+    box = np.arange(nodes.n)
+    assert nodes.level_begin.tolist() == np.searchsorted(nodes.level, range(nodes.depth + 2)).tolist()
+    assert nodes.depth == nodes.level.max()
+    key = sum(
+        (nodes.anchor[:, d].astype(np.int64) >> bit & 1) << 3 * bit + 2 - d for d in range(3) for bit in range(20)
+    )
+    np.testing.assert_array_equal(nodes.key, key)
+    assert all((np.diff(key[nodes.level == level]) > 0).all() for level in range(nodes.depth + 1))
     for b in box:
-        children = np.flatnonzero(tree.parent == b)
-        assert tree.n_children[b] == len(children)
-        assert tree.first_child[b] == (children[0] if len(children) else -1)
+        children = np.flatnonzero(nodes.parent == b)
+        assert nodes.n_children[b] == len(children)
+        assert nodes.first_child[b] == (children[0] if len(children) else -1)
         expected = np.full(8, -1)
-        expected[tree.octant[children]] = children
-        assert tree.child[b].tolist() == expected.tolist()
-    inner = np.flatnonzero(tree.n_children)
-    assert tree.octet_parent.tolist() == inner.tolist()
-    assert tree.octet[inner].tolist() == list(range(len(inner)))
-    assert (tree.octet[tree.is_leaf] == -1).all()
-    assert tree.octet_begin.tolist() == [np.count_nonzero(tree.level[inner] < level) for level in range(tree.depth + 2)]
-    assert tree.slot[0] == -1
-    np.testing.assert_array_equal(tree.octet_parent[tree.slot[1:] // 8], tree.parent[1:])
-    np.testing.assert_array_equal(tree.slot[1:] % 8, tree.octant[1:])
+        expected[nodes.octant[children]] = children
+        assert nodes.child[b].tolist() == expected.tolist()
+    inner = np.flatnonzero(nodes.n_children)
+    assert nodes.octet_parent.tolist() == inner.tolist()
+    assert nodes.octet[inner].tolist() == list(range(len(inner)))
+    assert (nodes.octet[nodes.is_leaf] == -1).all()
+    assert nodes.octet_begin.tolist() == [
+        np.count_nonzero(nodes.level[inner] < level) for level in range(nodes.depth + 2)
+    ]
+    assert nodes.slot[0] == -1
+    np.testing.assert_array_equal(nodes.octet_parent[nodes.slot[1:] // 8], nodes.parent[1:])
+    np.testing.assert_array_equal(nodes.slot[1:] % 8, nodes.octant[1:])
 
 
 def assert_inside(tree):
     """Points are in the closed cubes of their leaves, up to rounding."""
-    slack = 4e-16 * (np.abs(tree.low).max() + tree.width)
+    slack = 4e-16 * (np.abs(tree.nodes.low).max() + tree.nodes.width) + np.finfo(float).smallest_subnormal
     for side, begin, end in (
-        (tree.sources, tree.begin_src, tree.end_src),
-        (tree.targets, tree.begin_trg, tree.end_trg),
+        (tree.sources, tree.nodes.sources.begin, tree.nodes.sources.end),
+        (tree.targets, tree.nodes.targets.begin, tree.nodes.targets.end),
     ):
-        leaves = np.flatnonzero(tree.is_leaf & (begin < end))
+        leaves = np.flatnonzero(tree.nodes.is_leaf & (begin < end))
         leaves = leaves[np.argsort(begin[leaves])]
         of = np.repeat(leaves, (end - begin)[leaves])
         assert len(of) == side.n
-        assert (np.abs(side.points.T - tree.centre[of]) <= tree.half[of, None] + slack).all()
+        assert (np.abs(side.points.T - tree.nodes.centre[of]) <= tree.nodes.half[of, None] + slack).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -117,8 +110,9 @@ def test_as_by_recursion(shape, n, leaf_size, dtype, rng):
     x = shape(rng, n).astype(dtype)
     tree = octree.build(x, None, leaf_size, SERIAL)
     assert tree.targets is tree.sources
+    assert tree.nodes.targets is tree.nodes.sources
     assert_as_by_hand(tree, x, x, leaf_size)
-    assert_linked(tree)
+    assert_linked(tree.nodes)
     assert_inside(tree)
 
 
@@ -128,7 +122,7 @@ def test_targets_that_are_not_sources(shapes, dtype, rng):
         x, y = shapes[name](rng, 150).astype(dtype), shapes[other](rng, 90).astype(dtype)
         tree = octree.build(x, y, 7, SERIAL)
         assert_as_by_hand(tree, x, y, 7)
-        assert_linked(tree)
+        assert_linked(tree.nodes)
         assert_inside(tree)
 
 
@@ -147,7 +141,7 @@ def test_any_points(x, y, leaf_size, fill, data):
         x = x[:, data.draw(st.lists(st.integers(0, x.shape[1] - 1), max_size=40))]
     tree = octree.build(x, y, leaf_size, SERIAL, fill=fill)
     assert_as_by_hand(tree, x, x if y is None else y, leaf_size)
-    assert_linked(tree)
+    assert_linked(tree.nodes)
     assert_inside(tree)
 
 
@@ -158,48 +152,48 @@ def test_boxes_across(fill, offset, rng):
     x = rng.random((3, 30_000)) * [[1], [0.999], [1]] + offset
     tree = octree.build(x, None, 20, SERIAL, fill=fill)
     level = int(np.ceil(np.log2(fill)))
-    at = tree.anchor[tree.level == level]
+    at = tree.nodes.anchor[tree.nodes.level == level]
     across = int(np.ceil(fill))
     assert at.max() == across - 1
     assert len(at) == across**3
     side = (x.max(axis=1) - x.min(axis=1)).max()
-    assert tree.width == pytest.approx(side * 2**level / fill, rel=1e-11, abs=1e-8 if offset else 0)
-    assert np.array_equal(tree.low, x.min(axis=1))
+    assert tree.nodes.width == pytest.approx(side * 2**level / fill, rel=1e-11, abs=1e-8 if offset else 0)
+    assert np.array_equal(tree.nodes.low, x.min(axis=1))
 
 
 def test_a_root_without_fill_is_the_cube_of_the_points(rng):
     x = rng.random((3, 1000)) * [[1], [4], [2]]
     tree = octree.build(x, None, 20, SERIAL)
-    assert tree.width == pytest.approx(np.ptp(x[1]), rel=2e-12)
-    same(tree, octree.build(x, None, 20, SERIAL, fill=4))
+    assert tree.nodes.width == pytest.approx(np.ptp(x[1]), rel=2e-12)
+    assert_same(tree, octree.build(x, None, 20, SERIAL, fill=4))
 
 
 def test_equal_points_are_one_leaf():
     x = np.full((3, 1000), 0.3)
     tree = octree.build(x, None, 10, SERIAL)
-    assert tree.n == 1
-    assert tree.width == 1
+    assert tree.nodes.n == 1
+    assert tree.nodes.width == 1
     assert np.array_equal(tree.sources.order, np.arange(1000))
     tree = octree.build(x, np.array([[0.9], [0.3], [0.3]]), 10, SERIAL)
-    assert tree.level.tolist() == [0, 1, 1]
-    assert tree.n_src.tolist() == [1000, 1000, 0]
-    assert tree.n_trg.tolist() == [1, 0, 1]
+    assert tree.nodes.level.tolist() == [0, 1, 1]
+    assert tree.nodes.sources.count.tolist() == [1000, 1000, 0]
+    assert tree.nodes.targets.count.tolist() == [1, 0, 1]
 
 
 def test_equal_points_among_others_are_a_leaf_at_once(rng):
     x = np.concatenate([rng.random((3, 200)), np.full((3, 40), 0.7)], axis=1)
     tree = octree.build(x, None, 12, SERIAL)
-    full = np.flatnonzero(tree.is_leaf & (tree.n_src > 12))
-    assert tree.n_src[full].tolist() == [40]
-    assert tree.n_src[tree.parent[full]] > 40
+    full = np.flatnonzero(tree.nodes.is_leaf & (tree.nodes.sources.count > 12))
+    assert tree.nodes.sources.count[full].tolist() == [40]
+    assert tree.nodes.sources.count[tree.nodes.parent[full]] > 40
 
 
 def test_levels_end(rng):
     x = np.concatenate([rng.random((3, 50)), 0.5 + 1e-9 * rng.random((3, 50))], axis=1)
     tree = octree.build(x, None, 1, SERIAL)
-    assert tree.depth == octree.MAX_LEVEL == 20
-    assert tree.n_src[tree.is_leaf].max() > 1
-    assert (tree.level[tree.is_leaf & (tree.n_src > 1)] == 20).all()
+    assert tree.nodes.depth == octree.MAX_LEVEL == 20
+    assert tree.nodes.sources.count[tree.nodes.is_leaf].max() > 1
+    assert (tree.nodes.level[tree.nodes.is_leaf & (tree.nodes.sources.count > 1)] == 20).all()
 
 
 @pytest.mark.parametrize(("n_src", "n_trg"), [(0, 0), (0, 300), (300, 0)])
@@ -207,10 +201,10 @@ def test_no_points(n_src, n_trg, rng):
     tree = octree.build(rng.random((3, n_src)), rng.random((3, n_trg)), 10, SERIAL)
     assert tree.sources.n == n_src
     assert tree.targets.n == n_trg
-    assert tree.n_src[0] == n_src
-    assert tree.n_trg[tree.is_leaf].sum() == n_trg
-    assert (tree.n == 1) == (n_src + n_trg == 0)
-    assert octree.build(np.empty((3, 0)), None, 10, SERIAL).n_trg.tolist() == [0]
+    assert tree.nodes.sources.count[0] == n_src
+    assert tree.nodes.targets.count[tree.nodes.is_leaf].sum() == n_trg
+    assert (tree.nodes.n == 1) == (n_src + n_trg == 0)
+    assert octree.build(np.empty((3, 0)), None, 10, SERIAL).nodes.targets.count.tolist() == [0]
 
 
 @pytest.mark.parametrize("size", [3, 16, 50])
@@ -218,7 +212,7 @@ def test_pieces_do_not_show(shape, size, rng, monkeypatch):
     x, y = shape(rng, 400), rng.random((3, 100))
     whole = octree.build(x, y, 12, SERIAL)
     monkeypatch.setattr(passes, "PIECE", {"host": size})
-    same(octree.build(x, y, 12, SERIAL), whole)
+    assert_same(octree.build(x, y, 12, SERIAL), whole)
 
 
 @pytest.mark.portability
@@ -233,7 +227,7 @@ def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
         there, here = octree.build(xp.asarray(x), xp.asarray(y), 20, where), octree.build(x, y, 20, SERIAL)
         assert isinstance(there.sources.points, xp.ndarray)
         assert isinstance(there.targets.order, xp.ndarray)
-        same(there, here)
+        assert_same(there, here)
 
 
 def test_points_stay_on_a_gpu(rng, monkeypatch):
@@ -248,13 +242,13 @@ def test_points_stay_on_a_gpu(rng, monkeypatch):
     assert max(sizes) < 500
     assert isinstance(tree.sources.points, cupy.ndarray)
     assert isinstance(tree.targets.order, cupy.ndarray)
-    same(tree, here)
+    assert_same(tree, here)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_agree(threads):
     x = samples.plummer(50_000)
-    same(octree.build(x, None, 100, Space("OpenMP", threads)), octree.build(x, None, 100, SERIAL))
+    assert_same(octree.build(x, None, 100, Space("OpenMP", threads)), octree.build(x, None, 100, SERIAL))
 
 
 def test_input_stays(rng):
@@ -267,7 +261,7 @@ def test_input_stays(rng):
         assert np.array_equal(y, kept[1])
         assert not np.shares_memory(tree.sources.points, x)
         assert not np.shares_memory(tree.targets.points, y)
-        same(octree.build(*kept, leaf_size, SERIAL), tree)
+        assert_same(octree.build(*kept, leaf_size, SERIAL), tree)
 
 
 @pytest.mark.parametrize("name", ["Serial", "GpuSim"])

@@ -26,9 +26,9 @@ def pairs_of(t, s):
 
 def covered(targets, sources, pairs):
     """How often each pair of points is in a list, (targets, sources)."""
-    times = np.zeros((targets.n, sources.n), int)
+    times = np.zeros((targets.sorted.n, sources.sorted.n), int)
     for t, s in [*pairs_of(pairs.far_t, pairs.far_s), *pairs_of(pairs.near_t, pairs.near_s)]:
-        times[targets.begin[t] : targets.end[t], sources.begin[s] : sources.end[s]] += 1
+        times[targets.nodes.begin[t] : targets.nodes.end[t], sources.nodes.begin[s] : sources.nodes.end[s]] += 1
     return times
 
 
@@ -41,28 +41,28 @@ def check(pairs, expected):
 @pytest.mark.parametrize("theta", [0.5, 0.9])
 def test_dual(shape, theta, by_hand, rng):
     targets, sources = tree_of(shape(rng, 300), 8), tree_of(shape(rng, 250), 13)
-    pairs = dual.traverse(targets, sources, theta)
+    pairs = dual.traverse(targets.nodes, sources.nodes, theta)
     check(pairs, by_hand.dual(targets, sources, theta))
     assert (covered(targets, sources, pairs) == 1).all()
-    assert targets.is_leaf[pairs.near_t].all()
-    assert sources.is_leaf[pairs.near_s].all()
+    assert targets.nodes.is_leaf[pairs.near_t].all()
+    assert sources.nodes.is_leaf[pairs.near_s].all()
 
 
 def test_balls_of_far_pairs_never_overlap(by_hand, rng):
     """Whatever theta allows."""
     tree = tree_of(rng.random((3, 300)), 8)
-    pairs = dual.traverse(tree, tree, 1.5)
+    pairs = dual.traverse(tree.nodes, tree.nodes, 1.5)
     check(pairs, by_hand.dual(tree, tree, 1.5))
-    apart = np.linalg.norm(tree.centre[pairs.far_t] - tree.centre[pairs.far_s], axis=1)
-    assert (apart >= tree.radius[pairs.far_t] + tree.radius[pairs.far_s]).all()
+    apart = np.linalg.norm(tree.nodes.centre[pairs.far_t] - tree.nodes.centre[pairs.far_s], axis=1)
+    assert (apart >= tree.nodes.radius[pairs.far_t] + tree.nodes.radius[pairs.far_s]).all()
 
 
 def test_dual_of_a_tree_with_itself(shape, by_hand, rng):
     tree = tree_of(shape(rng, 300), 10)
-    pairs = dual.traverse(tree, tree, 0.8)
+    pairs = dual.traverse(tree.nodes, tree.nodes, 0.8)
     check(pairs, by_hand.dual(tree, tree, 0.8))
     assert (covered(tree, tree, pairs) == 1).all()
-    own = tree.leaves[tree.radius[tree.leaves] > 0]
+    own = tree.nodes.leaves[tree.nodes.radius[tree.nodes.leaves] > 0]
     assert set(own.tolist()) <= {t for t, s in zip(pairs.near_t, pairs.near_s, strict=True) if t == s}
 
 
@@ -76,47 +76,54 @@ POINTS = hypothesis.extra.numpy.arrays(
 @hypothesis.given(x=POINTS, y=POINTS, leaf_size=st.integers(1, 4), theta=st.sampled_from([0.3, 0.7, 1.0, 1.5]))
 def test_any_points_are_paired_once(x, y, leaf_size, theta):
     targets, sources = tree_of(x, leaf_size), tree_of(y, leaf_size)
-    for pairs in (dual.traverse(targets, sources, theta), lists.traverse(targets, sources, theta, small=2)):
+    for pairs in (
+        dual.traverse(targets.nodes, sources.nodes, theta),
+        lists.traverse(targets.nodes, sources.nodes, theta, small=2),
+    ):
         assert (covered(targets, sources, pairs) == 1).all()
 
 
 @pytest.mark.parametrize("separation", [0.1, 0.5, 10.0])
 def test_separation(separation, by_hand, rng):
     tree = tree_of(rng.random((3, 300)) * [[4], [1], [1]], 5)
-    pairs = dual.traverse(tree, tree, 0.9, separation=separation)
+    pairs = dual.traverse(tree.nodes, tree.nodes, 0.9, separation=separation)
     check(pairs, by_hand.dual(tree, tree, 0.9, separation))
-    apart = np.linalg.norm(tree.centre[pairs.far_t] - tree.centre[pairs.far_s], axis=1)
-    assert (apart - tree.radius[pairs.far_t] - tree.radius[pairs.far_s] >= separation).all()
-    assert len(pairs.far_t) < len(dual.traverse(tree, tree, 0.9).far_t)
+    apart = np.linalg.norm(tree.nodes.centre[pairs.far_t] - tree.nodes.centre[pairs.far_s], axis=1)
+    assert (apart - tree.nodes.radius[pairs.far_t] - tree.nodes.radius[pairs.far_s] >= separation).all()
+    assert len(pairs.far_t) < len(dual.traverse(tree.nodes, tree.nodes, 0.9).far_t)
     assert (len(pairs.far_t) == 0) == (separation == 10)
-    check(lists.traverse(tree, tree, 0.9, separation=separation), by_hand.batches(tree, tree, 0.9, separation))
+    check(
+        lists.traverse(tree.nodes, tree.nodes, 0.9, separation=separation), by_hand.batches(tree, tree, 0.9, separation)
+    )
 
 
 @pytest.mark.parametrize("small", [0, 20, 100])
 def test_batches(shape, small, by_hand, rng):
     targets, sources = tree_of(shape(rng, 250), 12), tree_of(shape(rng, 300), 9)
-    pairs = lists.traverse(targets, sources, 0.7, small=small)
+    pairs = lists.traverse(targets.nodes, sources.nodes, 0.7, small=small)
     check(pairs, by_hand.batches(targets, sources, 0.7, small=small))
     assert (covered(targets, sources, pairs) == 1).all()
-    assert targets.is_leaf[pairs.far_t].all()
-    assert (sources.count[pairs.far_s] > small).all()
-    assert (sources.is_leaf[pairs.near_s] | (sources.count[pairs.near_s] <= small)).all()
+    assert targets.nodes.is_leaf[pairs.far_t].all()
+    assert (sources.nodes.count[pairs.far_s] > small).all()
+    assert (sources.nodes.is_leaf[pairs.near_s] | (sources.nodes.count[pairs.near_s] <= small)).all()
 
 
 def test_clusters_of_targets(rng):
     """Batches of sources against clusters of targets: the same with everything exchanged."""
     targets, sources = tree_of(rng.random((3, 200)), 10), tree_of(rng.random((3, 300)), 12)
-    pairs = lists.traverse(sources, targets, 0.7).swapped()
+    pairs = lists.traverse(sources.nodes, targets.nodes, 0.7).swapped()
     assert (covered(targets, sources, pairs) == 1).all()
-    assert sources.is_leaf[pairs.far_s].all()
-    assert not targets.is_leaf[pairs.far_t].all()
+    assert sources.nodes.is_leaf[pairs.far_s].all()
+    assert not targets.nodes.is_leaf[pairs.far_t].all()
 
 
 def test_blocks_do_not_show(rng, monkeypatch):
     tree = tree_of(rng.standard_normal((3, 300)), 6)
-    whole = [dual.traverse(tree, tree, 0.6), lists.traverse(tree, tree, 0.6)]
+    whole = [dual.traverse(tree.nodes, tree.nodes, 0.6), lists.traverse(tree.nodes, tree.nodes, 0.6)]
     monkeypatch.setattr(dual, "BLOCK", 7)
-    for found, expected in zip([dual.traverse(tree, tree, 0.6), lists.traverse(tree, tree, 0.6)], whole, strict=True):
+    for found, expected in zip(
+        [dual.traverse(tree.nodes, tree.nodes, 0.6), lists.traverse(tree.nodes, tree.nodes, 0.6)], whole, strict=True
+    ):
         check(found, [pairs_of(expected.far_t, expected.far_s), pairs_of(expected.near_t, expected.near_s)])
 
 
@@ -125,8 +132,8 @@ def test_lengths_have_no_unit(power, rng):
     """Squares of distances would be out of range."""
     x = rng.standard_normal((3, 200))
     one, other = tree_of(x, 5), tree_of(np.ldexp(x, power), 5)
-    expected = dual.traverse(one, one, 0.7, separation=0.25)
-    found = dual.traverse(other, other, 0.7, separation=np.ldexp(0.25, power))
+    expected = dual.traverse(one.nodes, one.nodes, 0.7, separation=0.25)
+    found = dual.traverse(other.nodes, other.nodes, 0.7, separation=np.ldexp(0.25, power))
     assert len(expected.far_t)
     for name in ("far_t", "far_s", "near_t", "near_s"):
         assert np.array_equal(getattr(found, name), getattr(expected, name))
@@ -135,36 +142,38 @@ def test_lengths_have_no_unit(power, rng):
 def test_single_points(rng):
     a, b = tree_of(np.zeros((3, 1)), 1), tree_of(np.ones((3, 1)), 1)
     for traverse in (dual.traverse, lists.traverse):
-        assert traverse(a, b, 0.5).far_t.tolist() == [0]
-        assert traverse(a, b, 0.5).near_t.tolist() == []
-        assert traverse(a, a, 0.5).near_t.tolist() == [0]
-        assert traverse(a, a, 0.5).far_t.tolist() == []
-        assert traverse(a, b, 0.0).near_t.tolist() == [0]
+        assert traverse(a.nodes, b.nodes, 0.5).far_t.tolist() == [0]
+        assert traverse(a.nodes, b.nodes, 0.5).near_t.tolist() == []
+        assert traverse(a.nodes, a.nodes, 0.5).near_t.tolist() == [0]
+        assert traverse(a.nodes, a.nodes, 0.5).far_t.tolist() == []
+        assert traverse(a.nodes, b.nodes, 0.0).near_t.tolist() == [0]
 
 
 def test_no_points():
     none, some = tree_of(np.zeros((3, 0)), 1), tree_of(np.ones((3, 5)), 1)
     for traverse in (dual.traverse, lists.traverse):
         for trees in ((none, some), (some, none), (none, none)):
-            pairs = traverse(*trees, 0.5)
+            pairs = traverse(*(tree.nodes for tree in trees), 0.5)
             assert [len(a) for a in (pairs.far_t, pairs.far_s, pairs.near_t, pairs.near_s)] == [0] * 4
             assert pairs.far_t.dtype == np.int32
 
 
 def test_to_leaves(shape, rng):
     tree = tree_of(shape(rng, 300), 7)
-    node = rng.integers(0, len(tree.begin), 60).astype(np.int32)
+    node = rng.integers(0, len(tree.nodes.begin), 60).astype(np.int32)
     other = rng.integers(0, 1000, 60).astype(np.int32)
 
     def leaves_below(i):
-        inside = (tree.begin[tree.leaves] >= tree.begin[i]) & (tree.end[tree.leaves] <= tree.end[i])
-        return tree.leaves[inside].tolist()
+        inside = (tree.nodes.begin[tree.nodes.leaves] >= tree.nodes.begin[i]) & (
+            tree.nodes.end[tree.nodes.leaves] <= tree.nodes.end[i]
+        )
+        return tree.nodes.leaves[inside].tolist()
 
     expected = [(leaf, o) for i, o in zip(node, other.tolist(), strict=True) for leaf in leaves_below(i)]
-    leaf, handed = lists.to_leaves(tree, node, other)
+    leaf, handed = lists.to_leaves(tree.nodes, node, other)
     assert list(zip(leaf.tolist(), handed.tolist(), strict=True)) == expected
     assert leaf.dtype == handed.dtype == np.int32
-    assert [len(a) for a in lists.to_leaves(tree, node[:0], other[:0])] == [0, 0]
+    assert [len(a) for a in lists.to_leaves(tree.nodes, node[:0], other[:0])] == [0, 0]
 
 
 @pytest.mark.parametrize("n_rows", [1, 10, 1 << 16, 200_000])
@@ -208,8 +217,8 @@ def test_merge_ranges(data):
 def test_near_sources_as_ranges(rng):
     """Joined ranges of near leaves hold the same sources, in fewer pieces."""
     tree = tree_of(rng.random((3, 2000)), 20)
-    pairs = dual.traverse(tree, tree, 0.7)
-    rows, begin, end = lists.merge_ranges(pairs.near_t, tree.begin[pairs.near_s], tree.end[pairs.near_s])
+    pairs = dual.traverse(tree.nodes, tree.nodes, 0.7)
+    rows, begin, end = lists.merge_ranges(pairs.near_t, tree.nodes.begin[pairs.near_s], tree.nodes.end[pairs.near_s])
     assert len(rows) < 0.7 * len(pairs.near_t)
-    before = np.bincount(pairs.near_t, tree.count[pairs.near_s], len(tree.begin))
-    assert np.array_equal(np.bincount(rows, end - begin, len(tree.begin)), before)
+    before = np.bincount(pairs.near_t, tree.nodes.count[pairs.near_s], len(tree.nodes.begin))
+    assert np.array_equal(np.bincount(rows, end - begin, len(tree.nodes.begin)), before)

@@ -1,0 +1,157 @@
+"""Growth of trees, level by level: choose nodes to split, count the points of their octants, sort, go on below.
+
+Counts and bounds come from an object for each set of points, and decisions from a rule: trees are the same whether one
+process holds all points (`passes.Passes`) or counts are summed over many.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.arrays import Array
+from parki.trees.nodes import Ints, Spans
+from parki.trees.passes import Bounds, Counted
+
+
+class PointSet(Protocol):
+    """Points that answer questions about nodes, each question for many nodes at once."""
+
+    @property
+    def n(self) -> int:
+        """Number of points in this process."""
+
+    @property
+    def n_all(self) -> int:
+        """Number of points in all processes."""
+
+    def bounds(self, begin: Ints, end: Ints) -> Bounds:
+        """Return the minimal boxes of nodes, of the points in all processes."""
+
+    def count(self, begin: Ints, end: Ints, middle: Array) -> Counted:
+        """Count the points of each octant of nodes, cut at `middle` (R, 3)."""
+
+    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+        """Sort the points of counted nodes by octant; return the octants' minimal boxes (R, 8, 3) if `bounds`."""
+
+    def finish(self, begin: Ints, end: Ints) -> None:
+        """Take note of leaves, whose points do not move any more."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Nodes of one level.
+
+    Attributes
+    ----------
+    depth, first : int
+        Number of the level, and of its first node among all.
+    begin, end, count : lists of arrays (K,) of int32
+        For each set of points: places in this process, and numbers of points in all processes.
+    parent, octant : arrays (K,) of int32
+        Number of the parent among all nodes, and the node's octant in it.
+    box : tuple of arrays (K, …)
+        Columns of the rule's own.
+    """
+
+    depth: int
+    first: int
+    begin: list[Ints]
+    end: list[Ints]
+    count: list[Ints]
+    parent: Ints
+    octant: Ints
+    box: tuple[NDArray[Any], ...]
+
+
+class Rule(Protocol):
+    """Decisions of one kind of tree; `bounds` says whether `children` takes minimal boxes."""
+
+    bounds: bool
+
+    def root(self, sets: Sequence[PointSet]) -> tuple[NDArray[Any], ...]:
+        """Return the columns of the root."""
+
+    def splits(self, level: Level) -> NDArray[np.bool_]:
+        """Return whether each node is to be split."""
+
+    def middles(self, level: Level, at: Ints) -> Array:
+        """Return the places (R, 3) where the nodes `at` are cut."""
+
+    def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
+        """Return whether the nodes `at`, with so many points in their octants (R, 8), are split after all."""
+
+    def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
+        """Return the columns of children: octants of the nodes `above`, with their minimal boxes for each set."""
+
+
+def grow(sets: Sequence[PointSet], rule: Rule) -> list[Level]:
+    """Sort sets of points into one tree; return its levels from the root down."""
+    begin, end = [np.zeros(1, np.int32) for _ in sets], [np.array([s.n], np.int32) for s in sets]
+    count = [np.array([s.n_all], np.int32) for s in sets]
+    level = Level(0, 0, begin, end, count, np.full(1, -1, np.int32), np.zeros(1, np.int32), rule.root(sets))
+    levels = []
+    while True:
+        levels.append(level)
+        split = rule.splits(level)
+        at = np.flatnonzero(split)
+        middle = rule.middles(level, at)
+        spans = list(zip(sets, level.begin, level.end, strict=True))
+        counted = [s.count(b[at], e[at], middle) for s, b, e in spans]
+        divided = rule.divided(sets, level, at, sum(c.total for c in counted))
+        split[at[~divided]] = False
+        for s, b, e in spans:
+            s.finish(b[~split], e[~split])
+        at, counted = at[divided], [c.only(divided) for c in counted]
+        if not len(at):
+            return levels
+        boxes = [s.place(c, bounds=rule.bounds) for s, c in zip(sets, counted, strict=True)]
+        level = _below(level, rule, at, counted, boxes)
+
+
+def _below(level: Level, rule: Rule, at: Ints, counted: list[Counted], boxes: list[Bounds | None]) -> Level:
+    """Return the octants that have points, of the nodes `at`."""
+    full = sum(c.total for c in counted) > 0
+    owner, octant = (i.astype(np.int32) for i in np.nonzero(full))
+    bounds = [(box[0][full], box[1][full]) for box in boxes if box is not None]
+    return Level(
+        level.depth + 1,
+        level.first + len(level.parent),
+        [c.begin[full] for c in counted],
+        [c.end[full] for c in counted],
+        [c.total[full] for c in counted],
+        (level.first + at[owner]).astype(np.int32),
+        octant,
+        rule.children(level, at[owner], octant, bounds),
+    )
+
+
+def topology(levels: list[Level]) -> dict[str, Ints]:
+    """Return the fields of `nodes.Nodes`."""
+    sizes = [len(level.parent) for level in levels]
+    parent = np.concatenate([level.parent for level in levels])
+    n_children = np.bincount(parent[1:], minlength=len(parent)).astype(np.int32)
+    first_child = np.full(len(parent), -1, np.int32)
+    inner = np.flatnonzero(n_children)
+    first_child[inner] = 1 + np.cumsum(n_children[inner]) - n_children[inner]
+    return {
+        "level": np.repeat(np.arange(len(levels), dtype=np.int32), sizes),
+        "parent": parent,
+        "first_child": first_child,
+        "n_children": n_children,
+        "level_begin": np.cumsum([0, *sizes], dtype=np.int32),
+    }
+
+
+def spans(levels: list[Level], k: int) -> Spans:
+    """Return the places of the k-th set of points."""
+    return Spans(
+        np.concatenate([level.begin[k] for level in levels]), np.concatenate([level.end[k] for level in levels])
+    )
+
+
+def columns(levels: list[Level]) -> tuple[NDArray[Any], ...]:
+    """Return the rule's own columns of all nodes."""
+    return tuple(np.concatenate(column) for column in zip(*(level.box for level in levels), strict=True))

@@ -1,0 +1,30 @@
+"""Points in the order of a tree."""
+
+from dataclasses import dataclass
+
+from parki.arrays import Array
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """Points in the order of a tree, in the space of the caller's points.
+
+    Attributes
+    ----------
+    points : array (3, N)
+    order : array (N,) of int32
+        points[:, j] is the caller's point order[j].
+    """
+
+    points: Array
+    order: Array
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return int(self.points.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays."""
+        return int(self.points.nbytes + self.order.nbytes)
