@@ -25,7 +25,8 @@ from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald import params, predict, stages, variants
+from parki.ewald import choice, predict, stages, variants
+from parki.ewald.question import Question
 from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
@@ -76,7 +77,7 @@ class Sum:
     def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
         rng = np.random.default_rng(1)
         self.space, self.n = space, n
-        self.p = params.choose(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, costs=Costs(), far=dtype)
+        self.p = choice.choose(Question(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs())
         v, k = variants.choose(space, dtype), self.p.kernel
         engine.compile_all(stages.workunits(self.p, space, v), space, stages.threads(self.p, space, v))
         x = rng.random((3, n)).astype(dtype)

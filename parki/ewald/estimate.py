@@ -1,7 +1,6 @@
-"""How much memory a plan will hold, known from its parameters before anything is made."""
+"""The memory that a plan will hold, from its parameters before anything is made."""
 
 import math
-from typing import TYPE_CHECKING
 
 from parki import memory
 from parki.cells import CellGrid
@@ -11,44 +10,43 @@ from parki.ewald.crew import Crew
 from parki.ewald.mesh import Mesh
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
+from parki.ewald.question import Question
 
-if TYPE_CHECKING:
-    from parki.ewald.plan import Plan
-
-BATCHES = 8  # bytes of a point's share of the batch that it is in
+BATCH_BYTES = 8  # a point's share of the batch that it is in
 
 
-def require(plan: "Plan", p: Parameters, rhs: int) -> None:
-    """Refuse parameters for so many right-hand sides at once that take more memory of the host than is free.
+def require(question: Question, p: Parameters, rhs: int, options: EwaldOptions) -> None:
+    """Refuse parameters for `rhs` right-hand sides at once that take more memory of the host than is free.
 
-    The sorted points are those of the plan: they are counted with its first right-hand side.
+    The sorted points are counted with a plan's first right-hand side.
 
     Raises
     ------
     MemoryError
         Naming the bytes needed and free, and the options that lower them.
     """
-    if plan.space.kind == "device" or not (plan.n_targets and plan.n_sources):
+    counts = question.n_targets, question.n_sources
+    if question.space.kind == "device" or not all(counts):
         return
     grid = f"a plan with the grid {' × '.join(str(m) for m in p.grid)}"
-    memory.require(math.prod(p.grid) * p.kernel.components * p.itemsizes[1], grid, _advice(plan.options))
-    needed = held_by_stages(p, plan.n_targets, plan.n_sources, rhs, plan.space, plan.options.fft_type == "C2C")
+    memory.require(math.prod(p.grid) * p.kernel.components * p.itemsizes[1], grid, _advice(options))
+    needed = held_by_stages(p, *counts, rhs, question.space, options.fft_type == "C2C")
     if rhs == 1:
-        needed += held_by_points(p, plan.n_targets, plan.n_sources, plan.arrangement is None or plan.arrangement.same)
-    memory.require(needed, grid, _advice(plan.options))
+        needed += held_by_points(p, *counts, question.arrangement is None or question.same)
+    memory.require(needed, grid, _advice(options))
 
 
 def _advice(options: EwaldOptions) -> str:
-    given = next((name for name in ("cell_size", "rc") if getattr(options, name) is not None), None)
-    if given:
-        return f"A larger {given}, or None to have rc chosen, or a larger tolerance takes less."
+    named = next((name for name in ("cell_size", "rc") if getattr(options, name) is not None), None)
+    if named:
+        return f"A larger {named}, or None to have rc chosen, or a larger tolerance takes less."
     return "A larger tolerance or a larger rc takes less."
 
 
 def held_by_stages(
     p: Parameters, n_targets: int, n_sources: int, rhs: int, space: Space, whole: bool = False
 ) -> float:  # fmt: skip
-    """Bytes of grid, tables, planes in work, fields and packed sources; less what pads rows of the grid."""
+    """Return the bytes of grid, tables, planes in work, fields and packed sources, without the padding of rows."""
     real, far = p.itemsizes
     kernel, mesh = p.kernel, Mesh(p, multipliers.period(p))
     shape = [max(e, low + n) for e, low, n in zip(mesh.extent, mesh.low, mesh.box, strict=True)]
@@ -69,11 +67,11 @@ def held_by_stages(
 
 
 def held_by_points(p: Parameters, n_targets: int, n_sources: int, same: bool) -> float:
-    """Bytes of the points in the order of their cells."""
+    """Return the bytes of the points in the order of their cells."""
     real = p.itemsizes[0]
     cells = CellGrid.for_points(p.box, n_sources, p.rc, periodicity=p.periodicity).count
     each, lists = (
-        3 * real + 4 + BATCHES,
+        3 * real + 4 + BATCH_BYTES,
         [n_sources] + ([] if same else [n_targets]) + ([n_sources] if p.skew is not None else []),
     )
     return sum(each * n + 4 * cells for n in lists) + (3 * real * n_targets if p.skew is not None else 0)

@@ -247,7 +247,7 @@ class Stages:
     def _net(self) -> Array:
         """The net density of each right-hand side; without rounding where it counts so much more than single ones."""
         rows = self.strengths[:, : self.p.kernel.result]
-        if self.p.kernel.green == "yukawa" and self.p.periodicity == 3:
+        if self.p.kernel.spectrum.screened and self.p.periodicity == 3:
             return module_of(rows).asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
         return rows.sum(axis=2, dtype=np.float64)
 

@@ -10,8 +10,9 @@ from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
-from parki.ewald import params, stages, variants
+from parki.ewald import choice, stages, variants
 from parki.ewald.options import EwaldOptions
+from parki.ewald.question import Question
 from parki.treecode.interactions import Interactions, Lists
 from parki.treecode.stages import THREADS, WARPS, Units
 from parki.trees import cluster
@@ -42,7 +43,7 @@ def device(request):
 
 def workunits(kernel, dtype, tolerance, **named):
     """What a sum launches on a GPU, with the threads of its blocks."""
-    p = params.choose(kernel, BOX, N, N, tolerance, dtype)
+    p = choice.choose(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX, **named))
     shape = variants.P2P_SHAPES[v.p2p]
     for unit in stages.workunits(p, CUDA, v):
