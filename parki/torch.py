@@ -12,7 +12,6 @@ import numpy as np
 
 from parki.ewald import api, kernels
 from parki.ewald.kernels import Kernel
-from parki.ewald.operator import ADJOINT
 from parki.ewald.options import EwaldOptions
 
 try:
@@ -175,9 +174,9 @@ class _Sum(torch.autograd.Function):
         to_dens = to_normals = None
         to_trg, to_src = _to_points(kernel, options, same, trg, src, d, g, need_trg, need_src)
         if need_dens and not kernel.normals:
-            name, factor = ADJOINT[kernel.name]
-            back = replace(kernels.KERNELS[name], parameters=kernel.parameters)
-            to_dens = factor * _field(back, src, src if same else trg, _given(back, g), None, options)
+            adjoint = kernel.adjoint
+            back = replace(kernels.KERNELS[adjoint.name], parameters=kernel.parameters)
+            to_dens = adjoint.factor * _field(back, src, src if same else trg, _given(back, g), None, options)
         elif need_dens or need_normals:
             stress = _stress(options, src, src if same else trg, g)
             to_dens = -torch.einsum("kabn,bn->kan", stress, normals)

@@ -14,11 +14,12 @@ from parki.arrays import Array
 from parki.cells import CellGrid, CellList
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
-from parki.ewald import api, params, variants
+from parki.ewald import api, choice, params, variants
 from parki.ewald.far import Gather
 from parki.ewald.kernels import KERNELS
 from parki.ewald.mesh import Mesh
 from parki.ewald.options import CHOICES
+from parki.ewald.question import Question
 from parki.ewald.spread import Spread
 from parki.perfmodels import handwritten
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
@@ -74,7 +75,7 @@ def scalar_near(
 ) -> tuple[Callable[[], object], tuple[np.ndarray, np.ndarray], int]:
     """The literal loop for the first tenth of the sorted targets, where it puts them and their sums, their number."""
     x, dens, normals = cloud(n)
-    p = params.choose(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd)
+    p = choice.choose(Question(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd))
     grid = CellGrid(p.box, tuple(int(side / p.rc) for side in p.box))
     packed = np.concatenate([np.atleast_2d(a) for a in strengths(kernel, dens, normals)])
     cells, src = sorted_sources(kernel, x, packed, p, Space("Serial"), grid)
@@ -121,7 +122,7 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
     """Parki's kernel alone; the points are sorted, as a plan keeps them."""
     space = Space("Serial")
     x, dens, _ = cloud(asked.n)
-    p = params.choose("laplace", CUBE, asked.n, asked.n, 1e-6)
+    p = choice.choose(Question("laplace", CUBE, asked.n, asked.n, 1e-6))
     p = replace(
         p,
         kernel=replace(p.kernel, dens=2, result=2, spread=2),

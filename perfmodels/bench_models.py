@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from parki.engine.spaces import Space, workers
-from parki.ewald import api, balance, params, predict, work
+from parki.ewald import api, choice, params, predict, work
 from parki.ewald.params import Parameters
 from parki.ewald.plan import Plan
 from parki.perfmodels import calibrate, model, roofline
@@ -223,7 +223,7 @@ def sweep(plan: Plan) -> list[Parameters]:
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
             priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = balance.chosen(plan, plan.geometry.outer(rc), priced)
+            made = choice.choose(replace(plan.question, rc=rc), priced)
             if made not in found and made != p:
                 found.append(made)
     return found

@@ -28,9 +28,10 @@ from parki.engine.calls import device as calls
 from parki.engine.calls.gpu import TEAM, requested
 from parki.engine.runtime import devices, rtc, writing
 from parki.engine.spaces import Space
-from parki.ewald import multipliers, params, stages, variants, work
+from parki.ewald import choice, multipliers, params, stages, variants, work
 from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
+from parki.ewald.question import Question
 from parki.ewald.report import Params
 from parki.ewald.variants import Variants
 from parki.perfmodels import modelplot, modeltable, published, roofline
@@ -101,11 +102,11 @@ def predict(
     Raises
     ------
     ValueError
-        For what `parki.ewald.params.choose` refuses, and more cores than there are.
+        As `parki.ewald.question.Question` and `parki.ewald.choice.choose`, and for more cores than there are.
     """
     units = machine.some(units)
     space, lanes = _space(machine), machine.lanes[dtype]
-    p = params.choose(kernel, box, n, n, tolerance, dtype, rc=rc, costs=Costs.of(machine), periodicity=periodicity)
+    p = choice.choose(Question(kernel, box, n, n, tolerance, dtype, rc=rc, periodicity=periodicity), Costs.of(machine))
     v = variants.choose(space, dtype)
     if space.kind == "host":
         v = replace(v, targets=lanes, lanes=lanes)

@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 from parki.engine import spaces
-from parki.ewald import api, remembered, tuning
+from parki.ewald import api, tuning, tuning_cache
 from parki.ewald.tuning import Trial, Tuned
 from parki.perfmodels.measure import asked_space
 
@@ -13,19 +13,19 @@ from parki.perfmodels.measure import asked_space
 def main(asked: argparse.Namespace) -> int:
     """Tune, remember and print a table; or with `forget` remove what is remembered of this machine."""
     if asked.forget:
-        where = remembered.folder()
-        print(f"removed {remembered.forget()} files from {where}")  # noqa: T201
+        where = tuning_cache.folder()
+        print(f"removed {tuning_cache.forget()} files from {where}")  # noqa: T201
         return 0
     space = asked_space(asked)
     x = np.random.default_rng(1).random((3, asked.n)) * np.array(asked.box)[:, None]
     x = spaces.array_module(space).asarray(x.astype(asked.dtype))
     given = {"box": asked.box, "periodicity": asked.periodicity, "tolerance": asked.tolerance}
     plan = api.plan(asked.kernel, x, x, execution_space=space, kappa=asked.kappa, **given)
-    found = tuning.tune(plan, *plan.points.originals(), anew=True)
+    found = tuning.tune(plan.bench(*plan.points.originals()), anew=True)
     print(f"{str(plan).splitlines()[0]}, tolerance {asked.tolerance:g}")  # noqa: T201
     print(f"{table(found)}\n{found}")  # noqa: T201
     if len(found.trials) > 1:
-        print(f"remembered in {remembered.folder()}")  # noqa: T201
+        print(f"remembered in {tuning_cache.folder()}")  # noqa: T201
     return 0
 
 

@@ -287,7 +287,7 @@ def test_threads_are_those_of_the_plan(monkeypatch):
     assert shared(threads=2) == (2, 1)
     assert shared(threads=1) == shared(execution_space="Serial") == (1, 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "12")
-    assert crew() == (6, 2)
+    assert shared() == (6, 2)
 
 
 @pytest.mark.parametrize("asked", [{"torch_fft": True}, {"fft": "torch"}, {"torch_fft": True, "fft": "Torch"}], ids=str)

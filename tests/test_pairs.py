@@ -10,7 +10,7 @@ import pytest
 import parki
 from parki import pairs
 from parki.direct import direct_sum
-from parki.ewald import kernels, plain
+from parki.ewald import kernels, reference_kernels
 from parki.pairs import PAIRS, Pair
 
 #: φ(r) of the radial kernels, and what they are at r = 0.
@@ -326,7 +326,7 @@ def test_files_are_found_by_path_whatever_their_names(mark, root, tmp_path, rng)
     exact = direct_sum("laplace", x, x, q)
     for kernel in (path, str(path), Pair("mine", 1, 1, path)):
         assert direct_sum(kernel, x, x, q) == pytest.approx(exact, rel=1e-12)
-    near = plain.function(pairs.find(path).pair, "pair", SCREENED=False)
+    near = reference_kernels.function(pairs.find(path).pair, "pair", SCREENED=False)
     near(0.0, 0.0, 2.0, 4.0, 0.5, [], [3.0], found := [0.0])
     assert found == [1.5]
 

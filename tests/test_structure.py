@@ -105,6 +105,33 @@ def test_the_rule_itself(module, name, allowed):
     assert (forbidden(module, [name]) == []) is allowed
 
 
+def circles(edges):
+    """The sets of modules that import each other, directly or by way of others; `edges` are the imports of each."""
+    reached = {name: set(there) for name, there in edges.items()}
+    while True:
+        wider = {name: there.union(*(reached[other] for other in there)) for name, there in reached.items()}
+        if wider == reached:
+            break
+        reached = wider
+    return {frozenset(o for o in reached[name] if name in reached[o]) for name in reached if name in reached[name]}
+
+
+def test_ewald_imports_in_no_circle(root):
+    """Imports for types alone count."""
+    files = {module_of(path, root): path for path in python_files(root, "parki/ewald")}
+    edges = {
+        module: {name for name in files for _, _, full in imports(path) if name != "parki.ewald" and is_in(full, name)}
+        for module, path in files.items()
+    }
+    assert edges["parki.ewald.radial"] == {"parki.ewald.far_parts", "parki.ewald.series", "parki.ewald.params"}
+    assert circles(edges) == set()
+
+
+def test_circles_are_found():
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"f"}}
+    assert circles(edges) == {frozenset("abc"), frozenset("f")}
+
+
 def test_kernels_import_only_the_language(root):
     wrong = [
         f"{path.relative_to(root)}:{line} imports {name}"

@@ -8,48 +8,48 @@ The targets are drawn at random.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from parki import direct, error, scaling
 from parki.arrays import Array, to_host
 from parki.error import ErrorEstimate
-from parki.ewald import door
+from parki.ewald import checks
 from parki.ewald.options import EwaldOptions
+from parki.ewald.planned import Planned
 
-if TYPE_CHECKING:
-    from parki.ewald.plan import Plan
-
-FINEST = 1e-13  # tolerance of the second sum where a hundredth of the first one is out of reach of double precision
+FINEST = 1e-13  # least tolerance of the second sum: a hundredth of the first may be out of reach of double precision
 LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; few targets make a large one cheap
 
 
-def measure(plan: "Plan", dens: Array, normals: Array | None, u: Array | None, n: int, seed: int) -> ErrorEstimate:
+def measure(plan: Planned, dens: Array, normals: Array | None, u: Array | None, n: int, seed: int) -> ErrorEstimate:
     """Measure the error of `u`, the plan's sum of these strengths, at `n` random targets: see `Plan.error`."""
     if plan.points is None:
         raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
     chosen = error.sample(plan.n_targets, n, seed)
-    strengths, axes, many = door.strengths(plan, dens, normals)
-    u = plan(dens, normals) if u is None else door.sums(plan, u, len(strengths), many)
-    found = to_host(door.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
+    strengths, axes, many = checks.strengths(plan, dens, normals)
+    u = plan(dens, normals) if u is None else checks.sums(plan, u, len(strengths), many)
+    values = to_host(checks.split(plan, u, len(strengths))[..., plan.xp.asarray(chosen)]).astype(np.float64)
     both = plan.xp.concatenate([strengths, _signed(plan, strengths)])
-    exact, random = np.split(to_host(reference(plan, chosen, both, axes)).reshape(-1, *found.shape[1:]), 2)
+    exact, random = np.split(to_host(reference(plan, chosen, both, axes)).reshape(-1, *values.shape[1:]), 2)
     error.warn_of_cancellation(exact, random, plan.options.tolerance)
-    return error.estimate(found, exact, plan.n_targets, seed)
+    return error.estimate(values, exact, plan.n_targets, seed)
 
 
-def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | None) -> Array:
-    """The sum at the chosen targets, ``(rhs[, components], n)``, by other means; strengths ``(rhs, components, N)``."""
+def reference(plan: Planned, chosen: Array, strengths: Array, normals: Array | None) -> Array:
+    """Sum at the chosen targets by other means: ``(rhs[, components], n)``, of strengths ``(rhs, components, N)``."""
     trg, src = (x.astype(np.float64) for x in plan.points.originals())
     trg = trg[:, plan.xp.asarray(chosen)]
     dens = strengths.astype(np.float64)
     dens = dens[:, 0] if plan.kernel.dens == 1 else dens
     normals = None if normals is None else normals.astype(np.float64)
     if plan.geometry.periodicity == 0:
-        given, power = {"execution_space": plan.space}, -plan.geometry.power
+        place, power = {"execution_space": plan.space}, -plan.geometry.power
         trg, src = scaling.times(trg, power), scaling.times(src, power)
-        return np.stack([to_host(direct.direct_sum(plan.kernel, trg, src, one, normals, **given)) for one in dens])
+        return np.stack(
+            [to_host(direct.direct_sum(plan.kernel, trg, src, column, normals, **place)) for column in dens]
+        )
     second = plan.like(plan.kernel, trg, src, _second(plan), np.dtype(np.float64))
     second.take_reach(plan)
     if not plan.on_gpu:
@@ -57,17 +57,17 @@ def reference(plan: "Plan", chosen: Array, strengths: Array, normals: Array | No
     return second(dens, normals)
 
 
-def _signed(plan: "Plan", strengths: Array) -> Array:
+def _signed(plan: Planned, strengths: Array) -> Array:
     return plan.xp.asarray(error.signed(to_host(strengths)).astype(plan.dtype))
 
 
 def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
-    """Options of a sum that serves another one, with `others` in place of their values."""
+    """Return options of a sum that serves another one, with `others` in place of their values."""
     flags = ("return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
     return dataclasses.replace(options, **(dict.fromkeys(flags, False) | others))
 
 
-def _second(plan: "Plan") -> EwaldOptions:
+def _second(plan: Planned) -> EwaldOptions:
     options, p = plan.options, plan.chosen
     shortest = min(p.box[: p.periodicity])
     # At least a fifth away from the first sum's radius.

@@ -1,108 +1,157 @@
-"""The kernels of Ewald sums as data: what each stage must know of one.
+"""The kernels of Ewald sums: each one object, which holds the parts that the stages and the choice of parameters take.
 
 A kernel is a pair function (`kernels/pair/`), a function of the modes (`kernels/multiplier/`), the radial functions of
-its far part (`radial.FAR`), a scalar Green's function (`green`), and the estimates of its error (`radial`, `window`).
+its far part (`far_parts`), its Green's function (`spectra`), the constants of a net density (`means`), the estimates of
+its error (`layers`), and its transpose (`adjoints`).
 """
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
+from numpy.typing import ArrayLike, NDArray
+
 from parki import pairs
+from parki.ewald import adjoints, layers, means, spectra
+from parki.ewald.adjoints import Adjoint, Multiple
+from parki.ewald.far_parts import D, E, F, FarPart, G, H, Y
+from parki.ewald.layers import Layer
+from parki.ewald.means import Surroundings
+from parki.ewald.profiles import Split
+from parki.ewald.spectra import Spectrum
 from parki.pairs import Pair
 
 
 @dataclass(frozen=True)
+class Net:
+    """A net density that fully periodic sums balance: its name, its components, and the convention by which."""
+
+    name: str
+    components: int
+    convention: str
+
+
+CHARGE = Net("charge", 1, "a uniform neutralising background is assumed")
+FORCE = Net("force", 3, "a mean pressure gradient balances it, and the mean flow is zero")
+#: Shares of the tolerance for the sources of a perfect crystal, in the order of `choice.SHARES`: whole shells err
+#: alike, and strengths that repeat keep the aliases from averaging.  By symmetry the double layer of a crystal may even
+#: vanish at its own points.
+CRYSTAL, EVEN_CRYSTAL = (0.012, 0.002, 0.002), (0.016, 0.035, 0.015)
+
+
+@dataclass(frozen=True)
 class Kernel(Pair):
-    """One kernel: a pair interaction and what an Ewald sum must know besides.
+    """One kernel: a pair interaction and the parts of its Ewald sum.
 
     Attributes
     ----------
-    name, dens, result, pair, normals, names, parameters
-        As in `parki.pairs.Pair`.  The first parameter is κ, for the profiles, far parts and Green's functions with one.
+    name, dens, result, pair, normals, names, parameters, dimensions
+        As in `parki.pairs.Pair`.  The first parameter of a screened kernel is κ.
     far
-        Names of the radial functions that the pair function takes as far parts, keys of `radial.FAR`.
+        The radial functions that the pair function takes as far parts.
     multiplier
         The function of the modes, as `pair`; it takes `spread` components and returns `result`.
     spread, slopes, single
         Components that sources are spread to.  With `slopes` these are the four of the Stokes double layer, with
         `single` that of the single layer within them.
-    profile
-        ``"phi"``, ``"stokes"`` or ``"yukawa"``: which normalisation of the split's profile multiplies the modes.
-    green, scale
-        The Green's function, a key of `green.GREEN`, and a factor.
-    mean
-        Whether the result has a mean that periodic sums fix: then the net density, `result` components of it, gives a
-        constant.
     layers
-        The error estimates that must hold, keys of `radial.truncation` and `window.alias`.
+        The error estimates that must hold.
+    spectrum, scale
+        The Green's function with the split's profile, and a factor.
+    mean
+        The constants (result,) that a net density, `result` components of it, is multiplied by: a function of `means`,
+        for kernels whose result has a mean that periodic sums fix.
+    net
+        The density of which a net value deserves a warning in fully periodic sums.
+    crystal
+        Shares of the tolerance for sources that are a perfect crystal: near field, window, tables.
+    adjoint
+        The transposed sum, see `adjoints`.
     near, common
-        Time of a pair within rc over one of laplace, both at a tolerance of 1e-7 and by ``LIST``; the part of it that
-        right-hand sides share.
+        Time of a near-field pair over that of laplace, both at a tolerance of 1e-7 and by ``LIST``; the part of this
+        time that right-hand sides share.
     periodicities
-        In how many directions it may be periodic.
+        Numbers of directions along which a sum may be periodic.
     """
 
-    far: tuple[str, ...]
+    far: tuple[FarPart, ...]
     multiplier: str
     spread: int
-    layers: tuple[str, ...]
-    profile: str = "phi"
-    green: str = "harmonic"
+    layers: tuple[Layer, ...]
+    spectrum: Spectrum = spectra.HARMONIC
     scale: float = 1.0
     _: KW_ONLY
     slopes: bool = False
     single: bool = False
-    mean: bool = False
+    mean: Callable[[Surroundings], NDArray] | None = None
+    net: Net | None = None
+    crystal: tuple[float, float, float] = CRYSTAL
+    adjoint: Adjoint | None = None
     near: float = 1.0
     common: float = 0.95
     periodicities: tuple[int, ...] = (0, 1, 2, 3)
 
     @property
     def components(self) -> int:
-        """Components of the grid, which holds what is spread and then the result."""
+        """Return the components of the grid, which holds spread densities and then the result."""
         return max(self.spread, self.result)
 
     @property
     def kappa(self) -> float:
-        """κ of a kernel with Yukawa's profile, its first parameter; 0 for others."""
-        return self.parameters[0] if self.parameters and self.profile == "yukawa" else 0.0
+        """Return κ of a screened kernel, its first parameter; 0 for others."""
+        return self.parameters[0] if self.parameters and self.spectrum.screened else 0.0
+
+    @property
+    def steep(self) -> bool:
+        """Tell whether the kernel falls as 1/r²."""
+        return all(layer.steep for layer in self.layers)
+
+    def profile(self, split: Split, k: ArrayLike) -> NDArray:
+        """Return the factors of a split at the modes `k`."""
+        return self.spectrum.profile(split, k, self.kappa)
 
 
-def _kernel(name: str, *rest: Any, **more: Any) -> Kernel:
-    """The kernel of a pair of `parki.pairs`; the rest is what an Ewald sum must know besides."""
+def _kernel(name: str, *parts: Any, **options: Any) -> Kernel:
+    """Return the kernel of a pair of `parki.pairs` with the parts of its Ewald sum."""
     pair = {f.name: getattr(pairs.PAIRS[name], f.name) for f in fields(Pair)}
-    return Kernel(*(pair.pop(f) for f in ("name", "dens", "result", "pair")), *rest, **pair, **more)
+    return Kernel(*(pair.pop(f) for f in ("name", "dens", "result", "pair")), *parts, **pair, **options)
 
 
-_STOKES = {"profile": "stokes", "green": "biharmonic"}
-
-LAPLACE = _kernel("laplace", ("F",), "multiplier/scalar", 1, ("laplace",), mean=True)
+LAPLACE = _kernel(
+    "laplace", (F,), "multiplier/scalar", 1, (layers.LAPLACE,), mean=means.harmonic, net=CHARGE, crystal=EVEN_CRYSTAL,
+    adjoint=Multiple("laplace"),
+)  # fmt: skip
 LAPLACE_GRAD = _kernel(
-    "laplace_grad", ("H",), "multiplier/gradient", 1, ("laplace_grad",), near=1.17, common=0.9,
+    "laplace_grad", (H,), "multiplier/gradient", 1, (layers.LAPLACE_GRAD,), net=CHARGE,
+    adjoint=Multiple("laplace_dipole"), near=1.17, common=0.9,
 )  # fmt: skip
 LAPLACE_DIPOLE = _kernel(
-    "laplace_dipole", ("H",), "multiplier/divergence", 3, ("laplace_grad",), near=1.13, common=0.9,
+    "laplace_dipole", (H,), "multiplier/divergence", 3, (layers.LAPLACE_GRAD,), adjoint=Multiple("laplace_grad"),
+    near=1.13, common=0.9,
 )  # fmt: skip
 STOKES_SL = _kernel(
-    "stokes_sl", ("D", "E"), "multiplier/stokes", 3, ("stokes_sl",), mean=True, near=1.8, common=0.84, **_STOKES,
+    "stokes_sl", (D, E), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.BIHARMONIC, mean=means.stokes, net=FORCE,
+    crystal=EVEN_CRYSTAL, adjoint=Multiple("stokes_sl"), near=1.8, common=0.84,
 )  # fmt: skip
 STOKES_DL = _kernel(
-    "stokes_dl", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_dl",), slopes=True, near=2.36, common=0.75,
-    **_STOKES,
+    "stokes_dl", (D, E, G), "multiplier/stokes_comb", 4, (layers.STOKES_DL,), spectra.BIHARMONIC, slopes=True,
+    adjoint=adjoints.traction, near=2.36, common=0.75,
 )  # fmt: skip
 STOKES_COMB = _kernel(
-    "stokes_comb", ("D", "E", "G"), "multiplier/stokes_comb", 4, ("stokes_sl", "stokes_dl"), slopes=True, single=True,
-    mean=True, near=3.0, common=0.71, **_STOKES,
+    "stokes_comb", (D, E, G), "multiplier/stokes_comb", 4, (layers.STOKES_SL, layers.STOKES_DL), spectra.BIHARMONIC,
+    slopes=True, single=True, mean=means.stokes, net=FORCE, adjoint=adjoints.flow_and_traction, near=3.0, common=0.71,
 )  # fmt: skip
 STOKES_PRESSURE = _kernel(
-    "stokes_pressure", ("H",), "multiplier/divergence", 3, ("laplace_grad",), scale=2.0, near=1.2, common=0.9,
+    "stokes_pressure", (H,), "multiplier/divergence", 3, (layers.LAPLACE_GRAD,), scale=2.0,
+    adjoint=Multiple("laplace_grad", 2.0), near=1.2, common=0.9,
 )  # fmt: skip
 STOKES_GRAD = _kernel(
-    "stokes_grad", ("E", "G"), "multiplier/stokes_grad", 3, ("stokes_grad",), near=2.8, common=0.7, **_STOKES,
+    "stokes_grad", (E, G), "multiplier/stokes_grad", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, net=FORCE,
+    adjoint=adjoints.doublets, near=2.8, common=0.7,
 )  # fmt: skip
 YUKAWA = _kernel(
-    "yukawa", ("Y",), "multiplier/scalar", 1, ("laplace",), profile="yukawa", green="yukawa", mean=True, near=1.42,
-    periodicities=(0, 3),
+    "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,
+    adjoint=Multiple("yukawa"), near=1.42, periodicities=(0, 3),
 )  # fmt: skip
 
 KERNELS = {
@@ -114,7 +163,7 @@ KERNELS = {
 
 
 def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
-    """Return the kernel of this name, or the one given, with its parameters; those that are None are not given.
+    """Return the kernel of this name, or the given one, with its parameters; None stands for a parameter left out.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The Fourier side of a sum: which modes there are, in which padding, and their scalar multipliers.
+"""The Fourier side of a sum: the modes, their padding, and their scalar multipliers.
 
 With the spread strengths φ̂, the far field is u = Σ w w w · F⁻¹[K̂(k) d₀ d₁ d₂ φ̂], K̂ as in `kernels/multiplier` with
 
@@ -21,18 +21,15 @@ Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki.ewald import green, window
+from parki.ewald.params import Parameters
 from parki.perfmodels import select
 
-if TYPE_CHECKING:
-    from parki.ewald.params import Parameters
-
-WASTE = 1.12  # a plane may be so much larger than it needs, to be of one class with others
+WASTE = 1.12  # largest ratio of a plane's points to those that it needs, where planes share a class
 
 
 @dataclass(frozen=True)
@@ -52,22 +49,22 @@ class Planes:
     length: int
 
 
-def period(p: "Parameters") -> int:
+def period(p: Parameters) -> int:
     """Return the points along x: those of the box, or of a free direction with its padding."""
     return p.grid[0] if p.periodicity else _even(_needed(p, 0, 0.0))
 
 
-def planes(p: "Parameters", whole: bool = False) -> list[Planes]:
+def planes(p: Parameters, whole: bool = False) -> list[Planes]:
     """Return all planes of modes in their classes; `whole` has those of negative kx, too, next to their images."""
     points = period(p)
     step = 2 * math.pi / (points * p.h[0])
     last = min(int(p.kmax / step), (points - 1) // 2)
     if p.skew is not None:  # k² is not the sum of squares
         last = (points - 1) // 2
-    found: list[Planes] = []
+    classes: list[Planes] = []
     if p.periodicity in (0, 3):
         sizes = tuple(p.grid[1:]) if p.periodicity else tuple(_even(_needed(p, axis, 0.0)) for axis in (1, 2))
-        found.append(Planes(tuple(range(last + 1)), *sizes))
+        classes.append(Planes(tuple(range(last + 1)), *sizes))
     else:
         needed = [_sizes(p, step * mode) for mode in range(last + 1)]
         first = 0
@@ -76,17 +73,17 @@ def planes(p: "Parameters", whole: bool = False) -> list[Planes]:
             # The mode without kx is alone: its multiplier is another.
             while first and end <= last and math.prod(needed[first]) <= WASTE * math.prod(needed[end]):
                 end += 1
-            found.append(Planes(tuple(range(first, end)), *needed[first]))
+            classes.append(Planes(tuple(range(first, end)), *needed[first]))
             first = end
     if whole:
-        alone = Planes((0,), found[0].rows, found[0].length)  # the only one that is its own image
-        both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in found]
-        found = [alone, *(c for c in both if c.modes)]
-    return found
+        alone = Planes((0,), classes[0].rows, classes[0].length)  # the only one that is its own image
+        both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in classes]
+        classes = [alone, *(c for c in both if c.modes)]
+    return classes
 
 
-def _sizes(p: "Parameters", kx: float) -> tuple[int, int]:
-    """Points along y and z of a plane."""
+def _sizes(p: Parameters, kx: float) -> tuple[int, int]:
+    """Return the points along y and z of a plane."""
     if p.periodicity == 1:
         return _even(_needed(p, 1, kx)), _even(_needed(p, 2, kx))
     # In the plane without kx there is a row without ky, and one with the least ky.
@@ -94,18 +91,24 @@ def _sizes(p: "Parameters", kx: float) -> tuple[int, int]:
     return p.grid[1], _even(points)
 
 
-def _needed(p: "Parameters", axis: int, kappa: float) -> float:
-    """Points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated Green's function."""
+def _needed(p: Parameters, axis: int, kappa: float) -> float:
+    """Return the points of a free axis for a mode that decays as exp(−κ|z|), or with κ = 0 for a truncated one."""
     side = p.box[axis]
     decay = math.log(1 / max(p.tolerance, 1e-15)) + 3
-    if p.kernel.green == "biharmonic":
+    if p.kernel.spectrum.growing:
         decay += math.log(1 + decay)  # (1 + κ|z|) exp(−κ|z|)
     reach = decay / kappa if kappa else green.radius(p) + p.rc
     return max((side + reach) / p.h[axis], p.grid[axis] + p.P)
 
 
 def _even(points: float) -> int:
-    """The next good number of points."""
+    """Return the next good number of points.
+
+    Raises
+    ------
+    ValueError
+        For a longer side of a grid than there are good numbers for.
+    """
     sizes = select.even_sizes()
     if points > sizes[-1]:
         raise ValueError(
@@ -115,11 +118,11 @@ def _even(points: float) -> int:
 
 
 def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
-    """Wave numbers of so many points, in the order of transforms."""
+    """Return the wave numbers of `count` points, in the order of transforms."""
     return np.fft.fftfreq(count, spacing / (2 * np.pi))
 
 
-def table(p: "Parameters", c: Planes) -> tuple[NDArray, list[NDArray]]:
+def table(p: Parameters, c: Planes) -> tuple[NDArray, list[NDArray]]:
     """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
 
     The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.
@@ -136,13 +139,13 @@ def table(p: "Parameters", c: Planes) -> tuple[NDArray, list[NDArray]]:
     (ky, dy), (kz, dz) = zip(k[1:], factors[1:], strict=True)
     if p.skew is None:
         ky, dy, kz, dz = ky[: c.rows // 2 + 1], dy[: c.rows // 2 + 1], kz[: c.length // 2 + 1], dz[: c.length // 2 + 1]
-    found = _scalars(p, c, kx[:, None, None], ky[None, :, None], kz[None, None, :])
-    found *= dx[:, None, None] * dy[None, :, None] * dz[None, None, :]
-    return np.ascontiguousarray(found, p.far), [np.ascontiguousarray(a, p.far) for a in (kx, k[1], k[2])]
+    scalars = _scalars(p, c, kx[:, None, None], ky[None, :, None], kz[None, None, :])
+    scalars *= dx[:, None, None] * dy[None, :, None] * dz[None, None, :]
+    return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in (kx, k[1], k[2])]
 
 
-def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:
-    """Green's function and profile."""
+def _scalars(p: Parameters, c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:
+    """Return the Green's function times the profile, 0 beyond kmax."""
     if p.skew is not None:
         s01, s02, s12 = reciprocal(p)
         kx, ky = kx + s01 * ky + s02 * kz, ky + s12 * kz
@@ -157,12 +160,12 @@ def _scalars(p: "Parameters", c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) 
     base[~flat] = green.whole(p, values[~flat])
     if flat.any():
         base[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
-    found = np.zeros(k2.shape)
-    found[inside] = p.kernel.scale * base * phi
-    return found
+    scalars = np.zeros(k2.shape)
+    scalars[inside] = p.kernel.scale * base * phi
+    return scalars
 
 
-def reciprocal(p: "Parameters") -> tuple[float, float, float]:
+def reciprocal(p: Parameters) -> tuple[float, float, float]:
     """Return s01, s02, s12 of `kernels/convolve.py` for the lattice (l0, t01, t02), (0, l1, t12), (0, 0, l2)."""
     if p.skew is None:
         return 0.0, 0.0, 0.0

@@ -11,16 +11,16 @@ from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.ewald import balance, door, estimate, operator, tuning, variants, work
-from parki.ewald.arrangement import Arrangement
-from parki.ewald.geometry import Geometry
+from parki.ewald import checks, choice, estimate, operator, setup, tuning, variants, work
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
 from parki.ewald.points import Points
 from parki.ewald.queries import Queries
 from parki.ewald.report import Params, WallTime
+from parki.ewald.setup import Setup
 from parki.ewald.stages import Stages, SumSteps
+from parki.ewald.tuning import Bench
 from parki.ewald.verify import verify
 
 log = logging.getLogger("parki.ewald")
@@ -39,9 +39,11 @@ class Plan(Queries, plans.OfOneProcess):
         In the caller's unit of length.
     chosen : parki.ewald.params.Parameters
         The same in the unit of length of the stages, in which the longest side is about one.
+    question : parki.ewald.question.Question
+        The sum that the parameters were chosen for, in the unit of the stages.
     variants : parki.ewald.variants.Variants
     tuned : parki.ewald.tuning.Tuned or None
-        With ``tune=True``, what was found.
+        With ``tune=True``, the choice and its candidates.
     space : parki.engine.spaces.Space
     n_targets, n_sources : int
     walltime : WallTime
@@ -58,62 +60,35 @@ class Plan(Queries, plans.OfOneProcess):
     """
 
     def __init__(self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions) -> None:
-        if (count := sum(options.periodic)) not in kernel.periodicities:
-            listed = " or ".join(str(n) for n in kernel.periodicities)
-            raise ValueError(f"periodicity is {count} and the kernel is {kernel}; expected {listed} for this kernel.")
-        space = arrays.space_of(options.execution_space, options.threads, trg=trg, src=src)
-        on_gpu = arrays.on_gpu(trg=trg, src=src) is not None
-        same = trg is src
-        trg = door.points("trg", trg, options)
-        src = trg if same else door.points("src", src, options)
-        dtype = arrays.same_dtype(trg=trg, src=src)
-        door.precision(dtype.name, options)
-        self._begin(kernel, options, space, on_gpu, dtype, door.place(options, kernel, trg, src))
-        # A box around the points may have to grow with them.
-        self.given = trg.copy() if options.box is None and not same else None
-        self._points(trg, src)
+        self._begin(Setup.of(kernel, trg, src, options))
 
-    def _begin(
-        self, kernel: Kernel, options: EwaldOptions, space: spaces.Space, on_gpu: bool, dtype: np.dtype, place: Geometry
-    ) -> None:
-        """What does not depend on the points."""
-        self.kernel, self.options, self.space, self.on_gpu, self.dtype = kernel, options, space, on_gpu, dtype
-        self.xp, self.geometry, self.given = spaces.array_module(space), place, None
-        self._reach, self._moving = {"trg": 0.0, "src": 0.0}, False
-        self._warned = False  # whether the first density was looked at for a net charge or force
-        self.variants = variants.choose(space, dtype.name, options)
+    def _begin(self, of: Setup) -> None:
+        """Take the setup, and prepare for its points."""
+        self.kernel, self.options, self.variants = of.kernel, of.options, of.variants
+        self.space, self.on_gpu, self.dtype = of.space, of.on_gpu, of.dtype
+        self.xp, self.geometry, self.given = spaces.array_module(of.space), of.geometry, of.targets
+        self._reach, self._moving = of.reach, False
+        self._warned = of.served  # whether the first density was looked at for a net charge or force
         self._lock = forks.lock()
-
-    @property
-    def inner(self) -> Kernel:
-        """The kernel with its parameters in the stages' unit of length."""
-        return self.kernel.scaled(self.geometry.power)
+        self._prepare(of.trg, of.src, of.parameters)
 
     @property
     def parameters(self) -> Parameters:
-        """The parameters in the caller's unit of length."""
+        """Return the parameters in the caller's unit of length."""
         return self.chosen.scaled(-self.geometry.power)
-
-    def _points(self, trg: Array, src: Array) -> None:
-        """Take points in the caller's coordinates; `_prepare` for them."""
-        inside = self._inside("src", src)
-        self._prepare(inside if trg is src else self._inside("trg", trg), inside)
-
-    def _inside(self, name: str, x: Array) -> Array:
-        """Return points in the stages' coordinates, and keep how far they were from the box."""
-        x, self._reach[name] = self.geometry.points(name, self.xp.asarray(x))
-        return x
 
     @engine.settled()
     def _prepare(self, trg: Array, src: Array, parameters: Parameters | None = None) -> None:
         """Choose parameters for points in the stages' coordinates; compile, sort, and make the stages."""
         options = self.options
         self.n_targets, self.n_sources, self.same = trg.shape[1], src.shape[1], trg is src
-        self.arrangement = None if parameters else Arrangement.of(trg, src, self.geometry.box)
-        self.chosen, self.tuned = parameters or balance.chosen(self, options.rc), None
-        estimate.require(self, self.chosen)
+        self.question = setup.question(
+            self.kernel, options, self.space, self.dtype, self.geometry, trg, src, measured=parameters is None
+        )
+        self.chosen, self.tuned = parameters or choice.choose(self.question), None
+        estimate.require(self.question, self.chosen, options)
         if options.tune and parameters is None and self.n_targets and self.n_sources:
-            self.tuned = tuning.tune(self, trg, src)
+            self.tuned = tuning.tune(self.bench(trg, src))
             self.chosen, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
         p = self.chosen
         timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
@@ -134,11 +109,12 @@ class Plan(Queries, plans.OfOneProcess):
 
     def _count(self) -> None:
         if self.options.return_walltime:
-            given = self.chosen, self.variants, self.points.targets, self.points.sources
-            self.walltime.take(work.count(*given, self.options.fft_type != "C2C"))
+            points = self.points.targets, self.points.sources
+            counted = work.count(self.chosen, self.variants, *points, self.options.fft_type != "C2C")
+            self.walltime.take(counted.flop, counted.mop, counted.pairs, counted.values)
 
     def _compiled(self, rhs: int) -> SumSteps:
-        """Return the steps of so many right-hand sides at once, whose workunits are compiled and verified.
+        """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified.
 
         Raises
         ------
@@ -146,27 +122,27 @@ class Plan(Queries, plans.OfOneProcess):
             Where their arrays would take more memory of the host than is free.
         """
         p, space = self.chosen, self.space
-        numbers = self.n_targets, self.n_sources, self.same
-        made = SumSteps(p, self.variants, numbers, space, self.options, rhs, self.geometry)
-        estimate.require_steps(self, made)
-        units = made.steps.units()
+        counts = self.n_targets, self.n_sources, self.same
+        sum_ = SumSteps(p, self.variants, counts, space, self.options, rhs, self.geometry)
+        estimate.require_steps(sum_, self.options)
+        units = sum_.steps.units()
         sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space)]
         engine.compile_for([*sorting, *units], space)
         if space.kind != "sim":  # which checks every access itself
             verify(p, space, self.variants, list(dict.fromkeys(unit for unit, *_ in units)), rhs)
-        return made
+        return sum_
 
-    def _placed(self, steps: SumSteps) -> Stages:
-        return Stages(steps, self.points, graph=self.options.graph)
+    def _placed(self, sum_: SumSteps) -> Stages:
+        return Stages(sum_, self.points, graph=self.options.graph)
 
     def _prepared(self, rhs: int) -> Stages:
-        """Return the stages for so many right-hand sides at once, made when first asked for."""
+        """Return the stages for `rhs` right-hand sides at once, made when first asked for."""
         if rhs not in self.stages:
             self.stages[rhs] = self._placed(self._compiled(rhs))
         return self.stages[rhs]
 
     def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
-        """The sum at all targets.
+        """Return the sum at all targets.
 
         Parameters
         ----------
@@ -204,12 +180,12 @@ class Plan(Queries, plans.OfOneProcess):
         """
         with self._lock:
             refuse_half_moved(self._moving)
-            strengths, axes, many = door.strengths(self, dens, normals)
+            strengths, axes, many = checks.strengths(self, dens, normals)
             if not self._warned:
                 self._warned = True
-                door.warn_of_net(self, strengths)
-            u = door.result(self, len(strengths), many, out)
-            parts = door.split(self, u, len(strengths))
+                checks.warn_of_net(self, strengths)
+            u = checks.result(self, len(strengths), many, out)
+            parts = checks.split(self, u, len(strengths))
             if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):
                 raise ValueError("out shares memory with dens or normals; expected an array apart from them.")
             self.walltime.reset(keep_cell_list=True)
@@ -218,7 +194,7 @@ class Plan(Queries, plans.OfOneProcess):
                     parts[...] = 0
                 else:
                     reach = max(self._reach.values())
-                    for first, count in door.groups(self, len(strengths)):
+                    for first, count in checks.groups(self, len(strengths)):
                         at = slice(first, first + count)
                         self._prepared(count).run(strengths[at], axes, parts[at], self.walltime, reach)
             plans.say_times(log, self.options.verbose, self)
@@ -268,14 +244,14 @@ class Plan(Queries, plans.OfOneProcess):
                 raise ValueError("trg was given, but the targets of this plan are its sources; expected src alone.")
             if self._moving and not same and trg is None:
                 raise RuntimeError("the last move of this plan did not finish; expected src and trg, not src alone.")
-            door.in_place(self, **({"src": src} if trg is None else {"src": src, "trg": trg}))
-            src = door.moved(self, "src", src, self.n_sources)
-            trg = trg if trg is None else door.moved(self, "trg", trg, self.n_targets)
+            checks.in_place(self, **({"src": src} if trg is None else {"src": src, "trg": trg}))
+            src = checks.moved(self, "src", src, self.n_sources)
+            trg = trg if trg is None else checks.moved(self, "trg", trg, self.n_targets)
             there = [x for x in (src, trg) if x is not None and x.shape[1]]
-            out = self.options.box is None and (self._moving or not all(door.inside(self.geometry, x) for x in there))
+            out = self.options.box is None and (self._moving or not all(checks.inside(self.geometry, x) for x in there))
             if out:
                 targets = src if same else self.given if trg is None else trg
-                place = door.place(self.options, self.kernel, targets, src)
+                place = checks.place(self.options, self.kernel, targets, src)
             elif self.points is not None:
                 given = {name: x for name, x in (("trg", trg), ("src", src)) if x is not None}
                 to = {name: self.geometry.points(name, self.xp.asarray(x)) for name, x in given.items()}
@@ -284,7 +260,8 @@ class Plan(Queries, plans.OfOneProcess):
                 self.given[...] = trg
             if out:
                 self.geometry = place
-                self._points(targets, src)
+                inside, self._reach = setup.inside_box(place, targets, src, self.xp)
+                self._prepare(*inside)
             elif self.points is not None:
                 self._reach |= {name: reach for name, (_, reach) in to.items()}
                 self._place(*(to.get(name, (None,))[0] for name in ("trg", "src")))
@@ -302,7 +279,7 @@ class Plan(Queries, plans.OfOneProcess):
         self._moving = False
 
     def turned(self, kernel: Kernel) -> "Plan":
-        """The plan of another kernel from the targets to the sources, of the same parameters if they serve it."""
+        """Return the plan of another kernel from targets to sources, of the same parameters if they serve it."""
         with self._lock:
             refuse_half_moved(self._moving)
             return operator.turned(self, kernel)
@@ -315,9 +292,24 @@ class Plan(Queries, plans.OfOneProcess):
         self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions, dtype: np.dtype,
         parameters: Parameters | None = None,
     ) -> "Plan":  # fmt: skip
-        """A plan with points in the stages' coordinates of this one; arrays of its calls are in the caller's axes."""
-        other = Plan.__new__(Plan)
-        other._begin(kernel, options, self.space, self.on_gpu, dtype, self.geometry)
-        other._prepare(trg, src, parameters)
-        other._warned = True
-        return other
+        """Plan another sum with points in the stages' coordinates of this one; its calls take the caller's axes."""
+        place = {"space": self.space, "on_gpu": self.on_gpu, "geometry": self.geometry}
+        points = {"trg": trg, "src": src, "reach": {"trg": 0.0, "src": 0.0}}
+        chosen = variants.choose(self.space, dtype.name, options)
+        return Related(Setup(kernel, options, dtype, chosen, **place, **points, parameters=parameters, served=True))
+
+    def bench(self, trg: Array, src: Array) -> Bench:
+        """Return the bench that measures this sum with other parameters, points in the stages' coordinates."""
+
+        def make(options: EwaldOptions, parameters: Parameters) -> Plan:
+            return self.like(self.kernel, trg, src, options, self.dtype, parameters)
+
+        xp = self.xp if self.on_gpu else np
+        return Bench(self.question, self.options, make, xp, self.geometry.power, trg is src)
+
+
+class Related(Plan):
+    """A plan that serves another one, with points in the stages' coordinates of that one."""
+
+    def __init__(self, of: Setup) -> None:
+        self._begin(of)

@@ -1,7 +1,6 @@
-"""What a plan is predicted to cost: the model that chose its parameters, applied to them."""
+"""The predicted cost of a plan: the model that chose its parameters, applied to them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +10,10 @@ from parki.engine.runtime.compiler import toolchains
 from parki.engine.spaces import Space
 from parki.ewald import params
 from parki.ewald.params import Parameters
+from parki.ewald.planned import Planned
 from parki.ewald.report import Params
 from parki.perfmodels import machine, select
 from parki.perfmodels.machine import H200, Costs, Machine
-
-if TYPE_CHECKING:
-    from parki.ewald.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Prediction:
 
     @property
     def seconds(self) -> float:
-        """The whole call."""
+        """Return the seconds of the whole call."""
         return self.near + self.transform + self.spread + self.gather
 
     def __str__(self) -> str:
@@ -53,7 +50,7 @@ MEASURED = {"near": ("p2p",), "transform": ("fft", "cnv", "ifft"), "spread": ("p
 
 
 def costs(space: Space) -> Costs:
-    """Costs of a space: of this host as `parki calibrate` has measured it, of a GPU by its data sheet, or the defaults.
+    """Return costs of a space: of this host as `parki calibrate` measured it, of a GPU by its data sheet, or defaults.
 
     A GPU that is not known is taken for an H200.
     """
@@ -65,7 +62,7 @@ def costs(space: Space) -> Costs:
 
 
 def _device() -> str:
-    """What the driver calls the GPU in use, "" if it does not say: no reason to fail."""
+    """Return the driver's name of the GPU in use, "" where it gives none: no reason to fail."""
     try:
         runtime = devices.cupy().cuda.runtime
         return runtime.getDeviceProperties(runtime.getDevice())["name"].decode("utf-8", "replace")
@@ -74,14 +71,14 @@ def _device() -> str:
 
 
 def calibrated(space: Space) -> Machine | None:
-    """The host at hand if it has been measured, with this compiler, and this is a space of it; else None."""
+    """Return the host at hand if this is its space and it was measured with this compiler; else None."""
     return machine.calibrated(built()) if space.kind == "host" else None
 
 
 def built() -> str:
-    """What kernels are compiled by and for, in one line."""
-    compiler, made = toolchains()[0]
-    return " ".join((compiler.version, made.resolved, *made.flags))
+    """Return the compiler and the target of kernels, in one line."""
+    compiler, target = toolchains()[0]
+    return " ".join((compiler.version, target.resolved, *target.flags))
 
 
 def predict(
@@ -94,14 +91,14 @@ def predict(
     domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
-    found = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, p.itemsizes, costs(space))
-    return Prediction(**{name: float(t) / speedup(name, space) for name, t in found.items()}, memory=memory)
+    phases = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, p.itemsizes, costs(space))
+    return Prediction(**{name: float(t) / speedup(name, space) for name, t in phases.items()}, memory=memory)
 
 
 def speedup(phase: str, space: Space) -> float:
-    """Return how many times as fast as one thread this space's are in a predicted phase.
+    """Return the speed of this space's threads over that of one thread, in a predicted phase.
 
-    What all cores were measured to fall short of it, fewer threads do in proportion.
+    Fewer threads than all cores fall short of their number in proportion to all cores.
     """
     threads = spaces.workers(space)
     here = calibrated(space) if threads > 1 else None
@@ -110,21 +107,21 @@ def speedup(phase: str, space: Space) -> float:
     return threads * float(np.mean([here.together(name, threads) for name in MEASURED[phase]]))
 
 
-def held(plan: "Plan") -> int:
-    """Bytes of all arrays that a plan holds, each counted once."""
-    found = {}
+def held(plan: Planned) -> int:
+    """Return the bytes of all arrays that a plan holds, each counted once."""
+    held_arrays = {}
     for part in [plan.points, *plan.stages.values()] if plan.points else []:
         for a in part.arrays:
             while getattr(a, "base", None) is not None and hasattr(a.base, "nbytes"):
                 a = a.base
-            found[id(a)] = a
-    own = sum(a.nbytes for a in found.values()) + (0 if plan.given is None else plan.given.nbytes)
-    own += sum(replay.nbytes for made in plan.stages.values() for replay in made.placed.replays)
+            held_arrays[id(a)] = a
+    own = sum(a.nbytes for a in held_arrays.values()) + (0 if plan.given is None else plan.given.nbytes)
+    own += sum(replay.nbytes for stages in plan.stages.values() for replay in stages.placed.replays)
     return own + sum(other.memory for other in plan.others.values())
 
 
-def describe(plan: "Plan") -> str:
-    """A plan in a few lines."""
+def describe(plan: Planned) -> str:
+    """Describe a plan in a few lines."""
     p, (l0, l1, l2) = plan.parameters, plan.parameters.box
     axes = "".join(axis for axis, on in zip("xyz", plan.options.periodic, strict=True) if on) or "no direction"
     shape = f"box {l0:.4g} × {l1:.4g} × {l2:.4g}" if p.skew is None else "triclinic cell"

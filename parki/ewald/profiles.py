@@ -1,6 +1,6 @@
 """The split of a kernel: a radial profile Φ(k) with Φ(0) = 1 that keeps the far field and ends at kmax.
 
-Every Ewald sum multiplies the Fourier transform of its kernel by a profile; what passes is summed on the grid, the
+Every Ewald sum multiplies the Fourier transform of its kernel by a profile: the product is summed on the grid, the
 rest directly.  The Laplace kernel takes Φ, the Stokes kernels Φs(k) = Φ(k) (1 + α k²) with α = −Φ''(0)/2, so that
 Φs''(0) = 0: the stokeslet derives from r, which a mollifier leaves unchanged at a distance only if its second moment
 vanishes.  For a Gaussian this is Hasimoto's split (1959).  A mollifier multiplies exp(−κr)/r, which is no harmonic
@@ -10,6 +10,7 @@ Sources: Ewald 1921 (Gaussian); Liang, Lu, Barnett, Greengard, Jiang 2025 (prola
 series of the prolate).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,12 +23,12 @@ from scipy.special import roots_legendre
 from parki.ewald import series
 
 SPLITS = ("prolate", "gaussian")
-MOST_GROWTH = 700.0  # the largest exponent, short of overflow; a far field divided by so much is zero
+MOST_GROWTH = 700.0  # largest exponent short of overflow; a far field divided by its exponential is zero
 
 
 @lru_cache(maxsize=512)
 def _prolate(c: float) -> tuple[NDArray[np.float64], float]:
-    """Coefficients of T_2n in ψ₀(x)/ψ₀(0) at bandwidth `c`, and the eigenvalue χ₀.
+    """Return the coefficients of T_2n in ψ₀(x)/ψ₀(0) at bandwidth `c`, and the eigenvalue χ₀.
 
     ψ₀ is the lowest eigenvector of a tridiagonal matrix in the even normalised Legendre polynomials.
     """
@@ -37,20 +38,20 @@ def _prolate(c: float) -> tuple[NDArray[np.float64], float]:
     j = k[:-1]
     beside = (j + 2) * (j + 1) / ((2 * j + 3) * np.sqrt((2 * j + 1) * (2 * j + 5))) * c * c
     chi, vector = eigh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))
-    found = series.coefficients((vector[:, 0] * np.sqrt(k + 0.5)) @ _even_legendre(size))
-    return found / (found @ (-1.0) ** np.arange(size)), float(chi[0])
+    coefficients = series.coefficients((vector[:, 0] * np.sqrt(k + 0.5)) @ _even_legendre(size))
+    return coefficients / (coefficients @ (-1.0) ** np.arange(size)), float(chi[0])
 
 
 @lru_cache(maxsize=64)
 def _even_legendre(size: int) -> NDArray[np.float64]:
-    """P_2n at the points x >= 0 whose 2x² − 1 are the Chebyshev points; row n, `size` rows and columns."""
+    """Return P_2n at the points x >= 0 whose 2x² − 1 are the Chebyshev points; row n, `size` rows and columns."""
     x = np.sqrt(0.5 * (series.points(size) + 1.0))
     return legendre.legvander(x, 2 * size - 1)[:, ::2].T
 
 
 @lru_cache(maxsize=512)
 def _prolate_growth(c: float, x: float) -> float:
-    """∫ ψ₀(t) cosh(xt) dt / ∫ ψ₀(t) dt over [−1, 1]: as ψ₀ is its own transform, ψ₀(ix/c)/ψ₀(0)."""
+    """Return ∫ ψ₀(t) cosh(xt) dt / ∫ ψ₀(t) dt over [−1, 1]: as ψ₀ is its own transform, ψ₀(ix/c)/ψ₀(0)."""
     nodes, weights = roots_legendre(int(0.25 * (c + x)) + 24)
     t = 0.5 * (nodes + 1.0)
     psi = weights * Prolate(c, 1.0).phi(t)
@@ -66,16 +67,16 @@ class Prolate:
 
     @property
     def curvature(self) -> float:
-        """Φ''(0), from the differential equation of ψ₀ at 0."""
+        """Return Φ''(0), from the differential equation of ψ₀ at 0."""
         return -_prolate(self.c)[1] / self.kmax**2
 
     def phi(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φ at the wave numbers `k`."""
         x = np.abs(np.asarray(k, np.float64)) / self.kmax
-        found = _prolate(self.c)[0]
+        coefficients = _prolate(self.c)[0]
         # T_2n(x) = cos(2n arccos x)
-        waves = np.cos(np.multiply.outer(np.arccos(np.minimum(x, 1.0)), 2.0 * np.arange(len(found))))
-        return np.where(x <= 1.0, waves @ found, 0.0)
+        waves = np.cos(np.multiply.outer(np.arccos(np.minimum(x, 1.0)), 2.0 * np.arange(len(coefficients))))
+        return np.where(x <= 1.0, waves @ coefficients, 0.0)
 
     def phi_stokes(self, k: ArrayLike) -> NDArray[np.float64]:
         """Return Φs = Φ (1 − Φ''(0) k²/2) at the wave numbers `k`."""
@@ -95,7 +96,7 @@ class Gaussian:
 
     @property
     def curvature(self) -> float:
-        """Φ''(0) = −1/2ξ²."""
+        """Return Φ''(0) = −1/2ξ²."""
         return -0.5 / self.xi**2
 
     def phi(self, k: ArrayLike) -> NDArray[np.float64]:
@@ -112,7 +113,11 @@ class Gaussian:
         return float(np.exp(min((0.5 * kappa / self.xi) ** 2, MOST_GROWTH)))
 
 
-def profile(split: str, c: float, rc: float, xi: float) -> Prolate | Gaussian:
+Split = Prolate | Gaussian
+Profile = Callable[[Split, ArrayLike, float], NDArray[np.float64]]  # of the split, wave numbers and κ
+
+
+def profile(split: str, c: float, rc: float, xi: float) -> Split:
     """Return the profile of a split that ends at kmax = c/rc.
 
     Parameters
@@ -134,25 +139,16 @@ def profile(split: str, c: float, rc: float, xi: float) -> Prolate | Gaussian:
     raise ValueError(f"split: found {split!r}, expected one of {SPLITS}")
 
 
-def values(name: str, split: Prolate | Gaussian, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
-    """Return what multiplies the modes `k` of a kernel.
+def phi(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+    """Return Φ(k), which multiplies the modes of harmonic kernels."""
+    return split.phi(k)
 
-    Parameters
-    ----------
-    name
-        ``"phi"`` for Φ, ``"stokes"`` for Φs, ``"yukawa"`` for Φ(k)/Φ(iκ).
-    split, k, kappa
-        The profile, wave numbers, and κ, which the first two ignore.
 
-    Raises
-    ------
-    ValueError
-        For another name.
-    """
-    if name == "stokes":
-        return split.phi_stokes(k)
-    if name == "yukawa":
-        return split.phi(k) / split.growth(kappa)
-    if name == "phi":
-        return split.phi(k)
-    raise ValueError(f"profile is {name!r}; expected 'phi', 'stokes' or 'yukawa'.")
+def phi_stokes(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+    """Return Φs(k), which multiplies the modes of Stokes kernels."""
+    return split.phi_stokes(k)
+
+
+def phi_screened(split: Split, k: ArrayLike, kappa: float = 0.0) -> NDArray[np.float64]:
+    """Return Φ(k)/Φ(iκ), which multiplies the modes of kernels that fall off as exp(−κr)."""
+    return split.phi(k) / split.growth(kappa)

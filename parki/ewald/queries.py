@@ -1,4 +1,4 @@
-"""What a plan of an Ewald sum tells about itself: operator, error, cost, memory."""
+"""The queries of a plan of an Ewald sum: operator, error, cost, memory."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ class Queries:
     """The part of `parki.ewald.plan.Plan` that changes nothing."""
 
     def operator(self, normals: Array | None = None, correction: Any = None) -> Any:
-        """The sum as a linear operator on flattened densities, for iterative solvers.
+        """Return the sum as a linear operator on flattened densities, for iterative solvers.
 
         Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
         ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
@@ -54,7 +54,7 @@ class Queries:
         self, n: int = 100, seed: int = 0, *, dens: Array | None = None, normals: Array | None = None,
         u: Array | None = None,
     ) -> ErrorEstimate:  # fmt: skip
-        """The relative RMS error, measured at `n` random targets: see `parki.ewald.error`.
+        """Return the relative RMS error, measured at `n` random targets: see `parki.ewald.error`.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Queries:
             return error.measure(self, dens, normals, u, n, seed)
 
     def predict(self) -> Prediction:
-        """The predicted time of a call by its phases, and the bytes that the plan holds.
+        """Return the predicted time of a call by its phases, and the bytes that the plan holds.
 
         Examples
         --------
@@ -99,12 +99,13 @@ class Queries:
         >>> found.seconds == found.near + found.transform + found.spread + found.gather > 0
         True
         """
-        known = self.arrangement.crowding if self.arrangement else ()
-        return predict.predict(self.chosen, self.n_targets, self.n_sources, self.space, self.memory, known)
+        return predict.predict(
+            self.chosen, self.n_targets, self.n_sources, self.space, self.memory, self.question.crowding
+        )
 
     @property
     def memory(self) -> int:
-        """Bytes of all arrays that the plan holds: sorted points, packed sources, grid, tables, fields."""
+        """Return the bytes of all arrays that the plan holds: sorted points, packed sources, grid, tables, fields."""
         return predict.held(self)
 
     def __str__(self) -> str:

@@ -1,21 +1,17 @@
-"""What a sum reports besides its result: wall-clock times by phase, and its parameters by their published names."""
+"""The reports of a sum: wall-clock times by phase, and parameters by their published names."""
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from parki.arrays import Array
 from parki.ewald import multipliers
+from parki.ewald.params import Parameters
 from parki.timing import timed
 
-if TYPE_CHECKING:
-    from parki.ewald.params import Parameters
-    from parki.ewald.work import Work
-
-# phase, its title, the count that its rate is per second of, the unit of that count
+# phase, its title, the count that its rate is of, the unit of that count
 PHASES = (
     ("p2p", "near field (P2P)", "N_out", "targets"),
     ("p2g", "spread (P2G)", "N_in", "sources"),
@@ -63,15 +59,15 @@ class WallTime:
 
     @property
     def apart(self) -> bool:
-        """Whether each phase is waited for, so that none may go on beside another."""
+        """Tell whether each phase is waited for, so that none may go on beside another."""
         return self._wait is not None
 
-    def take(self, work: "Work") -> None:
-        """Set the counts of operations and bytes."""
-        self.N_fft, self.N_pairs = work.values, work.pairs
+    def take(self, flop: Mapping[str, int], mop: Mapping[str, int], pairs: int, values: int) -> None:
+        """Set the counts of one sum: operations and bytes by phase, near pairs, and values of a transform."""
+        self.N_fft, self.N_pairs = values, pairs
         for name, *_ in PHASES:
-            setattr(self, f"flop_{name}", work.flop[name])
-            setattr(self, f"mop_{name}", work.mop[name])
+            setattr(self, f"flop_{name}", flop[name])
+            setattr(self, f"mop_{name}", mop[name])
 
     def reset(self, keep_cell_list: bool = False) -> None:
         """Set all times to zero, but for that of the cell lists where a plan keeps them."""
@@ -171,7 +167,7 @@ class Params:
         ``"double"`` or ``"single"``, that of the far field.
     """
 
-    def __init__(self, parameters: "Parameters") -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self.rc, self.xi = float(parameters.rc), parameters.xi
         self.kmax, self.c = float(parameters.kmax), float(parameters.c)
         self.split, self.window_P = str(parameters.split), int(parameters.P)
@@ -184,11 +180,11 @@ class Params:
         self.far_precision = "single" if parameters.far == "float32" else "double"
         self.actual_upsampling: Array = self._upsampling(parameters) if free.any() else np.ones(2)
 
-    def _upsampling(self, parameters: "Parameters") -> Array:
+    def _upsampling(self, parameters: Parameters) -> Array:
         classes = multipliers.planes(parameters)
         lengths = np.array([(multipliers.period(parameters), c.rows, c.length) for c in classes])
-        found = (lengths / self.grid_shape_ext)[:, parameters.periodicity :].max(axis=1)
-        return np.array([found[0], found[1:].max(initial=1.0) if parameters.periodicity else found[0]])
+        factors = (lengths / self.grid_shape_ext)[:, parameters.periodicity :].max(axis=1)
+        return np.array([factors[0], factors[1:].max(initial=1.0) if parameters.periodicity else factors[0]])
 
     def __str__(self) -> str:
         grid = " × ".join(str(n) for n in self.grid_shape_ext)

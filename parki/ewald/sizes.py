@@ -17,18 +17,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import radial
 from parki.ewald.kernels import Kernel
+from parki.ewald.layers import Layer
 from parki.perfmodels.select import Domain
 
-_SMOOTH = ("laplace", "stokes_sl")  # layers that fall as 1/r
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-_LEAST_SHARE = 0.05  # of pairs beyond rc, over those of a periodic box: points may be at the ends of theirs
+_LEAST_SHARE = 0.05  # least share of pairs beyond rc, over those of a periodic box: points may be at its ends
 
 
 @dataclass(frozen=True)
 class Size:
-    """What the errors of a sum are compared with: kernel, where it is taken, sources, whether targets are these."""
+    """The scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points."""
 
     kernel: Kernel
     domain: Domain
@@ -37,7 +36,7 @@ class Size:
 
     @cached_property
     def length(self) -> float:
-        """Side of a cube with as much room: sides shorter than the points' distance do not bring them closer."""
+        """Return the side of a cube with as much room: sides below the points' distance do not bring them closer."""
         n, distance = max(self.n, 1), 0.0
         for _ in range(30):
             room = float(np.prod(np.maximum(self.domain.box, distance)))
@@ -46,7 +45,7 @@ class Size:
 
     @cached_property
     def potential(self) -> float:
-        """U²/Q of the kernel 1/r."""
+        """Return U²/Q of the kernel 1/r."""
         volume = math.prod(self.domain.box)
         periodic = sorted(self.domain.box[: self.domain.periodicity])
         free = sorted(self.domain.box[self.domain.periodicity :])
@@ -63,51 +62,51 @@ class Size:
                 return 1 / p**2 + 1 / (p * math.sqrt(math.prod(free)))
         r, weights = 0.5 * (_NODES + 1) * np.linalg.norm(self.domain.box), 0.5 * _WEIGHTS
         pairs = self._share(r) * np.exp(-2 * self.kernel.kappa * r)
-        found = 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
-        return max(found, 2 * np.pi / (max(self.kernel.kappa, 1.0) * volume) * _LEAST_SHARE)
+        square = 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
+        return max(square, 2 * np.pi / (max(self.kernel.kappa, 1.0) * volume) * _LEAST_SHARE)
 
     @cached_property
     def least_mode(self) -> float:
-        """Radius of the ball in k-space without modes: beyond it their integral is their sum."""
+        """Return the radius of the ball in k-space without modes: beyond it their integral is their sum."""
         longest = self.length if self.domain.periodicity == 3 else max(self.domain.box)
         return min((6 * np.pi**2) ** (1 / 3) / longest, 8 / (math.prod(self.domain.box) * self.potential))
 
     @cached_property
     def mean(self) -> float:
-        """The multiplier of k = 0 over U/√Q, 0 for a kernel without: neutral sources have no such mode but aliases."""
-        if self.kernel.green != "yukawa" or self.domain.periodicity != 3:
+        """Return the multiplier of k = 0 over U/√Q, 0 for a kernel without: neutral sources have its aliases alone."""
+        if not self.kernel.spectrum.screened or self.domain.periodicity != 3:
             return 0.0
         size = min(self.potential, 2 * math.pi / (self.kernel.kappa * math.prod(self.domain.box)))
         return 4 * math.pi / (self.kernel.kappa**2 * math.prod(self.domain.box)) / math.sqrt(size)
 
-    def units(self, layer: str, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
-        """The units of `radial.truncation` and of the second estimate of `window.alias`, over U."""
-        everywhere, coincident = radial.units(layer, rc, self.length, self.n, self.same, self.kernel.kappa)
+    def units(self, layer: Layer, rc: NDArray | float) -> tuple[NDArray | float, NDArray | float]:
+        """Return the units of `Layer.truncation` and of the second estimate of `window.alias`, over U."""
+        everywhere, coincident = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
         larger = self._larger(layer)
         return everywhere / larger, coincident / larger
 
-    def truncation(self, layer: str, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
-        """The unit of `radial.truncation` for the pairs that there are beyond rc.
+    def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
+        """Return the unit of `Layer.truncation` for the pairs beyond rc.
 
         Where the square of the near field decays there as exp(−`decay` (r/rc − 1)), a source's own images at the
         distance of a short side err alike: with that of two of them in place of its random pairs'.
         """
         pairs = np.maximum(self._share(rc), _LEAST_SHARE)
-        if layer in _SMOOTH and self.same:
+        if not layer.steep and self.same:
             for side in self.domain.box[: self.domain.periodicity]:
                 beyond = np.exp(-decay * np.maximum(side / rc - 1.0, 0.0))
                 pairs = pairs + decay / np.pi * math.prod(self.domain.box) / (max(self.n, 1) * rc**3) * beyond
         return self.units(layer, rc)[0] * np.sqrt(pairs)
 
-    def _larger(self, layer: str) -> float:
-        """U over that of `radial.units`, which has a cube for the box."""
-        if layer not in _SMOOTH:
+    def _larger(self, layer: Layer) -> float:
+        """Return U over that of `Layer.units`, which has a cube for the box."""
+        if layer.steep:
             return self._steeper() if self.domain.periodicity else 1.0
         screened = min(1.0, 2 * math.pi / max(self.kernel.kappa * self.length, 1e-9))
         return max(1.0, self.length * math.sqrt(self.potential / screened))
 
     def _steeper(self) -> float:
-        """The same for kernels like 1/r²: planes and lines of images."""
+        """Return `_larger` of kernels like 1/r²: planes and lines of images."""
         a, b, _ = sorted(self.domain.box)
         distance = self.length / max(self.n, 1) ** (1 / 3)
         added = 0.0
@@ -121,7 +120,7 @@ class Size:
         return math.sqrt(1 + added * self.length**4 / crowd)
 
     def _share(self, rc: NDArray) -> NDArray:
-        """Pairs at distance rc over those of a periodic box; none beyond the diagonal of free space."""
+        """Return pairs at distance rc over those of a periodic box; none beyond the diagonal of free space."""
         free = self.domain.periodicity
         apart = np.multiply.outer(rc, _directions()[free:] / np.array(self.domain.box[free:])[:, None])
         return np.prod(np.maximum(1 - apart, 0.0), axis=-2).mean(axis=-1)
@@ -129,7 +128,7 @@ class Size:
 
 @lru_cache(maxsize=1)
 def _directions() -> NDArray[np.float64]:
-    """Absolute components (3, …) of unit vectors spread evenly over the sphere."""
+    """Return absolute components (3, …) of unit vectors spread evenly over the sphere."""
     i = np.arange(96) + 0.5
     z, angle = 1 - i / 48, np.pi * (1 + 5**0.5) * i
     across = np.sqrt(1 - z * z)

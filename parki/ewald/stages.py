@@ -187,7 +187,7 @@ def _mean(p: Parameters, factors: Array, context: Context, strengths: Array, con
     The net density has no rounding where it counts so much more than single ones.
     """
     rows, xp = strengths[:, : p.kernel.result], context.xp
-    if p.kernel.green == "yukawa" and p.periodicity == 3:
+    if p.kernel.spectrum.screened and p.periodicity == 3:
         net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
     else:
         net = rows.sum(axis=2, dtype=np.float64)

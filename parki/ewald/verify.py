@@ -1,4 +1,4 @@
-"""Freshly compiled kernels against plain NumPy: 64 points, the same specialisations, before their first use.
+"""The check of freshly compiled kernels against NumPy before their first use: 64 points, the same specialisations.
 
 Compilers do go wrong for some ``-march``.  The near field must agree to rounding, the far field to the window's error.
 """
@@ -14,7 +14,7 @@ from parki.engine import spaces
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.engine.workunit import checking
-from parki.ewald import green, multipliers, params, plain, radial, stages, variants
+from parki.ewald import green, multipliers, params, radial, reference_kernels, stages, variants
 from parki.ewald.kernels import Kernel
 from parki.ewald.params import Parameters
 from parki.ewald.points import Points
@@ -24,11 +24,11 @@ from parki.perfmodels import select
 from parki.scaling import Powers
 
 N, RC = 64, 0.8  # points, and cutoff in a unit box
-STEEP = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
+STEEPEST = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
 MARK = "verified"  # file beside an object that has passed
 # Of the far field's tolerance: parameters are scaled to a box that they were not chosen for.  Compilers err by more.
-SLACK, MOST = 100.0, 0.05
-_sound: set[tuple] = set()  # what has passed in this process, or before it
+SLACK, LARGEST_ERROR = 100.0, 0.05
+_sound: set[tuple] = set()  # specialisations that have passed in this process, or before it
 
 
 class VerificationError(RuntimeError):
@@ -45,7 +45,7 @@ def verify(
     p, space
         Parameters of the sum, and where it is computed.
     v, units : optional
-        Variants, by default those of the space; workunits of the steps of a sum with them.
+        Variants, by default those of the space, and the workunits of a sum with them.
     rhs
         Right-hand sides at once.
 
@@ -67,11 +67,11 @@ def verify(
     small = scaled(p)
     near, far = compiled(small, space, v, rhs)
     rounding, far_rounding = (1e4 * float(np.finfo(name).eps) for name in (p.dtype, p.far))
-    for part, found, exact, bound in (
-        ("near field", near, plain_near(small, rhs), rounding),
-        ("far field", far, plain_far(small, rhs), min(SLACK * p.tolerance, MOST) + far_rounding),
+    for part, field, exact, bound in (
+        ("near field", near, reference_near(small, rhs), rounding),
+        ("far field", far, reference_far(small, rhs), min(SLACK * p.tolerance, LARGEST_ERROR) + far_rounding),
     ):
-        error = float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(exact**2)))
+        error = float(np.sqrt(np.mean((field - exact) ** 2) / np.mean(exact**2)))
         if not error <= bound:
             advice = "Report it with the output of parki doctor."
             if marked:
@@ -95,13 +95,13 @@ def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> list[en
 
 
 def scaled(p: Parameters) -> Parameters:
-    """The same kernels in a unit box with a few hundred modes, periodic in all directions; lengths are as rc there."""
-    kmax, law = p.c / RC, p.kernel.law
+    """Return parameters of the same kernels in a periodic unit box with a few hundred modes; lengths follow rc."""
+    kmax, dimensions = p.c / RC, p.kernel.law
     kernel = p.kernel
-    if law is not None:
-        values = zip(kernel.parameters, law.parameters, strict=True)
+    if dimensions is not None:
+        values = zip(kernel.parameters, dimensions.parameters, strict=True)
         lengths = (value * (RC / p.rc) ** power for value, power in values)
-        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEP), STEEP) for value in lengths))
+        kernel = replace(kernel, parameters=tuple(min(max(value, 1 / STEEPEST), STEEPEST) for value in lengths))
     skew = p.skew and (p.skew[0] / p.box[1], p.skew[1] / p.box[2], p.skew[2] / p.box[2])
     spacing = min(h * edge / side for h, edge, side in zip(p.h, params.edges(p.box, p.skew), p.box, strict=True))
     sides = params.edges((1.0,) * 3, skew)
@@ -111,38 +111,38 @@ def scaled(p: Parameters) -> Parameters:
 
 
 def inputs(p: Parameters, rhs: int = 1) -> tuple[Array, Array, Array | None]:
-    """Points ``(3, N)``, densities ``(rhs, components, N)`` and normals."""
+    """Return points ``(3, N)``, densities ``(rhs, components, N)`` and normals."""
     rng = np.random.default_rng(7)
     x, dens = rng.random((3, N)).astype(p.dtype), rng.standard_normal((rhs, p.kernel.dens, N)).astype(p.dtype)
     return x, dens, rng.standard_normal((3, N)).astype(p.dtype) if p.kernel.normals else None
 
 
 def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 1) -> tuple[Array, Array]:
-    """Near and far field by the compiled stages, in the points' own order; by default the variants of the space."""
+    """Return near and far field by the compiled stages, in the points' order; by default in the space's variants."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
-    steps = stages.SumSteps(p, v, (N, N, True), space, rhs=rhs)
-    made = stages.Stages(steps, Points(p, x, x, space, v))
-    out = xp.empty((rhs, p.kernel.result, N), p.dtype)
-    made.run(dens, normals, out, WallTime())
-    back = np.argsort(to_host(made.points.targets.order))
+    sum_ = stages.SumSteps(p, v, (N, N, True), space, rhs=rhs)
+    points = Points(p, x, x, space, v)
+    made = stages.Stages(sum_, points)
+    made.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
+    back = np.argsort(to_host(points.targets.order))
     powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result.reshape(-1, 1)
-    near, far = (np.ldexp(to_host(made.placed[u]).astype(float), powers) for u in (steps.near.result, steps.far.result))
+    near, far = (np.ldexp(to_host(made.placed[u]).astype(float), powers) for u in (sum_.near.result, sum_.far.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 
 def strengths(p: Parameters, rhs: int) -> list[Array]:
-    """All numbers of the sources, ``(numbers, N)``, for each right-hand side."""
+    """Return all numbers of the sources, ``(numbers, N)``, for each right-hand side."""
     _, dens, normals = inputs(p, rhs)
-    found = []
-    for one in dens.astype(float):
-        rows = [one] if normals is None else [one, normals.astype(float)]
-        found.append(np.concatenate([*rows, *(np.full((1, N), value) for value in p.kernel.parameters)]))
-    return found
+    sources = []
+    for column in dens.astype(float):
+        rows = [column] if normals is None else [column, normals.astype(float)]
+        sources.append(np.concatenate([*rows, *(np.full((1, N), value) for value in p.kernel.parameters)]))
+    return sources
 
 
-def plain_near(p: Parameters, rhs: int = 1) -> Array:
-    """The near field by its pair function in plain Python, over all pairs and images."""
+def reference_near(p: Parameters, rhs: int = 1) -> Array:
+    """Return the near field by its pair function in Python, over all pairs and images."""
     x = inputs(p)[0].astype(float)
     tables, kernel = radial.tables(p).astype(float), p.kernel
     t01, t02, t12 = p.skew or (0.0, 0.0, 0.0)
@@ -156,13 +156,13 @@ def plain_near(p: Parameters, rhs: int = 1) -> Array:
     far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) for row in tables]
     total = []
     for s in strengths(p, rhs):
-        found = plain.pairs(kernel.pair, kernel.result, r, far, list(s[:, j]), w)
-        total += [np.bincount(i, row, N) for row in found]
+        each = reference_kernels.pairs(kernel.pair, kernel.result, r, far, list(s[:, j]), w)
+        total += [np.bincount(i, row, N) for row in each]
     return np.array(total)
 
 
-def plain_far(p: Parameters, rhs: int = 1) -> Array:
-    """The far field as a sum over its modes (`multipliers`)."""
+def reference_far(p: Parameters, rhs: int = 1) -> Array:
+    """Return the far field as a sum over its modes (`multipliers`)."""
     x, kernel = inputs(p)[0].astype(float), p.kernel
     most = int(p.kmax * max(params.edges(p.box, p.skew)) / (2 * math.pi))
     k = 2 * math.pi * np.stack(np.meshgrid(*[np.arange(-most, most + 1)] * 3, indexing="ij")).reshape(3, -1)
@@ -175,13 +175,13 @@ def plain_far(p: Parameters, rhs: int = 1) -> Array:
     wave = np.exp(1j * k.T @ x)  # (modes, N)
     total = []
     for s in strengths(p, rhs):
-        modes = plain.modes(kernel.multiplier, kernel.result, k, g, _spread(kernel, s, k, np.conj(wave)))
+        modes = reference_kernels.modes(kernel.multiplier, kernel.result, k, g, _spread(kernel, s, k, np.conj(wave)))
         total += [(row @ wave).real for row in modes]
     return np.array(total)
 
 
 def _spread(kernel: Kernel, s: Array, k: Array, waves: Array) -> list[Array]:
-    """The transforms of what sources spread."""
+    """Return the transforms of the densities that sources spread."""
     if not kernel.slopes:
         return [waves @ row for row in s[: kernel.spread]]
     q, n = s[kernel.given - 6 : kernel.given - 3], s[kernel.given - 3 : kernel.given]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import i0e, i1e, roots_legendre
 
 from parki.ewald import profiles, series
+from parki.ewald.layers import Layer
 
 _NODES, _WEIGHTS = roots_legendre(18)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
@@ -87,8 +88,8 @@ def fit(P: int, beta: float, degree: int, dtype: DTypeLike = np.float64) -> tupl
 
 
 @lru_cache(maxsize=256)
-def _alias_weights(layer: str, split: str, c: float, xi: float, low: float) -> NDArray[np.float64]:
-    """Weights (4, n) at the wave numbers c·_NODES of one axis, for `alias`; lengths in units of rc.
+def _alias_weights(layer: Layer, split: str, c: float, xi: float, low: float) -> NDArray[np.float64]:
+    """Return weights (4, n) at the wave numbers c·_NODES of one axis, for `alias`; lengths in units of rc.
 
     Rows: squared alias amplitudes, those of the window's derivative, and both amplitudes for coincident points, each
     integrated over the other two axes.  Wave numbers below `low` c carry no mode of the box.
@@ -98,27 +99,14 @@ def _alias_weights(layer: str, split: str, c: float, xi: float, low: float) -> N
     edges = np.append(np.maximum(_NODES, low), 1.0)
     width = np.diff(edges)[:, None]
     k = edges[:-1, None] + width * _INNER
-    phi = top.phi(c * k) if layer.startswith("laplace") else top.phi_stokes(c * k)
+    phi = layer.profile(top, c * k, 0.0)
     pieces = ((width * _INNER_WEIGHTS * phi**m / k**j).sum(axis=1) for m, j in ((2, 1), (1, 1), (2, 3)))
     w0, w1, w2 = (np.cumsum(piece[::-1])[::-1] for piece in pieces)
-    none = np.zeros_like(w0)
-    # Means over random directions of q and n: 7/9 of the kernel's square, 16/27 of that of q (n·k) + n (q·k) projected
-    # across k, and its root 0.77; of the projection itself 2/3.
-    if layer == "stokes_dl":
-        rows = [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
-    elif layer.endswith("_grad"):
-        # Modes times k.  These kernels are odd, and the aliases of spreading and gathering are the same: a source does
-        # not see itself.
-        rows = [48 * (1.0 if layer == "laplace_grad" else 8 / 3) * c * w0, none, none, none]
-    else:
-        scale = 1.0 if layer == "laplace" else 8 / 3
-        power = 1.0 if layer == "laplace" else 4 / 3
-        rows = [48 * scale / c * w2, none, power * np.sqrt(24.0) / np.pi * c * w1, none]
-    return np.array(rows) * _WEIGHTS
+    return np.array(layer.alias(c, w0, w1, w2)) * _WEIGHTS
 
 
 def alias(
-    layer: str, split: str, c: float, xi: float, low: float, P: ArrayLike, beta: ArrayLike, sigma: ArrayLike
+    layer: Layer, split: str, c: float, xi: float, low: float, P: ArrayLike, beta: ArrayLike, sigma: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Estimate the RMS error of a window with exact transform, on a grid of spacing h = π/(σ kmax).
 
@@ -128,8 +116,8 @@ def alias(
     Parameters
     ----------
     layer
-        ``"laplace"``, ``"stokes_sl"``; ``"stokes_dl"``, spread with the derivative of the window; ``"laplace_grad"`` or
-        ``"stokes_grad"``, whose modes are multiplied by ik (dipoles and the pressure as in `radial.truncation`).
+        Whose weights: the double layer is spread with the derivative of the window; modes of gradients are multiplied
+        by ik (dipoles and the pressure as in `layers`).
     split, c, xi
         The profile; `xi` in units of 1/rc.
     low

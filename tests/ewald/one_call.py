@@ -3,7 +3,7 @@
 import numpy as np
 
 from parki import engine
-from parki.ewald import kernels, radial
+from parki.ewald import far_parts, kernels
 
 KAPPA = 2.0
 PAIR = '''"""One source for each target."""
@@ -91,7 +91,7 @@ class Caller:
         """The near field of the same, with a split's far parts as they are."""
         d = np.linalg.norm(r, axis=0)
         w = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-        parts = np.array([radial.far_part(name, split, d, kernel.kappa) for name in kernel.far])
+        parts = np.array([far_parts.values(part, split, d, kernel.kappa) for part in kernel.far])
         return self.pairs(kernel, r, w, parts, s, n)
 
     def multiply(self, kernel, k, g, v):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import arrangement, params
+from parki.ewald import arrangement, choice
 from parki.ewald.arrangement import Arrangement
+from parki.ewald.question import Question
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 
@@ -75,7 +76,9 @@ def test_pairs_are_predicted_where_points_crowd(rng):
 
 def test_cutoffs_are_shorter_where_points_crowd():
     even, dense, sparse = (
-        params.choose("stokes_sl", CUBE, 10**5, 10**5, 1e-6, crowding=crowding, costs=Costs())
+        choice.choose(
+            Question("stokes_sl", CUBE, 10**5, 10**5, 1e-6, arrangement=Arrangement(0.0, crowding, True)), Costs()
+        )
         for crowding in ((), (8.0, 64.0, 64.0), (0.0625, 0.0625))
     )
     assert dense.rc < 0.7 * even.rc

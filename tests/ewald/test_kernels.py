@@ -1,17 +1,19 @@
 """Kernels as data: the pair function, far parts and error estimates of each, against exact sums."""
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from parki.ewald import profiles, radial
+import parki
+from parki.ewald import far_parts, layers, means, profiles, radial
 from parki.ewald.kernels import KERNELS
-from tests.ewald import sums
+from tests.ewald import sums, tails
 from tests.ewald.one_call import KAPPA, Caller, find
 
-LAYERS = ("laplace", "laplace_grad", "stokes_sl", "stokes_dl", "stokes_grad")
+LAYERS = (layers.LAPLACE, layers.LAPLACE_GRAD, layers.STOKES_SL, layers.STOKES_DL, layers.STOKES_GRAD)
 
 
 def strengths(kernel, rng, n):
@@ -121,67 +123,67 @@ def test_near_fields_beyond_the_cutoff_are_as_predicted(caller, rng, name, c):
     u = caller.near(kernel, profiles.Prolate(c, c), r, s, normals)
     measured = np.sqrt(4 * np.pi * np.mean(np.sum(u**2, axis=0) * d**2 * 15 * t**2))
     (layer,) = kernel.layers
-    unit = kernel.scale if kernel.dens == 1 or layer != "laplace_grad" else kernel.scale / np.sqrt(3)
-    ratio = measured / (unit * radial.truncation(layer, "prolate", c, 0.0))
+    unit = kernel.scale if kernel.dens == 1 or layer is not layers.LAPLACE_GRAD else kernel.scale / np.sqrt(3)
+    ratio = measured / (unit * layer.truncation("prolate", c, 0.0))
     # At the end, rounding is a part of what is measured for Laplace.
-    assert (0.5 if name == "yukawa" else 0.93) < ratio < (1.07 if c < 25 or layer != "laplace" else 1.3)
+    assert (0.5 if name == "yukawa" else 0.93) < ratio < (1.07 if c < 25 or layer is not layers.LAPLACE else 1.3)
 
 
 # Far parts
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 @pytest.mark.parametrize("c", [3.0, 5.0, 9.0, 15.0, 22.0])
 def test_truncation_is_fitted_to_the_integral(layer, c):
-    exact = np.sqrt(radial.tail_integral(layer, profiles.Prolate(c, c), 1.0))
-    assert radial.truncation(layer, "prolate", c, 0.0) == pytest.approx(exact, rel=5e-3)
+    exact = np.sqrt(tails.integral(layer, profiles.Prolate(c, c), 1.0))
+    assert layer.truncation("prolate", c, 0.0) == pytest.approx(exact, rel=5e-3)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 def test_truncation_of_gaussians(layer):
     for xi in (2.5, 3.5):
-        exact = np.sqrt(radial.tail_integral(layer, profiles.Gaussian(xi, 40.0), 1.0))
-        assert radial.truncation(layer, "gaussian", 0.0, xi) == pytest.approx(exact, rel=0.15)
+        exact = np.sqrt(tails.integral(layer, profiles.Gaussian(xi, 40.0), 1.0))
+        assert layer.truncation("gaussian", 0.0, xi) == pytest.approx(exact, rel=0.15)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 @pytest.mark.parametrize("split", profiles.SPLITS)
 def test_bandwidth_inverts_truncation(split, layer):
     level = np.array([1e-2, 1e-5, 1e-9, 1e-13])
-    c, xi = radial.bandwidth(layer, split, level)
-    assert radial.truncation(layer, split, c, xi) == pytest.approx(level, rel=1e-5)
+    c, xi = layer.bandwidth(split, level)
+    assert layer.truncation(split, c, xi) == pytest.approx(level, rel=1e-5)
 
 
 def test_yukawa_is_bounded_by_laplace():
     for c in (4.0, 10.0, 18.0):
         split = profiles.Prolate(c, c)
-        most = np.sqrt(radial.tail_integral("laplace", split, 1.0))
+        most = np.sqrt(tails.integral(layers.LAPLACE, split, 1.0))
         for kappa in (1e-3, 0.3, 2.0, 9.0):
-            assert np.sqrt(radial.tail_integral("laplace", split, 1.0, kappa)) < 1.001 * most
+            assert np.sqrt(tails.integral(layers.LAPLACE, split, 1.0, kappa)) < 1.001 * most
 
 
 def test_the_derivative_of_the_laplace_part():
     r, split = np.linspace(0.02, 1.0, 40), profiles.Prolate(15.0, 15.0)
-    above, below = (radial.far_part("F", split, np.sqrt(r**2 + step)) for step in (1e-5, -1e-5))
-    assert radial.far_part("H", split, r) == pytest.approx((above - below) / 2e-5, abs=1e-6)
+    above, below = (far_parts.values(far_parts.F, split, np.sqrt(r**2 + step)) for step in (1e-5, -1e-5))
+    assert far_parts.values(far_parts.H, split, r) == pytest.approx((above - below) / 2e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("kappa", [1e-7, 1e-3, 0.5, 30.0, 2000.0])
 def test_the_far_part_of_yukawa(kappa):
     """It fills in what the near field must not have beyond the cutoff, for any κ; for κ = 0 it is that of Laplace."""
     r, split = np.linspace(0.0, 3.0, 50), profiles.Prolate(22.0, 22.0)
-    found = radial.far_part("Y", split, r, kappa)
+    found = far_parts.values(far_parts.Y, split, r, kappa)
     assert np.isfinite(found).all()
     assert found[r > 1] == pytest.approx((np.exp(-kappa * r[r > 1])) / r[r > 1], abs=1e-9)
     if kappa < 1e-5:
-        assert found == pytest.approx(radial.far_part("F", split, r), abs=2 * kappa)
+        assert found == pytest.approx(far_parts.values(far_parts.F, split, r), abs=2 * kappa)
 
 
 def degrees(kernel, split, c, level):
     xi = np.sqrt(c / 2)
     return SimpleNamespace(
         kernel=kernel, split=split, c=c, xi=xi / 0.4, rc=0.4, dtype="float64",
-        radial_degree=max(radial.degree(layer, split, c, xi, level) for layer in kernel.layers),
+        radial_degree=max(layer.degree(split, c, xi, level) for layer in kernel.layers),
     )  # fmt: skip
 
 
@@ -198,43 +200,67 @@ def test_tables_are_as_good_as_asked(caller, rng, name, split):
     r *= d / np.linalg.norm(r, axis=0)
     s, normals = strengths(kernel, rng, n)
     profile = profiles.profile(split, p.c, p.rc, p.xi)
-    exact = np.array([radial.far_part(part, profile, d, kernel.kappa) for part in kernel.far])
+    exact = np.array([far_parts.values(part, profile, d, kernel.kappa) for part in kernel.far])
     rest = np.array([np.polyval(row, 2 * (d / p.rc) ** 2 - 1) for row in tables]) - exact
     # The pair functions are linear in the far parts.
     u = caller.pairs(kernel, r, np.zeros(n), rest, s, normals)
     error = np.sqrt(4 * np.pi * p.rc * np.mean(np.sum(u**2, axis=0) * d**2))
-    steep = kernel.layers[-1] in ("laplace_grad", "stokes_grad", "stokes_dl")
-    error /= kernel.scale * np.sqrt(1 / p.rc if steep else p.rc)
+    error /= kernel.scale * np.sqrt(1 / p.rc if kernel.layers[-1].steep else p.rc)
     assert (0 if name == "yukawa" else 0.01) * level < error < 1.2 * level
 
 
 @pytest.mark.parametrize("split", [profiles.Prolate(20.0, 50.0), profiles.Gaussian(8.0, 120.0)])
 def test_means_of_near_fields(split):
-    def mean(name):
-        return radial.near_mean(find(name), split, 0.4 if isinstance(split, profiles.Prolate) else 0.8)
+    rc = 0.4 if isinstance(split, profiles.Prolate) else 0.8
+    harmonic = means.near_harmonic(split, rc)
+    assert harmonic == pytest.approx(-2 * np.pi * split.curvature, rel=1e-6)
+    beyond = 4 * np.pi / KAPPA**2 / split.growth(KAPPA)
+    assert means.beyond_screened(KAPPA, split, rc) == pytest.approx(beyond, rel=1e-6)
+    assert abs(means.near_stokes(split, rc)) < 1e-6 * harmonic
 
-    assert mean("laplace") == pytest.approx(-2 * np.pi * split.curvature, rel=1e-6)
-    assert mean("yukawa") == pytest.approx(4 * np.pi / KAPPA**2 * (1 - 1 / split.growth(KAPPA)), rel=1e-6)
-    assert abs(mean("stokes_sl")) < 1e-6 * mean("laplace")
-    assert mean("stokes_grad") == mean("laplace_dipole") == 0
 
-
-@pytest.mark.parametrize("layer", ["laplace_grad", "stokes_dl", "stokes_grad"])
+@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer.steep], ids=str)
 def test_predicted_sizes(rng, layer):
     """The closest of random sources is at 0.554 distances on average, the layer falls as r⁻²."""
-    kernel, n = find(layer), 20_000
+    kernel, n = find(layer.name), 20_000
     r = rng.standard_normal((3, n))
     r /= np.linalg.norm(r, axis=0)
     s, normals = strengths(kernel, rng, n)
-    u = np.concatenate(
-        [
-            sums.pairs(layer, r[:, [i], None], s[:, [i]], None if normals is None else normals[:, [i]], 0.0, 0.0, None)
-            for i in range(2000)
-        ],
-        axis=1,
-    )
+
+    def pairs(i):
+        axes = None if normals is None else normals[:, [i]]
+        return sums.pairs(layer.name, r[:, [i], None], s[:, [i]], axes, 0.0, 0.0, None)
+
+    u = np.concatenate([pairs(i) for i in range(2000)], axis=1)
     expected = 4 * np.pi / 0.554 * np.mean(np.sum(u**2, axis=0))
-    near, coincident = radial.units(layer, 0.25, 2.0, 64, same=True)
+    near, coincident = layer.units(0.25, 2.0, 64, same=True)
     assert near**-2 == pytest.approx(expected * 0.25 / 0.5, rel=0.06)  # √(Q/(V rc)) over √(S Q/(V d))
     assert coincident == pytest.approx(near * np.sqrt(2.0**3 / 64) / 0.25**1.5)
-    assert radial.units(layer, 0.25, 2.0, 64, same=False)[0] == pytest.approx(near * 64 ** (1 / 12))
+    assert layer.units(0.25, 2.0, 64, same=False)[0] == pytest.approx(near * 64 ** (1 / 12))
+
+
+def halved_profile(split, k, kappa=0.0):
+    return 0.5 * split.phi(k)
+
+
+def halved_mean(at):
+    return 0.5 * means.harmonic(at)
+
+
+@pytest.mark.parametrize("periodicity", range(4))
+def test_a_kernel_is_its_parts(rng, periodicity):
+    """Parts of a caller's own make laplace of half the profile and twice the scale: no name is looked up anywhere."""
+    laplace = KERNELS["laplace"]
+    part = far_parts.FarPart(0, 4 / np.pi, profile=halved_profile)
+    spectrum = dataclasses.replace(laplace.spectrum, profile=halved_profile)
+    layer = dataclasses.replace(layers.LAPLACE, name="mine", profile=halved_profile)
+    mine = dataclasses.replace(
+        laplace, name="mine", far=(part,), layers=(layer,), spectrum=spectrum, scale=2.0, mean=halved_mean, adjoint=None
+    )
+    x, charges = rng.random((3, 100)), rng.random(100)
+    options = {"box": (1.0, 1.0, 1.0), "periodicity": periodicity, "tolerance": 1e-6, "rc": 0.4}
+    plans = [parki.ewald.plan(kernel, x, x, **options) for kernel in (mine, laplace)]
+    found, expected = (plan(charges - 0.5 * (periodicity == 3)) for plan in plans)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
+    with pytest.raises(NotImplementedError, match="the transpose of mine is not known"):
+        plans[0].operator().rmatvec(charges)

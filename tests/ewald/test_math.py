@@ -7,12 +7,15 @@ import pytest
 from numpy.polynomial import polynomial
 from scipy.special import erf
 
-from parki.ewald import green, multipliers, params, profiles, radial, series, window
+from parki.ewald import choice, far_parts, green, layers, multipliers, profiles, radial, series, window
+from parki.ewald.arrangement import Arrangement
+from parki.ewald.question import Question
 from parki.perfmodels import select
 from tests import reference
-from tests.ewald import prototype
+from tests.ewald import prototype, tails
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
+LAYERS = (layers.LAPLACE, layers.STOKES_SL, layers.STOKES_DL)
 
 CUBE, BRICK, LONG = (1.0, 1.0, 1.0), (1.3, 0.8, 1.7), (1.0, 2.0, 3.0)
 
@@ -48,7 +51,7 @@ def test_unknown_split_is_refused():
 
 def test_gaussian_tables_are_the_kernels_of_ewald_and_hasimoto():
     xi, r = 2.3, np.linspace(0.05, 1, 30)
-    F, D, E, G = radial.far_parts(profiles.Gaussian(xi, 40.0), r)
+    F, D, E, G = tails.parts(profiles.Gaussian(xi, 40.0), r)
     a, b = erf(xi * r) / r, 2 * xi / np.sqrt(np.pi) * np.exp(-((xi * r) ** 2))
     assert pytest.approx(a, abs=1e-13) == F
     assert D + r**2 * E == pytest.approx(a + b, abs=1e-13)
@@ -60,38 +63,38 @@ def test_gaussian_tables_are_the_kernels_of_ewald_and_hasimoto():
 def test_each_table_is_the_derivative_of_the_one_before():
     split = profiles.Prolate(18.0, 18.0)
     tau, step = np.linspace(0.01, 0.99, 15), 1e-4
-    E, G = radial.far_parts(split, np.sqrt(tau))[2:]
-    _, above, e_above, _ = radial.far_parts(split, np.sqrt(tau + step))
-    _, below, e_below, _ = radial.far_parts(split, np.sqrt(tau - step))
+    E, G = tails.parts(split, np.sqrt(tau))[2:]
+    _, above, e_above, _ = tails.parts(split, np.sqrt(tau + step))
+    _, below, e_below, _ = tails.parts(split, np.sqrt(tau - step))
     assert (above - below) / (2 * step) == pytest.approx(E, rel=2e-6)
     assert (e_above - e_below) / (2 * step) == pytest.approx(G, rel=2e-6)
 
 
-@pytest.mark.parametrize(("kernel", "layer"), [("laplace", "laplace"), ("stokes_sl", "stokes_sl"), ("", "stokes_dl")])
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 @pytest.mark.parametrize("c", [3.0, 6.0, 12.0, 22.0])
-def test_truncation_is_the_integral_of_the_near_field(kernel, layer, c):
-    exact = np.sqrt(radial.tail_integral(layer, profiles.Prolate(c, c), 1.0))
-    assert radial.truncation(layer, "prolate", c, 0.0) == pytest.approx(exact, rel=0.01)
+def test_truncation_is_the_integral_of_the_near_field(layer, c):
+    exact = np.sqrt(tails.integral(layer, profiles.Prolate(c, c), 1.0))
+    assert layer.truncation("prolate", c, 0.0) == pytest.approx(exact, rel=0.01)
     # A cutoff of another length, in the units of the documentation.
-    scaled = radial.tail_integral(layer, profiles.Prolate(c, c / 0.3), 0.3)
-    assert np.sqrt(scaled / (0.3 if kernel else 1 / 0.3)) == pytest.approx(exact, rel=1e-3)
+    scaled = tails.integral(layer, profiles.Prolate(c, c / 0.3), 0.3)
+    assert np.sqrt(scaled / (1 / 0.3 if layer.steep else 0.3)) == pytest.approx(exact, rel=1e-3)
 
 
-@pytest.mark.parametrize("layer", ["laplace", "stokes_sl", "stokes_dl"])
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 @pytest.mark.parametrize("split", profiles.SPLITS)
 def test_bandwidth_inverts_truncation(split, layer):
     level = np.array([1e-2, 1e-5, 1e-9, 1e-13])
-    c, xi = radial.bandwidth(layer, split, level)
-    assert radial.truncation(layer, split, c, xi) == pytest.approx(level, rel=1e-5)
+    c, xi = layer.bandwidth(split, level)
+    assert layer.truncation(split, c, xi) == pytest.approx(level, rel=1e-5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_tables_keep_their_accuracy_in_powers(kernel, dtype, tolerance):
-    p = params.choose(kernel, CUBE, 1000, 1000, tolerance, dtype)
+    p = choice.choose(Question(kernel, CUBE, 1000, 1000, tolerance, dtype))
     r = np.linspace(0, p.rc, 300)
     split = profiles.profile(p.split, p.c, p.rc, p.xi)
-    exact = np.array([radial.far_part(name, split, r) for name in p.kernel.far])
+    exact = np.array([far_parts.values(part, split, r) for part in p.kernel.far])
     tables = radial.tables(p)
     assert tables.shape == (len(exact), p.radial_degree + 1)
     assert tables.dtype == dtype
@@ -134,17 +137,17 @@ def test_alias_estimate(rng, kernel):
     """The error of the grid alone, measured with a window that is much too good, within a factor of 3."""
     n = 60
     x, dens, normals = rng.random((3, n)), rng.standard_normal((6, n)), rng.standard_normal((3, n))
-    layer, dens = {"laplace": ("laplace", dens[0]), "stokes_sl": ("stokes_sl", dens[:3])}.get(
-        kernel, ("stokes_dl", dens * np.array([0, 0, 0, 1, 1, 1])[:, None])
+    layer, dens = {"laplace": (layers.LAPLACE, dens[0]), "stokes_sl": (layers.STOKES_SL, dens[:3])}.get(
+        kernel, (layers.STOKES_DL, dens * np.array([0, 0, 0, 1, 1, 1])[:, None])
     )
-    p = params.choose(kernel, CUBE, n, n, 1e-5, rc=0.5)
+    p = choice.choose(Question(kernel, CUBE, n, n, 1e-5, rc=0.5))
     p = dataclasses.replace(p, grid=(14, 14, 14), h=(1 / 14,) * 3, P=6, beta=14.0, window_degree=10)
     q = dataclasses.replace(p, grid=(24, 24, 24), h=(1 / 24,) * 3, P=16, beta=38.0, window_degree=14)
     given = x, x, dens, normals
     error = np.sqrt(np.sum((prototype.far(p, *given) - prototype.far(q, *given)) ** 2) / n)
     everywhere, coincident = window.alias(layer, p.split, p.c, 0.0, 0.1, p.P, p.beta, np.pi * 14 / p.kmax)
-    total = np.sum(dens**2 * (np.sum(normals**2, axis=0) if layer == "stokes_dl" else 1.0))
-    power = -1 if layer == "stokes_dl" else 1
+    total = np.sum(dens**2 * (np.sum(normals**2, axis=0) if layer.steep else 1.0))
+    power = -1 if layer.steep else 1
     estimate = np.hypot(everywhere * p.rc ** (power / 2), coincident / np.sqrt(n) / p.rc ** (1 if power > 0 else 2))
     assert 1 / 3 < error / (np.sqrt(total) * estimate) < 3
 
@@ -156,7 +159,7 @@ def test_alias_estimate(rng, kernel):
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_table(kernel, dtype):
     """Of one class of planes, that holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
-    p = params.choose(kernel, BRICK, 500, 500, 1e-4, far=dtype)
+    p = choice.choose(Question(kernel, BRICK, 500, 500, 1e-4, far=dtype))
     (planes,) = multipliers.planes(p)
     table, (kx, ky, kz) = multipliers.table(p, planes)
     assert table.dtype == kx.dtype == dtype
@@ -180,7 +183,7 @@ def test_table(kernel, dtype):
 @pytest.mark.parametrize("split", profiles.SPLITS)
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_profile_polynomial(split, kernel):
-    p = params.choose(kernel, CUBE, 500, 500, 1e-10, split=split)
+    p = choice.choose(Question(kernel, CUBE, 500, 500, 1e-10, split=split))
     x = np.linspace(0, 1, 101)
     exact = profiles.profile(p.split, p.c, p.rc, p.xi)
     exact = (exact.phi if kernel == "laplace" else exact.phi_stokes)(x * p.kmax * (1 - 1e-14))
@@ -189,10 +192,10 @@ def test_profile_polynomial(split, kernel):
 
 @pytest.mark.parametrize("split", profiles.SPLITS)
 def test_background_removes_the_mean(split):
-    p = params.choose("laplace", BRICK, 500, 500, 1e-8, split=split)
+    p = choice.choose(Question("laplace", BRICK, 500, 500, 1e-8, split=split))
     curvature = profiles.profile(p.split, p.c, p.rc, p.xi).curvature
     assert green.constants(p)[0] == pytest.approx(2 * np.pi * curvature / np.prod(BRICK), rel=1e-6)
-    q = params.choose("stokes_sl", BRICK, 500, 500, 1e-8, split=split)
+    q = choice.choose(Question("stokes_sl", BRICK, 500, 500, 1e-8, split=split))
     assert abs(green.constants(q)[0]) <= 1e-6 * abs(green.constants(p)[0])
 
 
@@ -227,7 +230,7 @@ def ratio(p, given):
 def test_tolerance_is_met(rng, tolerance, split, kernel):
     box = CUBE if tolerance in (1e-2, 1e-9) else LONG
     given = sums(kernel, rng, 120, box)
-    p = params.choose(kernel, box, 120, 120, tolerance, split=split)
+    p = choice.choose(Question(kernel, box, 120, 120, tolerance, split=split))
     assert 0.003 < ratio(p, given) < 0.7
 
 
@@ -236,41 +239,44 @@ def test_tolerance_is_met(rng, tolerance, split, kernel):
 def test_tolerance_is_met_for_other_points(rng, spread, kernel):
     given = sums(kernel, rng, 125, BRICK, spread)
     for tolerance in (1e-3, 1e-8):
-        assert ratio(params.choose(kernel, BRICK, given[0].shape[1], 125, tolerance), given) < 0.9
+        assert ratio(choice.choose(Question(kernel, BRICK, given[0].shape[1], 125, tolerance)), given) < 0.9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
 def test_tolerance_is_met_in_single_precision(rng, tolerance, kernel):
-    p = params.choose(kernel, BRICK, 150, 150, tolerance, "float32")
+    p = choice.choose(Question(kernel, BRICK, 150, 150, tolerance, "float32"))
     assert ratio(p, sums(kernel, rng, 150, BRICK)) < 0.7
     assert prototype.ewald(p, *sums(kernel, rng, 5, BRICK)).dtype == "float32"
 
 
-@pytest.mark.parametrize("choice", [{"rc": 0.25}, {"rc": 1.0}, {"cell_size": 3.0}, {"cell_size": 1e6}])
-def test_tolerance_is_met_at_a_given_cutoff(rng, choice):
-    p = params.choose("stokes_comb", CUBE, 100, 100, 1e-4, **choice)
-    assert p.rc == pytest.approx(choice.get("rc", min(1.0, (choice.get("cell_size", 0) / 100) ** (1 / 3))))
+@pytest.mark.parametrize("cutoff", [{"rc": 0.25}, {"rc": 1.0}, {"cell_size": 3.0}, {"cell_size": 1e6}])
+def test_tolerance_is_met_at_a_given_cutoff(rng, cutoff):
+    p = choice.choose(Question("stokes_comb", CUBE, 100, 100, 1e-4, **cutoff))
+    assert p.rc == pytest.approx(cutoff.get("rc", min(1.0, (cutoff.get("cell_size", 0) / 100) ** (1 / 3))))
     assert ratio(p, sums("stokes_comb", rng, 100, CUBE)) < 0.7
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_tolerance_is_met_for_few_points(rng, kernel, n):
-    assert ratio(params.choose(kernel, CUBE, n, n, 1e-6), sums(kernel, rng, n, CUBE)) < 0.9
+    assert ratio(choice.choose(Question(kernel, CUBE, n, n, 1e-6)), sums(kernel, rng, n, CUBE)) < 0.9
 
 
 def test_equal_forces_leave_no_mean_error(rng):
     """Sedimenting points: what rc cuts off is coherent, and the background takes it back."""
     x = rng.random((3, 300))
-    p = params.choose("stokes_sl", CUBE, 300, 300, 1e-3, split="gaussian", rc=0.45)
+    p = choice.choose(Question("stokes_sl", CUBE, 300, 300, 1e-3, split="gaussian", rc=0.45))
     given = x, x, np.ones((3, 300)), x
     assert ratio(p, given) < 0.7
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_crystals_get_more_bandwidth(kernel):
-    plain, regular = (params.choose(kernel, CUBE, 500, 500, 1e-6, rc=0.3, regular=r) for r in (0.0, 1.0))
+    plain, regular = (
+        choice.choose(Question(kernel, CUBE, 500, 500, 1e-6, rc=0.3, arrangement=Arrangement(r, (), True)))
+        for r in (0.0, 1.0)
+    )
     assert plain.c + 1.5 < regular.c < plain.c + 6
 
 
@@ -279,7 +285,7 @@ def test_crystals_get_more_bandwidth(kernel):
 @pytest.mark.parametrize("box", [CUBE, LONG, (20.0, 1.0, 1.0)])
 def test_parameters_fit_together(box, n, kernel):
     for tolerance in (0.3, 1e-6, 1e-15):
-        p = params.choose(kernel, box, n, n, tolerance)
+        p = choice.choose(Question(kernel, box, n, n, tolerance))
         assert 0 < p.rc <= min(box)
         assert p.c == pytest.approx(p.kmax * p.rc)
         assert p.xi == pytest.approx(np.sqrt(p.c / 2) / p.rc)
@@ -294,7 +300,7 @@ def test_parameters_fit_together(box, n, kernel):
 
 
 def test_a_tighter_tolerance_costs_more():
-    found = [params.choose("laplace", CUBE, 5000, 5000, 10.0**-digits, rc=0.2) for digits in range(2, 13)]
+    found = [choice.choose(Question("laplace", CUBE, 5000, 5000, 10.0**-digits, rc=0.2)) for digits in range(2, 13)]
     for name in ("c", "kmax", "radial_degree", "P"):
         values = [getattr(p, name) for p in found]
         assert values == sorted(values)
@@ -319,7 +325,7 @@ def test_a_tighter_tolerance_costs_more():
 def test_bad_questions_are_refused(change, message):
     question = {"kernel": "laplace", "box": CUBE, "n_targets": 10, "n_sources": 10, "tolerance": 1e-3}
     with pytest.raises(ValueError, match=message):
-        params.choose(**question | change)
+        choice.choose(Question(**question | change))
 
 
 def test_series_and_powers_are_one_polynomial(rng):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from parki.ewald import profiles, radial, window
+from parki.ewald import layers, profiles, spectra, window
 from parki.ewald.kernels import KERNELS
+from parki.ewald.means import Surroundings
 from tests.ewald import sums
 from tests.ewald.one_call import KAPPA, Caller, find
 
@@ -64,10 +65,10 @@ def modes_of(kmax):
 def far(caller, kernel, split, k, here, there, s, n):
     """Far field of the modes k without a grid; `here` and `there` are exp(ik·x) and exp(−ik·y), (N, modes)."""
     k2 = np.sum(k * k, axis=0)
-    safe = np.where(k2 > 0, k2, 1.0) if kernel.green != "yukawa" else k2 + kernel.kappa**2
-    green = (8 if kernel.green == "biharmonic" else 4) * np.pi / safe
-    g = kernel.scale * green * radial.kernel_profile(kernel, split, np.sqrt(k2))
-    if kernel.green != "yukawa":
+    safe = np.where(k2 > 0, k2, 1.0) if not kernel.spectrum.screened else k2 + kernel.kappa**2
+    green = (8 if kernel.spectrum is spectra.BIHARMONIC else 4) * np.pi / safe
+    g = kernel.scale * green * kernel.profile(split, np.sqrt(k2))
+    if not kernel.spectrum.screened:
         g = np.where(k2 > 0, g, 0.0)
     v = s[: kernel.spread] @ there
     if kernel.slopes:
@@ -114,15 +115,12 @@ def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
     u = far(caller, kernel, profile, k, waves(k, x), waves(k, x).conj(), s, normals)
     u = u + near(caller, kernel, profile, rc, x, s, normals)
     if kernel.mean:
-        constant = -radial.near_mean(kernel, profile, rc)
-        if name == "yukawa":
-            constant += 4 * np.pi / KAPPA**2 * (1 - 1 / profile.growth(KAPPA))
-        u += constant * s[: kernel.result].sum(axis=1)[:, None]
+        constants = kernel.mean(Surroundings((1.0,) * 3, 3, 0.0, 0.0, profile, rc, kernel.kappa))
+        if name == "yukawa":  # the modes here have that of k = 0
+            constants -= 4 * np.pi / KAPPA**2 / profile.growth(KAPPA)
+        u += (constants * s[: kernel.result].sum(axis=1))[:, None]
     exact = sums.periodic(name, x, x, s, normals, kappa=KAPPA).reshape(kernel.result, n)
-    levels = [
-        radial.truncation(layer, split, c, xi * rc) * radial.units(layer, rc, 1.0, n, True)[0]
-        for layer in kernel.layers
-    ]
+    levels = [layer.truncation(split, c, xi * rc) * layer.units(rc, 1.0, n, True)[0] for layer in kernel.layers]
     error = np.sqrt(np.sum((u - exact) ** 2) / np.sum(exact**2))
     assert error < 2 * max(levels) < 1e-5
 
@@ -158,9 +156,9 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     low = (6 * np.pi**2) ** (1 / 3) * rc / c
     both = window.alias(layer, "prolate", c, 0.0, low, P, beta, np.pi * m / profile.kmax)
     unit = np.sqrt(np.sum(s**2)) * kernel.scale
-    if layer == "laplace_grad" and name != layer:
-        unit /= np.sqrt(3)  # as for `radial.truncation`
-    steep = layer.endswith("_grad")
+    if layer is layers.LAPLACE_GRAD and name != layer.name:
+        unit /= np.sqrt(3)  # as for all estimates of `layers`
+    steep = layer.steep
     estimate = unit * np.hypot(
         both[0] * rc ** (-0.5 if steep else 0.5), both[1] / np.sqrt(n) / rc ** (2 if steep else 1)
     )

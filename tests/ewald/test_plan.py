@@ -8,7 +8,7 @@ import pytest
 
 import parki
 from parki import engine
-from parki.ewald import door, kernels
+from parki.ewald import checks, kernels
 
 BOX = (1.0, 1.3, 0.8)
 CELL = np.array([[1.0, 0.1, 0.0], [0.2, 1.1, 0.1], [0.0, 0.3, 0.9]])
@@ -151,11 +151,11 @@ def test_a_plan_is_one_operator_whatever_the_number_of_right_hand_sides(toleranc
 def test_groups_fit_the_room(rng, monkeypatch):
     x = points(rng, 30)
     plan = plan_of("laplace", x, x)
-    assert list(door.groups(plan, 13)) == [(0, 8), (8, 4), (12, 1)]
-    monkeypatch.setattr(door, "ROOM", 3 * plan.stages[1].sum.far.grid.nbytes)
-    assert list(door.groups(plan, 5)) == [(0, 2), (2, 2), (4, 1)]
-    monkeypatch.setattr(door, "ROOM", 1)
-    assert list(door.groups(plan, 2)) == [(0, 1), (1, 1)]
+    assert list(checks.groups(plan, 13)) == [(0, 8), (8, 4), (12, 1)]
+    monkeypatch.setattr(checks, "GRID_BYTES", 3 * plan.stages[1].sum.far.grid.nbytes)
+    assert list(checks.groups(plan, 5)) == [(0, 2), (2, 2), (4, 1)]
+    monkeypatch.setattr(checks, "GRID_BYTES", 1)
+    assert list(checks.groups(plan, 2)) == [(0, 1), (1, 1)]
 
 
 def afresh(plan, trg, src):

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parki.ewald.params import choose
+from parki.ewald import choice
+from parki.ewald.question import Question
 from parki.ewald.report import PHASES, Params, WallTime
-from parki.ewald.work import Work
 
 
 def test_published_attributes():
@@ -105,7 +105,7 @@ def test_params_by_published_names():
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2])
 def test_free_directions_are_extended(periodicity):
-    chosen = choose("laplace", (1.0, 2.0, 3.0), 500, 500, 1e-6, periodicity=periodicity)
+    chosen = choice.choose(Question("laplace", (1.0, 2.0, 3.0), 500, 500, 1e-6, periodicity=periodicity))
     params = Params(chosen)
     for axis, (m, side, h) in enumerate(zip(chosen.grid, chosen.box, chosen.h, strict=True)):
         free = axis >= periodicity
@@ -128,7 +128,7 @@ def test_counts_are_zero_until_they_are_taken():
     assert [getattr(times, name) for name in names] == [0] * 12
     phases = [row[0] for row in PHASES]
     flop, mop = dict(zip(phases, range(1, 7), strict=True)), dict(zip(phases, range(7, 13), strict=True))
-    times.take(Work(flop, mop, pairs=20, values=30))
+    times.take(flop, mop, pairs=20, values=30)
     assert [getattr(times, name) for name in names] == list(range(1, 13))
     assert (times.N_in, times.N_pairs, times.N_fft) == (5, 20, 30)
     times.reset()

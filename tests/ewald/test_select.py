@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from parki.ewald import params
+from parki.ewald import choice
 from parki.ewald.kernels import KERNELS
+from parki.ewald.question import Question
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 
@@ -13,7 +14,7 @@ CUBE = (1.0, 1.0, 1.0)
 
 def test_dearer_pairs_shorten_the_cutoff():
     cheap, dear = (
-        params.choose("laplace", CUBE, 50_000, 50_000, 1e-6, costs=Costs(near=near)) for near in (1e-9, 2e-8)
+        choice.choose(Question("laplace", CUBE, 50_000, 50_000, 1e-6), Costs(near=near)) for near in (1e-9, 2e-8)
     )
     assert dear.rc < 0.8 * cheap.rc
     assert np.prod(dear.grid) > np.prod(cheap.grid)

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +13,11 @@ from parki import arrays, cli
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import devices
-from parki.ewald import geometry, kernels, params, remembered, tuning
+from parki.ewald import kernels, params, tuning, tuning_cache
 from parki.ewald.arrangement import Arrangement
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
+from parki.ewald.question import Question
 from parki.perfmodels import select
 from tests.ewald import cupy_standin as standin
 from tests.ewald import sums
@@ -28,7 +28,7 @@ BOX, N = (1.0, 1.2, 0.9), 300
 @pytest.fixture(autouse=True)
 def memory(tmp_path, monkeypatch):
     """An empty memory."""
-    monkeypatch.setattr(remembered, "folder", lambda: tmp_path / "tuned")
+    monkeypatch.setattr(tuning_cache, "folder", lambda: tmp_path / "tuned")
     return tmp_path / "tuned"
 
 
@@ -68,9 +68,13 @@ def plan_of(x, kernel="laplace", tolerance=1e-4, **options):
     return parki.ewald.plan(kernel, x, x, **({"box": BOX, "tolerance": tolerance, "tune": True} | options))
 
 
+def key_of(plan):
+    return tuning_cache.key(plan.question, plan.options, True)
+
+
 def others(plan):
     """The candidates besides the model's choice."""
-    return tuning.candidates(plan)[1:]
+    return tuning.candidates(plan.question, plan.options)[1:]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +92,15 @@ def test_every_candidate_meets_the_tolerance(kernel, tolerance, periodicity, n, 
     dens = rng.standard_normal(n if kernel == "laplace" else (3, n))
     exact = sums.periodic(kernel, x[:, :40], x, dens, box=BOX, periodicity=periodicity)
     usual = plan_of(x, kernel, tolerance, periodicity=periodicity, tune=False)
-    found = tuning.candidates(usual)
-    assert 2 <= len(found) <= tuning.MOST
+    found = tuning.candidates(usual.question, usual.options)
+    assert 2 <= len(found) <= tuning.MOST_CANDIDATES
     for one in found:
         fastest(rc=one.parameters.rc, P=one.parameters.P)
         plan = plan_of(x, kernel, tolerance, periodicity=periodicity)
         assert plan.parameters == one.parameters
         error = np.linalg.norm(plan(dens)[..., :40] - exact) / np.linalg.norm(exact)
         assert error <= tolerance
-        remembered.forget()
+        tuning_cache.forget()
 
 
 def test_what_was_found_is_taken_without_measuring(x, rng, fastest, unmeasured, memory):
@@ -144,7 +148,7 @@ def test_others_are_left_alone(x, fastest, monkeypatch):
     usual = plan_of(x, tune=False)
     fastest(rc=others(usual)[0].parameters.rc)
     assert plan_of(x).parameters != usual.parameters
-    monkeypatch.setattr(remembered, "recall", None)
+    monkeypatch.setattr(tuning_cache, "recall", None)
     plan = plan_of(x, tune=False)
     assert (plan.parameters, plan.tuned) == (usual.parameters, None)
     assert "tuned" not in str(plan)
@@ -199,11 +203,11 @@ GOOD = {"near": 1.6, "window": 1.0, "shape": {}, "ratio": 0.9, "rc": 0.9, "P": 6
     ids=str,
 )  # fmt: skip
 def test_what_could_not_have_been_found_is_ignored(change, x, fastest, unmeasured):
-    asked = remembered.question(plan_of(x, tune=False), True)
-    remembered.remember(asked, GOOD | change)
+    asked = key_of(plan_of(x, tune=False))
+    tuning_cache.remember(asked, GOOD | change)
     assert fastest() == []
     assert plan_of(x).tuned.trials
-    remembered.remember(asked, GOOD)
+    tuning_cache.remember(asked, GOOD)
     unmeasured()
     assert plan_of(x).tuned.choice.near == GOOD["near"]
 
@@ -285,7 +289,7 @@ def test_plans_are_measured_one_at_a_time(x, monkeypatch):
 
     measured, real = [], tuning.measure
     monkeypatch.setattr(tuning, "seconds", seconds)
-    monkeypatch.setattr(tuning, "measure", lambda plan, *points: measured.append(plan) or real(plan, *points))
+    monkeypatch.setattr(tuning, "measure", lambda bench: measured.append(bench) or real(bench))
     with ThreadPoolExecutor(4) as pool:
         plans = list(pool.map(lambda tolerance: plan_of(x, tolerance=tolerance), [1e-4, 1e-3, 1e-4, 1e-3]))
     assert max(most) == 1
@@ -319,12 +323,12 @@ def test_on_a_device(on_gpu, x, rng, monkeypatch, unmeasured):
     monkeypatch.setattr(tuning, "NEAR", (0.25,))
     monkeypatch.setattr(tuning, "WINDOW", ())
     monkeypatch.setattr(tuning, "LEAST_RUNS", 1)
-    monkeypatch.setattr(tuning, "ENOUGH", 0.0)
+    monkeypatch.setattr(tuning, "ENOUGH_SECONDS", 0.0)
     monkeypatch.setattr(devices, "wait", lambda: waits.append(1))
     few, dens = x[:, :30], rng.standard_normal(30)
     given = (cupy.asarray(few), cupy.asarray(dens)) if on_gpu else (few, dens)
     plan = plan_of(given[0], tolerance=1e-3, execution_space="GPU")
-    assert len(plan.tuned.trials) == len(tuning.candidates(plan)) + 1
+    assert len(plan.tuned.trials) == len(tuning.candidates(plan.question, plan.options)) + 1
     assert len(waits) == 4 * (len(plan.tuned.trials) - 1)
     assert all(np.isfinite(one.seconds) for one in plan.tuned.trials)
     usual = plan_of(few, tolerance=1e-3, tune=False, execution_space="Serial")(dens)
@@ -354,12 +358,11 @@ def test_what_cannot_be_built_is_left_out(x, fastest, monkeypatch):
 @pytest.mark.parametrize("n", [select.BUDGET_FROM, 10**6])
 def test_candidates_keep_to_the_budget(n, tolerance):
     options = EwaldOptions.resolve(box=(1, 1, 1), tolerance=tolerance)
-    plan = SimpleNamespace(
-        options=options, geometry=geometry.of_box((1.0, 1.0, 1.0), (True,) * 3), space=spaces.get("Serial"),
-        inner=kernels.KERNELS["stokes_comb"], n_targets=n, n_sources=n, dtype=np.dtype("f8"),
-        arrangement=Arrangement(0.0, (), True),
+    question = Question(
+        kernels.KERNELS["stokes_comb"], (1.0, 1.0, 1.0), n, n, tolerance, arrangement=Arrangement(0.0, (), True),
+        space=spaces.get("Serial"),
     )  # fmt: skip
-    found = tuning.candidates(plan)
+    found = tuning.candidates(question, options)
     assert len(found) >= 3
     for one in found:
         p = one.parameters

@@ -3,12 +3,13 @@ import pytest
 
 from parki import engine
 from parki.engine import spaces
-from parki.ewald import EwaldOptions, params, variants, verify
+from parki.ewald import EwaldOptions, choice, variants, verify
+from parki.ewald.question import Question
 
 
 @pytest.fixture
 def chosen():
-    return params.choose("stokes_comb", (1.0, 1.0, 2.0), 500, 500, 1e-4)
+    return choice.choose(Question("stokes_comb", (1.0, 1.0, 2.0), 500, 500, 1e-4))
 
 
 @pytest.fixture
@@ -28,10 +29,10 @@ def relative(a, b):
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
 def test_compiled_stages_agree_with_plain_numpy(kernel):
-    p = verify.scaled(params.choose(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4))
+    p = verify.scaled(choice.choose(Question(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4)))
     near, far = verify.compiled(p, spaces.get())
-    assert relative(near, verify.plain_near(p)) < 1e-13
-    assert relative(far, verify.plain_far(p)) < 1e-4
+    assert relative(near, verify.reference_near(p)) < 1e-13
+    assert relative(far, verify.reference_far(p)) < 1e-4
 
 
 def test_sound_objects_are_marked_and_not_checked_again(chosen, unmarked, monkeypatch):
@@ -43,7 +44,7 @@ def test_sound_objects_are_marked_and_not_checked_again(chosen, unmarked, monkey
     verify.verify(chosen, spaces.get())  # by the marks alone
 
 
-@pytest.mark.parametrize(("part", "name"), [("near field", "plain_near"), ("far field", "plain_far")])
+@pytest.mark.parametrize(("part", "name"), [("near field", "reference_near"), ("far field", "reference_far")])
 def test_a_wrong_kernel_is_named(chosen, unmarked, monkeypatch, part, name):
     right = getattr(verify, name)
     monkeypatch.setattr(verify, name, lambda *given: 1.1 * right(*given))
@@ -52,14 +53,14 @@ def test_a_wrong_kernel_is_named(chosen, unmarked, monkeypatch, part, name):
     assert not all(mark.exists() for mark in unmarked)  # other sums may have marked what they share with this
 
 
-@pytest.mark.parametrize("choice", [{"p2p_method": "SM-2D"}, {"p2g_method": "BASE"}, {"g2p_method": "BASE"}], ids=str)
-def test_other_spaces_and_variants_are_checked_once(choice, monkeypatch):
-    p, space = params.choose("laplace", (1.0, 1.0, 1.0), 500, 500, 1e-3), spaces.get("GpuSim")
-    v = variants.choose(space, p.dtype, EwaldOptions(box=[1, 1, 1], **choice))
+@pytest.mark.parametrize("variant", [{"p2p_method": "SM-2D"}, {"p2g_method": "BASE"}, {"g2p_method": "BASE"}], ids=str)
+def test_other_spaces_and_variants_are_checked_once(variant, monkeypatch):
+    p, space = choice.choose(Question("laplace", (1.0, 1.0, 1.0), 500, 500, 1e-3)), spaces.get("GpuSim")
+    v = variants.choose(space, p.dtype, EwaldOptions(box=[1, 1, 1], **variant))
     monkeypatch.setattr(verify, "_sound", set())
     with monkeypatch.context() as wrong:
-        right = verify.plain_far
-        wrong.setattr(verify, "plain_far", lambda *given: 1.1 * right(*given))
+        right = verify.reference_far
+        wrong.setattr(verify, "reference_far", lambda *given: 1.1 * right(*given))
         with pytest.raises(verify.VerificationError, match=r"far field of laplace .* on GpuSim"):
             verify.verify(p, space, v)
     verify.verify(p, space, v)

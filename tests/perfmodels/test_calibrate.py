@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from parki.engine.spaces import Space
-from parki.ewald import params, predict
+from parki.ewald import choice, predict
+from parki.ewald.question import Question
 from parki.perfmodels import calibrate, clusters, machine, microbench, select
 from parki.perfmodels.machine import Costs, Machine
 
@@ -32,8 +33,8 @@ def place(tmp_path, monkeypatch):
 
 def modelled(kernel, n, crowd, dtype, costs=TRUE):
     """A sum whose phases take what the model says."""
-    p = params.choose(
-        kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, costs=Costs(), far=dtype
+    p = choice.choose(
+        Question(kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs()
     )
     points = float(math.prod(p.grid))
     domain = select.Domain(calibrate.CUBE)

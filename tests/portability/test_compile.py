@@ -10,11 +10,11 @@ from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
-from parki.ewald import params, stages, variants
+from parki.ewald import choice, stages, variants
 from parki.ewald.options import EwaldOptions
-from parki.proxies import THREADS, WARPS, ProxyKernels
+from parki.ewald.question import Question
 from parki.treecode.interactions import Interactions, Lists
-from parki.treecode.stages import needed
+from parki.treecode.stages import THREADS, WARPS, Units
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
 
@@ -43,10 +43,10 @@ def device(request):
 
 def workunits(kernel, dtype, tolerance, **named):
     """What a sum launches on a GPU, with the threads of its blocks."""
-    p = params.choose(kernel, BOX, N, N, tolerance, dtype)
+    p = choice.choose(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX, **named))
     shape = variants.P2P_SHAPES[v.p2p]
-    for unit in stages.workunits(p, CUDA, v):
+    for unit, *_ in stages.SumSteps(p, v, (N, N, True), CUDA).steps.units():
         near = unit.ir.name.startswith("p2p")
         yield unit, shape[0] * shape[1] if near else 128
 
@@ -59,9 +59,9 @@ def of_treecode(kernel, dtype, points):
     found = Interactions(
         particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4, 1, np.empty(0, int)
     )
-    units = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
+    units = Units(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
     assert np.prod(THREADS) == np.prod(WARPS) == 128
-    return [(w, 128) for w in (*needed(units, found), *cluster.workunits(real, CUDA))]
+    return [(w, 128) for w in (*units.needed(found), *cluster.workunits(real, CUDA))]
 
 
 def compiled(units, device):

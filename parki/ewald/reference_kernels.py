@@ -1,4 +1,4 @@
-"""Functions of kernel files as plain Python, on numbers or NumPy arrays: what compiled kernels are checked against."""
+"""The functions of kernel files in Python, on numbers or NumPy arrays: references for compiled kernels."""
 
 import ast
 import types
@@ -20,17 +20,17 @@ _PK = types.SimpleNamespace(
 
 def function(source: str, name: str, **constants: object) -> Callable[..., Any]:
     """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file."""
-    found = _loaded(locate(source))
-    found |= constants
-    return found[name]
+    names = _loaded(locate(source))
+    names |= constants
+    return names[name]
 
 
 def _loaded(place: Place) -> dict[str, Any]:
-    """The names of a kernel file and of what it imports."""
+    """Return the names of a kernel file, those that it imports among them."""
     source = read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
-    for local, found in source.imports.items():
-        names[local] = _loaded(package_place(found.module))[found.name]
+    for local, imported in source.imports.items():
+        names[local] = _loaded(package_place(imported.module))[imported.name]
     tree = ast.parse(source.text)
     tree.body = [
         node
@@ -48,22 +48,22 @@ def _loaded(place: Place) -> dict[str, Any]:
 
 
 def pairs(source: str, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
-    """Return what a screened pair function gives for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
+    """Return a screened pair function for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
     pair = function(source, "pair", SCREENED=True)
     return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])
 
 
 def modes(source: str, results: int, k: Any, g: Any, v: list[Any]) -> np.ndarray:
-    """Return what a multiplier gives for modes `k` (3, M) and complex components `v`; shape (results, M), complex."""
+    """Return a multiplier for modes `k` (3, M) and complex components `v`; shape (results, M), complex."""
     size = np.sqrt(np.sum(k * k, axis=0))
     n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
     split = [part for component in v for part in (component.real, component.imag)]
-    found = _applied(function(source, "multiply"), 2 * results, [*k, *n, g, split])
-    return found[::2] + 1j * found[1::2]
+    values = _applied(function(source, "multiply"), 2 * results, [*k, *n, g, split])
+    return values[::2] + 1j * values[1::2]
 
 
 def _applied(f: Callable, results: int, arguments: list[Any]) -> np.ndarray:
-    """The function of all columns at once, or one by one if it asks which of two numbers is larger."""
+    """Apply a function to all columns at once, or one by one if the function compares two numbers."""
     width = len(arguments[0])
     out = [np.zeros(width) for _ in range(results)]
     try:
@@ -72,8 +72,8 @@ def _applied(f: Callable, results: int, arguments: list[Any]) -> np.ndarray:
     except ValueError:
         out = [np.zeros(width) for _ in range(results)]
         for i in range(width):
-            one = [0.0] * results
-            f(*([x[i] for x in a] if isinstance(a, list) else a[i] for a in arguments), one)
+            column = [0.0] * results
+            f(*([x[i] for x in a] if isinstance(a, list) else a[i] for a in arguments), column)
             for c in range(results):
-                out[c][i] = one[c]
+                out[c][i] = column[c]
     return np.array([np.broadcast_to(x, width) for x in out])

@@ -1,0 +1,64 @@
+"""Transposed sums, by sums of other kernels from the targets to the sources.
+
+With r = target − source, S the single layer, p and ∇u its pressure and velocity gradient, and w given at the targets:
+
+laplace, yukawa, stokes_sl
+    Even kernels with symmetric components are their own adjoints.
+laplace_grad, laplace_dipole, stokes_pressure
+    −q r/r³ and d·r/r³ are each other's; 2 f·r/r³ has twice the gradient.
+stokes_dl
+    −σ·n with the stress σ = −p I + ∇u + ∇uᵀ of S w; stokes_comb has that of S above it.
+stokes_grad
+    −∂ⱼ S_ki w_ij.  The symmetric part of w_ij takes the double layer, less the gradient of the Laplace kernel for its
+    trace; the antisymmetric one takes dipoles.
+
+An adjoint takes a function ``back(name, w, normals=None)``, which returns the sum of a kernel of this name from the
+targets to the sources, w ``(rhs, components, Nt)``, and the normals ``(3, Ns)`` of the forward sum or None.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from parki.arrays import Array, module_of
+
+Back = Callable[..., Array]
+Adjoint = Callable[[Back, Array, Array | None], Array]
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """The adjoint that is `factor` times the kernel of this name."""
+
+    name: str
+    factor: float = 1.0
+
+    def __call__(self, back: Back, w: Array, normals: Array | None) -> Array:
+        """Return the transposed sum."""
+        return self.factor * back(self.name, w)
+
+
+def traction(back: Back, w: Array, normals: Array | None) -> Array:
+    """Return −σ·n of the single layer."""
+    pressure = back("stokes_pressure", w)
+    g = back("stokes_grad", w)
+    g = g.reshape(len(g), 3, 3, -1)
+    return pressure * normals - ((g + g.swapaxes(1, 2)) * normals).sum(axis=2)
+
+
+def flow_and_traction(back: Back, w: Array, normals: Array | None) -> Array:
+    """Return the single layer above its −σ·n."""
+    return module_of(w).concatenate([back("stokes_sl", w), traction(back, w, normals)], axis=1)
+
+
+def doublets(back: Back, w: Array, normals: Array | None) -> Array:
+    """Return −∂ⱼ S_ki w_ij."""
+    xp, (rhs, _, n) = module_of(w), w.shape
+    w = w.reshape(rhs, 3, 3, n)
+    total = back("laplace_grad", w[:, 0, 0:1] + w[:, 1, 1:2] + w[:, 2, 2:3])
+    odd = (w - w.swapaxes(1, 2)).reshape(3 * rhs, 3, n)
+    total += back("laplace_dipole", odd).reshape(total.shape)
+    for axis in range(3):
+        along = xp.zeros((3, n), w.dtype)
+        along[axis] = 1
+        total -= 0.5 * back("stokes_dl", w[:, axis], along)
+    return total

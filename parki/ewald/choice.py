@@ -1,0 +1,234 @@
+"""From a question to the parameters of a sum.
+
+The tolerance is the relative RMS error of the result.  It is shared between the near field cut at rc (which fixes
+c = kmax rc), the aliases of the window (which fix P, β and the spacing h = π/(σ kmax), σ > 1), and the polynomials.
+Each part is an estimate for random strengths at random points, relative to the predicted size U of the result; measured
+over estimated is 0.8–1.2 for the near part and 0.3–1.5 for the far part.
+"""
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.ewald import params, predict, window
+from parki.ewald.kernels import Kernel
+from parki.ewald.layers import Layer
+from parki.ewald.params import Parameters
+from parki.ewald.question import Question
+from parki.ewald.sizes import Size
+from parki.perfmodels import select
+from parki.perfmodels.machine import Costs
+from parki.perfmodels.select import Domain
+
+#: Shares of the tolerance: near field, window, tables.  Those of crystals are `Kernel.crystal`.
+SHARES = (0.27, 0.27, 0.12)
+#: The same for kernels like 1/r²: their closest pairs, not all, make their size, so the estimates are large.
+STEEP_SHARES = (0.43, 0.43, 0.19)
+#: The window's share of the tolerance from which the far field of a sum in double precision is in single precision: its
+#: rounding, a few 1e-7, is then a hundredth of it, and solvers and gradient checks go on well below the tolerance.
+SINGLE = 2e-5
+
+_LEAST_NODES, _MOST_NODES = 4, 20
+_MOST_CROWDED = 4096.0  # crowding of sources for which shorter rc are tried
+_LEAST_BANDWIDTH = 7.0  # c of free sums with few pairs beyond rc: kmax holds some modes of boxes little longer than rc
+_SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
+# β/P near its optimum at each σ, found by trial.
+_SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
+
+
+def choose(question: Question, costs: Costs | None = None) -> Parameters:
+    """Choose the parameters that are predicted to meet a tolerance in the least time.
+
+    Parameters
+    ----------
+    question : Question
+    costs : Costs, optional
+        By default those of the question's space.
+
+    Raises
+    ------
+    ValueError
+        For a box too long for a grid of this cutoff and tolerance.
+    """
+    if costs is None:
+        costs = Costs() if question.space is None else predict.costs(question.space)
+    return _choose(question.resolved(), replace(costs, rhs=question.rhs))
+
+
+@lru_cache(maxsize=256)
+def _choose(question: Question, costs: Costs) -> Parameters:
+    kernel, domain, split, skew = question.kernel, question.domain, question.split, question.skew
+    box, sides, periodicity = domain.box, domain.edges, domain.periodicity
+    goal = _goal(question)
+    near, far, table = (goal * share for share in _shares(kernel, max(0.0, question.arrangement.regular)))
+    far_type = question.far or ("float32" if far >= SINGLE else "float64")
+    itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
+    size = Size(kernel, domain, question.n_sources, question.same)
+    fixed = question.rc is not None
+    tries = np.array([question.rc]) if fixed else _cutoffs(domain, question.n_sources)
+    c, xi = _bandwidth(size, split, tries, near)
+    middle = len(tries) // 3
+    counts = question.n_targets, question.n_sources
+    for _ in range(3):
+        # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
+        P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
+        choice = select.balance(kernel, *counts, domain, tries, c / tries, P, sigma, itemsizes, costs)
+        if abs(c[choice.cutoff] - c[middle]) <= 1.0:
+            break
+        middle = choice.cutoff
+    width, grid = int(P[choice.window]), choice.grid
+    rc, c, xi = (float(values[choice.cutoff]) for values in (tries, c, xi))
+    spacing = np.pi * rc / (c * float(sigma[choice.window]))
+    if not fixed and periodicity == 3:
+        # Rounding the grid up left room: take the shortest rc that it allows.
+        kmax = np.pi / max(side / m for m, side in zip(grid, sides, strict=True)) / float(sigma[choice.window])
+        again, xi_again = _bandwidth(size, split, np.array([c / kmax]), near)
+        if again[0] > c:
+            c, xi = float(again[0]), float(xi_again[0])
+        rc = min(c / kmax, rc)
+    kmax = c / rc
+    while True:
+        steps = [
+            side / m if axis < periodicity else spacing for axis, (side, m) in enumerate(zip(sides, grid, strict=True))
+        ]
+        beta, error = _shape(size, split, c, xi, rc, width, tuple(float(np.pi / (kmax * step)) for step in steps))
+        if error <= 1.15 * far or width >= _MOST_NODES:
+            break
+        width += 1
+        grid = tuple(int(m) for m in select.grids(np.array(max(steps)), sides, np.array(width), periodicity))
+    # Along lattice vectors that are not the box's sides, the grid's coordinate is as long as the side.
+    h = tuple(float(step * side / edge) for step, side, edge in zip(steps, box, sides, strict=True))
+    levels = {layer: table / float(size.units(layer, rc)[0]) for layer in kernel.layers}
+    degree = max(layer.degree(split, c, xi, level) for layer, level in levels.items())
+    true_xi = (xi if split == "gaussian" else (0.5 * c) ** 0.5) / rc
+    return Parameters(
+        kernel, box, question.tolerance, question.dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta,
+        width // 2 + 2, degree, periodicity, skew,
+    )  # fmt: skip
+
+
+def _goal(question: Question) -> float:
+    """Return the error to aim for: the tolerance, or less where its estimates are known to be too small."""
+    few_targets = max(1, min(question.n_targets, question.n_sources))
+    n, box, periodicity = max(1, question.n_sources), question.box, question.periodicity
+    # A few points may nearly cancel, or be so far apart that they hardly see each other, and cost little: aim lower.
+    few = min(1.0, (few_targets / 300) ** (1 / 3)) * min(1.0, n / 16) ** 3
+    if periodicity:  # images of a source along a side shorter than the points' distance err alike
+        few *= min(1.0, min(box[:periodicity]) / (float(np.prod(box)) / n) ** (1 / 3)) ** 2
+    goal = max(question.tolerance * few, question.reach)
+    if question.split == "gaussian":
+        goal *= 0.7  # its own truncation in Fourier space
+    if not question.same:
+        # Targets away from a nearly neutral cluster see little.
+        goal *= 1.0 - 0.8 * max(0.0, -question.arrangement.regular)
+    return goal
+
+
+def _shares(kernel: Kernel, regular: float) -> list[float]:
+    """Return shares of the tolerance, between those for random points and for a crystal."""
+    random = STEEP_SHARES if kernel.steep else SHARES
+    return [share ** (1.0 - regular) * aim**regular for share, aim in zip(random, kernel.crystal, strict=True)]
+
+
+def _cutoffs(domain: Domain, n_sources: int) -> NDArray[np.float64]:
+    """Return cutoffs from 4 sources in rc³ to the longest."""
+    most = params.most_cutoff(domain.box, domain.periodicity)
+    crowded = max(1, n_sources) * min(max((1.0, *domain.crowding)), _MOST_CROWDED)
+    least = min(most, (4.0 * float(np.prod(domain.box)) / crowded) ** (1 / 3))
+    return np.geomspace(least, most, 1 + int(16 * np.log(most / least)))
+
+
+def _bandwidth(
+    size: Size, split: str, rc: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return c and ξ rc for every rc, c in steps that let nearby questions share their tables."""
+    each = [_each_bandwidth(size, layer, split, rc, level) for layer in size.kernel.layers]
+    c, xi = (np.max(parts, axis=0) for parts in zip(*each, strict=True))
+    c = np.maximum(c, _LEAST_BANDWIDTH)
+    return (np.ceil(8 * c) / 8 if split == "prolate" else c), xi
+
+
+def _each_bandwidth(
+    size: Size, layer: Layer, split: str, rc: NDArray[np.float64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return c and ξ rc by one estimate.  Few pairs beyond rc need less; modes beyond kmax do not depend on pairs."""
+    c, xi = layer.bandwidth(split, level / size.truncation(layer, rc))
+    for _ in range(2):
+        decay = 4 * xi**2 if split == "gaussian" else 2 * c
+        c, xi = layer.bandwidth(split, level / size.truncation(layer, rc, decay))
+    if split == "gaussian":
+        whole, wider = layer.bandwidth(split, level / size.units(layer, rc)[0])
+        c = 2 * xi * np.sqrt((whole / (2 * wider)) ** 2 + 0.5 * np.log(np.maximum(wider / xi, 1.0)))
+    return c, xi
+
+
+def _windows(
+    size: Size, split: str, c: float, xi: float, rc: float, level: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the widths worth trying and the least σ of each."""
+    layers = size.kernel.layers
+    units = tuple(tuple(_round_up(unit / level) for unit in size.units(x, rc)) for x in layers)
+    mean = _round_up(size.mean / level) if size.mean else 0.0
+    return _window_table(size.kernel, split, float(c), float(xi), _least_mode(size, c, rc), units, mean)
+
+
+def _least_mode(size: Size, c: float, rc: float) -> float:
+    """Return the least mode of `Size` over kmax."""
+    return min(0.9, _round_up(size.least_mode * rc / c))
+
+
+def _mean_alias(P: NDArray | int, beta: NDArray) -> NDArray:
+    """Estimate the error of the mode k = 0, from spreading and gathering, over √Q and its multiplier.
+
+    Kernels with a mean multiply it by much where they see far.
+    """
+    inside, outside = np.maximum(beta, 1e-3), np.sqrt(np.maximum((np.pi * P) ** 2 - beta**2, 1.0))
+    return math.sqrt(12.0) * inside / np.sinh(inside) / outside
+
+
+def _round_up(x: float) -> float:
+    """Round up to a step of a tenth in ln x."""
+    return float(np.exp(0.1 * np.ceil(10 * np.log(x))))
+
+
+@lru_cache(maxsize=256)
+def _window_table(
+    kernel: Kernel, split: str, c: float, xi: float, low: float, units: tuple[tuple[float, float], ...],
+    mean: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
+    """Return the least σ at which the estimate of `window.alias` in the given units is 1, for each width."""
+    middle = 3 + int(0.39 * np.log(max(u[0] for u in units) + 1.0))
+    P = np.arange(max(_LEAST_NODES, middle - 2), middle + 4)
+    worst = 0.0
+    for layer, (spread, same) in zip(kernel.layers, units, strict=True):
+        width = P[:, None, None]
+        parts = window.alias(layer, split, c, xi, low, width, width * _SLOPES, _SIGMAS[:, None])
+        worst = np.maximum(worst, np.hypot(spread * parts[0], same * parts[1]))
+    if mean:
+        worst = np.hypot(worst, mean * _mean_alias(width, width * _SLOPES))
+    log = np.minimum.accumulate(np.log(worst.min(axis=2)), axis=1)
+    good = log[:, -1] <= 0
+    if not good.any():
+        return P[-1:], _SIGMAS[-1:]
+    sigma = [np.interp(0.0, row[::-1], _SIGMAS[::-1]) for row in log[good]]
+    return P[good], np.array(sigma)
+
+
+def _shape(
+    size: Size, split: str, c: float, xi: float, rc: float, P: int, sigma: tuple[float, float, float]
+) -> tuple[float, float]:
+    """Return the best β on a grid, and the estimate of the error over U there."""
+    low = _least_mode(size, c, rc)
+    beta = P * np.arange(1.7, 3.02, 0.03)
+    worst = 0.0
+    for layer in size.kernel.layers:
+        parts = window.alias(layer, split, c, xi, low, P, beta, np.array(sigma)[:, None])
+        spread, same = size.units(layer, rc)
+        total = np.hypot(spread * parts[0], same * parts[1])
+        worst = np.maximum(worst, np.sqrt(np.mean(total**2, axis=0)))
+    worst = np.hypot(worst, size.mean * _mean_alias(P, beta))
+    best = int(np.argmin(worst))
+    return float(beta[best]), float(worst[best])

@@ -1,0 +1,96 @@
+"""The far part of each kernel's near field, a band-limited function of r² that pair functions subtract.
+
+The far part of every kernel is band-limited, so it is an entire even function of r: one short polynomial in r².  The
+near field is the free kernel minus that polynomial; with w = 1/r (0 at a coincident pair, where the tables alone give
+the self term), τ = r² and r = target − source:
+
+    laplace         u += (w − F) q
+    laplace_grad    u −= (w³ + 2H) q r                 laplace_dipole, stokes_pressure  the same along −d, −2f
+    stokes_sl       u += (w − D − τE) f + (w³ + E) (r·f) r
+    stokes_dl       u += C [q (r·n) + r (q·n) + n (r·q)] + (4G − 6w⁵) (r·q)(r·n) r,   C = −(3E + 2τG)
+    stokes_grad     ∂ⱼuᵢ += A fᵢ rⱼ + (w³ + E) [rᵢ fⱼ + (r·f) δᵢⱼ] + (2G − 3w⁵) (r·f) rᵢ rⱼ,   A = −(w³ + 4E + 2τG)
+    yukawa          u += (exp(−κr) w − Y) q
+
+    F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
+    D = (8/π) ∫ Φs j₁(kr)/(kr) dk      G = (2/π) ∫ Φs k⁴ j₃(kr)/(kr)³ dk = E'(τ)
+    H = −(1/π) ∫ Φ k² j₁(kr)/(kr) dk = F'(τ)      Y = (2/π) ∫ Φ/Φ(iκ) k²/(k² + κ²) j₀(kr) dk
+
+with spherical Bessel functions jₙ.  For a Gaussian these are the erf and exp kernels of Ewald and Hasimoto.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from parki.ewald import profiles, series
+from parki.ewald.profiles import Profile, Split
+
+
+@dataclass(frozen=True)
+class FarPart:
+    """A radial function of a far part: `factor` times ∫ Φ k^`power` jₙ(kr)/(kr)ⁿ dk with n = `order`.
+
+    Attributes
+    ----------
+    order, factor, power
+        As above.
+    profile
+        Φ as a kernel takes it, a function of `profiles`.
+    screened
+        Multiply the integrand by k²/(k² + κ²).
+    """
+
+    order: int
+    factor: float
+    power: int = 0
+    profile: Profile = profiles.phi
+    screened: bool = False
+
+
+F = FarPart(0, 2 / np.pi)
+D = FarPart(1, 8 / np.pi, 0, profiles.phi_stokes)
+E = FarPart(2, -4 / np.pi, 2, profiles.phi_stokes)
+G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
+H = FarPart(1, -1 / np.pi, 2)
+Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
+
+
+def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return jₙ(x)/xⁿ for n <= 3: the power series below 3, closed forms above."""
+    step = -0.5 * np.square(np.minimum(x, 3.0))
+    term = np.full_like(x, 1.0 / np.prod(np.arange(1.0, 2 * n + 2, 2.0)))
+    total = term.copy()
+    for m in range(1, 22):
+        term = term * step / (m * (2 * n + 2 * m + 1))
+        total += term
+    y = np.maximum(x, 3.0)
+    before, now = np.cos(y) / y, np.sin(y) / y
+    for i in range(n):
+        before, now = now, (2 * i + 1) / y * now - before
+    return np.where(x < 3.0, total, now / y**n)
+
+
+def values(part: FarPart, split: Split, r: NDArray[np.float64], kappa: float = 0.0) -> NDArray[np.float64]:
+    """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `kappa` is that of screened kernels."""
+    half = 0.5 * split.kmax * np.max(r, initial=0.0)
+    if part.screened:
+        # The integrand has poles at ±iκ, which may be as close to 0 as they like: k = kmax s³.
+        nodes, weights = roots_legendre(int(3 * half) + 120)
+        s = 0.5 * (nodes + 1.0)
+        k, weights = split.kmax * s**3, 1.5 * split.kmax * s**2 * weights
+        weights = weights * k**2 / (k**2 + kappa**2)
+    else:
+        nodes, weights = roots_legendre(int(half) + 24)
+        k, weights = 0.5 * split.kmax * (nodes + 1.0), 0.5 * split.kmax * weights
+    phi = part.profile(split, k, kappa)
+    return _bessel(part.order, np.outer(r, k)) @ (part.factor * weights * k**part.power * phi)
+
+
+@lru_cache(maxsize=512)
+def coefficients(part: FarPart, split: str, c: float, xi: float, kappa: float) -> NDArray[np.float64]:
+    """Return the Chebyshev coefficients in t = 2r² − 1 of a far part with rc = 1; `xi` is that of the Gaussian."""
+    t = series.points(int(0.4 * c) + 24)
+    return series.coefficients(values(part, profiles.profile(split, c, 1.0, xi), np.sqrt(0.5 * (t + 1.0)), kappa))

@@ -1,0 +1,214 @@
+"""The errors of a kernel by the layers of a boundary that it belongs to: cut at rc, of the tables, of the window.
+
+Errors are for random strengths at random points.  Q is the sum of |q|², |f|² or, for the double layer, |q|²|n|².
+Dipoles and the pressure have 1/√3 and 2/√3 of the errors of `LAPLACE_GRAD`, and so has their size U.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from parki.ewald import far_parts, profiles
+from parki.ewald.far_parts import D, E, F, FarPart, G, H
+from parki.ewald.profiles import Profile
+
+Values = NDArray[np.float64]
+Rest = Callable[[FarPart], Values]
+
+_LEAST_C = 3.0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The error estimates of kernels that are singular in the same way.
+
+    Attributes
+    ----------
+    name
+        Of the kernel that the estimates are fitted to.
+    prolate_tail
+        ln of `truncation` with the prolate split, plus c, as a combination of 1, ln c, 1/c, 1/c²; fitted to the
+        integral of the near field on 3 <= c <= 24, 27, 36 with errors below 0.5 %.
+    gaussian_tail
+        The same for the Gaussian: factor and power of ξ rc before exp(−(ξ rc)²).
+    table_error
+        RMS error of the near field, from a function that returns the coefficients left out of a far part, by degree.
+    alias
+        Four rows of weights from c and the integrals of Φ²/k, Φ/k and Φ²/k³: see `window.alias`.
+    profile
+        Φ, a function of `profiles`.
+    modes
+        Of kernels with the profile Φs: RMS of the modes over directions, for the Gaussian; 0 for others.
+    size
+        U l/√Q of a kernel that falls as 1/r.
+    steep
+        Of a kernel that falls as 1/r²: mean square of r² times the kernel over directions, times 22.8.  The closest
+        pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
+    """
+
+    name: str
+    prolate_tail: tuple[float, float, float, float]
+    gaussian_tail: tuple[float, int]
+    table_error: Callable[[Rest], Values]
+    alias: Callable[[float, Values, Values, Values], list[Values]]
+    profile: Profile = profiles.phi
+    modes: float = 0.0
+    size: float = 1.0
+    steep: float = 0.0
+
+    def degree(self, split: str, c: float, xi: float, level: float) -> int:
+        """Return the least degree at which the tables' RMS error is `level`, which is relative as in `truncation`.
+
+        The coefficients left out are added up, then halved for the mean over the ball.
+        """
+
+        def rest(part: FarPart) -> Values:
+            left_out = far_parts.coefficients(part, split, c, xi if split == "gaussian" else 0.0, 0.0)
+            return np.cumsum(np.abs(left_out)[::-1])[::-1][1:]
+
+        return int(np.count_nonzero(0.5 * self.table_error(rest) > level))
+
+    def truncation(self, split: str, c: ArrayLike, xi: ArrayLike) -> Values:
+        """Return the RMS of the near field dropped beyond rc.
+
+        Relative to √(Q rc/V) for kernels that fall as 1/r, to √(Q/(V rc)) for the others.  For the prolate a fit; for
+        the Gaussian the leading term.
+        """
+        c, xi = np.asarray(c, np.float64), np.asarray(xi, np.float64)
+        if split == "prolate":
+            fit = self.prolate_tail
+            return np.exp(fit[0] + fit[1] * np.log(c) + fit[2] / c + fit[3] / c**2 - c)
+        return self.gaussian_tail[0] * xi ** self.gaussian_tail[1] * np.exp(-(xi**2))
+
+    def bandwidth(self, split: str, level: ArrayLike) -> tuple[Values, Values]:
+        """Return c and ξ rc (0 for the prolate) at which `truncation` is `level`, an array.
+
+        For the Gaussian the modes dropped beyond kmax add half of `level`.
+        """
+        log = np.log(level)
+        if split == "prolate":
+            fit = self.prolate_tail
+            c = np.full_like(log, 12.0)
+            for _ in range(6):
+                value = fit[0] + fit[1] * np.log(c) + fit[2] / c + fit[3] / c**2 - c - log
+                c = np.maximum(c - value / (fit[1] / c - fit[2] / c**2 - 2 * fit[3] / c**3 - 1.0), _LEAST_C)
+            return c, np.zeros_like(c)
+        xi = np.full_like(log, 3.0)
+        lead, power = self.gaussian_tail
+        for _ in range(12):
+            xi = np.sqrt(np.maximum(np.log(lead) + power * np.log(xi) - log, 1.0))
+        ratio = np.full_like(log, 3.0)  # kmax / 2ξ
+        for _ in range(12):
+            modes = np.sqrt(0.75 / (xi * ratio**5))
+            if self.modes:
+                modes = modes * (1 + ratio**2) * self.modes
+            if self.steep:
+                modes = modes * 2 * xi * ratio
+            ratio = np.sqrt(np.maximum(np.log(2 * modes) - log, 1.0))
+        return 2 * xi * ratio, xi
+
+    def units(
+        self, rc: NDArray | float, length: float, n: int, same: bool, kappa: float = 0.0
+    ) -> tuple[NDArray | float, NDArray | float]:
+        """Return the units of `truncation` and of the second estimate of `window.alias`, over the predicted size U.
+
+        U is √Q/l for laplace and 1.7 √Q/l for the single layer, for n random sources in a box of mean side l; Yukawa
+        kernels see only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
+        √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
+        sources; if targets are the sources (`same`) the former, else the geometric mean.
+
+        Parameters
+        ----------
+        rc
+            Cutoffs.
+        length, n, same
+            l, the number of sources, and whether they are the targets.
+        kappa
+            κ of a Yukawa kernel.
+        """
+        n = max(n, 1)
+        if self.steep:
+            crowding = n ** (1 / 6 if same else 1 / 12)
+            size = np.sqrt(self.steep) * crowding
+            return np.sqrt(length / rc) / size, (length / rc) ** 2 / (np.sqrt(n) * size)
+        size = self.size * min(1.0, np.sqrt(2 * np.pi / max(kappa * length, 1e-9)))
+        return np.sqrt(rc / length) / size, length / (rc * np.sqrt(n)) / size
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _tables_laplace(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 3) * rest(F)
+
+
+def _tables_laplace_grad(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 5) * 2 * rest(H)
+
+
+def _tables_stokes_sl(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 3) * (rest(D) + 1.5 * rest(E))
+
+
+def _tables_stokes_dl(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 5) * (1.8 * (3 * rest(E) + 2 * rest(G)) + 4 / 3 * rest(G))
+
+
+def _tables_stokes_grad(rest: Rest) -> Values:
+    return np.sqrt(4 * np.pi / 5) * (5.7 * rest(E) + 3.2 * rest(G))
+
+
+# Aliases of spreading the strengths themselves: the third row is that of coincident points.
+def _alias_laplace(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    none = np.zeros_like(w0)
+    return [48 * 1.0 / c * w2, none, 1.0 * np.sqrt(24.0) / np.pi * c * w1, none]
+
+
+def _alias_stokes_sl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    none = np.zeros_like(w0)
+    return [48 * (8 / 3) / c * w2, none, 4 / 3 * np.sqrt(24.0) / np.pi * c * w1, none]
+
+
+# Modes times k.  These kernels are odd, and the aliases of spreading and gathering are the same: a source does not see
+# itself.
+def _alias_laplace_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    none = np.zeros_like(w0)
+    return [48 * 1.0 * c * w0, none, none, none]
+
+
+def _alias_stokes_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    none = np.zeros_like(w0)
+    return [48 * (8 / 3) * c * w0, none, none, none]
+
+
+def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows of a sum that is spread with the window's slopes.
+
+    Means over random directions of q and n: 7/9 of the kernel's square, 16/27 of that of q (n·k) + n (q·k) projected
+    across k, and its root 0.77; of the projection itself 2/3.
+    """
+    none = np.zeros_like(w0)
+    return [96 * 7 / 9 * c * w0, 96 * 16 / 27 * c * w2, none, np.sqrt(1.5) * 4 / np.pi * 0.77 * c**2 * w1]
+
+
+LAPLACE = Layer(
+    "laplace", (1.22709225, -0.43302799, 1.47783474, -3.41173375), (1.0, -2), _tables_laplace, _alias_laplace,
+)  # fmt: skip
+LAPLACE_GRAD = Layer(
+    "laplace_grad", (1.90735336, 0.49866589, -0.13066828, -0.04657372), (2.0, 0), _tables_laplace_grad,
+    _alias_laplace_grad, steep=22.8,
+)  # fmt: skip
+STOKES_SL = Layer(
+    "stokes_sl", (1.59742622, 1.03955506, -0.69034805, 1.16075614), (np.sqrt(8 / 3), 0), _tables_stokes_sl,
+    _alias_stokes_sl, profiles.phi_stokes, np.sqrt(8 / 3), size=1.7,
+)  # fmt: skip
+STOKES_DL = Layer(
+    "stokes_dl", (0.51516654, 3.0181837, -2.07648842, 7.58332316), (np.sqrt(112 / 9), 2), _tables_stokes_dl,
+    _alias_stokes_dl, profiles.phi_stokes, np.sqrt(28 / 9), steep=91.0,
+)  # fmt: skip
+STOKES_GRAD = Layer(
+    "stokes_grad", (0.41753103, 3.02364259, -2.01462036, 7.1919357), (np.sqrt(32 / 3), 2), _tables_stokes_grad,
+    _alias_stokes_grad, profiles.phi_stokes, np.sqrt(8 / 3), steep=76.0,
+)  # fmt: skip

@@ -1,0 +1,107 @@
+"""The constants that a net density adds to a sum, of kernels whose result has a mean that periodic sums fix.
+
+Free directions: the shifts of the truncated kernels.  None: the constant that makes the mean over the box of near and
+far field the kernel's, exactly as the near field is cut at rc: with equal strengths the tail is coherent, and this
+constant removes the tail.  Zero for harmonic (a uniform neutralising background) and Stokes kernels (no mean flow).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from parki.ewald import far_parts
+from parki.ewald.far_parts import D, E, F, Y
+from parki.ewald.profiles import Split
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The box of a sum, and how its kernel is split and truncated.
+
+    Attributes
+    ----------
+    box, periodicity
+        Sides, of which the first `periodicity` are periodic.
+    radius, logarithm
+        Where the Green's function is cut in free directions, and ln of this length in the caller's unit.
+    split, rc, kappa
+        Profile, cutoff of the near field, κ of a screened kernel.
+    """
+
+    box: tuple[float, float, float]
+    periodicity: int
+    radius: float
+    logarithm: float
+    split: Split
+    rc: float
+    kappa: float
+
+
+def harmonic(at: Surroundings) -> NDArray[np.float64]:
+    """Return the constant (1,) of 1/r."""
+    l0, l1, l2 = at.box
+    match at.periodicity:
+        case 0:
+            constant = 1 / at.radius
+        case 1:
+            constant = -2 * at.logarithm / l0
+        case 2:
+            constant = -2 * np.pi * l2 / 3 / (l0 * l1)
+        case _:
+            constant = -near_harmonic(at.split, at.rc) / math.prod(at.box)
+    return np.array([constant])
+
+
+def stokes(at: Surroundings) -> NDArray[np.float64]:
+    """Return the constants (3,) of the single layer."""
+    l0, l1, l2 = at.box
+    match at.periodicity:
+        case 0:
+            return np.full(3, 2 / at.radius)
+        case 1:
+            across = -(2 * at.logarithm + 1) / l0
+            return np.array([-(4 * at.logarithm + 2) / l0, across, across])
+        case 2:
+            along = -4 * np.pi * l2 / 3 / (l0 * l1)
+            return np.array([along, along, 0.0])
+    return np.full(3, -near_stokes(at.split, at.rc) / math.prod(at.box))
+
+
+def screened(at: Surroundings) -> NDArray[np.float64]:
+    """Return the constant (1,) of exp(−κr)/r, in boxes with three periodic directions or none."""
+    if at.periodicity == 0:
+        # The split's profile is not 1 at k = 0, and multiplies the shift too.
+        growth = at.split.growth(at.kappa)
+        return np.array([math.exp(-at.kappa * at.radius) / (at.radius * growth)])
+    return np.array([beyond_screened(at.kappa, at.split, at.rc) / math.prod(at.box)])
+
+
+def near_harmonic(split: Split, rc: float) -> float:
+    """Return ∫ K_near dV of 1/r over the ball of radius `rc`: −2πΦ''(0) up to the dropped tail."""
+    r, weights = _radii(rc)
+    return float(2 * np.pi * rc * np.sum(weights * r**2 * (1 / r - far_parts.values(F, split, r))))
+
+
+def near_stokes(split: Split, rc: float) -> float:
+    """Return ∫ K_near dV of a component of the single layer over the ball of radius `rc`: 0 up to the dropped tail."""
+    r, weights = _radii(rc)
+    d, e = (far_parts.values(part, split, r) for part in (D, E))
+    mean = 1 / r - d - r**2 * e + (1 / r + r**2 * e) / 3
+    return float(2 * np.pi * rc * np.sum(weights * r**2 * mean))
+
+
+def beyond_screened(kappa: float, split: Split, rc: float) -> float:
+    """Return the integral over space of exp(−κr)/r beyond rc and of its far part within: all but the near field's."""
+    r, weights = _radii(rc)
+    x = kappa * rc
+    far = 2 * np.pi * rc * float(np.sum(weights * r**2 * far_parts.values(Y, split, r, kappa)))
+    return far + 4 * np.pi * math.exp(-x) * (1 + x) / kappa**2
+
+
+def _radii(rc: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return radii in (0, rc) and the weights of their quadrature, which sum to 2."""
+    nodes, weights = roots_legendre(48)
+    return 0.5 * rc * (nodes + 1.0), weights

@@ -1,0 +1,139 @@
+"""The question that parameters answer: which sum, of how many points that lie how, to which tolerance, and where."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parki.engine.spaces import Space
+from parki.ewald import kernels, params, profiles
+from parki.ewald.arrangement import Arrangement
+from parki.ewald.kernels import Kernel
+from parki.ewald.params import REACH
+from parki.perfmodels.select import Domain
+
+
+@dataclass(frozen=True)
+class Question:
+    """A sum that parameters are chosen for; lengths are in the unit of its stages.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Or its name.
+    box : tuple of float (3,)
+        Sides.
+    n_targets, n_sources : int
+    tolerance : float
+        Relative RMS error.  Below the reach of the types (5e-14, 1e-6) the parameters are those of their reach.
+    dtype, split : str
+        Floating type and profile.
+    rc : float, optional
+        Cutoff of the near field, at most the shortest periodic side; chosen where neither `rc` nor `cell_size` is set.
+    cell_size : float, optional
+        Instead of `rc`: the expected number of sources in a cube of side rc (at most the shortest side).
+    far : str, optional
+        Type of the far field, without it chosen: single where the tolerance allows.
+    periodicity, skew
+        As in `Parameters`.
+    rhs : int
+        Right-hand sides at once.
+    arrangement : Arrangement, optional
+        How the points lie; without it evenly, and targets are the sources if there are as many.
+    space : Space, optional
+        Where the sum is taken, which decides its costs; without it the defaults of `perfmodels.machine.Costs`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kernel, type or split, a box or tolerance that is not positive, negative numbers of points, a far
+        field in double precision of a sum in single precision, both `rc` and `cell_size`, or an `rc` that is not
+        positive or longer than a periodic side.
+    """
+
+    kernel: Kernel
+    box: tuple[float, float, float]
+    n_targets: int
+    n_sources: int
+    tolerance: float
+    dtype: str = "float64"
+    split: str = "prolate"
+    rc: float | None = None
+    cell_size: float | None = None
+    far: str | None = None
+    periodicity: int = 3
+    skew: tuple[float, float, float] | None = None
+    rhs: int = 1
+    arrangement: Arrangement | None = None
+    space: Space | None = None
+
+    def __post_init__(self) -> None:
+        values = {"kernel": kernels.find(self.kernel), "box": tuple(float(side) for side in self.box)}
+        values |= {"dtype": np.dtype(self.dtype).name, "tolerance": float(self.tolerance)}
+        if values["dtype"] == "float32" and self.far is None:
+            values["far"] = "float32"
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_types()
+        self._check_numbers()
+
+    @property
+    def same(self) -> bool:
+        """Tell whether the targets are the sources, as far as is known."""
+        return self.n_targets == self.n_sources if self.arrangement is None else self.arrangement.same
+
+    @property
+    def crowding(self) -> tuple[float, ...]:
+        """Return `arrangement.crowding` of the points, empty where they lie evenly."""
+        return self.arrangement.crowding if self.arrangement else ()
+
+    @property
+    def reach(self) -> float:
+        """Return the best relative error of the types, or of the points' type if that of the far field is chosen."""
+        return REACH[self.far or self.dtype]
+
+    @property
+    def domain(self) -> Domain:
+        """Return the domain as the models take it, with a tolerance that the types reach."""
+        edges = params.edges(self.box, self.skew)
+        return Domain(self.box, self.periodicity, max(self.tolerance, self.reach), edges, self.crowding)
+
+    def resolved(self) -> "Question":
+        """Return the question with a cutoff in place of a cell size, of rounded regularity, and without a space.
+
+        Nearby questions then share their parameters.
+        """
+        rc = self.rc
+        if self.cell_size is not None:
+            rc = (self.cell_size * float(np.prod(self.box)) / max(self.n_sources, 1)) ** (1 / 3)
+        rc = None if rc is None else min(float(rc), params.most_cutoff(self.box, self.periodicity))
+        regular = self.arrangement.regular if self.arrangement else 0.0
+        # Rounded up; even a shaken lattice is closer to a perfect one than to random points.
+        crystal = float(np.ceil(16 * regular**0.7)) / 16 if regular > 0 else float(np.floor(8 * regular)) / 8
+        arrangement = Arrangement(crystal, self.crowding, self.same)
+        return replace(self, rc=rc, cell_size=None, arrangement=arrangement, space=None)
+
+    def _check_types(self) -> None:
+        if self.dtype not in REACH:
+            raise ValueError(f"dtype: found {self.dtype!r}, expected one of {tuple(REACH)}")
+        if self.far is not None and self.far not in REACH:
+            raise ValueError(f"far: found {self.far!r}, expected one of {tuple(REACH)}, or None to have it chosen")
+        if (self.dtype, self.far) == ("float32", "float64"):
+            raise ValueError(f"far: found {self.far!r} with dtype {self.dtype!r}, expected 'float32'")
+        if self.split not in profiles.SPLITS:
+            raise ValueError(f"split: found {self.split!r}, expected one of {profiles.SPLITS}")
+
+    def _check_numbers(self) -> None:
+        if len(self.box) != 3 or not all(np.isfinite(side) and side > 0 for side in self.box):
+            raise ValueError(f"box: found {self.box}, expected three positive lengths")
+        if min(self.n_targets, self.n_sources) < 0:
+            counts = f"{self.n_targets}, {self.n_sources}"
+            raise ValueError(f"n_targets, n_sources: found {counts}, expected numbers >= 0")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance: found {self.tolerance}, expected a positive number")
+        if self.rc is not None and self.cell_size is not None:
+            raise ValueError("rc, cell_size: found both, expected at most one")
+        most = min(self.box[: self.periodicity], default=np.inf)
+        if self.rc is not None and not 0 < self.rc <= most * (1 + 1e-12):
+            raise ValueError(f"rc: found {self.rc}, expected a number in (0, {most}], the shortest periodic side")
+        if self.cell_size is not None and not self.cell_size > 0:
+            raise ValueError(f"cell_size: found {self.cell_size}, expected a positive number")

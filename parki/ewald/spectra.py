@@ -1,0 +1,140 @@
+"""Green's functions in Fourier space, whole and truncated in free directions.
+
+A mode that varies along a periodic direction decays along the free ones, and takes the Green's function as it is.  One
+that does not, k = 0 in all periodic directions, takes that of the free directions cut at a radius R, beyond all pairs:
+then a finite period is exact.  The cut ones are shifted by constants, which makes them continuous at R, and which
+`means` undoes.
+
+Sources: Vico, Greengard, Ferrando 2016 (truncation); af Klinteberg, Shamshirgar, Tornberg 2017 (free-space Stokes);
+Shamshirgar, Bagge, Tornberg 2021 (one and two periodic directions).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import j0, j1
+
+from parki.ewald import profiles
+from parki.ewald.profiles import Profile
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A scalar Green's function of the modes, and the profile of the split that multiplies it.
+
+    Attributes
+    ----------
+    whole
+        The Green's function, from squares of wave numbers and κ; 0 at 0, also where it has a limit there: on the grid
+        the rounding of a neutral sum would count 4π/κ² times, and `means` has the exact value.
+    truncated
+        The same cut at a radius in the free directions, from squares of wave numbers, the radius and κ: by the number
+        of periodic directions, from 0 on.
+    profile
+        Φ, a function of `profiles`.
+    planar
+        The field of a plane over that of −2π|z|.
+    growing
+        Whether modes decay along free directions as (1 + κ|z|) exp(−κ|z|), not as exp(−κ|z|).
+    screened
+        Whether the kernel falls off as exp(−κr), with its first parameter for κ.
+    """
+
+    whole: Callable[[Values, float], Values]
+    truncated: tuple[Callable[[Values, float, float], Values], ...]
+    profile: Profile = profiles.phi
+    planar: int = 1
+    growing: bool = False
+    screened: bool = False
+
+
+def _harmonic(k2: Values, kappa: float) -> Values:
+    """Return 4π/k²."""
+    return np.where(k2 > 0, 4 * np.pi / np.where(k2 > 0, k2, 1.0), 0.0)
+
+
+def _biharmonic(k2: Values, kappa: float) -> Values:
+    """Return k² 8π/k⁴ = 8π/k²."""
+    return np.where(k2 > 0, 8 * np.pi / np.where(k2 > 0, k2, 1.0), 0.0)
+
+
+def _yukawa(k2: Values, kappa: float) -> Values:
+    """Return 4π/(k² + κ²)."""
+    return np.where(k2 > 0, 4 * np.pi / (k2 + kappa**2), 0.0)
+
+
+def _split(k2: Values, R: float, small: float) -> tuple[Values, Values, Values]:
+    """Return k² and kR with 1 near 0, and a mask of wave numbers away from 0."""
+    x = np.sqrt(k2) * R
+    far = x >= small
+    return np.where(far, k2, 1.0), np.where(far, x, 1.0), far
+
+
+def _harmonic0(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of 1/r − 1/R."""
+    safe, x, far = _split(k2, R, 1e-3)
+    series_0 = 4 * np.pi * R**2 * (1 / 6 - k2 * R**2 / 120)
+    return np.where(far, 4 * np.pi / safe * (1 - np.sin(x) / x), series_0)
+
+
+def _harmonic1(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of −2 ln(ρ/R)."""
+    safe, x, far = _split(k2, R, 1e-3)
+    return np.where(far, 4 * np.pi / safe * (1 - j0(x)), np.pi * R**2 * (1 - k2 * R**2 / 16))
+
+
+def _harmonic2(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of −2π|z|, 0 at 0 where it has no value."""
+    safe, x, far = _split(k2, R, 1e-9)
+    return np.where(far, 4 * np.pi / safe * (1 - np.cos(x)), 0.0)
+
+
+def _biharmonic0(k2: Values, R: float, kappa: float) -> Values:
+    """Return k² times the transform of r − R/2 − r²/2R."""
+    safe, x, far = _split(k2, R, 0.05)
+    near = k2 * 4 * np.pi * R**4 * (1 / 60 - k2 * R**2 / 1260)
+    return np.where(far, 4 * np.pi / safe * (2 + np.cos(x) - 3 * np.sin(x) / x), near)
+
+
+def _biharmonic1(k2: Values, R: float, kappa: float) -> Values:
+    """Return k² times the transform of −ρ² ln ρ shifted by a constant and a quadratic."""
+    safe, x, far = _split(k2, R, 0.05)
+    near = k2 * 8 * np.pi * R**4 * (1 / 64 - k2 * R**2 / 1152)
+    return np.where(far, 8 * np.pi / safe * (1 - j0(x) - 0.5 * x * j1(x)), near)
+
+
+def _biharmonic2(k2: Values, R: float, kappa: float) -> Values:
+    """Return twice the harmonic one: across z only the Laplacian of the biharmonic function is left."""
+    return 2 * _harmonic2(k2, R, kappa)
+
+
+def _yukawa0(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of exp(−κr)/r − exp(−κR)/R."""
+    _, x, far = _split(k2, R, 1e-2)
+    cut = np.exp(-kappa * R)
+    ball = np.where(far, 3 * (np.sin(x) - x * np.cos(x)) / x**3, 1 - k2 * R**2 / 10)
+    sinc = np.where(far, np.sin(x) / x, 1 - k2 * R**2 / 6)
+    cosine = np.where(far, np.cos(x), 1 - k2 * R**2 / 2)
+    safe = np.where(k2 > 0, k2, 1.0)
+    whole_space = 4 * np.pi / (safe + kappa**2) * (1 - cut * (cosine + kappa * R * sinc))
+    whole_space = np.where(k2 > 0, whole_space, 4 * np.pi * R**2 * _ball(kappa * R))
+    return whole_space - 4 * np.pi / 3 * R**2 * cut * ball
+
+
+def _ball(x: float) -> float:
+    """Return (1 − (1 + x) exp(−x))/x², the integral of r exp(−x r) from 0 to 1."""
+    if x > 0.5:
+        return (1 - (1 + x) * math.exp(-x)) / x**2
+    return sum((-x) ** n / (math.factorial(n) * (n + 2)) for n in range(16))
+
+
+HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2))
+BIHARMONIC = Spectrum(
+    _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profiles.phi_stokes, planar=2, growing=True
+)  # fmt: skip
+YUKAWA = Spectrum(_yukawa, (_yukawa0,), profiles.phi_screened, screened=True)
