@@ -288,4 +288,5 @@ def _sum(
         found.append(Params(made.parameters))
     if resolved.return_error:
         found.append(made.error(dens=strengths[0], normals=next(iter(strengths[1:]), None), u=found[0]))
+    made.retire()
     return tuple(found) if len(found) > 1 else found[0]

@@ -1,6 +1,7 @@
 """An Ewald sum for given points: the stages in their order."""
 
 import logging
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
 from parki.engine.runtime import devices
-from parki.ewald import checks, choice, estimate, operator, setup, tuning, variants, work
+from parki.ewald import checks, choice, estimate, idle, operator, setup, tuning, variants, work
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.params import Parameters
@@ -101,11 +102,32 @@ class Plan(Queries, plans.OfOneProcess):
         self._last: tuple[Any, Any] | None = None
         self.others: dict[str, Plan] = {}
         if self.n_targets and self.n_sources:
-            steps = self._compiled(1)
-            with self.walltime.phase("cell_list"):
-                self.points = Points(p, trg, src, self.space, self.variants)
-            self.stages[1] = self._placed(steps)
+            self._first_stages(trg, src)
             self._count()
+
+    def _first_stages(self, trg: Array, src: Array) -> None:
+        """Make the stages for one right-hand side, or take over some that nobody uses any more."""
+        stages = idle.take(self._key())
+        steps = None if stages is not None else self._compiled(1)
+        with self.walltime.phase("cell_list"):
+            if stages is None:
+                self.points = Points(self.chosen, trg, src, self.space, self.variants)
+            else:
+                self.points = stages.points
+                self.points.move(None if self.same else trg, src)
+        self.stages[1] = self._placed(steps) if stages is None else stages
+
+    def _key(self) -> Hashable:
+        """Return the facts that stages are made from."""
+        o, counts = self.options, (self.n_targets, self.n_sources, self.same)
+        chosen = self.chosen, self.variants, self.geometry, self.space
+        return (*chosen, counts, o.layout, o.fft_type, o.transform(), o.graph)
+
+    def retire(self) -> None:
+        """Leave the stages to other sums: this plan must not be used any more."""
+        if self.space.kind != "device" and self.points is not None:
+            idle.keep(self._key(), self.stages[1])
+        self.stages, self.points, self._moving = {}, None, True
 
     def _count(self) -> None:
         if self.options.return_walltime:

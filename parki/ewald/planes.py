@@ -148,6 +148,12 @@ def blocks(
     return Blocks(parts, lane="far")
 
 
+def convolve_kernel(p: Parameters, rhs: int = 1) -> engine.Workunit:
+    """Return the workunit that multiplies modes."""
+    slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
+    return engine.kernel("convolve", "convolve", real=p.far, **slots)
+
+
 def _known(cut: list[Block], workers: int) -> list[Block]:
     return cut
 
@@ -171,9 +177,7 @@ def _body(
         "length": length,
     }
     s01, s02, s12 = multipliers.reciprocal(p)
-    slots = {"multiply": p.kernel.multiplier, "STRIDE": at.components, "RHS": rhs, "SKEW": p.skew is not None}
-    gather = engine.kernel("planes", "planes_gather", real=p.far)
-    convolve = engine.kernel("convolve", "convolve", real=p.far, **slots)
+    gather, convolve = engine.kernel("planes", "planes_gather", real=p.far), convolve_kernel(p, rhs)
     scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not whole)
     waves = shared | tables | {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
 

@@ -42,8 +42,8 @@ class SumSteps:
         Argument, with ``layout="nd"`` ``(rhs, Ns, components)``.
     normals : Handle (3, Ns) or None
         Argument, with ``layout="nd"`` ``(Ns, 3)``.
-    factors : Handle (rhs, components, 2), normal_factors : Handle (3, 2), back : Handle (rhs · result, 2)
-        Arguments: two factors for each component of densities, normals and results.
+    factors : Handle (rhs · components + 3 + rhs · result, 2)
+        Argument: two factors for each component of densities, normals and results.
     u : Handle (rhs, components, Nt)
         Result, with ``layout="nd"`` ``(rhs, Nt, components)``.
     near : NearField
@@ -62,9 +62,10 @@ class SumSteps:
         kernel, n, nt = p.kernel, numbers[1], numbers[0]
         self.density = argument("density", (rhs, *self._axes(kernel.dens, n)), p.dtype)
         self.normals = argument("normals", self._axes(3, n), p.dtype) if kernel.normals else None
-        self.factors = argument("factors of the density", (rhs, kernel.dens, 2), p.dtype)
-        self.normal_factors = argument("factors of the normals", (3, 2), p.dtype)
-        self.back = argument("factors of the result", (rhs * kernel.result, 2), p.dtype)
+        loaded = rhs * kernel.dens
+        self.factors = argument("factors", (loaded + 3 + rhs * kernel.result, 2), p.dtype)
+        self._loading, self._normals_loading = self.factors[:loaded], self.factors[loaded : loaded + 3]
+        self._unloading = self.factors[loaded + 3 :]
         self.u = result("result", (rhs, *self._axes(kernel.result, nt)), p.dtype)
         self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype)
         pack, first = self._load()
@@ -95,10 +96,10 @@ class SumSteps:
         kernel, given = self.p.kernel, self.p.kernel.given
         steps, first = [], []
         for r in range(self.rhs):
-            own = self.strengths[r]
-            steps += self._taken(self._turned(self.density[r]), self.factors[r], own[: kernel.dens])
+            own, factor = self.strengths[r], self._loading[r * kernel.dens : (r + 1) * kernel.dens]
+            steps += self._taken(self._turned(self.density[r]), factor, own[: kernel.dens])
             if self.normals is not None:
-                steps += self._taken(self._turned(self.normals), self.normal_factors, own[kernel.dens : given])
+                steps += self._taken(self._turned(self.normals), self._normals_loading, own[kernel.dens : given])
             for i, value in enumerate(kernel.parameters, given):
                 first += glue.fill(PACK, own[i], value)
         return steps, first
@@ -157,12 +158,17 @@ class SumSteps:
         unit = engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)
         steps: list[Step | Call] = []
         if kernel.mean:
-            factors = np.tile(green.constants(p, self.place.power), self.rhs)
-            steps.append(Call(UNPACK, partial(_mean, p, factors), [self.strengths], [constants], capturable=False))
+            factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
+            steps.append(Call(UNPACK, partial(_mean, p), [self.strengths, factors], [constants], capturable=False))
         for r in range(self.rhs):
             at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
             fields = {"a": self.near.result[at], "b": self.far.result[at], "constant": constants[at]}
-            args = fields | {"factor": self.back[at], "order": targets.order, "out": out, "components": kernel.result}
+            args = fields | {
+                "factor": self._unloading[at],
+                "order": targets.order,
+                "out": out,
+                "components": kernel.result,
+            }
             steps.append(Step(UNPACK, unit, targets.n, args))
             steps += self._back(out)
         return steps
@@ -181,7 +187,7 @@ class SumSteps:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
 
 
-def _mean(p: Parameters, factors: Array, context: Context, strengths: Array, constants: Array) -> None:
+def _mean(p: Parameters, context: Context, strengths: Array, factors: Array, constants: Array) -> None:
     """Set the constants that the net density of each right-hand side adds to its results.
 
     The net density has no rounding where it counts so much more than single ones.
@@ -191,7 +197,7 @@ def _mean(p: Parameters, factors: Array, context: Context, strengths: Array, con
         net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
     else:
         net = rows.sum(axis=2, dtype=np.float64)
-    constants[...] = xp.asarray(factors) * net.reshape(-1)
+    constants[...] = factors * net.reshape(-1)
 
 
 class Stages:
@@ -218,16 +224,16 @@ class Stages:
         powers = Powers.of(p.kernel.law, sum_.place.power, dens, normals, p.kernel.result)
         xp = module_of(dens)
 
-        def factors(exponents: scaling.Ints) -> Array:
-            made = scaling.pairs_of_factors(tuple(exponents.ravel().tolist()), p.dtype)
-            return xp.asarray(made.reshape(*exponents.shape, 2))
+        def turned(a: Array) -> Array:
+            return a.swapaxes(-1, -2) if sum_.rows else a
 
-        turned = (lambda a: a.swapaxes(-1, -2)) if sum_.rows else (lambda a: a)
-        bound = {sum_.density: turned(dens), sum_.factors: factors(powers.dens), sum_.u: turned(out)}
-        bound[sum_.back] = factors(powers.result.reshape(-1))
+        density = xp.ascontiguousarray(turned(dens))  # launches are compiled for arrays without gaps
+        exponents = *powers.dens.ravel().tolist(), *[powers.normals] * 3, *powers.result.ravel().tolist()
+        factors = xp.asarray(scaling.pairs_of_factors(exponents, p.dtype))
+        bound = {sum_.density: density, sum_.factors: factors, sum_.u: turned(out)}
         bound[sum_.near.tiny] = near.coincident(p, reach)
         if sum_.normals is not None:
-            bound |= {sum_.normals: turned(normals), sum_.normal_factors: factors(np.full(3, powers.normals))}
+            bound[sum_.normals] = xp.ascontiguousarray(turned(normals))
         self.placed.run(bound, times)
 
     @property

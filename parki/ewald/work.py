@@ -186,7 +186,7 @@ def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh
 
 def _lanes(v: Variants, kind: str, threads: int) -> int:
     """Lanes that the points of a window are."""
-    return v.lanes if kind == "host" else variants.rows(threads)[1]
+    return v.lanes if kind == "host" else variants.lane_rows(threads)[1]
 
 
 def _folded(s: Spreading, folds: bool) -> Counts:
@@ -195,7 +195,7 @@ def _folded(s: Spreading, folds: bool) -> Counts:
 
 
 def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
-    batch = far.HOST_BATCH if kind == "host" else variants.rows(v.g2p_threads)[0]
+    batch = far.HOST_BATCH if kind == "host" else variants.lane_rows(v.g2p_threads)[0]
     unit = far.gather_kernel(p, v, SimpleNamespace(kind=kind))
     text = _text(unit, trips.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
     return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
@@ -203,7 +203,7 @@ def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str)
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
     told = trips.modes(length, modes / max(length, 1.0), p.skew is not None)
-    text = _text(planes.workunits(p, not real, 1)[1], told, 1, kind)
+    text = _text(planes.convolve_kernel(p), told, 1, kind)
     return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, p.itemsizes[1], launches, kind != "host")
 
 

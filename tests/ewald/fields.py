@@ -1,4 +1,4 @@
-"""The near field of arrays, by the step of a plan."""
+"""The near field of arrays, by the step of a plan, and the launches of a plan by name."""
 
 from parki.cells import CellHandles
 from parki.engine.steps import Steps, constant
@@ -12,3 +12,8 @@ def near_field(p, cells, rows, v, rhs=1, skew=None):
     placed = Steps([field.step]).place(cells.space, handles.arrays(cells))
     placed.run()
     return placed[field.result]
+
+
+def launch(plan, head):
+    """Return the first launch of a plan's steps whose workunit's name begins so."""
+    return next(one for one in plan.stages[1].placed.launches if one.step.unit.ir.name.startswith(head))

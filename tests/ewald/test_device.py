@@ -9,10 +9,12 @@ import parki
 from parki import arrays
 from parki.cells import CellGrid, CellList
 from parki.engine import SpaceUnavailable, spaces
+from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions, arrangement, predict
 from parki.ewald.kernels import KERNELS
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
+from tests.ewald.fields import launch
 
 COMPONENTS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 BOX = (1.0, 1.3, 0.8)
@@ -157,18 +159,15 @@ def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
 
 def fields_of(monkeypatch, plan):
     """What streams are asked for, and which of them the near field and both ends of the far field go to."""
-    stages, told, stream = plan.stages[1], standin.Stream.told, standin.get_current_stream
-    for name, it, run in (
-        ("near", stages.near, "run"), ("spread", stages.far, "scatter"), ("gather", stages.far.gather, "run"),
-        ("sum", stages, "unsort"),
-    ):  # fmt: skip
-        before = getattr(it, run)
+    told, stream = standin.Stream.told, standin.get_current_stream
+    heads = {"near": "p2p", "spread": "halo_clear", "gather": "g2p", "sum": "scatter_sum"}
+    for name, it in ((name, launch(plan, head)) for name, head in heads.items()):
 
-        def logged(*given, name=name, before=before):
+        def logged(*given, name=name, before=it.run):
             told.append((name, stream().ptr))
             before(*given)
 
-        monkeypatch.setattr(it, run, logged)
+        monkeypatch.setattr(it, "run", logged)
     return told
 
 
@@ -178,7 +177,7 @@ def test_near_and_far_field_go_on_beside_each_other(counted, monkeypatch):
     told = fields_of(monkeypatch, plan)
     told.clear()
     u = plan(given[2])
-    side = plan.stages[1].side.stream.ptr
+    side = plan.stages[1].placed.side.stream.ptr
     assert side != 0
     assert told == [
         ("record", 0), ("wait", side, 0), ("near", side),  # after the packing of the sources
@@ -200,11 +199,11 @@ def test_phases_that_are_timed_go_one_after_another(counted, monkeypatch):
 def test_a_far_field_that_fails_leaves_the_streams_joined(counted, monkeypatch):
     given = [counted.cupy.asarray(a) for a in arguments("laplace", np.random.default_rng(5))]
     plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS)
-    monkeypatch.setattr(plan.stages[1].far, "scatter", lambda: 1 / 0)
+    monkeypatch.setattr(launch(plan, "p2g"), "run", lambda *_: 1 / 0)
     standin.Stream.told.clear()
     with pytest.raises(ZeroDivisionError):
         plan(given[2])
-    side = plan.stages[1].side.stream.ptr
+    side = plan.stages[1].placed.side.stream.ptr
     assert standin.Stream.told[-2:] == [("record", side), ("wait", 0, side)]
     assert not standin.Stream.current
 
@@ -215,9 +214,10 @@ def test_times_wait_for_the_device_where_asked_for(asked, counted):
     plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS, **asked)
     counted.counts.clear()
     plan(given[2])
-    blocks = len(plan._prepared(1).far.parts.blocks)
-    # Before and after each of eight phases, of three for each block of planes, and of the whole.
-    assert counted.counts["wait"] == 2 * (9 + 3 * blocks)
+    (planes,) = [s for s in plan._prepared(1).sum.far.steps if isinstance(s, Blocks) and len(s.parts[0][1]) > 1]
+    blocks = sum(len(cut(1)) for cut, _ in planes.parts)
+    # Before and after each of nine phases, of three for each block of planes, and of the whole.
+    assert counted.counts["wait"] == 2 * (10 + 3 * blocks)
     phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
     assert all(getattr(plan.walltime, f"time_{name}")["tot"] > 0 for name in phases)
     assert sum(getattr(plan.walltime, f"time_{name}")["tot"] for name in phases) <= plan.walltime.time_ewald

@@ -12,6 +12,7 @@ from parki.ewald import error, predict
 from parki.ewald.options import EwaldOptions
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
+from tests.ewald.fields import launch
 
 streams = standin.streams
 BOX = (1.0, 1.3, 0.8)
@@ -79,7 +80,7 @@ def test_the_first_pass_is_plain_the_second_recorded_the_others_one_launch(kerne
 
 def test_streams_wait_for_each_other(cupy, rng):
     plan, host = plans(cupy, "laplace", *points(rng))
-    side, given = plan.stages[1].side.stream.ptr, [strengths("laplace", rng) for _ in range(3)]
+    side, given = plan.stages[1].placed.side.stream.ptr, [strengths("laplace", rng) for _ in range(3)]
     beside = lambda at: [("record", at), ("wait", side, at), ("record", side), ("wait", at, side)]  # noqa: E731
     right(cupy, plan, host, *given[0])
     assert told() == beside(0)
@@ -181,8 +182,9 @@ def test_memory_is_the_graph_s_own_and_given_back(cupy, rng):
     plan(given)
     before = plan.memory, standin.Plan1d.made
     plan(given)
-    pool = plan.stages[1].replay._pool
-    assert plan.memory - before[0] == plan.stages[1].replay.nbytes == pool.total_bytes() > 0
+    (replay,) = plan.stages[1].placed.replays
+    pool = replay._pool
+    assert plan.memory - before[0] == replay.nbytes == pool.total_bytes() > 0
     assert standin.Plan1d.made == before[1]  # transforms of the first pass are those of the graph
     assert not streams.allocators
     plan(given)
@@ -243,24 +245,26 @@ def refuses(*_):
 
 def reads_back(plan):
     """Make the far field read from the device, which a stream that is recorded does not allow."""
-    far, scatter = plan.stages[1].far, plan.stages[1].far.scatter
+    made, spread = plan.stages[1], launch(plan, "p2g")
+    run = spread.run
 
-    def run():
-        scatter()
-        far.grid[0, 0, 0, 0].item()
+    def reading(*given):
+        run(*given)
+        made.placed[made.sum.far.grid][0, 0, 0, 0].item()
 
-    return far, "scatter", run
+    return spread, "run", reading
 
 
 def takes_memory(plan):
     """Make the far field hold on to memory at every pass, so that there is never enough."""
-    far, scatter, held = plan.stages[1].far, plan.stages[1].far.scatter, []
+    spread, held = launch(plan, "p2g"), []
+    run = spread.run
 
-    def run():
-        scatter()
+    def taking(*given):
+        run(*given)
         held.append(standin.empty(5000))
 
-    return far, "scatter", run
+    return spread, "run", taking
 
 
 def no_memory(*_):
@@ -273,7 +277,7 @@ def no_memory(*_):
         (lambda plan: (streams.Stream, "begin_capture", refuses), "cudaErrorNotSupported"),
         (lambda plan: (streams.Graph, "upload", refuses), "cudaErrorNotSupported"),
         (lambda plan: (streams.MemoryPool, "malloc", no_memory), "out of memory"),
-        (lambda plan: (plan.stages[1].side, "join", lambda: None), "Unjoined"),
+        (lambda plan: (plan.stages[1].placed.side, "join", lambda: None), "Unjoined"),
         (reads_back, "cudaErrorStreamCaptureUnsupported"),
         (takes_memory, "cudaErrorStreamCaptureUnsupported"),
     ],
@@ -292,8 +296,9 @@ def test_where_nothing_can_be_recorded_a_warning_says_so_and_sums_go_on(fault, m
     assert record.getMessage().startswith("no CUDA graph could be recorded, so that launches go on one by one: ")
     assert message in record.getMessage()
     assert not told("launch")
-    assert plan.stages[1].replay.nbytes == 0
-    assert not plan.stages[1].replay._release.alive  # memory has been given back
+    (replay,) = plan.stages[1].placed.replays
+    assert replay.nbytes == 0
+    assert not replay._release.alive  # memory has been given back
     monkeypatch.undo()
     standin.install(monkeypatch)
     assert passes(lambda: plan(*map(cupy.asarray, strengths("laplace", rng)))) == "plain"  # not tried again
@@ -306,44 +311,47 @@ def test_after_a_failure_what_was_launched_aside_is_waited_for(cupy, rng, monkey
     plan, _ = plans(cupy, "laplace", *points(rng))
     given = [cupy.asarray(a) for a in strengths("laplace", rng)]
     plan(*given)
-    monkeypatch.setattr(plan.stages[1].far.library, "run", refuses)
+    monkeypatch.setattr(plan.stages[1].sum.far.transforms.library, "run", refuses)
     told()
     with pytest.raises(streams.CUDARuntimeError, match="NotSupported"):
         plan(*given)  # which fails without a graph, too
     found = told()
     own = found[1][1]
     assert ("wait", 0, own) in found
-    assert found.index(("wait", 0, own)) < found.index(("wait", plan.stages[1].side.stream.ptr, 0))
+    assert found.index(("wait", 0, own)) < found.index(("wait", plan.stages[1].placed.side.stream.ptr, 0))
     assert len(caplog.records) == 1
 
 
 def test_errors_that_are_not_the_driver_s_are_raised(cupy, rng, monkeypatch):
     plan, host = plans(cupy, "laplace", *points(rng))
     assert right(cupy, plan, host, *strengths("laplace", rng))
-    far, scatter = plan.stages[1].far, plan.stages[1].far.scatter
+    spread = launch(plan, "p2g")
+    run = spread.run
 
-    def fails():
+    def fails(*given):
         assert streams.recording() is None or 1 / 0
-        scatter()
+        run(*given)
 
-    monkeypatch.setattr(far, "scatter", fails)
+    monkeypatch.setattr(spread, "run", fails)
     with pytest.raises(ZeroDivisionError):
         plan(*map(cupy.asarray, strengths("laplace", rng)))
     assert told("begin", "end")[-1][0] == "end"
-    assert not plan.stages[1].replay._release.alive
-    monkeypatch.setattr(far, "scatter", scatter)
+    (replay,) = plan.stages[1].placed.replays
+    assert not replay._release.alive
+    monkeypatch.setattr(spread, "run", run)
     assert right(cupy, plan, host, *strengths("laplace", rng))
 
 
 def test_no_garbage_is_collected_meanwhile(cupy, rng, monkeypatch):
     plan, _ = plans(cupy, "laplace", *points(rng))
-    far, scatter, found = plan.stages[1].far, plan.stages[1].far.scatter, []
+    spread, found = launch(plan, "p2g"), []
+    run = spread.run
 
-    def run():
+    def looking(*given):
         found.append((streams.recording() is not None, gc.isenabled()))
-        scatter()
+        run(*given)
 
-    monkeypatch.setattr(far, "scatter", run)
+    monkeypatch.setattr(spread, "run", looking)
     given = [cupy.asarray(a) for a in strengths("laplace", rng)]
     for _ in range(3):
         plan(*given)

@@ -90,7 +90,7 @@ def test_what_is_chosen():
     assert (gpu.p2p, gpu.p2g, gpu.g2p) == ("GM-1D", "HYBRID", "TARGET")
     assert host.targets >= 4
     assert (gpu.targets, gpu.lanes, gpu.p2g_threads, gpu.g2p_threads) == (32, 1, 128, 128)
-    assert variants.rows(gpu.g2p_threads) == (16, 8)
+    assert variants.lane_rows(gpu.g2p_threads) == (16, 8)
     assert variants.choose(spaces.get("GpuSim64"), "float64").targets == 64
 
 
@@ -117,7 +117,7 @@ def test_blocks_of_the_near_field(asked, targets, lanes):
 
 @pytest.mark.parametrize(("threads", "shape"), [(128, (16, 8)), (64, (8, 8)), (100, (12, 8)), (6, (1, 4)), (1, (1, 1))])
 def test_rows_of_lanes(threads, shape):
-    assert variants.rows(threads) == shape
+    assert variants.lane_rows(threads) == shape
 
 
 @pytest.mark.parametrize(

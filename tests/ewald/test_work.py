@@ -76,9 +76,7 @@ def test_every_loop_of_the_far_field_is_told(kernel, plans):
     for name in ("BASE", "TARGET"):
         unit = far.gather_kernel(p, replace(plan.variants, g2p=name), plan.space)
         assert engine.operations(unit).missing(trips.gather(name, s, cells, 3, 16).of) == [], name
-    for whole in (False, True):
-        unit = planes.workunits(p, whole, 1)[1]
-        assert engine.operations(unit).missing(trips.modes(8.0, 4.0).of) == []
+    assert engine.operations(planes.convolve_kernel(p)).missing(trips.modes(8.0, 4.0).of) == []
 
 
 # Operations of a pair within rc by hand, fused ones as two: tests/engine/test_operations.py counts them by class.

@@ -202,11 +202,12 @@ class Placed:
         self._context = Context(space, self.memory_of.xp, each)
         self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
-        self._side = devices.Side() if laned and space.kind == "device" and space.engine == "parki" else None
+        self.side = devices.Side() if laned and space.kind == "device" and space.engine == "parki" else None
         self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
 
         self._numbers: dict[Number, float | int] = {}
+        self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
         for step in steps.first:
             self.made(step, 0, space).run({})
 
@@ -259,9 +260,8 @@ class Placed:
                 action.one.run({})
 
     def _checked(self, bound: Bound) -> Bound:
-        for handle in self.steps.handles:
-            if handle.role in BOUND:
-                _fits(handle, bound.get(handle))
+        for handle in self._inputs:
+            _fits(handle, bound.get(handle))
         return bound
 
     def _action(self, step: Step | Call | Blocks) -> "_Action":
@@ -284,7 +284,7 @@ class Placed:
         return self._own
 
     def _run(self, segment: "_Segment", bound: Bound, times: Any) -> None:
-        side = None if times.apart else self._side
+        side = None if times.apart else self.side
         for laned, groups in segment.regions:
             try:
                 for group in groups:
