@@ -11,16 +11,16 @@ import numpy as np
 
 from parki import engine, fft
 from parki.arrays import Array
-from parki.cells import CellGrid, CellList
+from parki.cells import CellGrid, CellHandles, CellList
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
-from parki.ewald import api, choice, params, variants
-from parki.ewald.far import Gather
+from parki.engine.steps import Steps, constant, state
+from parki.ewald import api, choice, far, params, variants
 from parki.ewald.kernels import KERNELS
 from parki.ewald.mesh import Mesh
 from parki.ewald.options import CHOICES
 from parki.ewald.question import Question
-from parki.ewald.spread import Spread
+from parki.ewald.spread import spread
 from parki.perfmodels import handwritten
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 
@@ -134,11 +134,13 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
     )
     cells, packed = sorted_sources(2, x, dens[:2], p, space)
     v = variants.choose(space, p.dtype)
-    mesh = Mesh(p, n)
-    grid = mesh.touched(mesh.empty(p, 2, space))
-    if what == "P2G":
-        return Spread(p, grid, cells, packed, v, 1).run
-    return Gather(p, grid, cells.points, cells, v, 1).run
+    mesh, handles = Mesh(p, n), CellHandles("points", cells.n, cells.grid, p.dtype)
+    grid, rows = mesh.touched(mesh.grid(p, 2, space)), constant("sources as rows", packed)
+    points = far.Points(handles, handles, rows, handles.points)
+    gathered = state("result", (2, cells.n), p.far)
+    spreading = spread(p, grid, handles, rows, v, 1)
+    steps = spreading if what == "P2G" else [far.interpolation(p, grid, gathered, points, v, space, 1)]
+    return Steps(steps).place(space, handles.arrays(cells)).run
 
 
 def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Callable[[], object] | None:

@@ -86,7 +86,7 @@ def field(
         planes.blocks(p, mesh, box, transforms, space, whole, rhs),
         lines("ifft", box[: len(result_part)], partial(_backward, last)),
         *mesh.wrap(p, result_part),
-        _interpolation(p, mesh.touched(result_part), result, points, v, space, rhs),
+        interpolation(p, mesh.touched(result_part), result, points, v, space, rhs),
     ]
     return FarField(mesh, grid, result, transforms, steps)
 
@@ -104,7 +104,7 @@ def _batch(v: Variants, space: Space) -> int:
     return HOST_BATCH if space.kind == "host" else lane_rows(v.g2p_threads)[0]
 
 
-def _interpolation(
+def interpolation(
     p: Parameters, grid: Handle, result: Handle, points: Points, v: Variants, space: Space, rhs: int
 ) -> Step:
     """Return the step that interpolates the grid at targets."""
