@@ -56,8 +56,6 @@ class Step:
         text.
     shape : tuple of int, optional
         Threads and lanes of a team on a device, or threads of a block alone; by default as the workunit asks for.
-    trips : dict, optional
-        How often named loops and conditions of the workunit run, in all: numbers that models count.
     lane : {"near", "far"}, optional
         Steps of two lanes may run beside each other; steps without one wait for both.
     """
@@ -67,7 +65,6 @@ class Step:
     items: int
     args: Mapping[str, Argument]
     shape: tuple[int, ...] = ()
-    trips: Mapping[str, float] | None = None
     lane: str | None = None
 
     def __post_init__(self) -> None:
