@@ -12,7 +12,7 @@ A kernel file is read as text, specialised, checked, lowered to C++, compiled on
 array([2., 0.])
 """
 
-from parki.engine.ahead import compile_all
+from parki.engine.ahead import compile_all, compile_for
 from parki.engine.counting import counters
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
 from parki.engine.launch import Prepared, parallel_for, parallel_reduce, prepare
@@ -33,6 +33,7 @@ __all__ = [
     "TeamPolicy",
     "Workunit",
     "compile_all",
+    "compile_for",
     "constants",
     "counters",
     "kernel",

@@ -5,18 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from parki import direct, engine, plans, scaling
+from parki import direct, engine, memory, plans, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
+from parki.engine.steps import Placed
 from parki.freespace import FreePlan, log, short
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
-from parki.treecode.stages import Stages, needed
+from parki.treecode.steps import Sum, steps
+from parki.treecode.structure import Structure
 from parki.trees import cluster, dual, lists
 
 METHODS = ("dual", "pc", "cp")
+ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a larger tolerance takes less."
 
 
 class Plan(FreePlan):
@@ -69,15 +72,24 @@ class Plan(FreePlan):
         asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
         asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
+        self._compile_first(tolerance)
         self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **asked)
         self._warn_below(tolerance, params.REACH)
         plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._settle()
 
     def _place(self) -> None:
-        self.stages: Stages | None = None
+        self.structure: Structure | None = None
+        self.sum: Sum | None = None
+        self.placed: Placed | None = None
         if self.some:
-            self._prepare(*self._placed())
+            self.structure = self._arranged(*self._placed())
+            with self.walltime.phase("lists"):
+                self.sum = steps(self.structure)
+                self._require_memory(self.sum)
+            engine.compile_for(self.sum.steps.units(), self.space)
+            with self.walltime.phase("lists"):
+                self.placed = self.sum.steps.place(self.space)
 
     def _lengths(self) -> tuple[float, float]:
         """Half the longest side around all points, and the distance of targets from sources (`scaling.nearest`)."""
@@ -85,12 +97,20 @@ class Plan(FreePlan):
         scale_free = self.linear.law is not None and not self.linear.parameters
         return self.extent, 0.0 if scale_free or not self.some else scaling.nearest(x, y, self._length)
 
+    def _compile_first(self, tolerance: float | None) -> None:
+        """Compile in one batch the kernels that are launched before the steps are known."""
+        if self.some:
+            units = cluster.workunits(self.dtype, self.space)
+            if self.extent > 0 and self.space.kind != "sim":  # which leaves small sums to the host
+                units += params.workunits(self.linear, tolerance)
+            engine.compile_all(units, self.space)
+
     def _probe(self) -> Space | None:
         """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
         return self.space if self.space.kind == "device" else None
 
-    def _prepare(self, x: Array, y: Array) -> None:
-        """Trees, lists, kernels and arrays."""
+    def _arranged(self, x: Array, y: Array) -> Structure:
+        """Return trees and lists of targets and sources."""
         p, times, same = self.parameters, self.walltime, x is y
         extent, apart = self._lengths()
         t_size, s_size = (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
@@ -116,14 +136,18 @@ class Plan(FreePlan):
             rule = p.rule(strength, hardness, costs.grid(units))
             chosen = interactions.build(targets, sources, found, rule)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
-        engine.compile_all(needed(units, chosen), self.space)
-        with times.phase("lists"):
-            self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
+        return Structure(units, targets, sources, chosen, tiny)
+
+    def _require_memory(self, sum_: Sum) -> None:
+        """Refuse steps whose arrays take more memory of the host than is free."""
+        if self.space.kind != "device":
+            there = sum(a.nbytes for a in sum_.steps.handles if a.values is not None)
+            nodes = f"{len(self.structure.sources.begin)} and {len(self.structure.targets.begin)}"
+            memory.require(sum_.steps.nbytes() - there, f"a treecode of {nodes} clusters", ADVICE)
 
     def _add(self, charges: Array, u: Array) -> None:
-        made = self.stages.run(charges, self.walltime)
-        with self.walltime.phase("downward"):
-            u[:, self.stages.targets.order] = made
+        bound = {self.sum.charges: self.xp.ascontiguousarray(charges), self.sum.u: u}
+        self.placed.run(bound, self.walltime)
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         p = self.parameters
@@ -136,10 +160,10 @@ class Plan(FreePlan):
     @property
     def memory(self) -> int:
         """Bytes of the plan's own arrays."""
-        if self.stages is None:
+        if self.placed is None:
             return 0
-        trees = {id(tree): tree for tree in (self.stages.targets, self.stages.sources)}.values()
-        return self.stages.memory + sum(tree.points.nbytes + tree.order.nbytes for tree in trees)
+        trees = [a for tree in (self.structure.targets, self.structure.sources) for a in (tree.points, tree.order)]
+        return sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *trees)}.values())
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.parameters.method}, {self.parameters}"

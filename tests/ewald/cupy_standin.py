@@ -272,7 +272,7 @@ def install(monkeypatch):
     monkeypatch.setattr(devices, "platform", lambda: "Cuda")
     monkeypatch.setattr(devices, "missing", lambda kind: None if kind == "Cuda" else "It is not here.")
     monkeypatch.setattr(device, "DeviceCall", StandInCall)
-    monkeypatch.setattr(device, "load_all", lambda units, threads: sim.load_all(units))
+    monkeypatch.setattr(device, "load_all", sim.load_all)
     return made["cupy"]
 
 

@@ -169,7 +169,7 @@ def test_defaults_are_those_of_the_published_treecode():
 def test_sizes_of_leaves_and_batches(method):
     x, y = points()
     plan = parki.treecode.plan("coulomb", x, y, method=method, **COARSE | {"leaf_size": 30, "batch_size": 9})
-    targets, sources = plan.stages.targets, plan.stages.sources
+    targets, sources = plan.structure.targets, plan.structure.sources
     most = {tree: tree_of.count[tree_of.leaves].max() for tree, tree_of in (("t", targets), ("s", sources))}
     clusters, batches = ("t", "s") if method == "cp" else ("s", "t")
     assert 9 < most[clusters] <= 30
