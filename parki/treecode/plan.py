@@ -16,7 +16,7 @@ from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
 from parki.treecode.steps import Sum, steps
 from parki.treecode.structure import Structure
-from parki.trees import cluster, dual, lists
+from parki.trees import cluster, dual, lists, passes
 
 METHODS = ("dual", "pc", "cp")
 ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a larger tolerance takes less."
@@ -100,10 +100,10 @@ class Plan(FreePlan):
     def _compile_first(self, tolerance: float | None) -> None:
         """Compile in one batch the kernels that are launched before the steps are known."""
         if self.some:
-            units = cluster.workunits(self.dtype, self.space)
+            wanted = passes.launches(cluster.workunits(self.dtype, self.space))
             if self.extent > 0 and self.space.kind != "sim":  # which leaves small sums to the host
-                units += params.workunits(self.linear, tolerance)
-            engine.compile_all(units, self.space)
+                wanted += [(w, w.default_layouts(), None) for w in params.workunits(self.linear, tolerance)]
+            engine.compile_for(wanted, self.space)
 
     def _probe(self) -> Space | None:
         """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""

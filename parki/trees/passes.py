@@ -1,5 +1,6 @@
 """Passes over the points of one level of a tree: bounds of boxes, and a stable sort by child, all boxes at once."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array, to_host
 from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.ahead import Wanted
 from parki.engine.spaces import Space, array_module
 
 PIECE = {"host": 1 << 14}  # points of a piece, at most: enough to hide its launch, counted in 16 bits
@@ -43,6 +45,13 @@ def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine
     """All workunits that passes launch in a space; `bounds` says whether `Passes.place` finds them."""
     names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
     return [engine.kernel("trees", name, real=real, **_slots(name, space, bounds)) for name in names]
+
+
+def launches(units: Iterable[engine.Workunit]) -> list[Wanted]:
+    """Return workunits of passes with the layouts of their views: the caller's points are records, too, in columns."""
+    every = [(w, w.default_layouts(), None) for w in units]
+    first = [(w, {**of, "record": "F"}, None) for w, of, _ in every if w.ir.name in ("piece_count", "piece_place")]
+    return every + first
 
 
 def check_points(name: str, x: Array) -> None:
