@@ -9,7 +9,7 @@ from parki import direct, engine, memory, plans, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
-from parki.engine.steps import Placed
+from parki.engine.steps import Placed, Steps
 from parki.freespace import FreePlan, log, short
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
@@ -69,11 +69,11 @@ class Plan(FreePlan):
             threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
         self.verbose = verbose
-        asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
-        asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
-        asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
+        options = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
+        options |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
+        options |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
         self._compile_first(tolerance)
-        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **asked)
+        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **options)
         self._warn_below(tolerance, params.REACH)
         plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._settle()
@@ -86,17 +86,18 @@ class Plan(FreePlan):
             self.structure = self._arranged(*self._placed())
             with self.walltime.phase("lists"):
                 self.sum = steps(self.structure)
-                self._require_memory(self.sum)
+                self._require_memory(self.structure, self.sum.steps)
             engine.compile_for(self.sum.steps.units(), self.space)
             with self.walltime.phase("lists"):
                 self.placed = self.sum.steps.place(self.space)
 
     def _lengths(self) -> tuple[float, float]:
-        """Half the longest side around all points, and the distance of targets from sources (`scaling.nearest`)."""
+        """Return half the longest side around all points, and targets' distance from sources (`scaling.nearest`)."""
         x, y = self._points
         scale_free = self.linear.law is not None and not self.linear.parameters
         return self.extent, 0.0 if scale_free or not self.some else scaling.nearest(x, y, self._length)
 
+    @engine.settled()
     def _compile_first(self, tolerance: float | None) -> None:
         """Compile in one batch the kernels that are launched before the steps are known."""
         if self.some:
@@ -106,7 +107,7 @@ class Plan(FreePlan):
             engine.compile_for(wanted, self.space)
 
     def _probe(self) -> Space | None:
-        """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
+        """Return the space of the small sums that measure how well the kernel is interpolated: a device, or None."""
         return self.space if self.space.kind == "device" else None
 
     def _arranged(self, x: Array, y: Array) -> Structure:
@@ -124,26 +125,26 @@ class Plan(FreePlan):
             far = {"separation": separation, "cubes": p.tolerance is not None}
             match p.method:
                 case "dual":
-                    found = dual.traverse(targets, sources, p.theta, **far)
+                    pairs = dual.traverse(targets, sources, p.theta, **far)
                 case "pc":
-                    found = lists.traverse(targets, sources, p.theta, **far)
+                    pairs = lists.traverse(targets, sources, p.theta, **far)
                 case _:
-                    found = lists.traverse(sources, targets, p.theta, **far).swapped()
-            units = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
+                    pairs = lists.traverse(sources, targets, p.theta, **far).swapped()
+            kernels = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
             fewest = min(self.n_targets, self.n_sources)
             hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
-            rule = p.rule(strength, hardness, costs.grid(units))
-            chosen = interactions.build(targets, sources, found, rule)
-        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
-        return Structure(units, targets, sources, chosen, tiny)
+            rule = p.rule(strength, hardness, costs.grid(kernels))
+            interacting = interactions.build(targets, sources, pairs, rule)
+        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interacting.pairs, strict=True))
+        return Structure(kernels, targets, sources, interacting, tiny)
 
-    def _require_memory(self, sum_: Sum) -> None:
-        """Refuse steps whose arrays take more memory of the host than is free."""
+    def _require_memory(self, s: Structure, needed: Steps) -> None:
+        """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
         if self.space.kind != "device":
-            there = sum(a.nbytes for a in sum_.steps.handles if a.values is not None)
-            nodes = f"{len(self.structure.sources.begin)} and {len(self.structure.targets.begin)}"
-            memory.require(sum_.steps.nbytes() - there, f"a treecode of {nodes} clusters", ADVICE)
+            there = sum(a.nbytes for a in needed.handles if a.values is not None)
+            clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
+            memory.require(needed.nbytes() - there, clusters, ADVICE)
 
     def _add(self, charges: Array, u: Array) -> None:
         bound = {self.sum.charges: self.xp.ascontiguousarray(charges), self.sum.u: u}
@@ -151,15 +152,15 @@ class Plan(FreePlan):
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         p = self.parameters
-        asked = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
-        asked |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}
-        asked |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
+        options = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
+        options |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}
+        options |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
         method = {"pc": "cp", "cp": "pc"}.get(p.method, p.method)
-        return Plan(self.pair, targets, sources, method=method, **asked)
+        return Plan(self.pair, targets, sources, method=method, **options)
 
     @property
     def memory(self) -> int:
-        """Bytes of the plan's own arrays."""
+        """Return the bytes of the plan's own arrays."""
         if self.placed is None:
             return 0
         trees = [a for tree in (self.structure.targets, self.structure.sources) for a in (tree.points, tree.order)]
