@@ -4,6 +4,7 @@ import pykokkos as pk
 
 real = pk.double
 other = real  # type of what is copied or added
+wide = real  # type of an addition: the wider one of both
 
 
 @pk.workunit
@@ -20,8 +21,8 @@ def copy(i: int, a: pk.View1D[other], out: pk.View1D[real]):
 
 @pk.workunit
 def add(i: int, a: pk.View1D[other], out: pk.View1D[real]):
-    """out[i] += a[i]."""
-    out[i] += real(a[i])
+    """out[i] += a[i], rounded once."""
+    out[i] = real(wide(out[i]) + wide(a[i]))
 
 
 @pk.workunit

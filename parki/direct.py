@@ -10,6 +10,7 @@ from parki import arrays, engine, pairs, scaling
 from parki.arrays import Array, module_of
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.scaling import Powers
 
@@ -137,15 +138,18 @@ def direct_sum(
         columns += [] if axes is None else [scaling.times(axes, powers.normals)]
         columns = [xp.asarray(a) for a in columns] + [xp.full((1, ns), value, dtype) for value in inner.parameters]
         src = xp.ascontiguousarray(xp.concatenate(columns).T)
-        team, slots = (CHUNK, 1) if space.kind != "host" else (), dict(kernel.slots)
         engine.parallel_for(
-            TeamPolicy(space, math.ceil(nt / CHUNK), *team),
-            engine.kernel("direct", "direct_sum", real=dtype, pair=kernel.pair, hints=kernel.hints, **slots),
+            TeamPolicy(space, math.ceil(nt / CHUNK), CHUNK, 1), workunit(kernel, dtype),
             xt=xp.asarray(scaling.times(x, length)), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=coincident(dtype),
         )  # fmt: skip
         scaling.multiply(out, powers.result[0])
     result = out[0] if kernel.result == 1 else out
     return arrays.to_host(result) if module_of(x) is np else result
+
+
+def workunit(pair: Pair, dtype: np.dtype) -> Workunit:
+    """Return the kernel that `direct_sum` launches for points of this dtype."""
+    return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=pair.hints, **dict(pair.slots))
 
 
 def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:

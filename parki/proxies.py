@@ -105,6 +105,14 @@ class ProxyKernels:
         components = self.charges if up else self.linear.result
         return engine.kernel("proxy", "transfer", real=self.real, ANTERPOLATE=up, NC=components)
 
-    def gather(self) -> Workunit:
-        """Return the copy of strengths into the order of the tree."""
-        return engine.kernel("cells", "gather_sources", real=self.real, NB=self.linear.strengths)
+    def source_rows(self) -> Workunit:
+        """Return the gather of points, charges and constants to rows of sources in the order of the tree."""
+        return engine.kernel("rows", "source_rows", real=self.real, NC=self.charges, **self._constants)
+
+    def crowd_sums(self) -> Workunit:
+        """Return the sum of charges over pieces of crowds."""
+        return engine.kernel("rows", "crowd_sums", real=self.real, NC=self.charges, SUMS=8 if self.charges == 1 else 1)
+
+    def crowd_rows(self) -> Workunit:
+        """Return the row of one source for each crowd."""
+        return engine.kernel("rows", "crowd_rows", real=self.real, NC=self.charges, **self._constants)

@@ -276,7 +276,7 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
     found = {
         "tree": streamed(n.moved * (3 * record + 10), 6),  # codes, numbers and records: counted, then moved
         "lists": streamed(n.listed * 16 * PASSES, 0),
-        "upward": _gathered(texts.gather, n.n_sources, row, itemsize, lanes[itemsize], device)
+        "upward": _gathered(texts.gather, n.n_sources, row + 3 + texts.dens, itemsize, lanes[itemsize], device)
         + leaves(texts.charges, n.up, texts.blocks[0], 3 + texts.dens, 2 * proxies * texts.dens, *about),
         "downward": leaves(texts.potentials, n.down, texts.blocks[1], 3 + 2 * result, proxies * result, *about),
     }
@@ -292,10 +292,10 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
     return {name: found.get(name, Counts()) for name in PHASES}
 
 
-def _gathered(text: Text, n: int, row: int, itemsize: int, lanes: int, device: bool) -> Counts:
-    """Strengths from the caller's order, each from another place, into rows."""
+def _gathered(text: Text, n: int, numbers: int, itemsize: int, lanes: int, device: bool) -> Counts:
+    """Count the gather of charges, each from another place, into rows: of each source so many numbers in and out."""
     found = of_teams(text, {}, n, lanes, device)
-    moved = float(n * (itemsize * (2 * row) + 4))
+    moved = float(n * (itemsize * numbers + 4))
     return Counts(found.operations, levels(found, moved, moved, device), launches=1)
 
 

@@ -18,7 +18,7 @@ NAMES = {8: "float64", 4: "float32"}
 def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
     """Count all phases of a plan and one sum, as if its lists were summed on this machine."""
     far, lanes = np.dtype(plan.parameters.far).itemsize, {size: machine.lanes[name] for size, name in NAMES.items()}
-    chosen = plan.stages.found
+    chosen = plan.structure.lists
     kinds = {m for of in (chosen.pc, chosen.cc) for m in of}
     return clusters.count(texts(plan, kinds), numbers(plan), plan.dtype.itemsize, far, lanes, machine.kind == "device")
 
@@ -30,10 +30,10 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 def texts(plan: Plan, kinds: set[int]) -> Texts:
     """Return the texts of a plan's kernels, of `grids` for these points per direction."""
-    linear, units, read = plan.linear, plan.stages.units, engine.operations
+    linear, units, read = plan.linear, plan.structure.kernels, engine.operations
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return Texts(
-        read(units.gather()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
+        read(units.source_rows()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
         read(potentials), read(units.transfer(True)), read(units.transfer(False)), units.charges,
         len(linear.parameters), linear.result, (_block(charges), _block(potentials)),
     )  # fmt: skip
@@ -45,13 +45,13 @@ def _block(unit: Workunit) -> int:
 
 def numbers(plan: Plan) -> Numbers:
     """Return the numbers of points, nodes and lists of a plan."""
-    stages, chosen = plan.stages, plan.stages.found
-    n_targets, n_sources = stages.targets.sorted.n, stages.sources.sorted.n
-    targets, sources = stages.targets.nodes, stages.sources.nodes
+    structure, chosen = plan.structure, plan.structure.lists
+    n_targets, n_sources = structure.target.n, structure.source.n
+    targets, sources = structure.targets.nodes, structure.sources.nodes
     moved = sum(float(nodes.count[~nodes.is_leaf].sum()) for nodes in {id(n): n for n in (targets, sources)}.values())
     of = [chosen.pp, chosen.cp, *chosen.pc.values(), *chosen.cc.values()]
     listed = chosen.clusters + sum(one.pairs for one in of)
-    points, up, down = plan.parameters.degree + 1, stages.up, stages.down
+    points, up, down = plan.parameters.degree + 1, structure.up, structure.down
     active = _below(targets, down)
     sums = {
         "pp": {0: _ranges(chosen.pp, n_sources)},

@@ -6,7 +6,6 @@ import pytest
 import parki
 from parki import cli, memory
 from parki.fmm import estimate as fmm_estimate
-from parki.treecode import estimate as treecode_estimate
 from parki.trees import dual
 
 
@@ -119,7 +118,7 @@ def test_estimates_of_ewald_sums(kernel, more, same):
 def test_estimates_without_a_box(method, kernel, more, same):
     plan = getattr(parki, method).plan(kernel, *points(same), **more)
     if method == "treecode":
-        found, held = treecode_estimate.held(plan.stages, plan.stages.found), plan.stages.memory
+        found, held = plan.sum.steps.nbytes(), plan.placed.memory
     else:
         found = fmm_estimate.held(plan.tree, plan.lists, plan.linear, plan.kind, plan.parameters.order)
         held = plan.expansion.memory

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from parki import direct, proxies
 from parki.engine.spaces import Space
+from parki.engine.workunit import Workunit
 from parki.pairs import PAIRS, Pair
 from parki.treecode import interactions
 from parki.treecode.interactions import CC, CP, PC, PP, Law, Rule
@@ -128,6 +129,11 @@ def choose(
         degree = min(degree + (MARGIN if pair.smooth else FIXED_MARGIN), MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
     return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
+
+
+def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
+    """Return the kernels that choosing parameters and rules launches, for compiling ahead."""
+    return [direct.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
 
 
 def _expected(tolerance: float | None, error: float) -> float:

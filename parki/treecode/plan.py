@@ -5,19 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from parki import direct, engine, plans, scaling
+from parki import direct, engine, memory, plans, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
+from parki.engine.steps import Placed, Steps
 from parki.freespace import FreePlan, log, short
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
-from parki.treecode.stages import Stages, needed
-from parki.trees import cluster, dual, lists
+from parki.treecode.steps import Sum, steps
+from parki.treecode.structure import Structure
+from parki.trees import cluster, dual, lists, passes
 from parki.trees.bysource import ListsBySource
 
 METHODS = ("dual", "pc", "cp")
+ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a larger tolerance takes less."
 
 
 class Plan(FreePlan):
@@ -67,31 +70,49 @@ class Plan(FreePlan):
             threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
         self.verbose = verbose
-        asked = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
-        asked |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
-        asked |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
-        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **asked)
+        options = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
+        options |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
+        options |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
+        self._compile_first(tolerance)
+        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **options)
         self._warn_below(tolerance, params.REACH)
         plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._settle()
 
     def _place(self) -> None:
-        self.stages: Stages | None = None
+        self.structure: Structure | None = None
+        self.sum: Sum | None = None
+        self.placed: Placed | None = None
         if self.some:
-            self._prepare(*self._placed())
+            self.structure = self._arranged(*self._placed())
+            with self.walltime.phase("lists"):
+                self.sum = steps(self.structure)
+                self._require_memory(self.structure, self.sum.steps)
+            engine.compile_for(self.sum.steps.units(), self.space)
+            with self.walltime.phase("lists"):
+                self.placed = self.sum.steps.place(self.space)
 
     def _lengths(self) -> tuple[float, float]:
-        """Half the longest side around all points, and the distance of targets from sources (`scaling.nearest`)."""
+        """Return half the longest side around all points, and targets' distance from sources (`scaling.nearest`)."""
         x, y = self._points
         scale_free = self.linear.law is not None and not self.linear.parameters
         return self.extent, 0.0 if scale_free or not self.some else scaling.nearest(x, y, self._length)
 
+    @engine.settled()
+    def _compile_first(self, tolerance: float | None) -> None:
+        """Compile in one batch the kernels that are launched before the steps are known."""
+        if self.some:
+            wanted = passes.launches(cluster.workunits(self.dtype, self.space))
+            if self.extent > 0 and self.space.kind != "sim":  # which leaves small sums to the host
+                wanted += [(w, w.default_layouts(), None) for w in params.workunits(self.linear, tolerance)]
+            engine.compile_for(wanted, self.space)
+
     def _probe(self) -> Space | None:
-        """Where a few small sums say how well the kernel is interpolated: on a device, or on the host as it is."""
+        """Return the space of the small sums that measure how well the kernel is interpolated: a device, or None."""
         return self.space if self.space.kind == "device" else None
 
-    def _prepare(self, x: Array, y: Array) -> None:
-        """Trees, lists, kernels and arrays."""
+    def _arranged(self, x: Array, y: Array) -> Structure:
+        """Return trees and lists of targets and sources."""
         p, times, same = self.parameters, self.walltime, x is y
         extent, apart = self._lengths()
         t_size, s_size = (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
@@ -110,37 +131,42 @@ class Plan(FreePlan):
                     pairs = lists.traverse(targets.nodes, sources.nodes, p.theta, **far)
                 case _:
                     pairs = lists.traverse(sources.nodes, targets.nodes, p.theta, **far).swapped()
-            units = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
+            kernels = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
             strength = params.strength(self.linear, extent, self._probe())
             fewest = min(self.n_targets, self.n_sources)
             hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
-            rule = p.rule(strength, hardness, costs.grid(units))
-            chosen = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
-        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), chosen.pairs, strict=True))
-        engine.compile_all(needed(units, chosen), self.space)
-        with times.phase("lists"):
-            self.stages = Stages(units, targets, sources, chosen, self.space, tiny)
+            rule = p.rule(strength, hardness, costs.grid(kernels))
+            interacting = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
+        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interacting.pairs, strict=True))
+        return Structure(kernels, targets, sources, interacting, tiny)
+
+    def _require_memory(self, s: Structure, needed: Steps) -> None:
+        """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
+        if self.space.kind != "device":
+            there = sum(a.nbytes for a in needed.handles if a.values is not None)
+            clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
+            memory.require(needed.nbytes() - there, clusters, ADVICE)
 
     def _add(self, charges: Array, u: Array) -> None:
-        made = self.stages.run(charges, self.walltime)
-        with self.walltime.phase("downward"):
-            u[:, self.stages.targets.sorted.order] = made
+        bound = {self.sum.charges: self.xp.ascontiguousarray(charges), self.sum.u: u}
+        self.placed.run(bound, self.walltime)
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         p = self.parameters
-        asked = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
-        asked |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}
-        asked |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
+        options = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
+        options |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}
+        options |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
         method = {"pc": "cp", "cp": "pc"}.get(p.method, p.method)
-        return Plan(self.pair, targets, sources, method=method, **asked)
+        return Plan(self.pair, targets, sources, method=method, **options)
 
     @property
     def memory(self) -> int:
-        """Bytes of the plan's own arrays."""
-        if self.stages is None:
+        """Return the bytes of the plan's own arrays."""
+        if self.placed is None:
             return 0
-        points = {id(tree): tree.sorted for tree in (self.stages.targets, self.stages.sources)}.values()
-        return self.stages.memory + sum(p.nbytes for p in points)
+        trees = [tree.sorted for tree in (self.structure.targets, self.structure.sources)]
+        trees = [a for points in trees for a in (points.points, points.order)]
+        return sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *trees)}.values())
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.parameters.method}, {self.parameters}"

@@ -3,6 +3,7 @@
 A level's boxes are cut into pieces of points, of which teams take one each.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array, to_host
 from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.ahead import Wanted
 from parki.engine.spaces import Space, array_module
 
 PIECE = {"host": 1 << 14}  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
@@ -56,6 +58,13 @@ def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine
     """Return every workunit that passes launch in a space; `bounds` says whether `Passes.place` returns boxes."""
     names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
     return [engine.kernel("trees", name, real=real, **_slots(name, space, bounds)) for name in names]
+
+
+def launches(units: Iterable[engine.Workunit]) -> list[Wanted]:
+    """Return workunits of passes with the layouts of their views: the caller's points are records, too, in columns."""
+    every = [(w, w.default_layouts(), None) for w in units]
+    first = [(w, {**of, "record": "F"}, None) for w, of, _ in every if w.ir.name in ("piece_count", "piece_place")]
+    return every + first
 
 
 def check_points(name: str, x: Array) -> None:

@@ -100,6 +100,8 @@ class Maker:
             given = a.astype(DTYPES[slots["other"]])
             yield "copy", slots, n, {"a": given, "out": self.zeros(n)}
             yield "add", slots, n, {"a": given, "out": self.normal(n)}
+        wide = {"other": "double", "wide": "double"}
+        yield "add", wide, n, {"a": a.astype(np.float64), "out": self.normal(n)}
         loaded = {"a": rows, "factor": factor, "out": self.zeros(6, n)}
         yield "load", {}, n, loaded | {"rows": 6}
         yield "load_vectors", {}, n, loaded | {"matrix": matrix, "vectors": 2}
@@ -285,6 +287,18 @@ class Maker:
             weights[m - 1, :m] = 1 / apart.prod(axis=1)
         return {"nodes": nodes, "weights": weights}
 
+    def rows(self):
+        """Rows of 21 sources, behind them those of two crowds, of two pieces and one."""
+        piece = np.array([[2, 11, 0], [11, 13, 1], [13, 20, 0]], np.int32)
+        crowd, order = np.array([[2, 0, 2], [13, 2, 3]], np.int32), self.rng.permutation(21).astype(np.int32)
+        for slots in ({"NC": 1, "NP": 2}, {"NC": 3, "NP": 0}):
+            src = self.normal(23, 3 + slots["NC"] + slots["NP"])
+            args = {"x": self.uniform(3, 21), "charge": self.normal(slots["NC"], 21), "constant": self.normal(3)}
+            yield "source_rows", slots, 21, args | {"order": order, "src": src}
+            shared = {"piece": piece, "src": src}
+            yield "crowd_sums", {"NC": slots["NC"], "SUMS": 2}, 3, shared | {"part": self.zeros(3, slots["NC"])}
+            yield "crowd_rows", slots, 2, shared | {"part": self.normal(3, slots["NC"]), "crowd": crowd, "place": 21}
+
     def proxy(self):
         """Two clusters with points and one, flat, of two points; potentials and charges of two components."""
         box = np.array([[0.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5], [0.2, 0.3, 0.1, 0.1, 0, 0.2]])
@@ -318,7 +332,7 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
-GROUPS = "cells glue direct p2p p2g scattered g2p halo planes convolve trees proxy clusters".split()
+GROUPS = "cells glue direct p2p p2g scattered g2p halo planes convolve trees rows proxy clusters".split()
 
 
 def cases(real):

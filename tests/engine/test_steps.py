@@ -212,6 +212,17 @@ def test_glue(space, dtype, rng, monkeypatch):
         glue.copy("a", constant("x", a[:2]), whole)
 
 
+def test_sums_are_rounded_once(rng):
+    a, b = rng.random(1000), rng.random(1000).astype(np.float32)
+    u = state("u", (1000,), np.float32)
+    placed = Steps([*glue.copy("a", constant("b", b), u), *glue.add("a", constant("a", a), u)]).place(
+        spaces.get("Serial")
+    )
+    placed.run()
+    assert np.array_equal(placed[u], (b.astype(float) + a).astype(np.float32))
+    assert not np.array_equal(placed[u], b + a.astype(np.float32))
+
+
 def test_numbers_are_bound(rng):
     n, number = 4, Number("scale", 1.0)
     unit = engine.kernel("cells", "cell_index", real="double")

@@ -131,10 +131,14 @@ def test_numbers_of_a_plan(plan):
     assert (n.n_targets, n.n_sources, n.points) == (900, 700, 3)
     assert n.up.sum() == 700
     assert 0 < n.down.sum() <= 900
-    for transfers, launches in ((n.charges, plan.stages._up), (n.potentials, plan.stages._down)):
-        assert sum(it.launches for it in transfers) + 1 == len(launches)  # and that of the leaves
-        items = sum(one.policy.league for one in launches)
-        assert sum(it.items for it in transfers) + len(n.up if transfers is n.charges else n.down) == items
+    kernels, sizes = plan.structure.kernels, {}
+    for step in plan.sum.steps:
+        sizes.setdefault(step.unit, []).append(step.items)
+    for transfers, up in ((n.charges, True), (n.potentials, False)):
+        assert sum(it.launches for it in transfers) == len(sizes[kernels.transfer(up)])
+        assert sum(it.items for it in transfers) == sum(sizes[kernels.transfer(up)])
+    assert sizes[kernels.particles_to_charges()] == [len(n.up)]
+    assert sizes[kernels.potentials_to_particles()] == [len(n.down)]
     counts = clusterwork.counts(plan, XEON)
     assert tuple(counts) == clusters.PHASES
     for kind, of in evaluations.items():

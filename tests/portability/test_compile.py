@@ -13,8 +13,10 @@ from parki.engine.spaces import Space
 from parki.ewald import choice, stages, variants
 from parki.ewald.options import EwaldOptions
 from parki.ewald.question import Question
+from parki.proxies import ProxyKernels
 from parki.treecode.interactions import Interactions, Lists
-from parki.treecode.stages import THREADS, WARPS, Units
+from parki.treecode.steps import steps
+from parki.treecode.structure import Structure
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
 
@@ -52,16 +54,17 @@ def workunits(kernel, dtype, tolerance, **named):
 
 
 def of_treecode(kernel, dtype, points):
-    """What plans launch that have all kinds of pairs of clusters with so many proxy points."""
-    real, source = np.dtype(dtype), np.zeros(1, np.int32)
-    proxies = {m: Lists(np.array([[0, 0, m**3, m, 0, 1]], np.int32), source) for m in points}
-    particles = Lists(np.array([[0, 0, 1, 0, 0, 1]], np.int32), source)
+    """Return launches of plans that have a crowd, and all kinds of pairs of clusters with so many proxy points."""
+    real, source, span = np.dtype(dtype), np.zeros(1, np.int32), np.zeros((1, 2), np.int32)
+    items = {m: np.array([[0, 0, m**3 or 1, m, 0, 1]], np.int32) for m in (0, *points)}
+    tree = cluster.build(np.random.default_rng(0).random((3, 200)).astype(real), 50, Space("Serial"))
+    pc, cc = ({m: Lists(items[k * m], source) for m in points} for k in (0, 1))
     found = Interactions(
-        particles, dict.fromkeys(points, particles), proxies[max(points)], proxies, (1.0,) * 4, 1, np.empty(0, int)
+        Lists(items[0], span), pc, Lists(items[max(points)], span), cc, (1.0,) * 4, 1, np.zeros(1, np.int32)
     )
-    units = Units(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
-    assert np.prod(THREADS) == np.prod(WARPS) == 128
-    return [(w, 128) for w in (*units.needed(found), *cluster.workunits(real, CUDA))]
+    kernels = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
+    units = [(w, threads or 128) for w, _, threads in steps(Structure(kernels, tree, tree, found, 0.0)).steps.units()]
+    return [*units, *((w, 128) for w in cluster.workunits(real, CUDA))]
 
 
 def compiled(units, device):
@@ -105,9 +108,9 @@ def test_treecodes_do_not_spill(device, kernel, dtype, points, record_property):
     found = compiled(of_treecode(kernel, dtype, points), device)
     for w, used in found:
         record_property("usage", (device.arch, dtype, w.ir.name, used.registers, used.shared))
-    names = "gather_sources grids ranges charges potentials transfer"
+    names = "source_rows crowd_sums crowd_rows fill scatter grids ranges charges potentials transfer"
     assert {w.ir.name for w, _ in found} == {*names.split(), *(w.ir.name for w in cluster.workunits(np.float64, CUDA))}
-    assert len(found) == 6 + len(points) + len(cluster.workunits(np.float64, CUDA))
+    assert len(found) == 10 + len(points) + len(cluster.workunits(np.float64, CUDA))
     assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads or used.stack} == {}
 
 

@@ -39,6 +39,11 @@ def far(plan):
     return sum(plan.walltime.pairs[kind] for kind in ("pc", "cp", "cc"))
 
 
+def charges_of(plan, m):
+    """Proxy charges of the last sum, (rows, m³ components)."""
+    return plan.placed[next(a for a in plan.sum.steps.handles if a.name == f"charges of {m}")]
+
+
 def chebyshev(m):
     """Points of the second kind, from 1 to -1."""
     return np.cos(np.pi * np.arange(m) / (m - 1)) if m > 1 else np.zeros(1)

@@ -6,6 +6,8 @@ import pytest
 import parki
 from parki import samples
 from parki.direct import direct_sum
+from parki.engine import workunit
+from parki.engine.runtime import build
 from parki.pairs import find
 
 METHODS = ("dual", "pc", "cp")
@@ -165,11 +167,29 @@ def test_defaults_are_those_of_the_published_treecode():
     assert p.batch_size == p.leaf_size > 20
 
 
+@pytest.mark.parametrize("options", [COARSE, {"tolerance": 1e-3, "leaf_size": 30, "layout": "nd"}])
+def test_a_first_sum_compiles_in_two_batches(options, monkeypatch, rng):
+    """Trees and samples of the kernel; then all steps."""
+    sizes, build_many = [], build.build_many
+
+    def counted(units):
+        units = list(units)
+        sizes.append(len(units))
+        return build_many(units)
+
+    monkeypatch.setattr(build, "build_many", counted)
+    workunit._of.cache_clear()
+    x = np.concatenate([samples.uniform(NS, 1), np.tile([[2.0], [0], [0]], 80)], axis=1)  # with a crowd
+    y = x if options is COARSE else x.T
+    parki.treecode.plan("stokeslet", y, y, **options)(rng.standard_normal((3, NS + 80) if y is x else (NS + 80, 3)))
+    assert len([n for n in sizes if n]) == 2
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_sizes_of_leaves_and_batches(method):
     x, y = points()
     plan = parki.treecode.plan("coulomb", x, y, method=method, **COARSE | {"leaf_size": 30, "batch_size": 9})
-    targets, sources = plan.stages.targets, plan.stages.sources
+    targets, sources = plan.structure.targets, plan.structure.sources
     most = {tree: tree_of.nodes.count[tree_of.nodes.leaves].max() for tree, tree_of in (("t", targets), ("s", sources))}
     clusters, batches = ("t", "s") if method == "cp" else ("s", "t")
     assert 9 < most[clusters] <= 30

@@ -107,17 +107,18 @@ def test_a_sum_copies_nothing(method, counted):
 def test_a_plan_copies_tables_alone(counted, monkeypatch):
     """Boxes and counts of the trees' pieces come to the host: nothing that has a number for each point."""
     x, y, _ = map(counted.cupy.asarray, arguments(np.random.default_rng(5)))
+    parki.treecode.plan("coulomb", x, y, **OPTIONS)  # fields of a unit charge are kept
     got, get = [], standin.ndarray.get
     monkeypatch.setattr(standin.ndarray, "get", lambda self: got.append(self.size) or get(self))
     plan = parki.treecode.plan("coulomb", x, y, **OPTIONS)
-    trees = (plan.stages.targets, plan.stages.sources)
+    trees = (plan.structure.targets, plan.structure.sources)
     levels = sum(len(tree.nodes.level_begin) - 1 for tree in trees)
     # Of each tree the root's box, and counts and boxes below each level but the last; ends and largest coordinates.
     assert len(got) == 2 * levels - 2 + 4
     assert sum(got) < 50 * sum(len(tree.nodes.begin) for tree in trees)
     assert all(isinstance(tree.sorted.points, counted.cupy.ndarray) for tree in trees)
     assert all(isinstance(tree.sorted.order, counted.cupy.ndarray) for tree in trees)
-    assert all(isinstance(a, counted.cupy.ndarray) for a in plan.stages._held)
+    assert all(isinstance(a, counted.cupy.ndarray) for a in plan.placed.arrays)
     assert plan.memory > 0
 
 

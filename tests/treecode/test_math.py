@@ -81,13 +81,14 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
     q = rng.standard_normal(1500)
     q /= np.abs(q).max()  # the unit in which charges are summed
     plan(q)
-    stages, tree = plan.stages, plan.stages.sources
-    top = min(int(tree.nodes.level[nodes].min()) for nodes in stages.up.values())
+    used, tree = plan.structure.up, plan.structure.sources
+    top = min(int(tree.nodes.level[nodes].min()) for nodes in used.values())
     assert top < tree.nodes.level.max() - 1
-    assert len(stages.up) > 1
+    assert len(used) > 1
     sorted_q = q[None, tree.sorted.order]
-    for m, charge in stages.charge.items():
-        nodes = np.flatnonzero(tree.nodes.level >= top) if m == 3 else stages.up[m]
+    for m in {3, *used}:
+        charge = sums.charges_of(plan, m)
+        nodes = np.flatnonzero(tree.nodes.level >= top) if m == 3 else used[m]
         rows = nodes if m == 3 else np.arange(len(nodes))  # only those that are used
         assert len(nodes) > 0
         assert len(charge) == (len(tree.nodes.begin) if m == 3 else len(nodes))
@@ -101,8 +102,8 @@ def test_charges_of_several_components(sums, rng):
     q /= np.abs(q).max()  # the unit in which forces are summed
     plan = plan_of(samples.uniform(40, 1) + 3, y, "stokeslet", degree=1, method="pc")
     plan(q)
-    tree, charge = plan.stages.sources, plan.stages.charge[2]
-    for node in plan.stages.up[2]:
+    tree, charge = plan.structure.sources, sums.charges_of(plan, 2)
+    for node in plan.structure.up[2]:
         right = sums.proxy_charges(tree, node, q[:, tree.sorted.order], 2).ravel()
         np.testing.assert_allclose(charge[node], right, rtol=0, atol=1e-13 * np.abs(right).max())
 
@@ -120,7 +121,7 @@ def exponentials(plan):
 
 
 @pytest.mark.parametrize("m", [2, 3])
-def test_particles_on_proxy_points_are_proxy_points(m, rng):
+def test_particles_on_proxy_points_are_proxy_points(m, sums, rng):
     """Where a particle has a coordinate of a proxy point, no quotient is 0/0."""
     y, order = on_nodes(m)
     targets = rng.uniform(-0.1, 0.1, (3, 40)) + np.array([[4.5], [0], [0]])
@@ -128,7 +129,7 @@ def test_particles_on_proxy_points_are_proxy_points(m, rng):
     for k in (0, 3, m**3 - 1):
         one = np.eye(m**3)[k]
         u = plan(one)
-        charge = plan.stages.charge[m][0]
+        charge = sums.charges_of(plan, m)[0]
         np.testing.assert_array_equal(np.flatnonzero(charge), [order[k]])
         assert charge[order[k]] == pytest.approx(1, rel=1e-15)
         np.testing.assert_allclose(u, direct_sum("gaussian", targets, y, one, width=4.0), rtol=exponentials(plan))

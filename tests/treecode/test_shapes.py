@@ -123,7 +123,7 @@ def test_leaves_of_one_point(method, sums):
     for sizes in ({"leaf_size": 1}, {"leaf_size": 1, "batch_size": 50}, {"leaf_size": 50, "batch_size": 1}):
         error, plan = checked("coulomb", x, x, q, sums, method, **sizes)
         assert error < TOLERANCE
-        assert plan.stages.targets.sorted.n == 800
+        assert plan.structure.targets.sorted.n == 800
         assert plan.memory < 1.5 * PER_POINT * 800  # proxy points of each
 
 

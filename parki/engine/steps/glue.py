@@ -2,10 +2,12 @@
 
 from math import prod
 
+import numpy as np
+
 from parki.engine.policy import MAX_LEAGUE
 from parki.engine.steps.handles import Handle
 from parki.engine.steps.listing import Step
-from parki.engine.workunit import kernel
+from parki.engine.workunit import Workunit, kernel
 
 
 def fill(phase: str, out: Handle, value: float = 0.0, lane: str | None = None) -> list[Step]:
@@ -16,12 +18,13 @@ def fill(phase: str, out: Handle, value: float = 0.0, lane: str | None = None) -
 
 def copy(phase: str, a: Handle, out: Handle, lane: str | None = None) -> list[Step]:
     """Return steps that copy an array without gaps to another one, in its dtype."""
-    return _both("copy", phase, a, out, lane)
+    return _both(kernel("glue", "copy", real=out.dtype, other=a.dtype), phase, a, out, lane)
 
 
 def add(phase: str, a: Handle, out: Handle, lane: str | None = None) -> list[Step]:
-    """Return steps that add an array without gaps to another one, in its dtype."""
-    return _both("add", phase, a, out, lane)
+    """Return steps that add an array without gaps to another one, in the wider one of their dtypes."""
+    wide = np.promote_types(a.dtype, out.dtype)
+    return _both(kernel("glue", "add", real=out.dtype, other=a.dtype, wide=wide), phase, a, out, lane)
 
 
 def gather(phase: str, a: Handle, order: Handle, out: Handle, lane: str | None = None) -> Step:
@@ -46,10 +49,9 @@ def _ordered(name: str, phase: str, a: Handle, order: Handle, out: Handle, lane:
     return Step(phase, kernel("glue", name, real=out.dtype), len(order), args, lane=lane)
 
 
-def _both(name: str, phase: str, a: Handle, out: Handle, lane: str | None) -> list[Step]:
+def _both(unit: Workunit, phase: str, a: Handle, out: Handle, lane: str | None) -> list[Step]:
     if a.shape != out.shape:
         raise ValueError(f"{a.name} has shape {a.shape}; expected that of {out.name}, {out.shape}.")
-    unit = kernel("glue", name, real=out.dtype, other=a.dtype)
     pairs = zip(_pieces(a), _pieces(out), strict=True)
     return [Step(phase, unit, len(b), {"a": one, "out": b}, lane=lane) for one, b in pairs]
 

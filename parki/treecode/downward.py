@@ -1,0 +1,81 @@
+"""From proxy potentials of clusters to potentials of particles."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.arrays import index32
+from parki.engine.steps import Handle, Step, state
+from parki.proxies import THREADS
+from parki.treecode.interactions import FEWER, Lists
+from parki.treecode.structure import Structure
+from parki.treecode.transfers import ranges, transfer
+
+
+class Potentials:
+    """Proxy potentials of target clusters, by points per direction one behind the other.
+
+    Of the largest number of points, values of cluster c stand at c m³ … behind the first; of the others, values of the
+    k-th cluster that has them at k m³ ….
+
+    Attributes
+    ----------
+    near, far : Handle
+        Sums over particles, and sums over proxy points in the far precision: the same array where that is the points'.
+    """
+
+    def __init__(self, s: Structure) -> None:
+        self._s, kernels = s, s.kernels
+        count = {m: len(nodes) for m, nodes in s.down.items()} | ({kernels.points: s.target.nodes} if s.down else {})
+        self._place, total = {}, 0
+        for m in sorted(count):
+            self._place[m] = slice(total, total + count[m] * m**3)
+            total = self._place[m].stop
+        index32("the number of proxy points of targets", np.array([total]), FEWER)
+        shape = kernels.linear.result, total
+        self.near = state("proxy potentials", shape, kernels.real, zero=False)
+        same = kernels.far == kernels.real
+        self.far = self.near if same else state("far proxy potentials", shape, kernels.far, zero=False)
+
+    def of(self, m: int) -> Handle:
+        """Return the potentials of m points per direction."""
+        return self.near[:, self._place[m]]
+
+    def items(self, of: Lists) -> NDArray[np.integer]:
+        """Return the items of a list whose first target is counted from the start of all potentials."""
+        items = of.items.copy()
+        for m, nodes in self._s.down.items():
+            at = items[:, 3] == m
+            row = items[at, 0] if m == self._s.kernels.points else np.searchsorted(nodes, items[at, 0])
+            items[at, 1] = self._place[m].start + row.astype(np.int64) * m**3
+        return items
+
+    def steps(self, u: Handle) -> list[Step]:
+        """Return the steps that add all potentials to u, in the order of the tree."""
+        if not self._s.down:
+            return []
+        s, side, most = self._s, self._s.target, self._s.kernels.points
+        steps = []
+        for m, nodes in s.down.items():
+            if m != most:
+                items, boxes = ranges(nodes, np.arange(len(nodes))), (side.boxes(nodes), side.box)
+                steps += transfer(s, False, (m, most), items, boxes, (self.of(m), self.of(most)))
+        active = np.zeros(side.nodes, bool)
+        active[np.concatenate(list(s.down.values()))] = True
+        steps += self._children(active)
+        leaves = s.targets.nodes.leaves
+        leaf = side.leaves(leaves[active[leaves]])
+        args = {"leaf": leaf, "xt": side.points, "box": side.box, "phi": self.of(most), "u": u, **s.tables}
+        return [*steps, Step("downward", s.kernels.potentials_to_particles(), len(leaf), args, THREADS)]
+
+    def _children(self, active: NDArray[np.bool_]) -> list[Step]:
+        """Return the steps from parents to children, level by level; mark children of nodes with potentials."""
+        s, side, most, steps = self._s, self._s.target, self._s.kernels.points, []
+        for level in range(1, side.levels):
+            above, here = side.level(level - 1), side.level(level)
+            node, parent = np.arange(here.start, here.stop), s.targets.nodes.parent[here]
+            taking = active[parent]
+            active[here] |= taking
+            items = ranges(node - here.start, parent - above.start)[taking]
+            values = tuple(self.of(most)[:, at.start * most**3 : at.stop * most**3] for at in (above, here))
+            steps += transfer(s, False, (most, most), items, (side.box[above], side.box[here]), values)
+        return steps

@@ -1,0 +1,123 @@
+"""Trees and lists of a treecode sum, and the constants that its steps take from them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine.steps import Handle, constant
+from parki.proxies import ProxyKernels, tables
+from parki.treecode.interactions import Interactions
+from parki.trees.cluster import ClusterTree
+
+Nodes = NDArray[np.integer]
+
+
+class Side:
+    """Constants of one tree: points and their order, boxes, and tables of nodes.
+
+    Attributes
+    ----------
+    tree : ClusterTree
+    points, order, box : Handle
+        Points (3, n) in the order of the tree, that order (n,), and boxes (M, 6): centre, half sides.
+    """
+
+    def __init__(self, tree: ClusterTree, name: str) -> None:
+        self.tree, self.name = tree, name
+        self.points = constant(name, tree.sorted.points)
+        self.order = constant(f"order of {name}", tree.sorted.order)
+        self.box = constant(f"boxes of {name}", np.hstack([tree.nodes.centre, tree.nodes.half]))
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.tree.sorted.n
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return self.tree.nodes.n
+
+    @property
+    def levels(self) -> int:
+        """Number of levels."""
+        return self.tree.nodes.depth + 1
+
+    def level(self, level: int) -> slice:
+        """Return the nodes of a level."""
+        begin = self.tree.nodes.level_begin
+        return slice(int(begin[level]), int(begin[level + 1]))
+
+    def boxes(self, nodes: Nodes) -> Handle:
+        """Return the boxes of some nodes."""
+        return constant(f"boxes of {self.name} with fewer points", self.box.values[nodes])
+
+    def leaves(self, leaves: Nodes) -> Handle:
+        """Return rows (node, begin, end) of leaves."""
+        rows = np.column_stack([leaves, self.tree.nodes.begin[leaves], self.tree.nodes.end[leaves]])
+        return indices(f"leaves of {self.name}", rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Trees, lists and kernels of a sum.
+
+    Attributes
+    ----------
+    kernels : ProxyKernels
+    targets, sources : ClusterTree
+        They may be the same.
+    lists : Interactions
+    tiny : float
+        Squared distance up to which points coincide, over that from the origin.
+    """
+
+    kernels: ProxyKernels
+    targets: ClusterTree
+    sources: ClusterTree
+    lists: Interactions
+    tiny: float
+
+    @cached_property
+    def up(self) -> dict[int, NDArray[np.int32]]:
+        """Source nodes that have proxy charges, by the number of points per direction."""
+        both = self.lists.pc, self.lists.cc
+        return {
+            m: np.unique(np.concatenate([of[m].sources for of in both if m in of]))
+            for m in sorted({*both[0], *both[1]})
+        }
+
+    @cached_property
+    def down(self) -> dict[int, NDArray[np.int32]]:
+        """Target nodes that have proxy potentials, by the number of points per direction."""
+        items = np.concatenate([self.lists.cp.items, *(of.items for of in self.lists.cc.values())])
+        return {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
+
+    @cached_property
+    def source(self) -> Side:
+        """Constants of the sources' tree."""
+        return Side(self.sources, "sources")
+
+    @cached_property
+    def target(self) -> Side:
+        """Constants of the targets' tree."""
+        return self.source if self.targets is self.sources else Side(self.targets, "targets")
+
+    @cached_property
+    def tables(self) -> dict[str, Handle]:
+        """Places of proxy points in one direction, and weights of their polynomials, for every number of points."""
+        return {name: constant(name, a) for name, a in zip(("nodes", "weights"), tables(), strict=True)}
+
+    @cached_property
+    def places(self) -> dict[np.dtype[Any], Handle]:
+        """Places of proxy points in one direction, in the precision of each sum."""
+        types = {self.kernels.real, self.kernels.far}
+        return {dtype: constant(f"nodes in {dtype}", tables()[0].astype(dtype)) for dtype in types}
+
+
+def indices(name: str, values: NDArray[Any]) -> Handle:
+    """Return a constant of int32 without gaps."""
+    return constant(name, np.ascontiguousarray(values, np.int32))

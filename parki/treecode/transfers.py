@@ -1,0 +1,39 @@
+"""Interpolation between clusters, and between numbers of proxy points of one cluster."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine.steps import Handle, Step
+from parki.proxies import THREADS
+from parki.treecode.structure import Structure, indices
+
+
+def transfer(
+    s: Structure, up: bool, m: tuple[int, int], items: NDArray[Any], boxes: tuple[Handle, Handle],
+    values: tuple[Handle, Handle],
+) -> list[Step]:  # fmt: skip
+    """Return the step from m[0] to m[1] points per direction, if there are items.
+
+    Parameters
+    ----------
+    s : Structure
+    up : bool
+        Of charges; else of potentials.
+    m : (int, int)
+    items : array (I, 3)
+        Row that takes, and rows begin … end − 1 that give.
+    boxes, values : (Handle, Handle)
+        Of clusters that give and that take.
+    """
+    if not len(items):
+        return []
+    args = {"item": indices("transfers", items), "box": boxes[0], "to_box": boxes[1], **s.tables}
+    args |= {"given": values[0], "made": values[1], "m": m[0], "n": m[1]}
+    return [Step("upward" if up else "downward", s.kernels.transfer(up), len(items), args, THREADS)]
+
+
+def ranges(first: NDArray[np.integer], begin: NDArray[np.integer], count: Any = 1) -> NDArray[np.integer]:
+    """Return items (I, 3) of rows that take, and of `count` rows that give to each, from `begin` on."""
+    return np.column_stack([first, begin, begin + count])

@@ -1,0 +1,122 @@
+"""From charges in the caller's order to proxy charges of clusters."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine.steps import Handle, Step, constant, glue, state
+from parki.proxies import WARPS
+from parki.treecode.structure import Structure
+from parki.treecode.transfers import ranges, transfer
+
+PIECE = 128  # sources of a crowd that are summed at once, at most
+EVEN = 8  # partial sums of a piece: halves of a crowd are multiples of these
+
+Pieces = list[tuple[int, int, int]]
+
+
+def rows(s: Structure, charges: Handle) -> tuple[Handle, list[Step]]:
+    """Return rows (x, y, z, charges, constants) of sources, behind them one for each crowd, and the steps to them."""
+    kernels, side = s.kernels, s.source
+    src = state("rows", (side.n + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
+    constants = constant("constants of rows", np.array([*kernels.linear.parameters, 0.0], kernels.real))
+    args = {"x": side.points, "charge": charges, "constant": constants, "order": side.order, "src": src}
+    return src, [Step("upward", kernels.source_rows(), side.n, args), *_crowds(s, src)]
+
+
+def _crowds(s: Structure, src: Handle) -> list[Step]:
+    """Return the steps to one source for each crowd of sources in one place."""
+    kernels, lumps = s.kernels, s.lists.lumps
+    if not len(lumps):
+        return []
+    nodes = s.sources.nodes
+    places = zip(nodes.begin[lumps].tolist(), nodes.end[lumps].tolist(), strict=True)
+    pieces, crowds = cut(places, kernels.charges)
+    part = state("sums of crowds", (len(pieces), kernels.charges), kernels.real, zero=False)
+    args = {"piece": constant("pieces of crowds", pieces), "src": src, "part": part}
+    crowd = {"crowd": constant("crowds", crowds), "place": s.source.n}
+    return [
+        Step("upward", kernels.crowd_sums(), len(pieces), args),
+        Step("upward", kernels.crowd_rows(), len(crowds), args | crowd),
+    ]
+
+
+def cut(crowds: Iterable[tuple[int, int]], charges: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Cut crowds into pieces whose sums add up as NumPy's along the first axis: of one charge by halves, else in turn.
+
+    Parameters
+    ----------
+    crowds : iterable of (begin, end)
+    charges : int
+        Of a source.
+
+    Returns
+    -------
+    pieces : array (P, 3)
+        Begin, end, and how many pairs of sums are added after the piece.
+    crowds : array (K, 3)
+        First source, and pieces begin … end − 1.
+    """
+    pieces: Pieces = []
+    rows = []
+    for begin, end in crowds:
+        before = len(pieces)
+        pieces += _halves(begin, end) if charges == 1 else [(begin, end, 0)]
+        rows.append((begin, before, len(pieces)))
+    return np.array(pieces, np.int32), np.array(rows, np.int32)
+
+
+def _halves(begin: int, end: int) -> Pieces:
+    """Return the pieces of a crowd, and after each how many pairs of sums are added."""
+    if end - begin <= PIECE:
+        return [(begin, end, 0)]
+    half = (end - begin) // 2
+    middle = begin + half - half % EVEN
+    *others, (first, last, merges) = _halves(begin, middle) + _halves(middle, end)
+    return [*others, (first, last, merges + 1)]
+
+
+def proxy_charges(s: Structure, src: Handle) -> tuple[dict[int, Handle], list[Step]]:
+    """Return proxy charges by points per direction, in the far precision, and the steps to them.
+
+    Of the largest number of points, made from particles or children, row c is that of cluster c; of the others, made
+    from these, row k is that of the k-th cluster that has them.
+    """
+    if not s.up:
+        return {}, []
+    kernels, side, most = s.kernels, s.source, s.kernels.points
+    count = {m: len(nodes) for m, nodes in s.up.items()} | {most: side.nodes}
+    charge = {
+        m: state(f"charges of {m}", (n, m**3 * kernels.charges), kernels.real, zero=False) for m, n in count.items()
+    }
+    steps = [step for a in charge.values() for step in glue.fill("upward", a)]
+    steps += [_leaves(s, src, charge[most]), *_parents(s, charge[most])]
+    for m, nodes in s.up.items():
+        if m != most:
+            items, boxes = ranges(np.arange(len(nodes)), nodes), (side.box, side.boxes(nodes))
+            steps += transfer(s, True, (most, m), items, boxes, (charge[most], charge[m]))
+    if kernels.far == kernels.real:
+        return charge, steps
+    far = {m: state(f"far charges of {m}", charge[m].shape, kernels.far, zero=False) for m in s.up}
+    return far, [*steps, *(step for m, a in far.items() for step in glue.copy("upward", charge[m], a))]
+
+
+def _leaves(s: Structure, src: Handle, charge: Handle) -> Step:
+    leaf = s.source.leaves(s.sources.nodes.leaves)
+    args = {"leaf": leaf, "src": src, "box": s.source.box, "charge": charge, **s.tables}
+    return Step("upward", s.kernels.particles_to_charges(), len(leaf), args, WARPS)
+
+
+def _parents(s: Structure, charge: Handle) -> list[Step]:
+    """Return the steps from children to parents, level by level, to the highest level that is used."""
+    tree, side, most, steps = s.sources.nodes, s.source, s.kernels.points, []
+    top = min(int(tree.level[nodes].min()) for nodes in s.up.values())
+    for level in range(side.levels - 2, top - 1, -1):
+        here, below = side.level(level), side.level(level + 1)
+        node = np.arange(here.start, here.stop, dtype=np.int32)
+        node = node[tree.n_children[node] > 0]
+        items = ranges(node - here.start, tree.first_child[node] - below.start, tree.n_children[node])
+        boxes, values = (side.box[below], side.box[here]), (charge[below], charge[here])
+        steps += transfer(s, True, (most, most), items, boxes, values)
+    return steps
