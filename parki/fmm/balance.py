@@ -15,7 +15,7 @@ from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.engine.spaces import Space
 from parki.fmm import surfaces
-from parki.fmm.kinds import Kind
+from parki.fmm.representations import Representation
 from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
@@ -40,18 +40,19 @@ class Costs:
     particle: float
 
     def of(self, near: float, octet_pairs: float, octets: float, n: float) -> float:
-        """A sum of so many pairs, octet pairs, octets, and particles."""
+        """Return the seconds of a sum with these numbers of pairs, octet pairs, octets, and particles."""
         return self.pair * near + self.octet_pair * octet_pairs + self.octet * octets + self.particle * n
 
 
 @lru_cache(maxsize=64)
-def costs(kind: Kind, p: int, dtype: str) -> Costs:
-    """Costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
+def costs(representation: Representation, p: int, dtype: str) -> Costs:
+    """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
     machine, real = Machine.load("host"), np.dtype(dtype)
-    pair = clusters.time_of(engine.operations(ProxyKernels(kind.pair, real, real, 1).ranges()), machine, dtype)
+    ranges = ProxyKernels(representation.pair, real, real, 1).ranges()
+    pair = clusters.time_of(engine.operations(ranges), machine, dtype)
     pair *= clusters.share(machine, "pp") / PAIRS
     flop = 0.5 / machine.operations[dtype]["fma"]
-    f, m, kt, ks = 2 * p - 1, surfaces.count(p), kind.check, kind.equivalent
+    f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
@@ -60,7 +61,7 @@ def costs(kind: Kind, p: int, dtype: str) -> Costs:
 
 
 def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) -> tuple[int, float | None]:
-    """Size of leaves, and boxes across for even points.
+    """Return the size of leaves, and boxes across for even points.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) ->
 
 
 def _grid_cost(cost: Costs, k: int, n: float) -> float:
-    """Seconds of n points in k³ boxes of equal size."""
+    """Return the seconds of n points in k³ boxes of equal size."""
     pairs = octets = 0.0
     near = (3 * k - 2) ** 3 * (n / k**3) ** 2
     while k >= 4:
@@ -101,7 +102,7 @@ def _grid_cost(cost: Costs, k: int, n: float) -> float:
 
 
 def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> int:
-    """The size whose tree of a sample costs least."""
+    """Return the size whose tree of a sample costs least."""
     times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
     xp = module_of(y)
     y_some = xp.ascontiguousarray(y[:, ::times])
@@ -120,13 +121,13 @@ def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> in
 
 
 def sides(x: Array, y: Array) -> list[float]:
-    """Sides of the box around all points."""
+    """Return the sides of the box around all points."""
     both = [x] if x is y else [a for a in (x, y) if a.shape[1]]
     return [max(float(a[d].max()) for a in both) - min(float(a[d].min()) for a in both) for d in range(3)]
 
 
 def _even(x: Array) -> bool:
-    """Whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
+    """Return whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
     some: NDArray[np.float64] = to_host(x[:, :: max(1, x.shape[1] // SAMPLE)]).astype(np.float64)
     low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
     if not (side > 0).all():
