@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine
-from parki.fmm import dense, equivalents, m2l, spectra
-from parki.fmm.blocks import TILE, Blocks
-from parki.fmm.equivalents import TOP, Equivalents
+from parki.fmm import box_translations, limits, m2l, spectra, surfaces
+from parki.fmm.class_matrices import TILE, ClassMatrices
+from parki.fmm.expansion import TOP
 from parki.fmm.plan import Plan
+from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
 from parki.freespace import short
 from parki.perfmodels import fmm
 from parki.perfmodels.clusters import Lists
@@ -20,7 +21,7 @@ from parki.trees import octlists
 from parki.trees.lists import csr, merge_ranges
 
 Ints = NDArray[np.int32]
-DENSE = ("fold", "unfold", "fold_children", "unfold_children", "products", "products_add", "solve")
+FOLDINGS = ("fold", "unfold", "fold_children", "unfold_children")
 
 
 def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
@@ -31,7 +32,7 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
     ValueError
         For a plan by interpolation, and for one without points.
     """
-    if not isinstance(plan.expansion, Equivalents):
+    if not isinstance(plan.expansion, SurfaceExpansion):
         raise ValueError(f"plan: found {plan}, expected one of method 'kifmm' that has points")
     return fmm.count(
         texts(plan), numbers(plan), plan.dtype.itemsize, machine.lanes[plan.dtype.name], machine.kind == "device"
@@ -39,38 +40,47 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
 
 
 def texts(plan: Plan) -> Texts:
-    """Return the texts of a plan's kernels."""
-    kind, p, read = plan.kind, plan.parameters.order, engine.operations
-    units = equivalents.units(kind, p, plan.dtype, short(plan.parameters.expected))
-    across = m2l.Units(p, kind.equivalent, kind.check, plan.dtype)
-    steps = dict(zip(DENSE, dense.units(kind.masks is not None, plan.dtype), strict=True))
+    """The texts of a plan's kernels."""
+    representation, p, real, read = plan.representation, plan.parameters.order, plan.dtype, engine.operations
+    kernels, dens, result = SurfaceKernels(representation, real, short(plan.parameters.expected)), *_components(plan)
+    steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
+    steps |= {
+        name: box_translations.products(real, add=name == "products_add") for name in ("products", "products_add")
+    }
+    steps["solve"] = box_translations.solves(real)
     return Texts(
-        read(units["check"]), read(units["fields"]), read(units["ranges"]),
-        {name: read(unit) for name, unit in steps.items()}, read(across.forward()), read(across.backward()),
-        3 + plan.linear.strengths, plan.linear.result,
+        read(kernels.check_values()), read(kernels.fields()), read(kernels.ranges()),
+        {name: read(unit) for name, unit in steps.items()}, read(m2l.forward(p, dens, real)),
+        read(m2l.backward(p, result, real)), 3 + plan.linear.strengths, plan.linear.result,
     )  # fmt: skip
 
 
+def _components(plan: Plan) -> tuple[int, int]:
+    """Components of equivalents and of check values."""
+    return plan.representation.equivalent, plan.representation.check
+
+
 def numbers(plan: Plan) -> Numbers:
-    """Return the numbers of points, boxes, lists and matrices of a plan."""
+    """What a plan holds."""
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
-    p, kind = it.p, it.kind
+    p, (equivalent, check) = it.p, _components(plan)
     sorted_twice = 1 if tree.sources is tree.targets else 2
     src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.sources, nodes.targets))
     moved = src + (sorted_twice - 1) * trg
     listed = float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t)))
-    found = {"n_sources": plan.n_sources, "order": p, "points": it.points}
+    found = {"n_sources": plan.n_sources, "order": p, "points": surfaces.count(p)}
     found |= {
-        "check": kind.check,
-        "equivalent": kind.equivalent,
+        "check": check,
+        "equivalent": equivalent,
         "moved": moved,
         "listed": listed,
         "lists": _meetings(plan),
         "frequencies": _frequencies(p),
     }
-    found |= {"levels": (), "across": (), "matrices": {}, "orbits": 1, "together": (dense.OCTETS, equivalents.AT_ONCE)}
+    together = (box_translations.OCTETS, OCTETS_AT_ONCE)
+    found |= {"levels": (), "across": (), "matrices": {}, "orbits": 1, "together": together}
     if it.far:
-        operators = next(iter(it._dense.values())).operators
+        operators = it.operators[TOP]
         ways = {"up": operators.up, "down": operators.down}
         ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
         found |= {"matrices": {name: tuple(_matrix(b) for b in many) for name, many in ways.items()}}
@@ -82,7 +92,7 @@ def _frequencies(p: int) -> int:
     return int(spectra.plane_sizes(p).sum())
 
 
-def _matrix(blocks: Blocks) -> Matrix:
+def _matrix(blocks: ClassMatrices) -> Matrix:
     columns, rows = blocks.part[:, 1].astype(int), blocks.part[:, 3].astype(int)
     tiles = -(-rows // TILE)
     return Matrix(len(rows), int(tiles.sum()), int(tiles @ columns), blocks.rows, blocks.columns)
@@ -102,28 +112,28 @@ def _across(plan: Plan) -> list[Across]:
     if not len(lists.v_t):
         return []
     level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
-    kept = [level == one for one in np.unique(level)] if it.kind.per_level else [np.ones(len(level), bool)]
+    kept = [level == one for one in np.unique(level)] if it.representation.per_level else [np.ones(len(level), bool)]
     return [_translated(plan, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
 
 
 def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
     it, nodes = plan.expansion, plan.tree.nodes
-    found, kind = m2l.blocks(t, s, direction), it.kind
+    found, (equivalent, check) = m2l.blocks(t, s, direction), _components(plan)
     sources, targets, count = len(found.sources), len(found.targets), len(found.begin)
-    each = 16 * (kind.equivalent * sources + kind.check * targets) * plan.dtype.itemsize
+    each = 16 * (equivalent * sources + check * targets) * plan.dtype.itemsize
     groups = len(m2l.plane_groups(it.p, each, m2l.SPECTRA))
     block = np.searchsorted(found.rows, found.pairs[:, 0], side="right") - 1
     met = len(np.unique(block.astype(np.int64) * sources + found.pairs[:, 1]))
     boxes = nodes.n_children[nodes.octet_parent[found.targets]].sum() / (8 * targets)
     return Across(
-        sources, targets, len(found.pairs), met, count, math.ceil(count / m2l.BLOCKS), groups, float(boxes)
+        sources, targets, len(found.pairs), met, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
     )  # fmt: skip
 
 
 def _meetings(plan: Plan) -> dict[str, Lists]:
-    """Return the items of steps between particles and surfaces: numbers of targets, lists, and sources in these."""
+    """Of steps between particles and surfaces: items with numbers of targets, of lists, and of sources in these."""
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
-    found, m = {}, it.points
+    found, m = {}, surfaces.count(it.p)
     if it.far:
         leaf = nodes.is_leaf & (nodes.level >= TOP)
         src, trg = (count[leaf & (count > 0)] for count in (nodes.sources.count, nodes.targets.count))

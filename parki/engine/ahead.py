@@ -11,8 +11,9 @@ Wanted = tuple[Workunit, dict[str, str], int | None]  # a workunit, layouts of i
 
 
 def compile_all(
-    workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None
-) -> None:
+    workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None,
+    *, on_host: Iterable[Workunit] = (),
+) -> None:  # fmt: skip
     """Compile workunits that are not yet loaded, in parallel, for C-ordered views.
 
     Parameters
@@ -23,14 +24,21 @@ def compile_all(
         Where they will run; None is the best host space.  For another engine than parki's nothing is compiled ahead.
     threads : dict, optional
         Threads of a block on a device, of the workunits that are launched with others than the default.
+    on_host : iterable of Workunit
+        Others that will run on the host, whatever the space.
 
     Raises
     ------
     BuildError
         There is no compiler, or it failed.
     """
-    blocks = threads or {}
-    compile_for([(w, w.default_layouts(), blocks.get(w)) for w in workunits], spaces.get(space))
+    blocks, space = threads or {}, spaces.get(space)
+    wanted = [(w, w.default_layouts(), blocks.get(w)) for w in workunits]
+    others = [(w, w.default_layouts(), None) for w in on_host]
+    if others and space.kind == "host" and space.engine == "parki":
+        wanted, others = [*wanted, *others], []
+    compile_for(wanted, space)
+    compile_for(others, spaces.get("Serial"))
 
 
 def compile_for(wanted: Iterable[Wanted], space: Space) -> None:

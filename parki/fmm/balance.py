@@ -15,7 +15,7 @@ from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.engine.spaces import Space
 from parki.fmm import surfaces
-from parki.fmm.kinds import Kind
+from parki.fmm.representations import Representation
 from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
@@ -45,13 +45,14 @@ class Costs:
 
 
 @lru_cache(maxsize=64)
-def costs(kind: Kind, p: int, dtype: str) -> Costs:
+def costs(representation: Representation, p: int, dtype: str) -> Costs:
     """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
     machine, real = Machine.load("host"), np.dtype(dtype)
-    pair = clusters.time_of(engine.operations(ProxyKernels(kind.pair, real, real, 1).ranges()), machine, dtype)
+    ranges = ProxyKernels(representation.pair, real, real, 1).ranges()
+    pair = clusters.time_of(engine.operations(ranges), machine, dtype)
     pair *= clusters.share(machine, "pp") / PAIRS
     flop = 0.5 / machine.operations[dtype]["fma"]
-    f, m, kt, ks = 2 * p - 1, surfaces.count(p), kind.check, kind.equivalent
+    f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
@@ -101,7 +102,7 @@ def _grid_cost(cost: Costs, k: int, n: float) -> float:
 
 
 def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> int:
-    """Return the size of leaves whose tree of a sample costs least."""
+    """Return the size whose tree of a sample costs least."""
     times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
     xp = module_of(y)
     y_some = xp.ascontiguousarray(y[:, ::times])
@@ -126,7 +127,7 @@ def sides(x: Array, y: Array) -> list[float]:
 
 
 def _even(x: Array) -> bool:
-    """Return whether the numbers of points in cells vary as for uniform random points, or less."""
+    """Return whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
     some: NDArray[np.float64] = to_host(x[:, :: max(1, x.shape[1] // SAMPLE)]).astype(np.float64)
     low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
     if not (side > 0).all():

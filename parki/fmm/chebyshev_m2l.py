@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from parki.fmm import kinds, memory
+from parki.fmm import memory, representations
 from parki.fmm.chebyshev_tables import (
     Action,
     Components,
@@ -29,10 +29,10 @@ FAR = 4.0  # half sides between boxes where components are compared
 
 
 def sizes(pair: Pair, half: float) -> tuple[Floats, Floats]:
-    """Magnitudes of the rows and columns of blocks between boxes: they have their own units."""
+    """Return the magnitudes of the rows and columns of blocks between boxes: they have their own units."""
     corners = [d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)]
     r = (np.array(corners) - 1.0) * (FAR * half)
-    k = np.sqrt(np.square(kinds.block(pair, r)).sum(axis=0))
+    k = np.sqrt(np.square(representations.block(pair, r)).sum(axis=0))
     rows = np.sqrt(np.square(k).sum(axis=1))
     rows = np.where(rows > 0, rows, rows.max() if rows.max() > 0 else 1.0)
     columns = np.sqrt(np.square(k / rows[:, None]).sum(axis=0))
@@ -40,21 +40,24 @@ def sizes(pair: Pair, half: float) -> tuple[Floats, Floats]:
 
 
 def operator(pair: Pair, order: int, d: Offset, half: float) -> Floats:
-    """Matrix (result order³, order³ dens) of an offset: rows by component and point, columns by point and component."""
+    """Return the matrix (result order³, order³ dens) of an offset.
+
+    Rows are by component and point, columns by point and component.
+    """
     x = grid(order)
     r = half * (2.0 * np.array(d) + x[:, None] - x).reshape(-1, 3)
-    k = kinds.block(pair, r).reshape(len(x), len(x), pair.result, pair.dens)
+    k = representations.block(pair, r).reshape(len(x), len(x), pair.result, pair.dens)
     return k.transpose(2, 0, 1, 3).reshape(pair.result * len(x), -1)
 
 
 @memory.kept()
 def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool = True) -> Tables:
-    """All translations between boxes of this half side.
+    """Return all translations between boxes of this half side.
 
     Parameters
     ----------
     pair : Pair
-        Linear in what sources carry.
+        Linear in the strengths of sources.
     order : int
         Points per direction.
     half : float
@@ -90,7 +93,7 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
 
 
 def _all() -> list[Offset]:
-    """All 316 offsets."""
+    """Return all 316 offsets."""
     return [d for d in itertools.product(range(-3, 4), repeat=3) if max(map(abs, d)) > 1]
 
 
@@ -112,13 +115,13 @@ def _stacked(frames: list[list[Floats]], column: NDArray[np.int32]) -> Floats:
 
 @lru_cache(maxsize=16)
 def frame(components: Components, order: int, points_last: bool) -> tuple[Action, ...]:
-    """Into the frame of each octant, and back: reflections are their own inverses."""
+    """Return the way into the frame of each octant, and back: reflections are their own inverses."""
     return tuple(Action.of(Turn.reflection(octant), components, order, points_last) for octant in range(8))
 
 
 @lru_cache(maxsize=1)
 def ways() -> NDArray[np.int32]:
-    """By octant of the target and place in `offsets`: direction 0 … 25 of the source's octet, and its octant there."""
+    """Return, by octant of the target and place in `offsets`, the source octet's direction 0 … 25 and octant there."""
     out = np.empty((8, len(offsets()), 2), np.int32)
     for octant in range(8):
         bits = np.array([octant >> 2 & 1, octant >> 1 & 1, octant & 1])

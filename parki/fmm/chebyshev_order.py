@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from parki.fmm import kinds
+from parki.fmm import representations
 from parki.fmm.chebyshev_tables import Floats, grid, points
 from parki.fmm.params import MOST_ORDER
 from parki.pairs import Pair
@@ -45,7 +45,7 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
     ValueError
         Where more than `MOST_ORDER` points would be needed: the kernel varies too much over the largest boxes.
     """
-    if kinds.exponents(pair) is not None:
+    if representations.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: they would allow what is given for far ones.
         aim, weights, whole = SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
@@ -68,7 +68,7 @@ def left(pair: Pair, nodes: OctNodes, lists: OctLists) -> float:
 
     For kernels that are nearly constant over all points it is small, and errors must be, too.
     """
-    if kinds.exponents(pair) is not None:
+    if representations.exponents(pair) is not None:
         return 1.0
     n, f = _fields(pair, *_pairs(nodes, lists))
     whole = float(n @ f**2)
@@ -107,7 +107,7 @@ def field(pair: Pair, distance: float) -> float:
     """Root mean square of the result for unit charges at a distance."""
     r = np.random.default_rng(0).standard_normal((16, 3))
     r *= distance / np.linalg.norm(r, axis=1)[:, None]
-    return float(np.sqrt(np.square(kinds.block(pair, r)).sum(axis=(1, 2)).mean()))
+    return float(np.sqrt(np.square(representations.block(pair, r)).sum(axis=(1, 2)).mean()))
 
 
 @lru_cache(maxsize=1024)
@@ -139,7 +139,7 @@ def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
     parts = []
     for first in range(0, len(x), rows):
         r = (x[first : first + rows, None] - y).reshape(-1, 3)
-        k = kinds.block(pair, r).reshape(-1, len(y), pair.result, pair.dens)
+        k = representations.block(pair, r).reshape(-1, len(y), pair.result, pair.dens)
         parts.append((k.transpose(0, 2, 1, 3).reshape(-1, len(charges)) @ charges).reshape(-1, pair.result, SETS))
     return np.concatenate(parts)
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.fmm import kinds
+from parki.fmm import representations
 from parki.fmm.symmetry import SCALES
 from parki.pairs import Pair
 from parki.proxies import MOST
@@ -162,7 +162,7 @@ def symmetry(pair: Pair) -> tuple[Components, Components] | None:
     r = rng.uniform(0.2, 1.0, (6, 3)) * rng.choice([-1.0, 1.0], (6, 3)) * np.array([[0.5], [1], [1], [2], [4], [8]])
     r = np.concatenate([scale * r for scale in SCALES])
     turns = [Turn.reflection(4).matrix, Turn((1, 0, 2), (1, 1, 1)).matrix, Turn((1, 2, 0), (1, 1, 1)).matrix]
-    k, *turned = kinds.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(
+    k, *turned = representations.block(pair, np.concatenate([r, *(r @ q.T for q in turns)])).reshape(
         4, len(r), pair.result, pair.dens
     )
     size = np.abs(k).max(axis=(1, 2), keepdims=True)

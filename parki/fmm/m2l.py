@@ -1,4 +1,4 @@
-"""Multipole-to-local translations by transforms: lists of pairs of octets as prepared launches.
+"""Multipole-to-local translations by transforms: lists of pairs of octets as steps.
 
 Planes of frequencies are done in groups, so that the spectra of a group stay below a given size.  Target rows are cut
 into blocks, whose spectra of one frequency stay near a core; no two work items write to the same place.
@@ -12,23 +12,20 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
-from parki.arrays import Array
-from parki.engine import Prepared, TeamPolicy, spaces
-from parki.engine.spaces import Space
+from parki.engine.steps import Handle, Step, state
 from parki.engine.workunit import Workunit
 from parki.fmm import spectra
-from parki.fmm.memory import aligned
+from parki.fmm.expansion import table
 
 SPECTRA = 256 << 20  # bytes
-RUN = 64  # target octets of a block: what they need of one frequency stays in a first-level cache
-BLOCKS = 32  # of a work item on a host: in a second-level cache
-ROWS = 16  # blocks of a work item on a device
+RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
+TEAM = (16, 8)  # team of products on a device: a thread for each block of an item
 TRANSFORM = (8, 8)  # team of a transform on a device
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """Pairs of octets by block of target octets and direction.
+class PairBlocks:
+    """Hold pairs of octets by block of target octets and direction.
 
     `targets` and `sources` are the octets used, in ascending order; a row is an octet's place there.  Block b has
     target rows ``rows[b]`` … ``rows[b + 1] - 1``; ``pairs[j]`` is (target row, source row), in direction d for
@@ -42,7 +39,7 @@ class Blocks:
     pairs: NDArray[np.int32]
 
 
-def blocks(t: NDArray[Any], s: NDArray[Any], direction: NDArray[Any], run: int = RUN) -> Blocks:
+def blocks(t: NDArray[Any], s: NDArray[Any], direction: NDArray[Any], run: int = RUN) -> PairBlocks:
     """Sort pairs of octets (target t, source s, direction 0 … 25) into blocks of `run` target octets."""
     targets, row_t = _rows(t)
     sources, row_s = _rows(s)
@@ -53,11 +50,11 @@ def blocks(t: NDArray[Any], s: NDArray[Any], direction: NDArray[Any], run: int =
     np.cumsum(np.bincount(key, minlength=count * 26), out=begin[1:])
     begin = begin[np.arange(count)[:, None] * 26 + np.arange(27)]
     rows = np.minimum(np.arange(count + 1) * run, len(targets)).astype(np.int32)
-    return Blocks(targets, sources, rows, begin, np.column_stack([row_t, row_s]).astype(np.int32)[order])
+    return PairBlocks(targets, sources, rows, begin, np.column_stack([row_t, row_s]).astype(np.int32)[order])
 
 
 def _rows(octets: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The octets that occur, ascending, and the place of each entry there."""
+    """Return the octets that occur, ascending, and the place of each entry there."""
     if not len(octets):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
     used = np.zeros(int(octets.max()) + 1, bool)
@@ -66,7 +63,10 @@ def _rows(octets: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 
 def plane_groups(p: int, each: int, limit: int) -> list[tuple[int, int]]:
-    """Groups (first plane, planes) in order: as many as fit `limit` bytes at `each` bytes a frequency, at least one."""
+    """Return groups (first plane, planes) in order.
+
+    A group has as many planes as fit `limit` bytes at `each` bytes a frequency, and at least one.
+    """
     out: list[tuple[int, int]] = []
     size = 0
     for k, more in enumerate(spectra.plane_sizes(p).tolist()):
@@ -78,149 +78,171 @@ def plane_groups(p: int, each: int, limit: int) -> list[tuple[int, int]]:
     return out
 
 
-@dataclass(frozen=True)
-class Units:
-    """Workunits: p grid points per direction, components of equivalents and of check values, dtype."""
+def forward(p: int, dens: int, real: DTypeLike) -> Workunit:
+    """Return the workunit from equivalents of `dens` components to spectra; a direction has p grid points."""
+    return engine.kernel("m2l", "forward", real=np.dtype(real), P=p, NS=dens)
 
-    p: int
-    dens: int
-    result: int
-    real: DTypeLike
 
-    def forward(self) -> Workunit:
-        """Equivalents to spectra."""
-        return engine.kernel("m2l", "forward", real=np.dtype(self.real), P=self.p, NS=self.dens)
+def products(dens: int, result: int, real: DTypeLike) -> Workunit:
+    """Return the workunit from spectra of equivalents to those of check values of `result` components."""
+    return engine.kernel("m2l", "products", real=np.dtype(real), NS=dens, NT=result)
 
-    def products(self) -> Workunit:
-        """Spectra of equivalents to those of check values."""
-        return engine.kernel("m2l", "products", real=np.dtype(self.real), NS=self.dens, NT=self.result)
 
-    def backward(self) -> Workunit:
-        """Spectra to check values."""
-        return engine.kernel("m2l", "backward", real=np.dtype(self.real), P=self.p, NT=self.result)
-
-    def needed(self) -> list[Workunit]:
-        """All of them."""
-        return [self.forward(), self.products(), self.backward()]
+def backward(p: int, result: int, real: DTypeLike) -> Workunit:
+    """Return the workunit from spectra to check values."""
+    return engine.kernel("m2l", "backward", real=np.dtype(real), P=p, NT=result)
 
 
 @dataclass(frozen=True)
-class Part:
-    """Pairs of octets (target `t`, source `s`, `direction` 0 … 25) that share one `spectra.table`, on the space."""
+class PairList:
+    """Pairs of octets (target `t`, source `s`, `direction` 0 … 25) that share one `spectra.table`."""
 
-    table: Array
+    table: Handle
     t: NDArray[Any]
     s: NDArray[Any]
     direction: NDArray[Any]
 
 
-class M2L:
-    """Launches that add to the check values of octets what the equivalents of other octets give.
+@dataclass(frozen=True, eq=False)
+class OctetValues:
+    """Values of octets between which steps translate.
+
+    Attributes
+    ----------
+    p : int
+        Grid points per direction of a surface of m = 6 (p - 1)² + 2 points.
+    dens, result : int
+        Components of equivalents and of check values.
+    equivalents : Handle (octets, at least dens · m, 8)
+        Rows component · m + surface point; columns are siblings.
+    checks : Handle (octets, at least result · m, 8)
+        The same for check values; added to.
+    """
+
+    p: int
+    dens: int
+    result: int
+    equivalents: Handle
+    checks: Handle
+
+    @property
+    def real(self) -> np.dtype[Any]:
+        """The type of all values."""
+        return self.checks.dtype
+
+
+def steps(
+    phase: str, values: OctetValues, pair_lists: Sequence[PairList], per_item: int, limit: int = SPECTRA
+) -> list[Step]:  # fmt: skip
+    """Return steps that add to the check values of octets those of the equivalents of other octets.
 
     Parameters
     ----------
-    units : Units
-    parts : sequence of Part
+    phase : str
+    values : OctetValues
+    pair_lists : sequence of PairList
         For a kernel without a length of its own one for all levels, else one for each.
-    equivalents : array (octets, at least dens · m, 8)
-        Rows component · m + surface point of the m = 6 (p - 1)² + 2; columns are siblings.
-    checks : array (octets, at least result · m, 8)
-        Likewise; added to.
-    space : Space
+    per_item : int
+        Blocks of target octets in a work item.
     limit : int
         Bytes of spectra up to which planes of frequencies are done together.
 
     Raises
     ------
     ValueError
-        A table has another shape than `units` ask for.
+        A table has another shape than the components ask for.
     """
+    p, real = values.p, values.real
+    shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
+    cuts, sizes = [], [(0, 0)]
+    for pairs in pair_lists:
+        if pairs.table.shape != shape:
+            raise ValueError(f"a table has shape {pairs.table.shape}, expected {shape}")
+        sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction)
+        each = 16 * values.dens * _odd(len(sorted_pairs.sources)), 16 * values.result * _odd(len(sorted_pairs.targets))
+        groups = plane_groups(p, sum(each) * real.itemsize, limit) if len(sorted_pairs.pairs) else []
+        cuts.append((pairs.table, sorted_pairs, groups))
+        most = max((_frequencies(p, *group)[1] for group in groups), default=0)
+        sizes.append((each[0] * most, each[1] * most))
+    most_in, most_out = np.max(sizes, axis=0).tolist()
+    rooms = state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real)
+    shared = _Transforms.of(p, real)
+    return [
+        step
+        for kernel, sorted_pairs, groups in cuts
+        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, per_item).steps(groups)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Transforms:
+    """Constants of all transforms: surface points, waves, places of translations in a table."""
+
+    waves: dict[str, Handle]
+    place: Handle
+
+    @classmethod
+    def of(cls, p: int, real: np.dtype[Any]) -> "_Transforms":
+        cosine, sine = spectra.waves(p)
+        waves = {"column": table("column", spectra.columns(p))}
+        waves |= {"cosine": table("cosine", cosine, real), "sine": table("sine", sine, real)}
+        return cls(waves, table("place", spectra.places()))
+
+
+class _PlaneGroups:
+    """Steps of one list of pairs, by groups of planes."""
 
     def __init__(
-        self, units: Units, parts: Sequence[Part], equivalents: Array, checks: Array, space: Space,
-        limit: int = SPECTRA,
+        self, phase: str, values: OctetValues, shared: _Transforms, rooms: tuple[Handle, Handle], kernel: Handle,
+        pairs: PairBlocks, per_item: int,
     ) -> None:  # fmt: skip
-        self.units, self.space, self.xp = units, space, spaces.array_module(space)
-        self._held: list[Array] = []
-        real, p = np.dtype(units.real), units.p
-        cosine, sine = (self._array(a.astype(real)) for a in spectra.waves(p))
-        self._waves = {"column": self._array(spectra.columns(p)), "cosine": cosine, "sine": sine}
-        self._place = self._array(spectra.places())
-        shape = (int(spectra.plane_sizes(p).sum()), units.result * units.dens, 2 * spectra.COLUMNS)
-        cut, sizes = [], [(0, 0)]
-        for part in parts:
-            if part.table.shape != shape:
-                raise ValueError(f"a table has shape {part.table.shape}, expected {shape}")
-            found = blocks(part.t, part.s, part.direction)
-            each = 16 * units.dens * _odd(len(found.sources)), 16 * units.result * _odd(len(found.targets))
-            groups = plane_groups(p, sum(each) * real.itemsize, limit) if len(found.pairs) else []
-            cut.append((found, groups))
-            most = max((self._frequencies(*group)[1] for group in groups), default=0)
-            sizes.append((each[0] * most, each[1] * most))
-        most = np.max(sizes, axis=0)
-        self._in, self._out = (self._empty(int(n), real) for n in most)
-        self._launches = [
-            [one for group in groups for one in self._group(part.table, found, group, equivalents, checks)]
-            for part, (found, groups) in zip(parts, cut, strict=True)
-        ]
+        self.phase, self.values, self.shared, self.rooms, self.kernel = phase, values, shared, rooms, kernel
+        self.count, self.per_item = len(pairs.begin), per_item
+        self.sources, self.targets = table("source_octets", pairs.sources), table("target_octets", pairs.targets)
+        self.lists = {"rows": table("block_rows", pairs.rows), "of": table("block_begin", pairs.begin)}
+        self.lists |= {"pair": table("octet_pairs", pairs.pairs)}
 
-    @property
-    def memory(self) -> int:
-        """Bytes of all arrays, tables apart."""
-        return sum(a.nbytes for a in self._held)
+    def steps(self, groups: list[tuple[int, int]]) -> list[Step]:
+        """Return the steps of groups (first plane, planes)."""
+        return [step for group in groups for step in self._group(*group)]
 
-    def run(self, part: int | None = None) -> None:
-        """Add to the check values, for all parts or for one."""
-        for launches in self._launches if part is None else [self._launches[part]]:
-            for one in launches:
-                one.launch()
-
-    def _array(self, a: NDArray[Any]) -> Array:
-        self._held.append(self.xp.ascontiguousarray(self.xp.asarray(a)))
-        return self._held[-1]
-
-    def _empty(self, n: int, dtype: np.dtype) -> Array:
-        self._held.append(aligned(self.xp, (n,), dtype))
-        return self._held[-1]
-
-    def _frequencies(self, first: int, planes: int) -> tuple[int, int]:
-        """Number of the first frequency of a group of planes, and how many it has."""
-        sizes = spectra.plane_sizes(self.units.p)
-        return int(sizes[:first].sum()), int(sizes[first : first + planes].sum())
-
-    def _team(self, league: int, shape: tuple[int, int]) -> TeamPolicy:
-        return TeamPolicy(self.space, league, *(() if self.space.kind == "host" else shape))
-
-    def _group(
-        self, table: Array, found: Blocks, group: tuple[int, int], equivalents: Array, checks: Array
-    ) -> list[Prepared]:
-        """The three launches of one group of planes."""
-        units, (first, planes) = self.units, group
-        begin, count = self._frequencies(first, planes)
-        n_src, n_trg = len(found.sources), len(found.targets)
-        given, made = (
-            buffer[: count * _odd(n) * 16 * components].reshape(count, _odd(n), 16 * components)
-            for buffer, n, components in ((self._in, n_src, units.dens), (self._out, n_trg, units.result))
-        )
-        n = len(found.begin)
-        parts = -(-n // (BLOCKS if self.space.kind == "host" else ROWS))
-        cut = np.arange(parts + 1) * n // parts
-        frequency, part = np.divmod(np.arange(count * parts), parts)
-        item = np.column_stack([frequency, cut[part], cut[part + 1]]).astype(np.int32)
-        lists = {"item": item, "rows": found.rows, "of": found.begin, "pair": found.pairs}
-        lists = {name: self._array(a) for name, a in lists.items()}
-        lists |= {"place": self._place, "table": table[begin : begin + count], "columns": spectra.COLUMNS}
-        some = {"first": first, "planes": planes, **self._waves}
-        sources, targets = self._array(found.sources), self._array(found.targets)
-        forward = self._team(n_src * units.dens * planes, TRANSFORM)
-        backward = self._team(n_trg * units.result, TRANSFORM)
+    def _group(self, first: int, planes: int) -> list[Step]:
+        """Return the three steps of one group of planes."""
+        v, phase = self.values, self.phase
+        begin, count = _frequencies(v.p, first, planes)
+        given = _room(self.rooms[0], count, len(self.sources), v.dens)
+        made = _room(self.rooms[1], count, len(self.targets), v.result)
+        item = self._items(count)
+        some = {"first": first, "planes": planes, **self.shared.waves}
+        source = {"octet": self.sources, "given": v.equivalents, "spectra": given, **some}
+        target = {"octet": self.targets, "spectra": made, "made": v.checks, **some}
+        product = {"item": item, "given": given, "made": made, "place": self.shared.place, **self.lists}
+        product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
+        units = forward(v.p, v.dens, v.real), products(v.dens, v.result, v.real), backward(v.p, v.result, v.real)
         return [
-            engine.prepare(forward, units.forward(), octet=sources, given=equivalents, spectra=given, **some),
-            engine.prepare(self._team(len(item), (ROWS, 8)), units.products(), given=given, made=made, **lists),
-            engine.prepare(backward, units.backward(), octet=targets, spectra=made, made=checks, **some),
+            Step(phase, units[0], len(self.sources) * v.dens * planes, source, shape=TRANSFORM),
+            Step(phase, units[1], len(item), product, shape=TEAM),
+            Step(phase, units[2], len(self.targets) * v.result, target, shape=TRANSFORM),
         ]
+
+    def _items(self, count: int) -> Handle:
+        """Return work items (frequency, first block, end of blocks)."""
+        parts = -(-self.count // self.per_item)
+        cut = np.arange(parts + 1) * self.count // parts
+        frequency, part = np.divmod(np.arange(count * parts), parts)
+        return table("items", np.column_stack([frequency, cut[part], cut[part + 1]]), np.int32)
+
+
+def _frequencies(p: int, first: int, planes: int) -> tuple[int, int]:
+    """Return the number of the first frequency of a group of planes, and the number of frequencies in it."""
+    sizes = spectra.plane_sizes(p)
+    return int(sizes[:first].sum()), int(sizes[first : first + planes].sum())
+
+
+def _room(room: Handle, count: int, octets: int, components: int) -> Handle:
+    return room.view(0, (count, _odd(octets), 16 * components), room.dtype)
 
 
 def _odd(n: int) -> int:
-    """Rows of an array of spectra: an odd number, so that the frequencies of a row spread over a cache."""
+    """Return the rows of an array of spectra: an odd number, so that the frequencies of a row spread over a cache."""
     return n | 1

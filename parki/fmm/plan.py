@@ -8,12 +8,13 @@ import numpy as np
 from parki import engine, plans, scaling
 from parki.arrays import Array
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
-from parki.fmm import balance, chebyshev_order, equivalents, estimate, kinds, params, surfaces
-from parki.fmm.equivalents import Equivalents
+from parki.engine.steps import Placed
+from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces
+from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.expansion import Expansion
-from parki.fmm.interpolation import Interpolation
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
+from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreePlan, log, short
 from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
@@ -92,18 +93,22 @@ class Plan(FreePlan):
         plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
 
     def _place(self) -> None:
-        """Tree, lists, operators, and launches."""
-        self.kind = kinds.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
+        """Make tree, lists, operators, and launches."""
+        if self.some:
+            with self.walltime.phase("prepare"):
+                self._compile_first()
+        self.representation = representations.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
         tolerance, order, asked_leaf = self._asked
         self._aim = tolerance
         if tolerance is not None and self._away():
             self._aim = min(tolerance, max(AWAY_SHARE * tolerance, params.REACH["float64"]))
         expected = order or self._order(self._aim)
-        components = 1 if self.kind is None else self.kind.check
+        components = 1 if self.representation is None else self.representation.check
         leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
         self.tree: Octree | None = None
         self.lists: OctLists | None = None
         self.expansion: Expansion | None = None
+        self.placed: Placed | None = None
         if not self.some:
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             return
@@ -111,8 +116,7 @@ class Plan(FreePlan):
         same = on_x is on_y
         with times.phase("tree"):
             if asked_leaf is None:
-                cost = None if self.kind is None else balance.costs(self.kind, expected, self.dtype.name)
-                leaf, fill = balance.leaves(on_x, on_y, leaf, cost, self.space)
+                leaf, fill = balance.leaves(on_x, on_y, leaf, self._costs(expected), self.space)
             self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, deepest=self._levels())
         with times.phase("lists"):
             few = self._surface(expected)
@@ -122,20 +126,23 @@ class Plan(FreePlan):
                 expected = chebyshev_order.order(self.linear, self._aim, self.tree.nodes, self.lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
             self._prepare(expected)
-        found, nodes = self.lists, self.tree.nodes
-        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
-        uneven = float(n_trg[found.w_t].sum() + n_src[found.x_s].sum()) * self._surface(expected)
-        times.pairs = {"near": float(n_trg[found.u_t] @ n_src[found.u_s]), "uneven": uneven}
+        lists, n_trg, n_src = (
+            self.lists,
+            self.tree.nodes.targets.count.astype(float),
+            self.tree.nodes.sources.count.astype(float),
+        )
+        uneven = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._surface(expected)
+        times.pairs = {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "uneven": uneven}
 
     def _away(self) -> bool:
-        """Return whether targets are away from sources: nearly neutral sources leave little field there to err by."""
+        """Return whether the targets are away from the sources, where nearly neutral ones leave little field."""
         x, y = self._points
         if x is y or not self.some:
             return False
         return scaling.nearest(x, y, self._length) > AWAY * scaling.nearest(y, y, self._length) > 0
 
     def _order(self, tolerance: float) -> int:
-        """Return points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
+        """Return the points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
         harder = 0
         if self.gradient or self.pair.name in HARDER:
             harder = 1 if tolerance > FINE else 2
@@ -143,8 +150,11 @@ class Plan(FreePlan):
             harder = 1 if self.linear.result == 1 else 2
         return params.order(tolerance, harder)
 
+    def _costs(self, order: int) -> balance.Costs | None:
+        return None if self.representation is None else balance.costs(self.representation, order, self.dtype.name)
+
     def _surface(self, order: int) -> int:
-        """Return the number of points of a box's expansion."""
+        """Return the number of points of a box's values."""
         return surfaces.count(order) if self.method == "kifmm" else order**3
 
     def _levels(self) -> int:
@@ -155,30 +165,47 @@ class Plan(FreePlan):
         sides = [math.ldexp(side, self._length) for side in balance.sides(*self._points)]
         return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * max(sides) / separation, 1.0)))))
 
+    def _compile_first(self) -> None:
+        """Compile everything that runs before the steps are known."""
+        pair = self.pair.scaled(self._length)
+        of_pair = representations.workunits(pair) if self.method == "kifmm" else [representations.unit(self.linear)]
+        engine.compile_all(octree.workunits(self.dtype, self.space), self.space, on_host=of_pair)
+
     def _prepare(self, order: int) -> None:
-        estimate.require(self.tree, self.lists, self.linear, self.kind, order, self.space)
-        if self.kind is None:
-            eps = None
-            if self._aim is not None:
-                eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree.nodes, self.lists)
-            self.expansion = Interpolation(self.tree, self.lists, self.linear, order, self.space, eps=eps)
-            return
+        if self._components:
+            estimate.require_values(self.tree, self._surface(order), self._components, self.space)
+        self.expansion = self._interpolation(order) if self.representation is None else self._equivalents(order)
+        estimate.require(self.expansion.steps, self.tree, self.space)
+        self.placed = self.expansion.place(self.space)
+
+    @property
+    def _components(self) -> int:
+        """Numbers at each point of a box: 0 where no box has expansions."""
+        representation = self.representation
+        if representation is None:
+            return self.linear.dens + self.linear.result
+        if not any_far(self.tree, self.lists):
+            return 0
+        return representation.check + 2 * representation.equivalent  # equivalents also as class values
+
+    def _interpolation(self, order: int) -> Expansion:
+        eps = None
+        if self._aim is not None:
+            eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree.nodes, self.lists)
+        return chebyshev_expansion(self.tree, self.lists, self.linear, order, eps=eps)
+
+    def _equivalents(self, order: int) -> Expansion:
         cut = self.parameters.expected if self._aim is None else self._aim
         enough = short(cut)
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
-        engine.compile_all(equivalents.workunits(self.kind, order, self.dtype, enough), self.space)
-        self.expansion = Equivalents(self.tree, self.lists, self.kind, order, self.space, tolerance=cut, short=enough)
+        return surface_expansion(
+            self.tree, self.lists, self.representation, order, limits.of(self.space), tolerance=cut, short=enough
+        )
 
     def _add(self, charges: Array, u: Array) -> None:
-        it, times = self.expansion, self.walltime
-        with times.phase("upward"):
-            it.begin(charges[:, self.tree.sources.order])
-            it.upward()
-        for name in ("across", "uneven", "downward", "near"):
-            with times.phase(name):
-                getattr(it, name)()
-        u[:, self.tree.targets.order] = it.u
+        particles = self.expansion.particles
+        self.placed.run({particles.charges: charges, particles.result: u}, self.walltime)
 
     def _made_turned(self, targets: Any, sources: Any) -> "Plan":
         tolerance, order, leaf = self._asked
@@ -189,10 +216,10 @@ class Plan(FreePlan):
     @property
     def memory(self) -> int:
         """Bytes of the plan's own arrays."""
-        if self.expansion is None:
+        if self.placed is None:
             return 0
-        points = {id(p): p for p in (self.tree.sources, self.tree.targets)}.values()
-        return self.expansion.memory + sum(p.nbytes for p in points)
+        points = (a for some in (self.tree.sources, self.tree.targets) for a in (some.points, some.order))
+        return sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *points)}.values())
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.method}, {self.parameters}"

@@ -134,6 +134,34 @@ def test_units_are_every_launch_once():
     assert other.units()[0][1] == {"x": "F", "order": "C", "out": "C"}
 
 
+def test_units_of_calls_are_compiled_with_those_of_steps():
+    _, u, steps = chain(9)
+    unit = engine.kernel("cells", "chunk_place")
+    own = unit, unit.default_layouts(), 64
+    call = Call("sort", lambda context, a: None, [u], units=[own, own])
+    assert Steps([call, *steps]).units() == [own, *steps.units()]
+    inside = Steps([Blocks([(lambda workers: [Block()], [call])])])
+    assert inside.units() == [own]
+
+
+@pytest.mark.parametrize("space", ["Serial", "GpuSim"])
+def test_what_calls_launch_is_there_before_the_first_run(space, monkeypatch):
+    unit = engine.kernel("glue", "fill", real="float")
+    monkeypatch.setattr(unit, "objects", {})
+    out, before = state("out", (4,), np.float32, zero=False), []
+
+    def function(context, a):
+        before.append(set(unit.objects))
+        engine.parallel_for(engine.RangePolicy(context.space, len(a)), unit, out=a, value=2.0)
+
+    call = Call("a", function, [], [out], units=[(unit, unit.default_layouts(), None)])
+    placed = Steps([call]).place(spaces.get(space))
+    placed.run()
+    assert before[0]
+    assert before[0] == set(unit.objects)
+    assert (placed[out] == 2).all()
+
+
 def test_memory_is_what_a_list_has_of_its_own():
     _, _, steps = chain(1000)
     expected = 3 * 8000 + 2 * 4000

@@ -1,8 +1,14 @@
-"""Values of eight children, folded into classes and unfolded, in plain NumPy."""
+"""Matrices of classes applied, and values of eight children folded into classes and unfolded, in plain NumPy."""
 
 import numpy as np
 
 from parki.fmm import symmetry
+
+
+def applied(matrices, values):
+    """Matrices of the classes times class values (columns, n)."""
+    parts = [matrices.matrix(c) @ values[f : f + n] for c, (f, n, *_) in enumerate(matrices.part.tolist())]
+    return np.concatenate(parts)
 
 
 def octet_rows(classes):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from parki.engine import spaces
-from parki.fmm import m2l, spectra
+from parki.engine.steps import Steps, constant, state
+from parki.fmm import limits, m2l, spectra
 
 KAPPA = 0.7
 
@@ -78,19 +79,27 @@ def dense(values, p, pairs, given, targets):
     return out
 
 
-def run(values, p, pairs, given, space="Serial", real="float64", limit=m2l.SPECTRA, start=0.0):
-    """Check values from the launches; rows beyond the components' stay as they were."""
+def translated(values, p, lists, given, space="Serial", real="float64", limit=m2l.SPECTRA, start=0.0):
+    """Check values by lists of pairs, each with a kernel; rows beyond the components' stay as they were."""
     ks, m = given.shape[1:3]
-    table = spectra.table(values, p)
-    kt = table.shape[1] // ks
+    kt = values(np.ones((1, 3))).shape[1]
     equivalents = np.full((len(given), ks * m + 2, 8), np.nan, real)
     equivalents[:, : ks * m] = given.reshape(len(given), -1, 8)
-    checks = np.full((len(given), kt * m + 3, 8), start, real)
-    part = m2l.Part(table.astype(real), *pairs)
-    made = m2l.M2L(m2l.Units(p, ks, kt, real), [part], equivalents, checks, spaces.get(space), limit)
-    made.run()
-    assert (checks[:, kt * m :] == start).all()
-    return checks[:, : kt * m].reshape(len(given), kt, m, 8)
+    checks = state("checks", (len(given), kt * m + 3, 8), real)
+    of = [m2l.PairList(constant("table", spectra.table(f, p).astype(real)), *pairs) for f, pairs in lists]
+    here = spaces.get(space)
+    octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks)
+    placed = Steps(m2l.steps("across", octets, of, limits.of(here).blocks, limit)).place(here)
+    placed[checks][...] = start
+    placed.run()
+    made = placed[checks]
+    assert (made[:, kt * m :] == start).all()
+    return made[:, : kt * m].reshape(len(given), kt, m, 8)
+
+
+def run(values, p, pairs, given, **options):
+    """Check values by one list of pairs."""
+    return translated(values, p, [(values, pairs)], given, **options)
 
 
 def far_from(found, expected):
@@ -150,20 +159,24 @@ def test_other_spaces(space, rng):
     assert far_from(run(laplace, 3, pairs, given, space=space), expected) < 1e-13
 
 
-def test_several_parts_share_spectra(rng):
+def test_several_lists_share_spectra(rng):
     one, two = octets(9, rng), octets(6, rng)
     given = rng.standard_normal((9, 1, len(surface(4)), 8))
-    checks = np.zeros((9, len(surface(4)), 8))
-    parts = [m2l.Part(spectra.table(f, 4), *pairs) for f, pairs in ((laplace, one), (yukawa, two))]
-    empty = m2l.Part(parts[0].table, *(np.zeros(0, np.int32),) * 3)
-    units = m2l.Units(4, 1, 1, np.float64)
-    made = m2l.M2L(units, [parts[0], empty, parts[1]], given[:, 0], checks, spaces.get("Serial"))
-    made.run()
+    lists = [(laplace, one), (laplace, (np.zeros(0, np.int32),) * 3), (yukawa, two)]
     expected = run(laplace, 4, one, given) + run(yukawa, 4, two, given)
-    assert far_from(checks, expected[:, 0]) < 1e-14
-    made.run(part=2)
-    assert far_from(checks, (expected + run(yukawa, 4, two, given))[:, 0]) < 1e-14
-    assert made.memory > 2 * 16 * 8 * 5 * int(spectra.plane_sizes(4).sum())  # spectra of at least 5 octets each way
+    assert far_from(translated(laplace, 4, lists, given), expected) < 1e-14
+
+
+def test_spectra_are_those_of_the_largest_list(rng):
+    values = m2l.OctetValues(4, 1, 1, state("e", (9, 56, 8), float), state("c", (9, 56, 8), float))
+    table = constant("table", spectra.table(laplace, 4))
+    few, many = (m2l.PairList(table, *octets(n, rng)) for n in (6, 9))
+    rooms = [
+        {a.name: a.size for a in Steps(m2l.steps("across", values, of, 32)).handles if a.name.endswith("_spectra")}
+        for of in ([many], [few, many])
+    ]
+    assert rooms[0] == rooms[1]
+    assert min(rooms[0].values()) >= 16 * 8 * int(spectra.plane_sizes(4).sum())
 
 
 def test_blocks_hold_every_pair_once(rng):
@@ -194,7 +207,7 @@ def test_places_are_those_of_the_offsets():
 
 
 def test_a_table_of_other_components_is_refused(rng):
-    part = m2l.Part(spectra.table(laplace, 4), *octets(5, rng))
-    a = np.zeros((5, 2 * 56, 8))
+    pairs = m2l.PairList(constant("table", spectra.table(laplace, 4)), *octets(5, rng))
+    values = m2l.OctetValues(4, 2, 1, state("e", (5, 2 * 56, 8), float), state("c", (5, 56, 8), float))
     with pytest.raises(ValueError, match=r"table has shape \(175, 1, 688\), expected \(175, 2, 688\)"):
-        m2l.M2L(m2l.Units(4, 2, 1, np.float64), [part], a, a.copy(), spaces.get("Serial"))
+        m2l.steps("across", values, [pairs], 32)

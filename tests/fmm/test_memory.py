@@ -1,11 +1,13 @@
-"""Arrays that begin with a cache line, and tables that are kept as long as there is room."""
+"""Tables that are kept as long as there is room, and sums that are refused for want of it."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from parki.fmm import memory
+import parki
+from parki import samples
+from parki.fmm import box_operators, chebyshev_m2l, memory
 
 
 @dataclass(frozen=True)
@@ -13,15 +15,6 @@ class Made:
     first: np.ndarray
     more: tuple[np.ndarray, ...]
     count: int = 3
-
-
-@pytest.mark.parametrize("shape", [(3, 5, 8), (7,)])
-def test_arrays_begin_with_a_cache_line(shape):
-    for dtype in (np.float64, np.float32):
-        made = memory.aligned(np, shape, dtype)
-        assert (made.shape, made.dtype) == (shape, dtype)
-        assert made.ctypes.data % 64 == 0
-        assert not made.any()
 
 
 def test_results_are_kept_while_there_is_room():
@@ -44,3 +37,16 @@ def test_results_are_kept_while_there_is_room():
     assert make("large", 1000) is not make("large", 1000)  # never kept
     make("b", 30)
     assert calls == ["a", "b", "c", "b", "large", "large"]
+
+
+@pytest.mark.parametrize(("method", "module", "name"), [
+    ("kifmm", box_operators, "operators"), ("chebyshev", chebyshev_m2l, "tables")])  # fmt: skip
+def test_values_that_do_not_fit_are_refused_before_operators_are_made(method, module, name, monkeypatch):
+    x = samples.uniform(3000, 1)
+    options = {"method": method, "order": 5, "leaf_size": 20}
+    held = parki.fmm.plan("coulomb", x, x, **options).memory
+    monkeypatch.setattr(parki.memory, "SMALL", 0)
+    monkeypatch.setattr(parki.memory, "free", lambda: held // 100)
+    monkeypatch.setattr(module, name, None)  # it would fail
+    with pytest.raises(MemoryError, match=r"octree of \d+ boxes needs about .* are free\. A larger leaf_size"):
+        parki.fmm.plan("coulomb", x, x, **options)

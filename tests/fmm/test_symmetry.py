@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parki import pairs
-from parki.fmm import kinds, surfaces, symmetry
+from parki.fmm import representations, surfaces, symmetry
 from parki.fmm.symmetry import SIGNS, Classes
 
 
@@ -63,7 +63,7 @@ def test_a_class_has_its_signs(masks, rng):
 def test_parities():
     def of(name):
         pair = pairs.find(name)
-        return symmetry.parities(lambda r: kinds.block(pair, r))
+        return symmetry.parities(lambda r: representations.block(pair, r))
 
     assert of("laplace") == ((0,), (0,))
     assert of("laplace_grad") == ((4, 2, 1), (0,))

@@ -224,7 +224,7 @@ def test_kernels_of_ones_own(method, name, own, sums):
     assert found <= 1
     assert sums.far_share(plan) > 0.5
     if method == "kifmm":
-        assert plan.kind.per_level is (name == "with a length")
+        assert plan.representation.per_level is (name == "with a length")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -114,6 +114,8 @@ class Call:
         Whether several threads may call it at once, for different arrays.
     blas_threads : bool
         Limit the threads of linear algebra on hosts to those of the space.
+    units : sequence of (Workunit, layouts, threads of a block)
+        Workunits that the function launches itself: they are compiled with those of steps.
     """
 
     phase: str
@@ -124,6 +126,7 @@ class Call:
     threadsafe: bool = False
     blas_threads: bool = False
     lane: str | None = None
+    units: Sequence[Wanted] = ()
 
     @property
     def handles(self) -> list[Handle]:
@@ -190,8 +193,8 @@ class Steps:
 
     def units(self) -> list[Wanted]:
         """Return every workunit once for each layout of its views and number of threads of a block."""
-        launches = (step for step in self.flat if isinstance(step, Step) and step.items)
-        every = {(id(s.unit), *s.layouts.values(), s.threads): (s.unit, s.layouts, s.threads) for s in launches}
+        every = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
+                 for step in self.flat for unit, layouts, threads in _launched(step)}  # fmt: skip
         return list(every.values())
 
     def nbytes(self, workers: int = 1) -> int:
@@ -208,3 +211,9 @@ class Steps:
 
 def _leaves(step: Step | Call | Blocks) -> list[Step | Call]:
     return [leaf for _, body in step.parts for leaf in body] if isinstance(step, Blocks) else [step]
+
+
+def _launched(step: Step | Call) -> Sequence[Wanted]:
+    if isinstance(step, Call):
+        return step.units
+    return [(step.unit, step.layouts, step.threads)] if step.items else []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parki import pairs
-from parki.fmm import kinds, symmetry
+from parki.fmm import representations, symmetry
 from tests.fmm import plain
 
 A, KAPPA = 0.05, 1.3
@@ -27,7 +27,7 @@ def r(rng):
 
 
 def find(name):
-    return kinds.find(pairs.find(name, **PARAMETERS.get(name, {})))
+    return representations.find(pairs.find(name, **PARAMETERS.get(name, {})))
 
 
 def close(a, b):
@@ -36,31 +36,31 @@ def close(a, b):
 
 @pytest.mark.parametrize("name", STOKES)
 def test_stokes_kernels(name, r):
-    kind, (source, components) = find(name), STOKES[name]
-    close(kinds.block(kind.up, r), plain.both(r))
-    close(kinds.block(kind.source, r), source(r))
-    close(kinds.block(kind.target, r), plain.both(r)[:, components])
-    close(kinds.block(kind.pair, r), source(r)[:, components])
-    assert (kind.a, kind.b, kind.per_level) == ((0, 0, 0, 1), (1, 1, 1, 2), False)
-    assert kind.masks == ((4, 2, 1, 0), (4, 2, 1, 0))
-    assert kind.separation == (2 * A if name == "rpy" else 0)
+    representation, (source, components) = find(name), STOKES[name]
+    close(representations.block(representation.up, r), plain.both(r))
+    close(representations.block(representation.source, r), source(r))
+    close(representations.block(representation.target, r), plain.both(r)[:, components])
+    close(representations.block(representation.pair, r), source(r)[:, components])
+    assert (representation.a, representation.b, representation.per_level) == ((0, 0, 0, 1), (1, 1, 1, 2), False)
+    assert representation.masks == ((4, 2, 1, 0), (4, 2, 1, 0))
+    assert representation.separation == (2 * A if name == "rpy" else 0)
 
 
 def test_stokes_gradient(r):
-    kind = find("stokes_grad")
+    representation = find("stokes_grad")
     slope = plain.gradient(plain.both, r)[:, :3].transpose(0, 1, 3, 2).reshape(-1, 9, 4)
     apart = np.linalg.norm(r, axis=1) > 0.8
-    error = np.abs(kinds.block(kind.target, r) - slope)[apart]
+    error = np.abs(representations.block(representation.target, r) - slope)[apart]
     assert error.max() < 1e-8 * np.abs(slope[apart]).max()
 
 
 @pytest.mark.parametrize("name", ["stokes_sl", "stokes_dl", "rotlet", "rpy"])
 def test_sources_make_stokes_flows(name):
     """∇²u = ∇p and ∇·u = 0 by differences, of what parki itself computes."""
-    r, h, kind = 1.5 * symmetry.GENERIC / np.linalg.norm(symmetry.GENERIC, axis=1)[:, None], 1e-3, find(name)
+    r, h, representation = 1.5 * symmetry.GENERIC / np.linalg.norm(symmetry.GENERIC, axis=1)[:, None], 1e-3, find(name)
 
     def value(x):
-        return kinds.block(kind.source, x)
+        return representations.block(representation.source, x)
 
     step = h * np.eye(3)
     here = value(r)
@@ -75,23 +75,23 @@ def test_sources_make_stokes_flows(name):
 
 @pytest.mark.parametrize("name", ["laplace", "yukawa"])
 def test_charges(name, r):
-    kind, kappa = find(name), KAPPA * (name == "yukawa")
-    close(kinds.block(kind.up, r), plain.charge(r, kappa))
-    close(kinds.block(kind.source, r), plain.charge(r, kappa))
-    both = kinds.find(kind.pair.with_gradient())
-    slope = kinds.find(kind.pair.with_gradient(only=True))
-    assert both.up == slope.up == kind.up
-    close(kinds.block(both.target, r), plain.charge(r, kappa, gradient=True))
-    close(kinds.block(slope.target, r), plain.charge(r, kappa, gradient=True)[:, 1:])
-    assert kind.per_level is both.per_level is (name == "yukawa")
-    unit = kind.at(0.25)  # K(r; κ) = K(r/h; κh) h^−1
-    close(kinds.block(unit, r / 0.25) / 0.25, plain.charge(r, kappa))
+    representation, kappa = find(name), KAPPA * (name == "yukawa")
+    close(representations.block(representation.up, r), plain.charge(r, kappa))
+    close(representations.block(representation.source, r), plain.charge(r, kappa))
+    both = representations.find(representation.pair.with_gradient())
+    slope = representations.find(representation.pair.with_gradient(only=True))
+    assert both.up == slope.up == representation.up
+    close(representations.block(both.target, r), plain.charge(r, kappa, gradient=True))
+    close(representations.block(slope.target, r), plain.charge(r, kappa, gradient=True)[:, 1:])
+    assert representation.per_level is both.per_level is (name == "yukawa")
+    unit = representation.at(0.25)  # K(r; κ) = K(r/h; κh) h^−1
+    close(representations.block(unit, r / 0.25) / 0.25, plain.charge(r, kappa))
 
 
 def test_dipoles(r):
-    kind = find("laplace_dipole")
-    close(kinds.block(kind.source, r), plain.dipole(r))
-    assert kind.up.name == kind.target.name == "laplace"
+    representation = find("laplace_dipole")
+    close(representations.block(representation.source, r), plain.dipole(r))
+    assert representation.up.name == representation.target.name == "laplace"
     assert find("laplace_grad").target.name == "laplace_grad"
 
 
@@ -99,7 +99,7 @@ def test_dipoles(r):
 def test_kernels_that_no_surface_sources_make(name):
     parameters = {"width": 1.0} if name in ("gaussian", "multiquadric") else {}
     with pytest.raises(ValueError, match=rf"kernel is {name}.*parki\.fmm\.chebyshev"):
-        kinds.find(pairs.find(name, **parameters))
+        representations.find(pairs.find(name, **parameters))
 
 
 def test_regularised_kernels_do_not_converge():
@@ -108,7 +108,7 @@ def test_regularised_kernels_do_not_converge():
     y, x, q = rng.uniform(-1, 1, (30, 3)), rng.uniform(-1, 1, (30, 3)) + np.array([4, 0, 0]), rng.uniform(-1, 1, 30)
 
     def matrix(x, y):
-        return plain.matrix(lambda r: kinds.block(pair, r.reshape(-1, 3)).reshape(*r.shape[:2], 1, 1), x, y)
+        return plain.matrix(lambda r: representations.block(pair, r.reshape(-1, 3)).reshape(*r.shape[:2], 1, 1), x, y)
 
     errors = []
     for p in (6, 8):
@@ -120,18 +120,18 @@ def test_regularised_kernels_do_not_converge():
         errors.append(np.linalg.norm(matrix(x, inner) @ e - exact) / np.linalg.norm(exact))
     assert min(errors) > 1e-6
     with pytest.raises(ValueError, match="chebyshev"):
-        kinds.find(pair)
+        representations.find(pair)
 
 
 def test_a_kernel_of_ones_own(tmp_path):
     path = Path(__file__).with_name("skewed.py")
-    own = kinds.find(pairs.find(path))
+    own = representations.find(pairs.find(path))
     assert own.up == own.down == own.source == own.target
     assert own.masks is None
     assert (own.a, own.b, own.per_level) == ((0, 0), (1, 1), False)  # found by itself
     text = path.read_text("utf-8")
     (tmp_path / "screened.py").write_text(text.replace("w * s[1]", "pk.exp(-r2) * s[1]"), "utf-8")
-    screened = kinds.find(pairs.find(tmp_path / "screened.py"))
+    screened = representations.find(pairs.find(tmp_path / "screened.py"))
     assert (screened.a, screened.b, screened.per_level, screened.size(0.3)) == (None, None, True, 0.3)
 
 
@@ -139,23 +139,23 @@ def test_a_kernel_of_ones_own(tmp_path):
 def test_exponents_and_parities_of_many(name, r):
     """Found from values: K(λr) and K(Rr) follow from K(r)."""
     pair = pairs.find(name)
-    a, b = kinds.exponents(pair)
-    rows, columns = symmetry.parities(lambda r: kinds.block(pair, r))
-    here = kinds.block(pair, r)
-    close(kinds.block(pair, 1.7 * r), here * 1.7 ** -(np.array(a)[:, None] + b))
+    a, b = representations.exponents(pair)
+    rows, columns = symmetry.parities(lambda r: representations.block(pair, r))
+    here = representations.block(pair, r)
+    close(representations.block(pair, 1.7 * r), here * 1.7 ** -(np.array(a)[:, None] + b))
     for g in range(8):
         turned = r * np.where([g & 4, g & 2, g & 1], -1, 1)
         sign = symmetry.SIGNS[g, list(rows)][:, None] * symmetry.SIGNS[g, list(columns)]
-        close(kinds.block(pair, turned), here * sign)
+        close(representations.block(pair, turned), here * sign)
 
 
 def test_exponents_of_kernels_with_a_length():
-    assert kinds.exponents(pairs.find("yukawa", kappa=1.0)) is None
-    assert kinds.exponents(pairs.find("regularised_stokeslet", epsilon=0.1)) is None
+    assert representations.exponents(pairs.find("yukawa", kappa=1.0)) is None
+    assert representations.exponents(pairs.find("regularised_stokeslet", epsilon=0.1)) is None
     # However long or short: at distances near 1 these look as if they were zero, or constant.
     for width in (1e-3, 1e8):
-        assert kinds.exponents(pairs.find("gaussian", width=width)) is None
-        assert kinds.exponents(pairs.find("inverse_quadratic", width=width)) is None
+        assert representations.exponents(pairs.find("gaussian", width=width)) is None
+        assert representations.exponents(pairs.find("inverse_quadratic", width=width)) is None
 
 
 @pytest.mark.parametrize("factor", ["pk.exp(-1e6 * r2)", "(1.0 + 1e-14 * r2)", "pk.exp(-1e-14 * r2)"])
@@ -164,5 +164,5 @@ def test_lengths_of_ones_own_kernels_are_found(factor, tmp_path):
     text = Path(__file__).with_name("skewed.py").read_text("utf-8")
     text = text.replace("w * s[1] + 0.1 * v * s[0]", f"{factor} * w * s[1]").replace("v * s[0]", f"{factor} * v * s[0]")
     (tmp_path / "screened.py").write_text(text, "utf-8")
-    kind = kinds.find(pairs.find(tmp_path / "screened.py"))
-    assert (kind.a, kind.masks) == (None, None)
+    representation = representations.find(pairs.find(tmp_path / "screened.py"))
+    assert (representation.a, representation.masks) == (None, None)

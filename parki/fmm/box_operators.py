@@ -1,10 +1,10 @@
-"""Operators of the unit box: check values to equivalents in two factors, to parents and to children; by classes.
+"""Operators of boxes: check values to equivalents in two factors, to parents and to children; by classes.
 
-Check values c = K e are solved for e by a singular value decomposition that leaves out what is small, kept as two
+Check values c = K e are solved for e by a singular value decomposition without small values, kept as two
 factors, e = V S⁻¹ (Uᵀ c): their product would have entries up to 1/cut and lose digits.  Singular values below
 max(tolerance/1000, 1e-15) of the largest of all classes are left out: with less, those of Stokes flows that are nothing
-but the error of the surface grid spoil the result.  All is made in double precision, once, and kept in the process and
-on disk.
+but the error of the surface grid spoil the result.  Operators are made in double precision, once, and kept in the
+process and on disk.
 """
 
 import functools
@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.engine.runtime import cache, trust
-from parki.fmm import kinds, memory, surfaces, symmetry
-from parki.fmm.blocks import Blocks
-from parki.fmm.kinds import Kind
+from parki.fmm import memory, representations, surfaces, symmetry
+from parki.fmm.class_matrices import ClassMatrices
+from parki.fmm.representations import Representation
 from parki.fmm.surfaces import CHILDREN, INNER, OUTER
 from parki.fmm.symmetry import SIGNS, Classes, Masks
 from parki.pairs import Pair
 
 Floats = NDArray[np.float64]
-VERSION = 1  # of what is on disk
-DIGEST = 64  # bytes in front of what is on disk
-CUT, LEAST = 1e-3, 1e-15
+VERSION = 1  # version of the files on disk
+DIGEST = 64  # bytes of the digest in front of a file
+CUT = 1e-3  # singular values left out, over the largest, for a tolerance of 1
+LEAST = 1e-15  # singular values left out, over the largest, whatever the tolerance
 HALF = 0.5  # half side of a child, that of its parent being 1
 NAMES = ("up_first", "up_second", "down_first", "down_second", "to_parent", "to_children")
 
@@ -40,53 +41,66 @@ class Operators:
     ----------
     check, equivalent : Classes
         Of check values and of equivalents.
-    up, down : (Blocks, Blocks)
+    up, down : (ClassMatrices, ClassMatrices)
         Uᵀ and V S⁻¹: class values of check values to those of equivalents.
-    to_parent : Blocks
+    to_parent : ClassMatrices
         From the 8 children's equivalents, rows as in `Classes.octet_rows`, sums over reflections without a factor, to
         class values of the parent's check values.  Each has the unit of its own box.
-    to_children : Blocks
+    to_children : ClassMatrices
         From class values of the parent's downward equivalents to the 8 children's check values, alike.
     """
 
     check: Classes
     equivalent: Classes
-    up: tuple[Blocks, Blocks]
-    down: tuple[Blocks, Blocks]
-    to_parent: Blocks
-    to_children: Blocks
+    up: tuple[ClassMatrices, ClassMatrices]
+    down: tuple[ClassMatrices, ClassMatrices]
+    to_parent: ClassMatrices
+    to_children: ClassMatrices
 
 
 def cut(tolerance: float) -> float:
-    """Singular values below this share of the largest are left out."""
+    """Return the share of the largest singular value below which others are left out."""
     return max(CUT * tolerance, LEAST)
 
 
-def operators(kind: Kind, p: int, tolerance: float, half: float = 1.0) -> Operators:
-    """Operators of boxes of half side `half`, made once and then taken from the process or from the cache on disk.
+def operators(representation: Representation, p: int, tolerance: float, half: float = 1.0) -> Operators:
+    """Return the operators of boxes of half side `half`, from the process, the cache on disk, or made now.
 
     Parameters
     ----------
-    kind : Kind
+    representation : Representation
     p : int
         Points per edge of a surface.
     tolerance : float
-        What the sum is asked to reach, see `cut`.
+        Relative error of the sum, see `cut`.
     half : float, optional
-        Counts only where `kind.per_level`.
+        Counts only where `representation.per_level`.
 
     Raises
     ------
     ValueError
         For p < 2, and where the kernel has values that are not finite.
     """
-    half = float(half) if kind.per_level else 1.0
-    return _kept(_Asked(kind.at(half), kind.masks, kind.a, kind.b, p, cut(tolerance), kind.size(half)))
+    half = float(half) if representation.per_level else 1.0
+    return _kept(
+        _Key(
+            representation.at(half),
+            representation.masks,
+            representation.a,
+            representation.b,
+            p,
+            cut(tolerance),
+            representation.size(half),
+        )
+    )
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What operators depend on: check values ← equivalents as a pair, exponents, and the half side of the box."""
+class _Key:
+    """Hold everything that operators depend on.
+
+    `pair` is check values ← equivalents, `size` the half side of the box.
+    """
 
     pair: Pair
     masks: Masks | None
@@ -98,28 +112,27 @@ class _Asked:
 
     @property
     def file(self) -> Path:
-        """Where they are kept, by the text of the kernel."""
-        text = (kinds.unit(self.pair).l0.hash, self.pair.parameters, self.masks, self.a, self.b)
-        key = repr((VERSION, *text, self.p, self.cut, self.size)).encode()
-        name = hashlib.blake2b(key, digest_size=16).hexdigest()
+        """Path of the operators, by the text of the kernel."""
+        text = (representations.unit(self.pair).l0.hash, self.pair.parameters, self.masks, self.a, self.b)
+        content = repr((VERSION, *text, self.p, self.cut, self.size)).encode()
+        name = hashlib.blake2b(content, digest_size=16).hexdigest()
         return cache.folder() / cache.FORMAT / cache.TABLES / f"{name}.operators"
 
 
 @memory.kept()
-def _kept(asked: _Asked) -> Operators:
+def _kept(key: _Key) -> Operators:
     check, equivalent = (
-        Classes(asked.p, asked.masks and asked.masks[side], n)
-        for side, n in enumerate((asked.pair.result, asked.pair.dens))
+        Classes(key.p, key.masks and key.masks[side], n) for side, n in enumerate((key.pair.result, key.pair.dens))
     )
-    found = _read(asked.file)
+    found = _read(key.file)
     if found is None or (found[0].columns, found[1].rows) != (check.begin[-1], equivalent.begin[-1]):
-        found = _make(asked, check, equivalent)
-        _write(asked.file, found)
+        found = _make(key, check, equivalent)
+        _write(key.file, found)
     return Operators(check, equivalent, (found[0], found[1]), (found[2], found[3]), found[4], found[5])
 
 
-def _read(path: Path) -> list[Blocks] | None:
-    """Operators that were kept, or None: what is not whole is made anew."""
+def _read(path: Path) -> list[ClassMatrices] | None:
+    """Read operators; return None for a file that is not there or not whole."""
     try:
         content = trust.read(path)
     except OSError:
@@ -127,10 +140,10 @@ def _read(path: Path) -> list[Blocks] | None:
     if hashlib.blake2b(content[DIGEST:]).digest() != content[:DIGEST]:
         return None
     with np.load(io.BytesIO(content[DIGEST:]), allow_pickle=False) as file:
-        return [Blocks(file[f"{name}_table"], file[f"{name}_part"]) for name in NAMES]
+        return [ClassMatrices(file[f"{name}_table"], file[f"{name}_part"]) for name in NAMES]
 
 
-def _write(path: Path, made: list[Blocks]) -> None:
+def _write(path: Path, made: list[ClassMatrices]) -> None:
     """Keep operators; where nothing can be written, they are made again by the next process."""
     content = io.BytesIO()
     parts = zip(NAMES, made, strict=True)
@@ -142,39 +155,40 @@ def _write(path: Path, made: list[Blocks]) -> None:
 
 
 # Making ---------------------------------------------------------------------------------------------------------------
-def _make(asked: _Asked, check: Classes, equivalent: Classes) -> list[Blocks]:
-    """The operators in the order of `NAMES`."""
-    inner, outer = (surfaces.points(asked.p, asked.size * radius) for radius in (INNER, OUTER))
+def _make(key: _Key, check: Classes, equivalent: Classes) -> list[ClassMatrices]:
+    """Make the operators in the order of `NAMES`."""
+    inner, outer = (surfaces.points(key.p, key.size * radius) for radius in (INNER, OUTER))
     rows = check.orbits[:, 0]
-    reduced = functools.partial(_reduced, asked.pair, check, equivalent)
+    reduced = functools.partial(_reduced, key.pair, check, equivalent)
     upward = reduced(outer[rows], inner[equivalent.orbits])
     downward = reduced(inner[rows], outer[equivalent.orbits])
-    up, down = _factors(upward, asked.cut), _factors(downward, asked.cut)
+    up, down = _factors(upward, key.cut), _factors(downward, key.cut)
 
-    centre, point = asked.size * CHILDREN, HALF * inner
-    image = symmetry.images(asked.p, check.group)
-    a, b = np.array(asked.a or (0.0,) * check.components), np.array(asked.b or (0.0,) * equivalent.components)
+    centre, point = key.size * CHILDREN, HALF * inner
+    image = symmetry.images(key.p, check.group)
+    a, b = np.array(key.a or (0.0,) * check.components), np.array(key.b or (0.0,) * equivalent.components)
     children = centre + point[image.T] if check.group == 8 else (centre[:, None] + point).reshape(-1, 1, 3)
     to_parent = reduced(outer[rows], children, columns_are_octets=True)
     to_children = reduced(children[:, 0], outer[equivalent.orbits], rows_are_octets=True)
     up_scale, down_scale = (np.repeat(HALF**power, len(children)) for power in (b, a))
     to_parent = [m * up_scale for m in to_parent]
     to_children = [m * down_scale[:, None] for m in to_children]
-    return [*up, *down, Blocks.of(to_parent), Blocks.of(to_children)]
+    return [*up, *down, ClassMatrices.of(to_parent), ClassMatrices.of(to_children)]
 
 
 def _reduced(
     pair: Pair, check: Classes, equivalent: Classes, x: Floats, y: Floats, *, rows_are_octets: bool = False,
     columns_are_octets: bool = False,
 ) -> list[Floats]:  # fmt: skip
-    """A matrix check ← equivalent by classes: from one target x (n, 3) of each orbit, and all images of sources y.
+    """Return a matrix check ← equivalent by classes.
 
-    `y` is (orbits, group, 3).  By symmetry the other targets of an orbit have the same values up to signs.  Those of
-    octets, all (child, point), are plain sums over reflections, without the factor of an orthonormal basis.
+    The matrix is that of one target x (n, 3) of each orbit and all images of sources y (orbits, group, 3).  By symmetry
+    the other targets of an orbit have the same values up to signs.  Octets, all (child, point), take plain sums over
+    reflections, without the factor of an orthonormal basis.
     """
     group = check.group
     r = (x[:, None, None] - y).reshape(-1, 3)
-    k = kinds.block(pair, r).reshape(len(x), *y.shape[:2], pair.result, pair.dens)
+    k = representations.block(pair, r).reshape(len(x), *y.shape[:2], pair.result, pair.dens)
     if not np.isfinite(k).all():
         raise ValueError(f"{pair} has values that are not finite on the surfaces of a box; expected finite ones.")
     signs = SIGNS[:group, :group]
@@ -196,9 +210,9 @@ def _reduced(
     return made
 
 
-def _factors(matrices: list[Floats], share: float) -> tuple[Blocks, Blocks]:
-    """Uᵀ and V S⁻¹ of the matrices of all classes, without singular values below this share of the largest."""
+def _factors(matrices: list[Floats], share: float) -> tuple[ClassMatrices, ClassMatrices]:
+    """Return Uᵀ and V S⁻¹ of the matrices of all classes, without singular values below this share of the largest."""
     parts = [np.linalg.svd(a, full_matrices=False) for a in matrices]
     least = max(share * max(s.max(initial=0) for _, s, _ in parts), float(np.finfo(float).tiny))
     kept = [(u[:, s > least].T, vt[s > least].T / s[s > least]) for u, s, vt in parts]
-    return Blocks.of([u for u, _ in kept]), Blocks.of([v for _, v in kept])
+    return ClassMatrices.of([u for u, _ in kept]), ClassMatrices.of([v for _, v in kept])

@@ -1,4 +1,4 @@
-"""What a pair interaction is expanded in: which sources on surfaces are equivalent to a box's, and what is checked.
+"""Representations of pair interactions: sources on surfaces that are equivalent to those of a box, and check values.
 
 The field of any source in a box must be one that equivalent sources on its surface can make.  Laplace and Yukawa
 fields are those of charges.  Stokes flows are those of forces and point flows, checked by velocity and pressure: a
@@ -18,17 +18,32 @@ from parki.fmm import symmetry
 from parki.pairs import LAPLACE, Charges, Pair
 
 Floats = NDArray[np.float64]
-HOMOGENEOUS = 1e-11  # what exponents may be off
-FAR = 1e-7  # what values at other scales may be off by
+HOMOGENEOUS = 1e-11  # error of exponents
+FAR = 1e-7  # relative error of values at other scales
 
 
 def unit(pair: Pair) -> Workunit:
-    """The workunit of `block`."""
+    """Return the workunit of `block`."""
     return engine.kernel("matrix", "entries", pair=pair.pair, NP=len(pair.parameters), **dict(pair.slots))
 
 
+def workunits(pair: Pair) -> list[Workunit]:
+    """Return the workunits of the host by which the representation of a pair is found and its operators are made.
+
+    Raises
+    ------
+    ValueError
+        As `find` does.
+    """
+    linear, _ = pair.linear()
+    if not linear.pair.startswith("pair/"):
+        return [unit(linear)]
+    representation = find(pair)
+    return list(dict.fromkeys([unit(representation.up), unit(representation.target)]))
+
+
 def block(pair: Pair, r: Floats) -> Floats:
-    """K(r) (n, result, dens) at the differences r (n, 3) = target − source, in double precision on the host."""
+    """Return K(r) (n, result, dens) at the differences r (n, 3) = target − source, in double precision on the host."""
     values = np.zeros((pair.result, pair.dens, len(r)))
     if len(r):
         engine.parallel_for(
@@ -40,7 +55,7 @@ def block(pair: Pair, r: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Exponents a (result) and b (dens) with K(λ r)_ts = λ^−(a_t + b_s) K(r)_ts and a_0 = 0, or None if there are none.
+    """Return exponents a (result), b (dens) with K(λ r)_ts = λ^−(a_t + b_s) K(r)_ts and a_0 = 0, or None without any.
 
     A kernel that has them is expanded at one scale for boxes of any size.
     """
@@ -73,7 +88,7 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
 
 
 def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
-    """A pair with its parameters times these powers of `half`."""
+    """Return a pair with its parameters times these powers of `half`."""
     if not any(powers):
         return pair
     values = zip(pair.parameters, powers, strict=True)
@@ -81,13 +96,13 @@ def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """The expansion of a pair interaction.
+class Representation:
+    """Represent a pair interaction by sources on surfaces.
 
     Attributes
     ----------
     pair
-        What is summed, linear in what sources carry: for pairs that are near each other.
+        The interaction itself, linear in the strengths of sources: for pairs that are near each other.
     charges
         Function (dens, normals) → charges (dens of `pair`, N) of its sources.
     up, down
@@ -137,15 +152,15 @@ class Kind:
         return _masks(self.up)
 
     def size(self, half: float) -> float:
-        """Half side of the box that operators for boxes of half side `half` are made for: 1 if there are exponents."""
+        """Return the half side that operators for boxes of half side `half` are made for: 1 if there are exponents."""
         return float(half) if self.a is None else 1.0
 
     def at(self, half: float) -> Pair:
-        """`up` with parameters as they are for a box of half side `half` scaled to `size`."""
+        """Return `up` with parameters as they are for a box of half side `half` scaled to `size`."""
         return scaled(self.up, self.powers, half)
 
     def scales(self, half: float) -> tuple[Floats, Floats]:
-        """What check values (check,) and equivalents (equivalent,) of a box of this half side are multiplied by.
+        """Return the factors of check values (check,) and equivalents (equivalent,) of a box of this half side.
 
         h^a and h^−b give those of the unit box; ones where boxes keep their size.
         """
@@ -154,20 +169,23 @@ class Kind:
         return half ** np.array(self.a), half ** -np.array(self.b)
 
 
-def field_exponents(kind: Kind) -> Floats:
-    """Exponents of the result (result,): fields of a box of half side h are h^−exponent times those of the unit box.
+def field_exponents(representation: Representation) -> Floats:
+    """Return exponents of the result (result,), by which fields of boxes scale.
 
-    Zeros where boxes keep their size.
+    Those of a box of half side h are h^−exponent times those of the unit box.  Zeros where boxes keep their size.
     """
-    if kind.a is None or kind.b is None:
-        return np.zeros(kind.target.result)
-    mild = tuple(0.1 if power else value for value, power in zip(kind.target.parameters, kind.powers, strict=False))
-    target = replace(kind.target, parameters=mild or kind.target.parameters)
-    here = block(scaled(target, kind.powers, 3.0), symmetry.GENERIC)
+    if representation.a is None or representation.b is None:
+        return np.zeros(representation.target.result)
+    mild = tuple(
+        0.1 if power else value
+        for value, power in zip(representation.target.parameters, representation.powers, strict=False)
+    )
+    target = replace(representation.target, parameters=mild or representation.target.parameters)
+    here = block(scaled(target, representation.powers, 3.0), symmetry.GENERIC)
     there = block(target, 3.0 * symmetry.GENERIC)
     used = np.abs(here) > symmetry.SAME * np.abs(here).max()
     ratio = np.where(used, here, 1.0) / np.where(used, there, 1.0)
-    powers = np.log(np.abs(ratio)) / np.log(3.0) - np.array(kind.b)
+    powers = np.log(np.abs(ratio)) / np.log(3.0) - np.array(representation.b)
     return np.round([row[u].mean() for row, u in zip(powers.swapaxes(0, 1), used.swapaxes(0, 1), strict=True)], 6) + 0.0
 
 
@@ -177,7 +195,7 @@ def _masks(pair: Pair) -> symmetry.Masks | None:
 
 
 def _flow(dens: int, result: int, of: Pair | None = None, **chosen: bool) -> Pair:
-    """A pair of `pair/stokes_flow` with these parts, and no others."""
+    """Return a pair of `pair/stokes_flow` with these parts, and no others."""
     all_off = dict.fromkeys(("FORCE", "FLOW", "VELOCITY", "PRESSURE"), False)
     more = {} if of is None else {"names": of.names, "parameters": of.parameters}
     slots = tuple((all_off | chosen).items())
@@ -186,7 +204,7 @@ def _flow(dens: int, result: int, of: Pair | None = None, **chosen: bool) -> Pai
 
 _BOTH = {"VELOCITY": True, "PRESSURE": True}
 _POINTS = {"FORCE": True, "FLOW": True}
-# What sources have in a Stokes flow, and how much of it; what the result is.
+# Parts of sources in a Stokes flow, numbers of a source, and parts of the result.
 _STOKES: dict[str, tuple[dict[str, bool], int, dict[str, bool]]] = {
     "pair/stokeslet": ({"FORCE": True}, 3, {"VELOCITY": True}),
     "pair/stresslet": ({"TENSOR": True}, 6, {"VELOCITY": True}),
@@ -201,8 +219,8 @@ _STOKES: dict[str, tuple[dict[str, bool], int, dict[str, bool]]] = {
 _RADIAL = {"radial/coulomb": LAPLACE, "radial/yukawa": pairs.PAIRS["yukawa"]}
 
 
-def find(pair: Pair) -> Kind:
-    """Return the expansion of a pair interaction whose parameters are set.
+def find(pair: Pair) -> Representation:
+    """Return the representation of a pair interaction whose parameters are set.
 
     Raises
     ------
@@ -217,11 +235,11 @@ def find(pair: Pair) -> Kind:
         source = _flow(carried, 4, linear if "SPHERE" in has else None, **has, **_BOTH)
         target = _flow(4, linear.result, **_POINTS, **gives)
         a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
-        return Kind(linear, charges, both, both, source, target, a, b, separation=linear.separation())
+        return Representation(linear, charges, both, both, source, target, a, b, separation=linear.separation())
     if not ours:
         found = exponents(linear) or (None, None)
-        return Kind(linear, charges, linear, linear, linear, linear, *found)
-    own: Callable[..., Kind] = functools.partial(Kind, linear, charges, a=(0.0,), b=(1.0,))
+        return Representation(linear, charges, linear, linear, linear, linear, *found)
+    own: Callable[..., Representation] = functools.partial(Representation, linear, charges, a=(0.0,), b=(1.0,))
     if linear.pair in ("pair/laplace", "pair/laplace_grad"):
         return own(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=linear)
     if linear.pair == "pair/dipole":

@@ -10,8 +10,8 @@ TILE = 8  # rows of a matrix whose entries of a column lie next to each other
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """One operator: a matrix for each class.
+class ClassMatrices:
+    """Hold one operator: a matrix for each class.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Blocks:
     part: NDArray[np.int32]
 
     @classmethod
-    def of(cls, matrices: list[Floats]) -> "Blocks":
+    def of(cls, matrices: list[Floats]) -> "ClassMatrices":
         """Put matrices of the classes together."""
         tables, part, read, written, line = [np.zeros((0, TILE))], [], 0, 0, 0
         for a in matrices:
@@ -45,7 +45,7 @@ class Blocks:
 
     @property
     def columns(self) -> int:
-        """Rows of what it is applied to, all classes together."""
+        """Rows of the values that it is applied to, all classes together."""
         return int(self.part[:, 1].sum())
 
     @property
@@ -54,13 +54,8 @@ class Blocks:
         return int(2 * (self.part[:, 1].astype(np.int64) * self.part[:, 3]).sum())
 
     def matrix(self, c: int) -> Floats:
-        """The matrix of one class."""
+        """Return the matrix of one class."""
         _, columns, _, rows, line = (int(v) for v in self.part[c])
         tiles = -(-rows // TILE)
         tiled = self.table[line : line + tiles * columns].reshape(tiles, columns, TILE)
         return tiled.transpose(0, 2, 1).reshape(-1, columns)[:rows]
-
-    def apply(self, values: Floats) -> Floats:
-        """The operator applied to class values (columns, n)."""
-        parts = [self.matrix(c) @ values[f : f + n] for c, (f, n, *_) in enumerate(self.part.tolist())]
-        return np.concatenate(parts)

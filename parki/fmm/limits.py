@@ -1,0 +1,31 @@
+"""Sizes of work items and of scratch, which differ between hosts and devices."""
+
+import math
+from dataclasses import dataclass
+
+from parki.engine.spaces import Space
+
+
+@dataclass(frozen=True)
+class TeamLimits:
+    """Limits of a team's work.
+
+    Attributes
+    ----------
+    scratch : float
+        Bytes of scratch that a team has.
+    blocks : int
+        Blocks of target octets in a work item of translations.
+    """
+
+    scratch: float
+    blocks: int
+
+
+HOST = TeamLimits(math.inf, 32)  # spectra of 32 blocks stay in a second-level cache
+DEVICE = TeamLimits(40960, 16)  # scratch that a team has on any device; a thread for each block
+
+
+def of(space: Space) -> TeamLimits:
+    """Return the limits of a space."""
+    return HOST if space.kind == "host" else DEVICE

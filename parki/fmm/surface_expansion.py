@@ -1,0 +1,282 @@
+"""The kernel-independent method: equivalent sources on surfaces around the boxes of an octree.
+
+Check values of a box are those of its sources on a surface around it, upward on the outer one, downward on the inner
+one; equivalents on the other surface make the same values.  Boxes pass them on to their parents and children
+(`box_translations`) and to boxes of their level that are apart (`m2l`).  Particles and surfaces meet in the kernels of
+`surfaces`, particles and particles in those that treecodes have.
+
+Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. Lashuk et al., SC09.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from parki import engine
+from parki.engine.steps import Handle, Step, Steps, glue, state
+from parki.engine.workunit import Workunit
+from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
+from parki.fmm.box_operators import Operators
+from parki.fmm.box_translations import BoxTranslations
+from parki.fmm.expansion import TOP, Expansion, Particles, table, teams
+from parki.fmm.limits import TeamLimits
+from parki.fmm.representations import Representation
+from parki.pairs import Pair
+from parki.proxies import ProxyKernels
+from parki.trees.lists import csr, merge_ranges
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes, Octree
+
+OCTETS_AT_ONCE = 64  # octets whose children are folded together: they stay in a second-level cache
+RADII = {"inner": surfaces.INNER, "outer": surfaces.OUTER}
+Ints = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class SurfaceKernels:
+    """Workunits between particles and surfaces.
+
+    Attributes
+    ----------
+    representation : Representation
+    real : dtype
+    short : tuple of str
+        Hints on the digits of roots and exponentials that are enough.
+    """
+
+    representation: Representation
+    real: DTypeLike
+    short: tuple[str, ...] = ()
+
+    def check_values(self) -> Workunit:
+        """Return the sum over particles at surface points."""
+        return self._unit("check_values", self.representation.source, CENTRED=True)
+
+    def fields(self) -> Workunit:
+        """Return the sum over equivalents at particles."""
+        target, true_size = self.representation.target, self.representation.a is None
+        return self._unit("fields", target, NP=len(target.parameters), TRUE_SIZE=true_size)
+
+    def ranges(self) -> Workunit:
+        """Return the sum over particles at particles."""
+        real = np.dtype(self.real)
+        return ProxyKernels(self.representation.pair, real, real, 1, self.short).ranges()
+
+    def _unit(self, name: str, pair: Pair, **more: Any) -> Workunit:
+        slots = dict(pair.slots) | more
+        return engine.kernel("surfaces", name, real=np.dtype(self.real), pair=pair.pair, hints=pair.hints, **slots)
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceExpansion(Expansion):
+    """A sum by equivalent sources as a list of steps.
+
+    Attributes
+    ----------
+    representation : Representation
+    p : int
+        Points per edge of a surface.
+    operators : dict
+        Of each level by its number, one object where levels share them; empty where no boxes have expansions.
+    """
+
+    representation: Representation
+    p: int
+    operators: Mapping[int, Operators] = field(default_factory=dict)
+
+    @property
+    def far(self) -> bool:
+        """Whether boxes have expansions."""
+        return bool(self.operators)
+
+
+def surface_expansion(
+    tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
+    short: tuple[str, ...] = (),
+) -> SurfaceExpansion:  # fmt: skip
+    """Return a sum by equivalent sources.
+
+    Parameters
+    ----------
+    tree : Octree
+    lists : OctLists
+    representation : Representation
+    p : int
+        Points per edge of a surface.
+    limits : TeamLimits
+    tolerance : float
+        Relative error of the sum; singular values that matter less are left out.
+    short : tuple of str
+        Hints on the digits of roots and exponentials that are enough.
+    """
+    particles = Particles.of(tree, representation.pair)
+    kernels = SurfaceKernels(representation, particles.real, short)
+    before, after = particles.load("upward"), particles.store("near")
+    near = particles.near(tree, lists, kernels.ranges())
+    if not any_far(tree, lists):
+        return SurfaceExpansion(Steps([*before, *near, *after]), particles, representation, p)
+    boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
+    far = [*boxes.upward(), *boxes.m2l(lists), *boxes.uneven(lists), *boxes.downward()]
+    return SurfaceExpansion(Steps([*before, *far, *near, *after]), particles, representation, p, boxes.operators)
+
+
+def any_far(tree: Octree, lists: OctLists) -> bool:
+    """Return whether particles meet through expansions of boxes."""
+    return tree.nodes.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
+
+
+class _SurfaceBoxes:
+    """Handles of the boxes of a tree, and the steps between them, and between them and particles."""
+
+    def __init__(
+        self, tree: Octree, particles: Particles, kernels: SurfaceKernels, p: int, limits: TeamLimits, tolerance: float
+    ) -> None:
+        self.tree, self.particles, self.kernels, self.p, self.limits = tree, particles, kernels, p, limits
+        self.representation, self.real = kernels.representation, particles.real
+        self.points, octets = surfaces.count(p), len(tree.nodes.octet_parent)
+        self.check = state("check", (octets, self.representation.check * self.points, 8), self.real)
+        self.equivalent = state("equivalent", (octets, self.representation.equivalent * self.points, 8), self.real)
+        self.surface = {name: table(name, surfaces.points(p, r).T.astype(self.real)) for name, r in RADII.items()}
+        halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP}
+        #: Half side of the boxes of each level, or that of the largest boxes where all levels share their operators.
+        self.half = halves if self.representation.per_level else dict.fromkeys(halves, halves[TOP])
+        of = {h: box_operators.operators(self.representation, p, tolerance, h) for h in {*self.half.values()}}
+        self.operators = {level: of[h] for level, h in self.half.items()}
+        translations = {h: BoxTranslations.of(one, self.real, limits.scratch) for h, one in of.items()}
+        self.translations = {level: translations[h] for level, h in self.half.items()}
+        self._families()
+        self._scales()
+
+    def _families(self) -> None:
+        """Make handles of the steps between boxes, their parents and their children."""
+        nodes, octets = self.tree.nodes, len(self.tree.nodes.octet_parent)
+        below = np.full((octets, 8), -1, np.int32)
+        below.reshape(-1)[nodes.slot[1:]] = nodes.octet[1:]
+        self.below = table("below", below)
+        some, most = self.operators[TOP], int(np.diff(nodes.octet_begin).max())
+        rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
+        factors = max(one.between_rows for one in self.translations.values())
+        self.folded = state("folded", (most, int(some.check.begin[-1]), 8), self.real)
+        self.solved = state("solved", (octets, int(some.equivalent.begin[-1]), 8), self.real)
+        self.children = state("children", (min(OCTETS_AT_ONCE, most), rows, 8), self.real)
+        self.between = state("between_factors", (most, factors, 8), self.real)
+
+    def _scales(self) -> None:
+        """Make handles of boxes in the caller's unit, for check values, and as the unit box, for fields."""
+        nodes, representation = self.tree.nodes, self.representation
+        factor = np.array([representation.scales(h)[0] for h in _halves(nodes)])[nodes.level]
+        box = np.column_stack([nodes.centre, nodes.half])
+        self.physical = {"box": table("box", box), "factor": table("factor", factor, self.real)}
+        size = nodes.half[:, None] if representation.a is not None else np.ones((nodes.n, 1))
+        field = size ** -representations.field_exponents(representation)
+        of_levels = [representations.scaled(representation.target, representation.powers, h) for h in _halves(nodes)]
+        parameters = np.array([[*pair.parameters, 0.0] for pair in of_levels])
+        self.unit = {
+            "box": table("unit_box", np.column_stack([nodes.centre, 1 / nodes.half, nodes.half])),
+            "factor": table("field_factor", field, self.real),
+            "slot": table("slot", nodes.slot),
+            "constant": table("parameters", parameters[nodes.level], self.real),
+            "value": self.equivalent,
+        }
+
+    # Between boxes ----------------------------------------------------------------------------------------------------
+    def upward(self) -> list[Step]:
+        """Return P2M and M2M: upward equivalents of all boxes."""
+        nodes, steps = self.tree.nodes, glue.fill("upward", self.check)
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.sources.count > 0))
+        spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
+        steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
+        for level in range(nodes.depth, TOP - 1, -1):
+            at, t = self._octets(level), self.translations[level]
+            here, solved = self.folded[: at.stop - at.start], self.solved[at]
+            steps.append(t.fold("upward", "check", self.check[at], here))
+            if level < nodes.depth:
+                children = self._children(self.representation.equivalent)
+                steps += t.to_parent("upward", self.equivalent, self.below[at], children, here)
+            steps += t.solve("upward", "up", here, self.between, solved)
+            steps.append(t.unfold("upward", "equivalent", solved, self.equivalent[at]))
+        return steps
+
+    def m2l(self, lists: OctLists) -> list[Step]:
+        """Return M2L: list V."""
+        steps = glue.fill("across", self.check)
+        if not len(lists.v_t):
+            return steps
+        nodes, representation = self.tree.nodes, self.representation
+        level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
+        size = np.array([self.half.get(k, 0.0) for k in range(nodes.depth + 1)])[level]
+        pair_lists = []
+        for half in dict.fromkeys(self.half.values()):
+            here = size == half
+            if here.any():
+                kernel = _transforms(representation.at(half), representation.size(half), self.p)
+                of = lists.v_t[here], lists.v_s[here], lists.v_direction[here]
+                pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *of))
+        values = m2l.OctetValues(self.p, representation.equivalent, representation.check, self.equivalent, self.check)
+        return steps + m2l.steps("across", values, pair_lists, self.limits.blocks)
+
+    def downward(self) -> list[Step]:
+        """Return L2L and L2P: the field of everything far, at the targets."""
+        nodes, steps = self.tree.nodes, []
+        for level in range(TOP, nodes.depth + 1):
+            at, t = self._octets(level), self.translations[level]
+            here, solved = self.folded[: at.stop - at.start], self.solved[at]
+            steps.append(t.fold("downward", "check", self.check[at], here))
+            steps += t.solve("downward", "down", here, self.between, solved)
+            steps.append(t.unfold("downward", "equivalent", solved, self.equivalent[at]))
+            if level < nodes.depth:
+                children = self._children(self.representation.check)
+                steps += t.to_children("downward", solved, self.below[at], children, self.check)
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.targets.count > 0))
+        return steps + self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
+
+    def _octets(self, level: int) -> slice:
+        return slice(int(self.tree.nodes.octet_begin[level - 1]), int(self.tree.nodes.octet_begin[level]))
+
+    def _children(self, components: int) -> Handle:
+        """Return the room of values of 8 children, of so many components, for several octets."""
+        octets = len(self.children)
+        return self.children.view(0, (octets, 8 * self.points * components, 8), self.real)
+
+    # Between boxes and particles --------------------------------------------------------------------------------------
+    def uneven(self, lists: OctLists) -> list[Step]:
+        """Return P2L and M2P: lists X and W."""
+        nodes, steps = self.tree.nodes, []
+        if len(lists.x_t):
+            t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
+            node, starts = np.unique(t, return_index=True)
+            steps += self._checks("uneven", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
+        if len(lists.w_t):
+            starts, source = csr(lists.w_t, lists.w_s, nodes.n)
+            node = np.flatnonzero(np.diff(starts))
+            steps += self._fields("uneven", "inner", node, starts[np.append(node, nodes.n)], source)
+        return steps
+
+    def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> list[Step]:
+        """Return the sum of sources in ranges at the surfaces of boxes."""
+        slot = self.tree.nodes.slot[node]
+        item = np.column_stack([node, slot // 8, slot % 8, starts[:-1], starts[1:]])
+        args = {"surface": self.surface[surface], "span": table("spans", spans, np.int32), "src": self.particles.rows}
+        args |= {"value": self.check, "points": self.points, **self.physical}
+        return teams(phase, self.kernels.check_values(), item, args)
+
+    def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> list[Step]:
+        """Return the fields of equivalents of boxes at the targets of leaves."""
+        nodes, particles = self.tree.nodes, self.particles
+        item = np.column_stack([nodes.targets.begin[node], nodes.targets.count[node], starts[:-1], starts[1:]])
+        args = {"surface": self.surface[surface], "other": table("boxes", source, np.int32), "u": particles.sums}
+        args |= {"xt": particles.targets, "points": self.points, **self.unit}
+        return teams(phase, self.kernels.fields(), item, args)
+
+
+@memory.kept()
+def _transforms(pair: Pair, size: float, p: int) -> NDArray[np.float64]:
+    """Return the transforms of a kernel between boxes of half side `size`."""
+    return spectra.table(lambda r: representations.block(pair, size * r), p)
+
+
+def _halves(nodes: OctNodes) -> list[float]:
+    return [float(nodes.width * 0.5 ** (level + 1)) for level in range(nodes.depth + 1)]

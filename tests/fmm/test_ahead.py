@@ -1,0 +1,46 @@
+"""Kernels are compiled in two batches: those of the tree and of operators, and those of the steps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parki
+from parki import samples
+from parki.engine import workunit
+from parki.engine.runtime import build
+
+OWN = Path(__file__).with_name("skewed.py")
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """Names of the units of each batch that is asked of the compiler or of its cache; no kernel is loaded yet.
+
+    The first pass over the points, which has a layout that trees do not declare, is left out.
+    """
+    found, build_many = [], build.build_many
+
+    def recorded(units):
+        units = list(units)
+        if len(units) > 1 or any(not unit.label.startswith(("piece_count", "piece_place")) for unit in units):
+            found.append([unit.label for unit in units])
+        return build_many(units)
+
+    monkeypatch.setattr(build, "build_many", recorded)
+    workunit._of.cache_clear()
+    return found
+
+
+@pytest.mark.parametrize(("name", "most"), [("Serial", 2), ("GpuSim", 3)])
+@pytest.mark.parametrize(("kernel", "method"), [("laplace", "kifmm"), ("stokes_dl", "kifmm"), (OWN, "kifmm"),
+                                                ("laplace", "chebyshev")])  # fmt: skip
+def test_a_first_call_compiles_in_two_batches(kernel, method, name, most, batches):
+    """In the simulator one more, of kernels on the host: another compilation altogether."""
+    x, y = samples.plummer(300, 1), samples.uniform(250, 2)
+    plan = parki.fmm.plan(kernel, x, y, method=method, order=3, leaf_size=8, execution_space=name)
+    assert min(len(a) for a in (plan.lists.u_t, plan.lists.v_t, plan.lists.w_t, plan.lists.x_t)) > 0
+    dens = samples.charges(250 * plan.pair.dens, 3).reshape(plan.pair.dens, -1)
+    plan(dens if plan.pair.dens > 1 else dens[0], np.ones((3, 250)) if plan.pair.normals else None)
+    assert len(batches) <= most, [[len(b), b[:3]] for b in batches]
+    assert max(map(len, batches)) > 8
