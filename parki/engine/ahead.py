@@ -11,9 +11,8 @@ Wanted = tuple[Workunit, dict[str, str], int | None]  # a workunit, layouts of i
 
 
 def compile_all(
-    workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None,
-    *, on_host: Iterable[Workunit] = (),
-) -> None:  # fmt: skip
+    workunits: Iterable[Workunit], space: str | Space | None = None, threads: Mapping[Workunit, int] | None = None
+) -> None:
     """Compile workunits that are not yet loaded, in parallel, for C-ordered views.
 
     Parameters
@@ -24,27 +23,36 @@ def compile_all(
         Where they will run; None is the best host space.  For another engine than parki's nothing is compiled ahead.
     threads : dict, optional
         Threads of a block on a device, of the workunits that are launched with others than the default.
-    on_host : iterable of Workunit
-        Others that will run on the host, whatever the space.
 
     Raises
     ------
     BuildError
         There is no compiler, or it failed.
     """
-    blocks, space = threads or {}, spaces.get(space)
-    wanted = [(w, w.default_layouts(), blocks.get(w)) for w in workunits]
+    blocks = threads or {}
+    compile_for([(w, w.default_layouts(), blocks.get(w)) for w in workunits], spaces.get(space))
+
+
+def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workunit] = ()) -> None:
+    """Compile workunits that are not yet loaded, in parallel, for views of given layouts.
+
+    Parameters
+    ----------
+    wanted : iterable of (Workunit, dict, int or None)
+        Workunits, layouts of their views, and threads of a block on a device.
+    space : Space
+    on_host : iterable of Workunit
+        Others that will run on the host for C-ordered views, whatever the space.
+
+    Raises
+    ------
+    BuildError
+        There is no compiler, or it failed.
+    """
     others = [(w, w.default_layouts(), None) for w in on_host]
-    if others and space.kind == "host" and space.engine == "parki":
-        wanted, others = [*wanted, *others], []
-    compile_for(wanted, space)
-    compile_for(others, spaces.get("Serial"))
-
-
-def compile_for(wanted: Iterable[Wanted], space: Space) -> None:
-    """Compile workunits for views of given layouts, as `compile_all` does."""
     match space.kind if space.engine == "parki" else "":
         case "host":
+            wanted, others = [*wanted, *others], []
             _host(wanted)
         case "sim":
             from parki.engine.calls import sim
@@ -54,6 +62,8 @@ def compile_for(wanted: Iterable[Wanted], space: Space) -> None:
             from parki.engine.calls import device
 
             device.load_all(wanted)
+    if others and spaces.get("Serial").engine == "parki":
+        _host(others)
 
 
 def _host(wanted: Iterable[Wanted]) -> None:

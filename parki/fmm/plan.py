@@ -16,7 +16,7 @@ from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreePlan, log, short
-from parki.trees import octlists, octree
+from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
 
@@ -169,7 +169,8 @@ class Plan(FreePlan):
         """Compile everything that runs before the steps are known."""
         pair = self.pair.scaled(self._length)
         of_pair = representations.workunits(pair) if self.method == "kifmm" else [representations.unit(self.linear)]
-        engine.compile_all(octree.workunits(self.dtype, self.space), self.space, on_host=of_pair)
+        trees = passes.launches(octree.workunits(self.dtype, self.space))
+        engine.compile_for(trees, self.space, on_host=of_pair)
 
     def _prepare(self, order: int) -> None:
         if self._components:

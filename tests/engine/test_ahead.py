@@ -22,7 +22,7 @@ def test_units_of_the_host_beside_those_of_a_space(name, batches, monkeypatch):
     for unit in (there, here):
         monkeypatch.setattr(unit, "objects", {})
     monkeypatch.setattr(build, "build_many", counted)
-    engine.compile_all([there], name, on_host=[here])
+    engine.compile_for([(there, there.default_layouts(), None)], spaces.get(name), on_host=[here])
     assert counts == [2] if batches == 1 else [1, 1]
     a, b = np.zeros(3), np.zeros(3, np.float32)
     engine.parallel_for(RangePolicy(spaces.get(name), 3), there, out=a, value=1.0)

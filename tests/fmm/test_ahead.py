@@ -15,16 +15,12 @@ OWN = Path(__file__).with_name("skewed.py")
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Names of the units of each batch that is asked of the compiler or of its cache; no kernel is loaded yet.
-
-    The first pass over the points, which has a layout that trees do not declare, is left out.
-    """
+    """Names of the units of each batch that is asked of the compiler or of its cache; no kernel is loaded yet."""
     found, build_many = [], build.build_many
 
     def recorded(units):
         units = list(units)
-        if len(units) > 1 or any(not unit.label.startswith(("piece_count", "piece_place")) for unit in units):
-            found.append([unit.label for unit in units])
+        found.append([unit.label for unit in units])
         return build_many(units)
 
     monkeypatch.setattr(build, "build_many", recorded)
