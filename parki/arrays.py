@@ -117,7 +117,7 @@ def space_of(asked: str | Space | None, threads: int | None = None, /, **given: 
     """
     there = on_gpu(**given)
     space = spaces.get("GPU" if there and asked is None else asked)
-    if there and space.kind != "device":
+    if there and not space.own_memory:
         raise ValueError(
             f"{there} is on the GPU ({_gpu_kind(given[there])}) and execution_space is {space.name!r}, which computes "
             f"on the host. Pass cupy.asnumpy({there}), or leave execution_space out."
@@ -126,7 +126,7 @@ def space_of(asked: str | Space | None, threads: int | None = None, /, **given: 
         return space
     if space.name != "OpenMP" and threads != 1:
         text = f"threads is {threads} with execution_space {space.name!r}, which"
-        raise ValueError(f"{text} {'has its own' if space.kind == 'device' else 'has one'}; expected 1 or None.")
+        raise ValueError(f"{text} {'has its own' if space.own_memory else 'has one'}; expected 1 or None.")
     return replace(space, threads=threads)
 
 

@@ -112,7 +112,7 @@ build_nonempty_neighbors
         self.cell_grid_shape = _grid_shape(self.cutoff, self.box)
         self.num_cells = math.prod(self.cell_grid_shape)
         each = CELL + 4 * 3**dimension * self.build_nonempty_neighbors
-        if self.execution_space.kind != "device":
+        if not self.execution_space.own_memory:
             memory.require(each * self.num_cells, f"a list of {self.num_cells} cells", "A longer cutoff takes less.")
         _check_inside(self.particles, self.box, xp)
 

@@ -5,6 +5,7 @@ On hosts the sort is a counting sort in chunks, on GPUs the array module's own.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -110,9 +111,9 @@ class CellList:
 
     def move(self, x: Array) -> None:
         """Sort as many other points ``(3, N)``."""
-        sort = _counting_sort if self.space.kind == "host" else _library_sort
+        sort = self.space.pick(_counting_sort, _library_sort)
         sort(_cell_index(x, self.grid, self.space), self.grid, self.space, self.order, self.begin)
-        gather = engine.kernel("cells", "gather_points", real=x.dtype)
+        gather = workunits(x.dtype.name, self.space)["gather_points"]
         engine.parallel_for(RangePolicy(self.space, self.n), gather, x=x, order=self.order, out=self.points)
         for size, (batch, bound, _) in self._runs.items():
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
@@ -156,7 +157,7 @@ class CellList:
         begin = first[piece] + size * (at - until[piece] + counts[piece])
         end = xp.minimum(begin + size, last[piece])
         batch[:count] = xp.stack([begin, end], axis=1).astype(np.int32)
-        kernel = engine.kernel("cells", "batch_bounds", real=self.points.dtype)
+        kernel = workunits(self.points.dtype.name, self.space)["batch_bounds"]
         made = {"batch": batch[:count], "bound": bound[:count]}
         engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **made)
         # Bounds from high to low: no cell is within reach of an empty run.
@@ -195,11 +196,14 @@ class CellHandles:
         return own
 
 
-def workunits(real: np.dtype, space: Space) -> list[engine.Workunit]:
-    """All workunits that cell lists launch in a space, for compiling ahead."""
-    typed = [engine.kernel("cells", name, real=real) for name in ("cell_index", "gather_points", "batch_bounds")]
-    plain = ("chunk_count", "count_scan", "chunk_begin", "chunk_place") if space.kind == "host" else ()
-    return typed + [engine.kernel("cells", name) for name in plain]
+@lru_cache(maxsize=16)
+def workunits(real: str, space: Space) -> dict[str, engine.Workunit]:
+    """Return every workunit that cell lists launch in a space, by name."""
+    typed = ("cell_index", "gather_points", "batch_bounds")
+    plain = space.pick(("chunk_count", "count_scan", "chunk_begin", "chunk_place"), ())
+    return {
+        name: engine.kernel("cells", name, **({"real": real} if name in typed else {})) for name in (*typed, *plain)
+    }
 
 
 def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
@@ -208,7 +212,7 @@ def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
     cell = module_of(x).empty(n, np.int32)
     shape = {f"n{d}": m for d, m in enumerate(grid.shape)}
     scale = {f"s{d}": 1.0 / w for d, w in enumerate(grid.widths)}
-    kernel = engine.kernel("cells", "cell_index", real=x.dtype)
+    kernel = workunits(x.dtype.name, space)["cell_index"]
     engine.parallel_for(RangePolicy(space, n), kernel, x=x, cell=cell, **shape, **scale)
     return cell
 
@@ -227,9 +231,9 @@ def _counting_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begi
     chunk = -(-n // chunks)
     count = np.zeros((chunks, grid.count), np.int32)
     teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
-    engine.parallel_for(teams, engine.kernel("cells", "chunk_count"), cell=cell, count=count, n=n, chunk=chunk)
-    scan = engine.kernel("cells", "count_scan")
+    kernels = workunits("float64", space)  # those that sort know no reals
+    engine.parallel_for(teams, kernels["chunk_count"], cell=cell, count=count, n=n, chunk=chunk)
+    scan = kernels["count_scan"]
     begin[-1] = engine.parallel_reduce(cells, scan, count=count, begin=begin, chunks=chunks)
-    engine.parallel_for(cells, engine.kernel("cells", "chunk_begin"), count=count, begin=begin, chunks=chunks)
-    place = engine.kernel("cells", "chunk_place")
-    engine.parallel_for(teams, place, cell=cell, at=count, order=order, n=n, chunk=chunk)
+    engine.parallel_for(cells, kernels["chunk_begin"], count=count, begin=begin, chunks=chunks)
+    engine.parallel_for(teams, kernels["chunk_place"], cell=cell, at=count, order=order, n=n, chunk=chunk)

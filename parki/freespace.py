@@ -16,7 +16,6 @@ from parki import arrays, direct, engine, error, operators, pairs, plans, scalin
 from parki.arrays import Array, module_of
 from parki.checks import check_flag, refuse_half_moved
 from parki.engine import forks, spaces
-from parki.engine.runtime import devices
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.scaling import Powers
 from parki.timing import PhaseTimes
@@ -62,7 +61,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         self.on_gpu = arrays.on_gpu(**given) is not None
         self.xp = spaces.array_module(self.space)
         self._take(self._taken(targets, sources))
-        self.walltime = times(devices.wait if self.space.kind == "device" and timed else None)
+        self.walltime = times(spaces.waiter(self.space) if timed else None)
         self._lock, self._last, self._turned = forks.lock(), None, None
 
     @classmethod

@@ -246,6 +246,12 @@ def _view(k: ir.Kernel, p: ir.Param, a: Any, xp: Any) -> Any:
     return a
 
 
+def taken(a: Any) -> bool:
+    """Return whether launches take an array as it is: with unit stride along its first or last axis, and aligned."""
+    whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
+    return whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
+
+
 def layout(a: Any) -> str:
     """Return C, F or S, by the index of an array that has unit stride: the last, the first or none."""
     if a.size == 0 or a.strides[-1] == a.itemsize or a.shape[-1] == 1:

@@ -2,8 +2,10 @@
 
 import difflib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +17,7 @@ HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64"
 NAMES = (*HOST, *DEVICE, *SIM)
 _BEST_HOST, _BEST_DEVICE = ("cpu", "host"), ("gpu",)
 ENGINES = ("parki", "pykokkos")
+T = TypeVar("T")
 _forked = False
 
 
@@ -44,6 +47,15 @@ class Space:
     def kind(self) -> str:
         """What runs kernels: ``"host"`` (compiled C++), ``"device"`` (a GPU) or ``"sim"`` (a GPU text on the host)."""
         return "device" if self.name in DEVICE else "sim" if self.name in SIM else "host"
+
+    @property
+    def own_memory(self) -> bool:
+        """Whether arrays of this space are in a device's memory."""
+        return self.kind == "device"
+
+    def pick(self, host: T, device: T) -> T:
+        """Return the value for hosts, or that for devices and for the simulator, which runs their text."""
+        return host if self.kind == "host" else device
 
     @property
     def warp(self) -> int:
@@ -165,6 +177,11 @@ def _check_number(name: str, count: int) -> None:
     most, why = limits.most_threads()
     if count > most:
         raise ValueError(f"{name}={count}: expected at most {most}, {why}.")
+
+
+def waiter(space: Space) -> Callable[[], None] | None:
+    """Return the function that waits for launches of this space, None where launches wait by themselves."""
+    return devices.wait if space.own_memory else None
 
 
 def workers(space: Space) -> int:

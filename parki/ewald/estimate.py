@@ -37,7 +37,7 @@ def require_steps(made: SumSteps, options: EwaldOptions) -> None:
 
 
 def _require(space: Space, p: Parameters, options: EwaldOptions, needed: float) -> None:
-    if space.kind != "device":
+    if not space.own_memory:
         memory.require(needed, f"a plan with the grid {' × '.join(str(m) for m in p.grid)}", _advice(options))
 
 

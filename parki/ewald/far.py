@@ -69,10 +69,10 @@ def field(
     """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes."""
     mesh = Mesh(p, multipliers.period(p))
     grid = mesh.grid(p, rhs * p.kernel.components, space)
-    name = fft.choose(library, space.kind == "device")
+    name = fft.choose(library, space.own_memory)
     several = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
     size, each = share(workers(space), grid.nbytes) if several else (1, workers(space))
-    transforms = Transforms(name, space.kind == "device", several, size, each)
+    transforms = Transforms(name, space.own_memory, several, size, each)
     spread_part, result_part = grid[: rhs * p.kernel.spread], grid[: rhs * p.kernel.result]
     box = mesh.transformed(grid)
     lines = partial(_lines, box, transforms)
@@ -101,7 +101,7 @@ def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> eng
 
 def _batch(v: Variants, space: Space) -> int:
     """Return the number of targets of a team."""
-    return HOST_BATCH if space.kind == "host" else lane_rows(v.g2p_threads)[0]
+    return space.pick(HOST_BATCH, lane_rows(v.g2p_threads)[0])
 
 
 def interpolation(

@@ -50,7 +50,7 @@ class Mesh:
         shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
         plane = shape[1:]
-        if space.engine == "parki" and space.kind == "host":  # PyKokkos is given copies of arrays with gaps
+        if space.engine == "parki" and space.pick(True, False):  # PyKokkos is given copies of arrays with gaps
             plane = spread_out(*plane, p.P, np.dtype(p.far).itemsize)
         return state("grid", (components, shape[0], *plane), p.far)[:, :, : shape[1], : shape[2]]
 

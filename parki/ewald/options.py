@@ -186,7 +186,7 @@ class EwaldOptions:
         merged.periodicity = merged.periodic
         space = _space(merged.execution_space, merged.threads, given or {})
         merged.execution_space = dataclasses.replace(space, engine=merged.engine or space.engine)
-        fft.choose(merged.transform(), merged.execution_space.kind == "device")
+        fft.choose(merged.transform(), merged.execution_space.own_memory)
         if merged.graph:
             _check_graph(merged.execution_space)
         return merged

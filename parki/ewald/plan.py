@@ -11,7 +11,6 @@ from parki.arrays import Array
 from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.engine.runtime import devices
 from parki.ewald import checks, choice, estimate, idle, operator, setup, tuning, variants, work
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
@@ -92,9 +91,9 @@ class Plan(Queries, plans.OfOneProcess):
             self.tuned = tuning.tune(self.bench(trg, src))
             self.chosen, self.variants = self.tuned.choice.parameters, self.tuned.choice.variants
         p = self.chosen
-        timed = self.space.kind == "device" and (options.return_walltime or options.verbose)
+        timed = options.return_walltime or options.verbose
         self.walltime = WallTime(
-            self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=devices.wait if timed else None
+            self.n_sources, self.n_targets, int(np.prod(p.grid)), wait=spaces.waiter(self.space) if timed else None
         )
         plans.say(log, options.verbose, "%s: %s", self.kernel, Params(self.parameters))
         self.points: Points | None = None
@@ -125,7 +124,7 @@ class Plan(Queries, plans.OfOneProcess):
 
     def retire(self) -> None:
         """Leave the stages to other sums: this plan must not be used any more."""
-        if self.space.kind != "device" and self.points is not None:
+        if self.points is not None and not self.space.own_memory:
             idle.keep(self._key(), self.stages[1])
         self.stages, self.points, self._moving = {}, None, True
 
@@ -148,7 +147,7 @@ class Plan(Queries, plans.OfOneProcess):
         sum_ = SumSteps(p, self.variants, counts, space, self.options, rhs, self.geometry)
         estimate.require_steps(sum_, self.options)
         units = sum_.steps.units()
-        sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space)]
+        sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space).values()]
         engine.compile_for([*sorting, *units], space)
         if space.kind != "sim":  # which checks every access itself
             verify(p, space, self.variants, list(dict.fromkeys(unit for unit, *_ in units)), rhs)
@@ -221,7 +220,7 @@ class Plan(Queries, plans.OfOneProcess):
                         self._prepared(count).run(strengths[at], axes, parts[at], self.walltime, reach)
             plans.say_times(log, self.options.verbose, self)
             self._last = dens, normals
-            if self.on_gpu or self.space.kind != "device":
+            if self.on_gpu or not self.space.own_memory:
                 return u
             if out is None:
                 return arrays.to_host(u)

@@ -102,7 +102,7 @@ class Sizes:
         """
         spectrum = fft.complexes(buffer).reshape(self.rhs, self.components, *self.shape[1:3], self.c.length)
         some = spectrum[:, :used, : context.block["end"] - context.block["first"]]
-        return [c for one in some for c in one] if context.space.kind == "device" else [some]
+        return [c for one in some for c in one] if context.space.own_memory else [some]
 
 
 def blocks(
@@ -128,7 +128,7 @@ def blocks(
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
     # A plane and its image overwrite each other's transforms: both or none.
     units = [min(1 + whole, len(c.modes)) for c in classes]
-    batch = (BATCH if space.kind == "device" else CACHE * transforms.each) // number.itemsize
+    batch = (BATCH if space.own_memory else CACHE * transforms.each) // number.itemsize
     # At least a plane of each class, with its image where both are transformed.
     room = max(batch, *(size * unit for size, unit in zip(sizes, units, strict=True)))
     bounds = [

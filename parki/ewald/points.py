@@ -77,7 +77,7 @@ def _original(found: CellList) -> Array:
 
 def cell_grid(p: Parameters, n_sources: int, space: Space, v: Variants) -> CellGrid:
     """Return the cells of a sum over so many sources."""
-    per_batch = cells.PER_BATCH if space.kind == "host" else v.targets
+    per_batch = space.pick(cells.PER_BATCH, v.targets)
     return CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from parki import plans
 from parki.arrays import Array
-from parki.engine import forks
-from parki.engine.runtime import devices
+from parki.engine import forks, spaces
 from parki.ewald import choice, error, predict, tuning_cache, variants
 from parki.ewald.options import EwaldOptions, named
 from parki.ewald.params import Parameters
@@ -183,7 +182,7 @@ def measure(bench: Bench) -> Tuned:
     question, options, arguments = bench.question, bench.options, bench.arguments()
     first, *others = candidates(question, options)
     shapes = [s for s in SHAPES if not any(named(getattr(options, name)) for name in s)]
-    shapes = shapes if question.space.kind != "host" else []
+    shapes = question.space.pick([], shapes)
     if not others and not shapes:
         return Tuned(first, first, (first,), bench.power)
     base, tried, usual = bench.plan(first), [], math.inf
@@ -231,6 +230,6 @@ def seconds(plan: Planned, arguments: list[Array]) -> float:
     """Run a plan once, and return the seconds that it took."""
     began = time.perf_counter()
     plan(*arguments)
-    if plan.space.kind == "device":
-        devices.wait()
+    if (wait := spaces.waiter(plan.space)) is not None:
+        wait()
     return time.perf_counter() - began

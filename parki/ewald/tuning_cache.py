@@ -35,7 +35,7 @@ def key(question: Question, options: EwaldOptions, same: bool) -> list[Any]:
     """
     q, space, kernel = question, question.space, question.kernel
     shortest, size = min(q.box), math.prod(q.box) ** (1 / 3)
-    gpu = devices.current() if space.kind == "device" else None
+    gpu = devices.current() if space.own_memory else None
     return [
         FORMAT,
         [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else predict.built()],

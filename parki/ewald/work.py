@@ -32,7 +32,6 @@ grid is set to zero, and its margins are folded and filled.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from parki.arrays import Array, module_of, to_host
 from parki.cells import PER_BATCH, CellGrid, CellList
 from parki.engine.operations import Totals
 from parki.engine.source import constant
+from parki.engine.spaces import Space
 from parki.ewald import far, multipliers, near, planes, spread, trips, variants
 from parki.ewald.mesh import Mesh
 from parki.ewald.params import Parameters
@@ -196,7 +196,7 @@ def _folded(s: Spreading, folds: bool) -> Counts:
 
 def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
     batch = far.HOST_BATCH if kind == "host" else variants.lane_rows(v.g2p_threads)[0]
-    unit = far.gather_kernel(p, v, SimpleNamespace(kind=kind))
+    unit = far.gather_kernel(p, v, Space("OpenMP" if kind == "host" else "Cuda"))
     text = _text(unit, trips.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
     return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
 

@@ -33,5 +33,5 @@ def require_values(tree: Octree, points: int, components: int, space: Space) -> 
 
 
 def _require(needed: int, tree: Octree, space: Space) -> None:
-    if space.kind != "device":
+    if not space.own_memory:
         memory.require(needed, f"an octree of {tree.nodes.n} boxes", ADVICE)

@@ -28,4 +28,4 @@ DEVICE = TeamLimits(40960, 16)  # scratch that a team has on any device; a threa
 
 def of(space: Space) -> TeamLimits:
     """Return the limits of a space."""
-    return HOST if space.kind == "host" else DEVICE
+    return space.pick(HOST, DEVICE)

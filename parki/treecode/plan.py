@@ -109,7 +109,7 @@ class Plan(FreePlan):
 
     def _probe(self) -> Space | None:
         """Return the space of the small sums that measure how well the kernel is interpolated: a device, or None."""
-        return self.space if self.space.kind == "device" else None
+        return self.space if self.space.own_memory else None
 
     def _arranged(self, x: Array, y: Array) -> Structure:
         """Return trees and lists of targets and sources."""
@@ -142,7 +142,7 @@ class Plan(FreePlan):
 
     def _require_memory(self, s: Structure, needed: Steps) -> None:
         """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
-        if self.space.kind != "device":
+        if not self.space.own_memory:
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
             memory.require(needed.nbytes() - there, clusters, ADVICE)

@@ -57,7 +57,7 @@ class Counted:
 def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine.Workunit]:
     """Return every workunit that passes launch in a space; `bounds` says whether `Passes.place` returns boxes."""
     names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
-    return [engine.kernel("trees", name, real=real, **_slots(name, space, bounds)) for name in names]
+    return [_workunit(name, real, space, bounds) for name in names]
 
 
 def launches(units: Iterable[engine.Workunit]) -> list[Wanted]:
@@ -99,7 +99,7 @@ class Passes:
         return self.n
 
     def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
-        kernel = engine.kernel("trees", name, real=self.real, **_slots(name, self.space, bounds))
+        kernel = _workunit(name, self.real, self.space, bounds)
         engine.parallel_for(TeamPolicy(self.space, len(piece)), kernel, piece=piece, **args)
 
     def bounds(self, begin: Array, end: Array) -> Bounds:
@@ -172,7 +172,7 @@ class Passes:
             args = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
             self._launch("piece_copy", self.xp.asarray(piece), **args)
         points = from_[0].reshape(3, self.n)  # its records are not needed any more
-        kernel = engine.kernel("trees", "unpack", real=self.real)
+        kernel = _workunit("unpack", self.real, self.space, False)
         engine.parallel_for(RangePolicy(self.space, self.n), kernel, record=to[0], x=points)
         return points, to[1]
 
@@ -183,8 +183,9 @@ def as_box(bound: Array) -> Bounds:
     return np.ascontiguousarray(bound[..., :3]), -bound[..., 3:]
 
 
-def _slots(name: str, space: Space, bounds: bool) -> dict[str, object]:
-    return {"AT_ONCE": space.kind != "host", "BOUNDS": bounds} if name == "piece_place" else {}
+def _workunit(name: str, real: np.dtype[Any], space: Space, bounds: bool) -> engine.Workunit:
+    slots = {"AT_ONCE": space.pick(False, True), "BOUNDS": bounds} if name == "piece_place" else {}
+    return engine.kernel("trees", name, real=real, **slots)
 
 
 def _cut(begin: Array, end: Array, size: int) -> NDArray[np.int32]:

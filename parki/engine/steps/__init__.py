@@ -2,8 +2,9 @@
 
 from parki.engine.steps import glue
 from parki.engine.steps.handles import Handle, Number, argument, constant, placed, result, scratch, state
-from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step, Steps
+from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
 from parki.engine.steps.placing import Placed
+from parki.engine.steps.steps import Steps
 
 __all__ = [
     "Block",

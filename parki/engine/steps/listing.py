@@ -1,8 +1,8 @@
-"""Lists of steps: workunits over items, calls of libraries, and blocks of both."""
+"""The entries of a list of steps: workunits over items, calls of libraries, and blocks of both."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parki.engine.ahead import Wanted
 from parki.engine.errors import LaunchError
@@ -10,9 +10,6 @@ from parki.engine.launch import layout
 from parki.engine.spaces import Space
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.workunit import Workunit
-
-if TYPE_CHECKING:
-    from parki.engine.steps.placing import Placed
 
 LANES = ("near", "far")
 
@@ -149,71 +146,13 @@ class Blocks:
     lane: str | None = None
 
 
-class Steps:
-    """A list of steps in an order that may be run one after another.
-
-    Parameters
-    ----------
-    steps : iterable of Step, Call or Blocks
-    first : iterable of Step or Call, optional
-        Run once, when the list is placed; of no argument or result.
-    workers : callable, optional
-        ``workers(space)`` returns how many threads of Python go through blocks side by side, and the threads that each
-        may use; by default one with all.
-    """
-
-    def __init__(
-        self,
-        steps: Iterable[Step | Call | Blocks],
-        first: Iterable[Step | Call] = (),
-        workers: Callable[[Space], tuple[int, int]] | None = None,
-    ) -> None:
-        self.steps, self.first = list(steps), list(first)
-        self.workers = workers
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def __iter__(self) -> Iterator[Step | Call | Blocks]:
-        return iter(self.steps)
-
-    @property
-    def flat(self) -> list[Step | Call]:
-        """Every step and call, those of blocks once."""
-        return [leaf for step in (*self.first, *self.steps) for leaf in _leaves(step)]
-
-    @property
-    def handles(self) -> list[Handle]:
-        """Every whole array."""
-        found: dict[int, Handle] = {}
-        for step in self.flat:
-            for a in step.handles.values() if isinstance(step, Step) else step.handles:
-                found.setdefault(id(a.whole), a.whole)
-        return list(found.values())
-
-    def units(self) -> list[Wanted]:
-        """Return every workunit once for each layout of its views and number of threads of a block."""
-        every = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
-                 for step in self.flat for unit, layouts, threads in _launched(step)}  # fmt: skip
-        return list(every.values())
-
-    def nbytes(self, workers: int = 1) -> int:
-        """Return the bytes of states, constants and scratch for so many workers."""
-        size = {"state": 1, "constant": 1, "scratch": workers}
-        return sum(size.get(a.role, 0) * a.nbytes for a in self.handles)
-
-    def place(self, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False) -> "Placed":
-        """Return the list in a space: see `Placed`."""
-        from parki.engine.steps.placing import Placed
-
-        return Placed(self, space, arrays, graph=graph)
-
-
-def _leaves(step: Step | Call | Blocks) -> list[Step | Call]:
+def leaves(step: Step | Call | Blocks) -> list[Step | Call]:
+    """Return the steps and calls that an entry of a list is made of."""
     return [leaf for _, body in step.parts for leaf in body] if isinstance(step, Blocks) else [step]
 
 
-def _launched(step: Step | Call) -> Sequence[Wanted]:
+def launched(step: Step | Call) -> Sequence[Wanted]:
+    """Return the workunits that a step or a call launches, with layouts and threads of a block."""
     if isinstance(step, Call):
         return step.units
     return [(step.unit, step.layouts, step.threads)] if step.items else []

@@ -18,7 +18,8 @@ from parki.engine.runtime import devices, graphs
 from parki.engine.spaces import Space
 from parki.engine.steps import workers
 from parki.engine.steps.handles import Handle, Number
-from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step, Steps
+from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
+from parki.engine.steps.steplist import StepList
 
 LINE = 64  # bytes of a cache line, which every array begins
 BOUND = ("argument", "result")
@@ -172,7 +173,7 @@ class Placed:
 
     Parameters
     ----------
-    steps : Steps
+    steps : StepList
     space : Space
     arrays : dict, optional
         Arrays of constants that have no values yet, by handle.
@@ -188,7 +189,7 @@ class Placed:
     """
 
     def __init__(
-        self, steps: Steps, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False
+        self, steps: StepList, space: Space, arrays: Mapping[Handle, Any] | None = None, *, graph: bool = False
     ) -> None:
         self.steps, self.space = steps, space
         compile_for(steps.units(), space)
@@ -376,7 +377,7 @@ def _piece(block: Block, body: list[list[Launch | Called]], bound: Bound) -> Cal
     return run
 
 
-def _blocked(steps: Steps) -> list[Step | Call]:
+def _blocked(steps: StepList) -> list[Step | Call]:
     """Return the steps and calls that blocks are made of."""
     return [leaf for step in steps if isinstance(step, Blocks) for _, body in step.parts for leaf in body]
 

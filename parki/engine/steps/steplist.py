@@ -1,0 +1,62 @@
+"""A list of steps as data: its arrays, the workunits to compile, and the bytes that it takes."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from parki.engine.ahead import Wanted
+from parki.engine.spaces import Space
+from parki.engine.steps.handles import Handle
+from parki.engine.steps.listing import Blocks, Call, Step, launched, leaves
+
+
+class StepList:
+    """A list of steps in an order that may be run one after another.
+
+    Parameters
+    ----------
+    steps : iterable of Step, Call or Blocks
+    first : iterable of Step or Call, optional
+        Run once, when the list is placed; of no argument or result.
+    workers : callable, optional
+        ``workers(space)`` returns how many threads of Python go through blocks side by side, and the threads that each
+        may use; by default one with all.
+    """
+
+    def __init__(
+        self,
+        steps: Iterable[Step | Call | Blocks],
+        first: Iterable[Step | Call] = (),
+        workers: Callable[[Space], tuple[int, int]] | None = None,
+    ) -> None:
+        self.steps, self.first = list(steps), list(first)
+        self.workers = workers
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __iter__(self) -> Iterator[Step | Call | Blocks]:
+        return iter(self.steps)
+
+    @property
+    def flat(self) -> list[Step | Call]:
+        """Every step and call, those of blocks once."""
+        return [leaf for step in (*self.first, *self.steps) for leaf in leaves(step)]
+
+    @property
+    def handles(self) -> list[Handle]:
+        """Every whole array."""
+        found: dict[int, Handle] = {}
+        for step in self.flat:
+            for a in step.handles.values() if isinstance(step, Step) else step.handles:
+                found.setdefault(id(a.whole), a.whole)
+        return list(found.values())
+
+    def units(self) -> list[Wanted]:
+        """Return every workunit once for each layout of its views and number of threads of a block."""
+        every = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
+                 for step in self.flat for unit, layouts, threads in launched(step)}  # fmt: skip
+        return list(every.values())
+
+    def nbytes(self, workers: int = 1) -> int:
+        """Return the bytes of states, constants and scratch for so many workers."""
+        size = {"state": 1, "constant": 1, "scratch": workers}
+        return sum(size.get(a.role, 0) * a.nbytes for a in self.handles)
