@@ -57,7 +57,7 @@ class FreePlan(plans.OfOneProcess, ABC, Generic[Result]):
 
     def __init__(
         self, kernel: Any, targets: Any, sources: Any, *, gradient: bool | str, layout: str, execution_space: Any,
-        threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float],
+        threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float | None],
     ) -> None:  # fmt: skip
         pair = pairs.find(kernel, self._options(), **parameters)
         self.pair = pair.with_gradient(only=gradient == "only") if gradient else pair
