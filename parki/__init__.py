@@ -6,7 +6,12 @@ costs nothing.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parki import direct, engine, ewald, fmm, pairs, samples, treecode, utils
+    from parki import torch as torch
+    from parki.celllist import CellList
 
 __version__ = "0.1.0"
 
@@ -14,14 +19,15 @@ SUBMODULES = ("direct", "engine", "ewald", "fmm", "pairs", "samples", "torch", "
 CLASSES = {"CellList": "parki.celllist"}
 __all__ = ["CellList", "__version__", "direct", "engine", "ewald", "fmm", "pairs", "samples", "treecode", "utils"]
 
+if not TYPE_CHECKING:  # type checkers, which read the imports above, find a name that is not there
 
-def __getattr__(name: str) -> Any:
-    if name in SUBMODULES:
-        return importlib.import_module(f"parki.{name}")
-    if name in CLASSES:
-        return getattr(importlib.import_module(CLASSES[name]), name)
-    raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join((*SUBMODULES, *CLASSES))}")
+    def __getattr__(name: str) -> Any:
+        if name in SUBMODULES:
+            return importlib.import_module(f"parki.{name}")
+        if name in CLASSES:
+            return getattr(importlib.import_module(CLASSES[name]), name)
+        raise AttributeError(f"module 'parki' has no attribute {name!r}; it has {', '.join((*SUBMODULES, *CLASSES))}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *SUBMODULES, *CLASSES})
+    return sorted(__all__)

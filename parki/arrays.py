@@ -11,16 +11,37 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.spaces import Space
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Result = TypeVar("Result", default=Any)  # of a plan: an array, or a tuple of a potential and its gradient
+else:
+    from typing import TypeVar
+
+    Result = TypeVar("Result")
+
 Array = NDArray[Any]  # or a CuPy array, which has the same methods
+Real = TypeVar("Real", bound=np.floating[Any])  # of the points, and so of the result
+
+
+class HasDLPack(Protocol):
+    """An array of another library, on the host or on a GPU."""
+
+    def __dlpack__(self) -> Any:
+        """Return the array as a capsule."""
+        ...
+
+
+AnyArray = ArrayLike | HasDLPack  # as a caller gives it
 
 LAYOUTS = ("dn", "nd")
 #: Types by the names of `far_precision`.

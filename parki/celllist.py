@@ -11,11 +11,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import arrays, memory
-from parki.arrays import Array
+from parki.arrays import AnyArray, Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
+from parki.names import SpaceName
 from parki.utils import round_up
 
 CELL = 28  # bytes of a cell: where it begins, its particles, its number among those that have some
@@ -85,11 +87,11 @@ build_nonempty_neighbors
 
     def __init__(
         self,
-        particles: Array,
+        particles: AnyArray,
         cutoff: float,
-        box: Sequence[float],
-        execution_space: str | Space | None = None,
-        forces: Array | tuple[Array, ...] | None = None,
+        box: Sequence[float] | NDArray[Any],
+        execution_space: SpaceName | Space | None = None,
+        forces: AnyArray | tuple[AnyArray, ...] | None = None,
         padding_factor: int = 1,
         skip_empty_cells: bool = True,
         periodicity: int = 0,

@@ -1,36 +1,52 @@
 """Direct sums in free space: every source for every target, no box and no cutoff."""
 
+from __future__ import annotations
+
 import math
-import os
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import arrays, engine, pairs, scaling
-from parki.arrays import Array, module_of
+from parki.arrays import AnyArray, Array, Real, module_of
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
-from parki.pairs import Pair
+from parki.keywords import KernelParameters, shows
+from parki.names import SpaceName
+from parki.pairs import KernelLike, Pair
 from parki.scaling import Powers
+
+__all__ = ["direct_sum"]
 
 OPTIONS = ("normals", "execution_space", "threads")
 CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@overload
 def direct_sum(
-    kernel: str | os.PathLike | Pair,
-    targets: Any,
-    sources: Any,
-    dens: Any,
-    normals: Any = None,
-    *,
-    execution_space: str | Space | None = None,
-    threads: int | None = None,
-    **parameters: float,
-) -> Array:
-    """Free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], dens: AnyArray,
+    normals: AnyArray | None = None, *, execution_space: SpaceName | Space | None = None, threads: int | None = None,
+    **parameters: Unpack[KernelParameters],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def direct_sum(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
+    execution_space: SpaceName | Space | None = None, threads: int | None = None,
+    **parameters: Unpack[KernelParameters],
+) -> Any: ...  # fmt: skip
+@shows(parameters=KernelParameters)
+def direct_sum(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
+    execution_space: SpaceName | Space | None = None, threads: int | None = None, **parameters: float | None,
+) -> Any:  # fmt: skip
+    """Return the free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
 
     With r = x − y from source to target, r = |r|, and without a factor 1/4π or 1/8πμ, K s is
 

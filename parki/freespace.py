@@ -4,21 +4,26 @@ A plan checks points once and charges at every call, gives results in the caller
 against the direct sum, and is a linear operator.  What a method adds is how it sums.
 """
 
+from __future__ import annotations
+
 import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import numpy as np
 
 from parki import arrays, direct, engine, error, operators, pairs, plans, scaling
-from parki.arrays import Array, module_of
+from parki.arrays import AnyArray, Array, Result, module_of
 from parki.checks import check_flag, refuse_half_moved
 from parki.engine import forks, spaces
 from parki.error import ErrorEstimate, PrecisionWarning
 from parki.scaling import Powers
 from parki.timing import PhaseTimes
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 log = logging.getLogger("parki")
 #: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
@@ -33,7 +38,7 @@ def short(error: float) -> tuple[str, ...]:
     return tuple(hint for least, hint in SHORT if error >= least)
 
 
-class FreePlan(plans.OfOneProcess, ABC):
+class FreePlan(plans.OfOneProcess, ABC, Generic[Result]):
     """A sum over pairs in free space for fixed points: ``u = plan(charges)``.
 
     Attributes
@@ -51,7 +56,7 @@ class FreePlan(plans.OfOneProcess, ABC):
 
     def __init__(
         self, kernel: Any, targets: Any, sources: Any, *, gradient: bool | str, layout: str, execution_space: Any,
-        threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float],
+        threads: int | None, times: Callable[[Any], PhaseTimes], timed: bool, parameters: dict[str, float | None],
     ) -> None:  # fmt: skip
         pair = pairs.find(kernel, self._options(), **parameters)
         self.pair = pair.with_gradient(only=gradient == "only") if gradient else pair
@@ -99,7 +104,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         on_y = scaling.times(self.xp.asarray(y), self._length)
         return (on_y if x is y else scaling.times(self.xp.asarray(x), self._length)), on_y
 
-    def move(self, targets: Any, sources: Any) -> None:
+    def move(self, targets: AnyArray, sources: AnyArray) -> None:
         """Take other points, as many as they may be, for the same kernel and parameters.
 
         Parameters
@@ -151,8 +156,8 @@ class FreePlan(plans.OfOneProcess, ABC):
     def _made_turned(self, targets: Any, sources: Any) -> Self:
         """A plan of the same kind between these points, targets and sources exchanged."""
 
-    def __call__(self, charges: Any, normals: Any = None, *, out: Array | None = None) -> Any:
-        """The sum at all targets.
+    def __call__(self, charges: AnyArray, normals: AnyArray | None = None, *, out: Result | None = None) -> Result:
+        """Return the sum at all targets.
 
         Parameters
         ----------
@@ -246,7 +251,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         u = u[:, 0] if u.shape[1] == 1 else u.swapaxes(1, 2) if self.layout == "nd" else u
         return module_of(u).ascontiguousarray(u if many else u[0])
 
-    def operator(self, correction: Any = None) -> Any:
+    def operator(self, correction: Any = None) -> LinearOperator:
         """Return the sum as a ``scipy.sparse.linalg.LinearOperator`` of flattened arrays (CuPy's for points on a GPU).
 
         Parameters
@@ -278,7 +283,7 @@ class FreePlan(plans.OfOneProcess, ABC):
         return operators.linear(shape, self.dtype, columns, rows, correction, self.on_gpu)
 
     def turned(self) -> Self:
-        """The plan with targets and sources exchanged, for transposed sums."""
+        """Return the plan with targets and sources exchanged, for transposed sums."""
         refuse_half_moved(self._moving)
         if self._turned is None:
             x, y = self._points
@@ -286,8 +291,10 @@ class FreePlan(plans.OfOneProcess, ABC):
             self._turned = self._made_turned(y, x)
         return self._turned
 
-    def error(self, charges: Any = None, normals: Any = None, *, n: int = 100, seed: int = 0) -> ErrorEstimate:
-        """The relative RMS error, measured at `n` random targets against the direct sum.
+    def error(
+        self, charges: AnyArray | None = None, normals: AnyArray | None = None, *, n: int = 100, seed: int = 0
+    ) -> ErrorEstimate:
+        """Return the relative RMS error, measured at `n` random targets against the direct sum.
 
         Parameters
         ----------

@@ -19,6 +19,9 @@ from parki import dimensions, engine, spelling
 from parki.arrays import Array, module_of
 from parki.dimensions import Dimensions
 from parki.engine import source
+from parki.names import KernelName
+
+__all__ = ["PAIRS", "KernelLike", "Pair", "find"]
 
 #: Lengths, and inverse lengths, that kernels take where the points' extent, or the box, is about one.
 REACH = {
@@ -27,6 +30,10 @@ REACH = {
 }
 Charges = Callable[[Array, Array | None], Array]
 P = TypeVar("P", bound="Pair")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @dataclass(frozen=True)
@@ -261,7 +268,11 @@ _LINEAR = {
 }
 
 
-def find(kernel: str | os.PathLike | Pair, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
+#: A kernel as calls take it; at run time also text that is an absolute path or ends in ``.py``.
+KernelLike = KernelName | os.PathLike[str] | Pair
+
+
+def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
     """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
 
     The names of a call's `options` may be meant by a parameter that the pair does not have.

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from parki import memory
 
+__all__ = ["box", "charges", "gaussian", "plummer", "sphere", "uniform"]
+
 Points = NDArray[np.float64]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def uniform(n: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Points:

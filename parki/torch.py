@@ -5,14 +5,17 @@ sources; in the points it is the gradient of the field, contracted with the cota
 the gradient of the cotangent's field, contracted with the density.  First derivatives only.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from parki.ewald import api, kernels
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
+from parki.keywords import EwaldKeywords, shows
 
 try:
     import torch
@@ -28,9 +31,17 @@ __all__ = [
 
 #: The kernel of the gradient of a sum, where there is one.
 SLOPES = {"laplace": "laplace_grad", "stokes_sl": "stokes_grad"}
+REPORTS = ("return_walltime", "return_params", "return_error")  # options that are not offered
 
 
-def laplace(trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any) -> Tensor:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@shows(EwaldOptions, without=REPORTS)
+def laplace(
+    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
+) -> Tensor:
     """`parki.ewald.laplace`, differentiable in `trg`, `src` and `dens`.
 
     Parameters
@@ -68,49 +79,61 @@ def laplace(trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None
     return _apply("laplace", trg, src, dens, None, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def laplace_grad(
-    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any
+    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
     """`parki.ewald.laplace_grad`, differentiable in `dens`; everything else as in `laplace`."""
     return _apply("laplace_grad", trg, src, dens, None, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def laplace_dipole(
-    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any
+    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
     """`parki.ewald.laplace_dipole`, differentiable in `dens`; everything else as in `laplace`."""
     return _apply("laplace_dipole", trg, src, dens, None, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def yukawa(
-    trg: Tensor, src: Tensor, dens: Tensor, kappa: float, options: EwaldOptions | None = None, **keywords: Any
-) -> Tensor:
+    trg: Tensor, src: Tensor, dens: Tensor, kappa: float, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldKeywords],
+) -> Tensor:  # fmt: skip
     """`parki.ewald.yukawa`, differentiable in `dens`; everything else as in `laplace`."""
     return _apply("yukawa", trg, src, dens, None, options, keywords, kappa)
 
 
-def stokes_sl(trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any) -> Tensor:
+@shows(EwaldOptions, without=REPORTS)
+def stokes_sl(
+    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
+) -> Tensor:
     """`parki.ewald.stokes_sl`, differentiable in `trg`, `src` and `dens`; everything else as in `laplace`."""
     return _apply("stokes_sl", trg, src, dens, None, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def stokes_pressure(
-    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Any
+    trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
     """`parki.ewald.stokes_pressure`, differentiable in `dens`; everything else as in `laplace`."""
     return _apply("stokes_pressure", trg, src, dens, None, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def stokes_dl(
-    trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None, **keywords: Any
-) -> Tensor:
+    trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldKeywords],
+) -> Tensor:  # fmt: skip
     """`parki.ewald.stokes_dl`, differentiable in `dens` and `normals`; everything else as in `laplace`."""
     return _apply("stokes_dl", trg, src, dens, normals, options, keywords)
 
 
+@shows(EwaldOptions, without=REPORTS)
 def stokes_comb(
-    trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None, **keywords: Any
-) -> Tensor:
+    trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldKeywords],
+) -> Tensor:  # fmt: skip
     """`parki.ewald.stokes_comb`, differentiable in `dens` and `normals`; everything else as in `laplace`."""
     return _apply("stokes_comb", trg, src, dens, normals, options, keywords)
 
@@ -130,7 +153,7 @@ def _apply(
                 f"Pass {argument}.detach()."
             )
     resolved = EwaldOptions.resolve(options, {key: x.detach() for key, x in given.items()}, **keywords)
-    for flag in ("return_walltime", "return_params", "return_error"):
+    for flag in REPORTS:
         if getattr(resolved, flag):
             raise ValueError(f"{flag} is True; expected False, because parki.torch returns a tensor.")
     same = trg is src

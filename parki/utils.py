@@ -1,18 +1,28 @@
 """Small helpers for scripts: execution spaces, array modules, dtypes, wrapping points into a box."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
-from parki.arrays import LAYOUTS, Array, module_of, points
+from parki.arrays import LAYOUTS, AnyArray, Real, module_of, points
 from parki.engine import spaces
+from parki.names import DtypeName, Layout, SpaceName
+
+__all__ = ["get_array_module", "get_dtype", "get_execution_space", "round_up", "wrap"]
 
 DTYPES = {"fp32": np.float32, "float32": np.float32, "fp64": np.float64, "float64": np.float64}
 
 
-def get_execution_space(s: Any = None) -> spaces.Space:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def get_execution_space(s: SpaceName | spaces.Space | None = None) -> spaces.Space:
     """Return the execution space named `s` (any case), `s` itself if it is one, or the default for None.
 
     Raises
@@ -23,7 +33,7 @@ def get_execution_space(s: Any = None) -> spaces.Space:
     return spaces.get(s)
 
 
-def get_array_module(space: Any = None) -> ModuleType:
+def get_array_module(space: SpaceName | spaces.Space | None = None) -> ModuleType:
     """Return the array module of a space or of its name: NumPy for host spaces, CuPy for Cuda and HIP.
 
     Raises
@@ -34,7 +44,7 @@ def get_array_module(space: Any = None) -> ModuleType:
     return spaces.array_module(get_execution_space(space))
 
 
-def get_dtype(dtype: Any) -> np.dtype[Any]:
+def get_dtype(dtype: DtypeName | DTypeLike) -> np.dtype[Any]:
     """Return the dtype for ``"fp32"``, ``"fp64"`` or anything that NumPy takes for float32 or float64.
 
     Raises
@@ -64,7 +74,11 @@ def round_up(n: int, factor: int) -> int:
     return -(-n // factor) * factor
 
 
-def wrap(x: Any, box: Sequence[float], layout: str = "dn") -> Array:
+@overload
+def wrap(x: NDArray[Real], box: Sequence[float] | NDArray[Any], layout: Layout = "dn") -> NDArray[Real]: ...
+@overload
+def wrap(x: AnyArray, box: Sequence[float] | NDArray[Any], layout: Layout = "dn") -> Any: ...
+def wrap(x: AnyArray, box: Sequence[float] | NDArray[Any], layout: Layout = "dn") -> Any:
     """Return a copy of points with each coordinate moved by multiples of the side lengths into ``[0, box)``.
 
     Parameters

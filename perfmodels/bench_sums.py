@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+import parki
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.ewald import api
 from parki.ewald.plan import Plan
 from parki.perfmodels import free
 from parki.perfmodels.machine import Machine
@@ -46,9 +46,9 @@ def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
 def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
     """A whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
     n, space = x.shape[1], options["execution_space"]
-    call, count = getattr(api, kernel), n / 1e6
-    plan = api.plan(kernel, x, x, **options)
-    timed = api.plan(kernel, x, x, return_walltime=True, **options)
+    call, count = getattr(parki.ewald, kernel), n / 1e6
+    plan = parki.ewald.plan(kernel, x, x, **options)
+    timed = parki.ewald.plan(kernel, x, x, return_walltime=True, **options)
     stacked = spaces.array_module(space).stack([given[0]] * RHS)
     phases: list[dict[str, float]] = []
 
@@ -190,13 +190,13 @@ def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def _plan(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Plan:
-    return api.plan(kernel, cloud_[0], cloud_[0], **options)
+    return parki.ewald.plan(kernel, cloud_[0], cloud_[0], **options)
 
 
 def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable[[], Array]:
     """A whole call of a kernel for a cloud."""
     x, dens, normals = cloud_
-    return functools.partial(getattr(api, kernel), x, x, *strengths(kernel, dens, normals), **options)
+    return functools.partial(getattr(parki.ewald, kernel), x, x, *strengths(kernel, dens, normals), **options)
 
 
 def _error(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> float:

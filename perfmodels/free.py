@@ -8,10 +8,10 @@ from types import ModuleType
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+import parki
 from parki.arrays import Array
 from parki.direct import direct_sum
 from parki.engine.spaces import Space, workers
-from parki.ewald import api
 from parki.perfmodels.measure import clock, turns
 
 SAMPLE = 100  # targets at which errors are measured
@@ -49,7 +49,7 @@ def measure(asked: argparse.Namespace, space: Space) -> Iterator[Found]:
 
         def ours(tolerance: float, kernel: str = kernel, dens: Array = dens) -> Array:
             options = {"periodicity": 0, "box": (1, 1, 1), "tolerance": tolerance, "execution_space": space}
-            return getattr(api, kernel)(x, x, dens, **options)
+            return getattr(parki.ewald, kernel)(x, x, dens, **options)
 
         for eps in precisions:
             with threadpool_limits(workers(space), user_api="openmp"):

@@ -44,3 +44,7 @@ __all__ = [
     "prepare",
     "settled",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

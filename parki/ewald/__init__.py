@@ -1,21 +1,11 @@
 """Spectral Ewald sums in boxes that are periodic in none, one, two or all directions."""
 
 from parki.error import CancellationWarning, NetDensityWarning, PrecisionWarning
-from parki.ewald.api import (
-    laplace,
-    laplace_dipole,
-    laplace_grad,
-    plan,
-    stokes_comb,
-    stokes_dl,
-    stokes_grad,
-    stokes_pressure,
-    stokes_sl,
-    yukawa,
-)
+from parki.ewald.api import laplace, laplace_dipole, laplace_grad, plan, yukawa
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
+from parki.ewald.stokes import stokes_comb, stokes_dl, stokes_grad, stokes_pressure, stokes_sl
 
 __all__ = [
     "CancellationWarning",
@@ -35,3 +25,7 @@ __all__ = [
     "stokes_sl",
     "yukawa",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

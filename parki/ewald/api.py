@@ -1,19 +1,36 @@
-"""The calls of `parki.ewald`: one-shot sums, each a plan used once."""
+"""The calls of `parki.ewald`: plans, and one-shot sums, each a plan used once; `stokes` has those of Stokes flow."""
 
-from typing import Any
+from __future__ import annotations
 
-from parki.arrays import Array
+from typing import Any, Unpack, overload
+
+from numpy.typing import NDArray
+
+from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
 from parki.ewald.report import Params
+from parki.keywords import EwaldAlone, EwaldReported, shows
+from parki.names import EwaldKernelName
 
 
+@overload
 def plan(
-    kernel: str | Kernel, trg: Array, src: Array, options: EwaldOptions | None = None, *, kappa: float | None = None,
-    **keywords: Any,
-) -> Plan:  # fmt: skip
+    kernel: EwaldKernelName | Kernel, trg: NDArray[Real], src: NDArray[Real], options: EwaldOptions | None = None, *,
+    kappa: float | None = None, **keywords: Unpack[EwaldReported],
+) -> Plan[NDArray[Real]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: EwaldKernelName | Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions | None = None, *,
+    kappa: float | None = None, **keywords: Unpack[EwaldReported],
+) -> Plan[Any]: ...  # fmt: skip
+@shows(EwaldOptions)
+def plan(
+    kernel: EwaldKernelName | Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions | None = None, *,
+    kappa: float | None = None, **keywords: Any,
+) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(dens[, normals])``.
 
     Parameters
@@ -48,7 +65,16 @@ def plan(
     return _made(kernels.find(kernel, kappa=kappa), trg, src, resolved)
 
 
-def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
+@overload
+def laplace(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def laplace(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any) -> Any:
     """Laplace potential Σ q/r, coincident pairs skipped.
 
     Fully periodic, it is zero on average over the box; the README fixes the constants of other periodicities.
@@ -88,10 +114,21 @@ def laplace(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = 
     >>> print(f"{parki.ewald.laplace(x, x, q, box=(2, 2, 2), tolerance=1e-9)[0]:.6f}")
     -1.747565
     """
-    return _sum("laplace", trg, src, (dens,), options, keywords)
+    return once("laplace", trg, src, (dens,), options, keywords)
 
 
-def laplace_grad(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
+@overload
+def laplace_grad(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def laplace_grad(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def laplace_grad(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
     """Gradient of the Laplace potential, Σ −q r/r³ with r = target − source: (3, Nt).
 
     Everything else as in `laplace`.  The force on a charge q of the sources is −q times it.
@@ -110,10 +147,21 @@ def laplace_grad(trg: Array, src: Array, dens: Array, options: EwaldOptions | No
     >>> print(f"{u[0, 1]:.6f}")
     -0.250000
     """
-    return _sum("laplace_grad", trg, src, (dens,), options, keywords)
+    return once("laplace_grad", trg, src, (dens,), options, keywords)
 
 
-def laplace_dipole(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
+@overload
+def laplace_dipole(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def laplace_dipole(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def laplace_dipole(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
     """Potential of dipoles, Σ d·r/r³ with r = target − source, `dens` = d (3, Ns): (Nt,).
 
     Everything else as in `laplace`; fully periodic without a surface term (a conductor surrounds the crystal).
@@ -130,11 +178,22 @@ def laplace_dipole(trg: Array, src: Array, dens: Array, options: EwaldOptions | 
     >>> print(f"{u[0]:.6f}")
     0.250000
     """
-    return _sum("laplace_dipole", trg, src, (dens,), options, keywords)
+    return once("laplace_dipole", trg, src, (dens,), options, keywords)
 
 
+@overload
 def yukawa(
-    trg: Array, src: Array, dens: Array, kappa: float, options: EwaldOptions | None = None, **keywords: Any
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, kappa: float, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def yukawa(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, kappa: float, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions)
+def yukawa(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, kappa: float, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
     """Screened Coulomb potential Σ q exp(−κr)/r, coincident pairs skipped, fully periodic or in free space.
 
@@ -156,128 +215,19 @@ def yukawa(
     >>> print(f"{parki.ewald.yukawa(x, x, np.array([1.0, 0.0]), 2.0, periodicity=0, tolerance=1e-9)[1]:.6f}")
     0.135335
     """
-    return _sum("yukawa", trg, src, (dens,), options, keywords, kappa)
+    return once("yukawa", trg, src, (dens,), options, keywords, kappa)
 
 
-def stokes_sl(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
-    """Stokes single layer Σ (I/r + rrᵀ/r³) f, coincident pairs skipped; fully periodic with zero mean flow.
-
-    `dens` is (3, Ns), the result (3, Nt); everything else as in `laplace`.  There is no factor 1/8πμ.
-
-    References
-    ----------
-    Hasimoto, J. Fluid Mech. 5 (1959); af Klinteberg and Tornberg, Int. J. Numer. Methods Fluids 76 (2014).
-
-    Examples
-    --------
-    The velocity that a periodic array of forces takes from each: Hasimoto's −(4/3) 2.837297 in a unit cube.
-
-    >>> import numpy as np, parki
-    >>> x, f = np.full((3, 1), 0.5), np.array([[1.0], [0.0], [0.0]])
-    >>> print(f"{parki.ewald.stokes_sl(x, x, f, box=(1, 1, 1), tolerance=1e-9)[0, 0] * 0.75:.6f}")
-    -2.837297
-    """
-    return _sum("stokes_sl", trg, src, (dens,), options, keywords)
-
-
-def stokes_dl(
-    trg: Array, src: Array, dens: Array, normals: Array, options: EwaldOptions | None = None, **keywords: Any
-) -> Any:
-    """Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
-
-    `dens` = q and `normals` = n are (3, Ns), the result (3, Nt); everything else as in `laplace`.  Over a closed
-    surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully periodic,
-    without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
-
-    References
-    ----------
-    Pozrikidis (1992); af Klinteberg and Tornberg, Int. J. Numer. Methods Fluids 76 (2014).
-
-    Examples
-    --------
-    >>> import numpy as np, parki
-    >>> trg, src = np.array([[1.0], [1.0], [0.0]]), np.zeros((3, 1))
-    >>> q, n = np.array([[1.0], [0.0], [0.0]]), np.array([[0.0], [1.0], [0.0]])
-    >>> print(f"{parki.ewald.stokes_dl(trg, src, q, n, periodicity=0, tolerance=1e-9)[0, 0] * 2**2.5:.6f}")
-    -6.000000
-    """
-    return _sum("stokes_dl", trg, src, (dens, normals), options, keywords)
-
-
-def stokes_comb(
-    trg: Array, src: Array, dens: Array, normals: Array, options: EwaldOptions | None = None, **keywords: Any
-) -> Any:
-    """Stokes single and double layer, Σ (I/r + rrᵀ/r³) f − 6 r (r·q)(r·n)/r⁵, r = target − source.
-
-    `dens` is (6, Ns), f over q; `normals` is (3, Ns) and need not be of unit length; the result is (3, Nt); fully
-    periodic with zero mean flow; everything else as in `laplace`.
-
-    References
-    ----------
-    Kosmacher et al. (2026), the published ParkiPy; af Klinteberg and Tornberg (2014).
-
-    Examples
-    --------
-    >>> import numpy as np, parki
-    >>> trg, src = np.array([[1.0], [1.0], [0.0]]), np.zeros((3, 1))
-    >>> dens, n = np.array([[0.0], [1.0], [0.0], [1.0], [0.0], [0.0]]), np.array([[0.0], [1.0], [0.0]])
-    >>> print(f"{parki.ewald.stokes_comb(trg, src, dens, n, periodicity=0, tolerance=1e-9)[0, 0] * 2**2.5:.6f}")
-    -4.000000
-    """
-    return _sum("stokes_comb", trg, src, (dens, normals), options, keywords)
-
-
-def stokes_pressure(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
-    """Pressure of the Stokes single layer, Σ 2 r·f/r³, r = target − source, `dens` = f (3, Ns): (Nt,).
-
-    It belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  Fully periodic it is zero on
-    average; the mean gradient that balances a net force is not in it.
-
-    References
-    ----------
-    Pozrikidis (1992).
-
-    Examples
-    --------
-    >>> import numpy as np, parki
-    >>> trg, src = np.array([[0.0], [0.0], [2.0]]), np.zeros((3, 1))
-    >>> p = parki.ewald.stokes_pressure(trg, src, np.array([[0.0], [0.0], [1.0]]), periodicity=0, tolerance=1e-9)
-    >>> print(f"{p[0]:.6f}")
-    0.500000
-    """
-    return _sum("stokes_pressure", trg, src, (dens,), options, keywords)
-
-
-def stokes_grad(trg: Array, src: Array, dens: Array, options: EwaldOptions | None = None, **keywords: Any) -> Any:
-    """Velocity gradient of the Stokes single layer: row 3i + j of the result (9, Nt) is ∂u_i/∂x_j.
-
-    `dens` is (3, Ns); everything else as in `stokes_sl`.  The stress is −p δ_ij + ∂u_i/∂x_j + ∂u_j/∂x_i, with the
-    pressure of `stokes_pressure`.
-
-    References
-    ----------
-    Pozrikidis (1992).
-
-    Examples
-    --------
-    >>> import numpy as np, parki
-    >>> trg, src = np.array([[0.0], [0.0], [2.0]]), np.zeros((3, 1))
-    >>> u = parki.ewald.stokes_grad(trg, src, np.array([[0.0], [0.0], [1.0]]), periodicity=0, tolerance=1e-9)
-    >>> print(f"{u[8, 0]:.6f}")
-    -0.500000
-    """
-    return _sum("stokes_grad", trg, src, (dens,), options, keywords)
-
-
-def _made(kernel: Kernel, trg: Array, src: Array, options: EwaldOptions) -> Plan:
-    """The plan; warnings that it gives point at the caller of this one's caller, as in `_sum`."""
+def _made(kernel: Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions) -> Plan[Any]:
+    """Make the plan; warnings that it gives point at the caller of this one's caller, as in `once`."""
     return Plan(kernel, trg, src, options)
 
 
-def _sum(
-    name: str, trg: Array, src: Array, strengths: tuple, options: EwaldOptions | None, keywords: dict,
-    kappa: float | None = None,
+def once(
+    name: str, trg: AnyArray, src: AnyArray, strengths: tuple[AnyArray, ...], options: EwaldOptions | None,
+    keywords: dict[str, Any], kappa: float | None = None,
 ) -> Any:  # fmt: skip
+    """Make a plan of the kernel of this name, and return its sum, in a tuple with the reports that options ask for."""
     given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
     made = Plan(kernels.find(name, kappa=kappa), trg, src, resolved)

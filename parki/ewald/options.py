@@ -1,5 +1,7 @@
 """EwaldOptions: what a caller may choose, copied and checked on entry."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import numbers
@@ -8,10 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import fft, spelling
+from parki import fft, names, spelling
 from parki.arrays import LAYOUTS, PRECISIONS, space_of
 from parki.engine import spaces
 from parki.ewald import geometry
+from parki.keywords import Box
+from parki.names import Layout, Precision, SpaceName
 
 CHOICES = {
     "p2p_method": ("AUTO", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
@@ -119,14 +123,14 @@ class EwaldOptions:
         For any other value outside what is listed above.
     """
 
-    box: Sequence[float] | np.ndarray | None = None
+    box: Box | None = None
     periodicity: int | Sequence[bool] = 3
     tolerance: float = 1e-6
-    execution_space: Any = None
-    p2p_method: str = PublishedText("GM-1D")
-    p2g_method: str = PublishedText("HYBRID")
-    g2p_method: str = PublishedText("TARGET")
-    fft_type: str = "R2C"
+    execution_space: SpaceName | spaces.Space | None = None
+    p2p_method: names.P2PMethod = dataclasses.field(default=PublishedText("GM-1D"))
+    p2g_method: names.P2GMethod = dataclasses.field(default=PublishedText("HYBRID"))
+    g2p_method: names.G2PMethod = dataclasses.field(default=PublishedText("TARGET"))
+    fft_type: names.TransformKind = "R2C"
     torch_fft: bool = False
     p2p_threads_x: int = PublishedCount(128)
     p2p_threads_y: int = PublishedCount(1)
@@ -136,14 +140,14 @@ class EwaldOptions:
     rc: float | None = None
     return_walltime: bool = False
     return_params: bool = False
-    split: str = dataclasses.field(default="prolate", kw_only=True)
-    far_precision: str | None = dataclasses.field(default=None, kw_only=True)
+    split: names.SplitName = dataclasses.field(default="prolate", kw_only=True)
+    far_precision: Precision | None = dataclasses.field(default=None, kw_only=True)
     threads: int | None = dataclasses.field(default=None, kw_only=True)
-    layout: str = dataclasses.field(default="dn", kw_only=True)
+    layout: Layout = dataclasses.field(default="dn", kw_only=True)
     return_error: bool = dataclasses.field(default=False, kw_only=True)
     verbose: bool = dataclasses.field(default=False, kw_only=True)
-    engine: str | None = dataclasses.field(default=None, kw_only=True)
-    fft: str | None = dataclasses.field(default=None, kw_only=True)
+    engine: names.EngineName | None = dataclasses.field(default=None, kw_only=True)
+    fft: names.TransformLibrary | None = dataclasses.field(default=None, kw_only=True)
     tune: bool = dataclasses.field(default=False, kw_only=True)
     graph: bool = dataclasses.field(default=False, kw_only=True)
     rhs: int = dataclasses.field(default=1, kw_only=True)
@@ -174,10 +178,10 @@ class EwaldOptions:
                 f"options is a {type(options).__name__}; expected EwaldOptions. "
                 "Pass single options as keywords: box=(1, 1, 1), tolerance=1e-6."
             )
-        names = [field.name for field in dataclasses.fields(cls)]
+        known = [field.name for field in dataclasses.fields(cls)]
         for name in keywords:
-            if name not in names:
-                advice = spelling.advice(name, (*names, *more)) or f"Options are {', '.join(names)}."
+            if name not in known:
+                advice = spelling.advice(name, (*known, *more)) or f"Options are {', '.join(known)}."
                 raise TypeError(f"unknown option {name!r}. {advice}")
         merged = cls(**keywords) if options is None else dataclasses.replace(options, **keywords)
         if merged.box is not None:

@@ -1,13 +1,16 @@
 """An Ewald sum for given points: the stages in their order."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Generic, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import arrays, cells, engine, plans
-from parki.arrays import Array
+from parki.arrays import AnyArray, Array, Real, Result
 from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
@@ -26,7 +29,7 @@ from parki.ewald.verify import verify
 log = logging.getLogger("parki.ewald")
 
 
-class Plan(Queries, plans.OfOneProcess):
+class Plan(Queries, plans.OfOneProcess, Generic[Result]):
     """A sum over given targets and sources: made once, applied to any number of densities.
 
     After the first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several
@@ -59,7 +62,13 @@ class Plan(Queries, plans.OfOneProcess):
     -1.762675
     """
 
-    def __init__(self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions) -> None:
+    @overload
+    def __init__(
+        self: Plan[NDArray[Real]], kernel: Kernel, trg: NDArray[Real], src: NDArray[Real], options: EwaldOptions
+    ) -> None: ...
+    @overload
+    def __init__(self: Plan[Any], kernel: Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions) -> None: ...
+    def __init__(self, kernel: Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions) -> None:
         self._begin(Setup.of(kernel, trg, src, options))
 
     def _begin(self, of: Setup) -> None:
@@ -162,7 +171,7 @@ class Plan(Queries, plans.OfOneProcess):
             self.stages[rhs] = self._placed(self._compiled(rhs))
         return self.stages[rhs]
 
-    def __call__(self, dens: Array, normals: Array | None = None, *, out: Array | None = None) -> Array:
+    def __call__(self, dens: AnyArray, normals: AnyArray | None = None, *, out: Result | None = None) -> Result:
         """Return the sum at all targets.
 
         Parameters
@@ -227,7 +236,7 @@ class Plan(Queries, plans.OfOneProcess):
             out[...] = arrays.to_host(u)
             return out
 
-    def move(self, src: Array, trg: Array | None = None) -> None:
+    def move(self, src: AnyArray, trg: AnyArray | None = None) -> None:
         """Move the points: as many as before, which are sorted anew; nothing is compiled, and no array is replaced.
 
         Parameters stay, also if the new points resemble a crystal and the old ones did not.  Only a box that was not
@@ -299,20 +308,20 @@ class Plan(Queries, plans.OfOneProcess):
             other._place(src, trg)
         self._moving = False
 
-    def turned(self, kernel: Kernel) -> "Plan":
+    def turned(self, kernel: Kernel) -> Plan[Result]:
         """Return the plan of another kernel from targets to sources, of the same parameters if they serve it."""
         with self._lock:
             refuse_half_moved(self._moving)
             return operator.turned(self, kernel)
 
-    def take_reach(self, other: "Plan") -> None:
+    def take_reach(self, other: Plan) -> None:
         """Take how far points were from the box from the plan that gave this one its points."""
         self._reach = dict.fromkeys(("trg", "src"), max(other._reach.values()))
 
     def like(
         self, kernel: Kernel, trg: Array, src: Array, options: EwaldOptions, dtype: np.dtype,
         parameters: Parameters | None = None,
-    ) -> "Plan":  # fmt: skip
+    ) -> Plan:  # fmt: skip
         """Plan another sum with points in the stages' coordinates of this one; its calls take the caller's axes."""
         place = {"space": self.space, "on_gpu": self.on_gpu, "geometry": self.geometry}
         points = {"trg": trg, "src": src, "reach": {"trg": 0.0, "src": 0.0}}

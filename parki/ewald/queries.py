@@ -1,18 +1,23 @@
 """The queries of a plan of an Ewald sum: operator, error, cost, memory."""
 
-from typing import Any
+from __future__ import annotations
 
-from parki.arrays import Array
+from typing import TYPE_CHECKING, Any
+
+from parki.arrays import AnyArray
 from parki.checks import refuse_half_moved
 from parki.error import ErrorEstimate
 from parki.ewald import error, operator, predict
 from parki.ewald.predict import Prediction
 
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
 
 class Queries:
     """The part of `parki.ewald.plan.Plan` that changes nothing."""
 
-    def operator(self, normals: Array | None = None, correction: Any = None) -> Any:
+    def operator(self, normals: AnyArray | None = None, correction: Any = None) -> LinearOperator:
         """Return the sum as a linear operator on flattened densities, for iterative solvers.
 
         Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
@@ -51,8 +56,8 @@ class Queries:
         return operator.make(self, normals, correction)
 
     def error(
-        self, n: int = 100, seed: int = 0, *, dens: Array | None = None, normals: Array | None = None,
-        u: Array | None = None,
+        self, n: int = 100, seed: int = 0, *, dens: AnyArray | None = None,
+        normals: AnyArray | None = None, u: AnyArray | None = None,
     ) -> ErrorEstimate:  # fmt: skip
         """Return the relative RMS error, measured at `n` random targets: see `parki.ewald.error`.
 

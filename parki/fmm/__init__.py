@@ -5,3 +5,7 @@ from parki.fmm.params import Parameters
 from parki.fmm.plan import Plan
 
 __all__ = ["Parameters", "Plan", "chebyshev", "kifmm", "plan"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

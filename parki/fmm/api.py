@@ -1,14 +1,38 @@
 """The calls of `parki.fmm`: one-shot sums, each a plan used once."""
 
-from typing import Any
+from __future__ import annotations
 
-from parki.arrays import Array
+from typing import Any, Literal, Unpack, overload
+
+from numpy.typing import NDArray
+
+from parki.arrays import AnyArray, Real
 from parki.fmm.plan import Plan
+from parki.keywords import FmmAlone, FmmOptions, FmmReported, KernelParameters, shows
+from parki.names import FmmMethod, Gradient
+from parki.pairs import KernelLike
 
 
+@overload
 def kifmm(
-    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
-    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[FmmAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def kifmm(
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[FmmAlone],
+) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
+@overload
+def kifmm(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
+) -> Any: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+def kifmm(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
+    return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
     """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by the kernel-independent fast multipole method.
 
@@ -78,9 +102,26 @@ def kifmm(
     return Plan.once("kifmm", targets, sources, charges, kernel, normals, returned, keywords)
 
 
+@overload
 def chebyshev(
-    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
-    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[FmmAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def chebyshev(
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[FmmAlone],
+) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
+@overload
+def chebyshev(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
+) -> Any: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+def chebyshev(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
+    return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
     """Sum as `kifmm` by the black-box fast multipole method: interpolation at Chebyshev points of boxes.
 
@@ -108,7 +149,25 @@ def chebyshev(
     return Plan.once("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)
 
 
-def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "kifmm", **keywords: Any) -> Plan:
+@overload
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
+    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[FmmOptions],
+) -> Plan[NDArray[Real]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
+    gradient: Literal[True], timed: bool = False, **keywords: Unpack[FmmOptions],
+) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
+    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmOptions],
+) -> Plan[Any]: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters)
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm", **keywords: Any
+) -> Plan[Any]:
     """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `kifmm` for the keywords.
 
     Parameters

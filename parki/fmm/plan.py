@@ -1,13 +1,17 @@
 """A fast multipole sum for fixed points, and what it can tell about itself."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import engine, plans, scaling
-from parki.arrays import Array
+from parki.arrays import AnyArray, Array, Real, Result
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
+from parki.engine.spaces import Space
 from parki.engine.steps import Placed
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
@@ -16,6 +20,9 @@ from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreePlan, log, short
+from parki.keywords import FmmOptions
+from parki.names import FmmMethod, Gradient, Layout, SpaceName
+from parki.pairs import KernelLike
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -30,7 +37,7 @@ AWAY_SHARE = 1e-3  # of the tolerance, that is aimed at then
 APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
 
 
-class Plan(FreePlan):
+class Plan(FreePlan[Result]):
     """A sum over pairs in free space for fixed points, by a fast multipole method: ``u = plan(charges)``.
 
     Parameters
@@ -63,11 +70,28 @@ class Plan(FreePlan):
         Where the plan would need more memory of the host than is free, naming the options that lower it.
     """
 
+    @overload
     def __init__(
-        self, kernel: Any, targets: Any, sources: Any, *, method: str = "kifmm", tolerance: float | None = None,
-        order: int | None = None, leaf_size: int | None = None, gradient: bool | str = False, layout: str = "dn",
-        execution_space: Any = None, threads: int | None = None, verbose: bool = False, timed: bool = False,
-        **parameters: float,
+        self: Plan[NDArray[Real]], kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *,
+        method: FmmMethod = "kifmm", gradient: Literal[False, "only"] = False, timed: bool = False,
+        **keywords: Unpack[FmmOptions],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Plan[tuple[NDArray[Real], NDArray[Real]]], kernel: KernelLike, targets: NDArray[Real],
+        sources: NDArray[Real], *, method: FmmMethod = "kifmm", gradient: Literal[True], timed: bool = False,
+        **keywords: Unpack[FmmOptions],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Plan[Any], kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
+        gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmOptions],
+    ) -> None: ...  # fmt: skip
+    def __init__(
+        self, kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
+        tolerance: float | None = None, order: int | None = None, leaf_size: int | None = None,
+        gradient: Gradient = False, layout: Layout = "dn", execution_space: SpaceName | Space | None = None,
+        threads: int | None = None, verbose: bool = False, timed: bool = False, **parameters: float | None,
     ) -> None:  # fmt: skip
         refuse_boxes(parameters, "fast multipole methods")
         check_choice("method", method, METHODS)
@@ -208,7 +232,7 @@ class Plan(FreePlan):
         particles = self.expansion.particles
         self.placed.run({particles.charges: charges, particles.result: u}, self.walltime)
 
-    def _made_turned(self, targets: Any, sources: Any) -> "Plan":
+    def _made_turned(self, targets: Any, sources: Any) -> Plan[Result]:
         tolerance, order, leaf = self._asked
         asked = {"tolerance": tolerance} if order is None else {"order": order}
         asked |= {"layout": self.layout, "execution_space": self.space, "leaf_size": leaf}

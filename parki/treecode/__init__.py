@@ -5,3 +5,7 @@ from parki.treecode.params import Parameters
 from parki.treecode.plan import Plan
 
 __all__ = ["Parameters", "Plan", "bldtt", "bltc", "plan"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

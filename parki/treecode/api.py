@@ -1,16 +1,40 @@
 """The calls of `parki.treecode`: one-shot sums, each a plan used once."""
 
-from typing import Any
+from __future__ import annotations
 
-from parki.arrays import Array
+from typing import Any, Literal, Unpack, overload
+
+from numpy.typing import NDArray
+
+from parki.arrays import AnyArray, Real
+from parki.keywords import KernelParameters, TreecodeAlone, TreecodeOptions, TreecodeReported, shows
+from parki.names import Gradient, TreecodeMethod, TreecodeVariant
+from parki.pairs import KernelLike
 from parki.treecode.plan import Plan
 
 VARIANTS = ("pc", "cp")
 
 
+@overload
 def bldtt(
-    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, normals: Array | None = None,
-    return_walltime: bool = False, return_params: bool = False, return_error: bool = False, **keywords: Any,
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[TreecodeAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def bldtt(
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[TreecodeAlone],
+) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
+@overload
+def bldtt(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[TreecodeReported],
+) -> Any: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+def bldtt(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
+    return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
     """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by barycentric Lagrange dual tree traversal.
 
@@ -79,10 +103,29 @@ def bldtt(
     return Plan.once("dual", targets, sources, charges, kernel, normals, returned, keywords)
 
 
+@overload
 def bltc(
-    targets: Array, sources: Array, charges: Array, kernel: Any = "coulomb", *, variant: str = "pc",
-    normals: Array | None = None, return_walltime: bool = False, return_params: bool = False,
-    return_error: bool = False, **keywords: Any,
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Literal[False, "only"] = False,
+    **keywords: Unpack[TreecodeAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def bltc(
+    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Literal[True],
+    **keywords: Unpack[TreecodeAlone],
+) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
+@overload
+def bltc(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Gradient = False,
+    **keywords: Unpack[TreecodeReported],
+) -> Any: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+def bltc(
+    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    variant: TreecodeVariant = "pc", normals: AnyArray | None = None, return_walltime: bool = False,
+    return_params: bool = False, return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
     """Sum as `bldtt` by the barycentric Lagrange treecode: batches of particles against clusters.
 
@@ -113,7 +156,25 @@ def bltc(
     return Plan.once(variant, targets, sources, charges, kernel, normals, returned, keywords)
 
 
-def plan(kernel: Any, targets: Array, sources: Array, *, method: str = "dual", **keywords: Any) -> Plan:
+@overload
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
+    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[TreecodeOptions],
+) -> Plan[NDArray[Real]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
+    gradient: Literal[True], timed: bool = False, **keywords: Unpack[TreecodeOptions],
+) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
+    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeOptions],
+) -> Plan[Any]: ...  # fmt: skip
+@shows(Plan, parameters=KernelParameters)
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual", **keywords: Any
+) -> Plan[Any]:
     """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `bldtt` for the keywords.
 
     Parameters

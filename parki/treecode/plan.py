@@ -1,16 +1,22 @@
 """A treecode sum for fixed points, and what it can tell about itself."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import direct, engine, memory, plans, scaling
-from parki.arrays import PRECISIONS, Array
+from parki.arrays import PRECISIONS, AnyArray, Array, Real, Result
 from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
 from parki.engine.spaces import Space
 from parki.engine.steps import Placed, Steps
 from parki.freespace import FreePlan, log, short
+from parki.keywords import TreecodeOptions
+from parki.names import Gradient, Layout, Precision, SpaceName, TreecodeMethod
+from parki.pairs import KernelLike
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
@@ -23,7 +29,7 @@ METHODS = ("dual", "pc", "cp")
 ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a larger tolerance takes less."
 
 
-class Plan(FreePlan):
+class Plan(FreePlan[Result]):
     """A sum over pairs in free space for fixed points, by a treecode: ``u = plan(charges)``.
 
     Parameters
@@ -56,12 +62,30 @@ class Plan(FreePlan):
         Where the plan would need more memory of the host than is free, naming the options that lower it.
     """
 
+    @overload
     def __init__(
-        self, kernel: Any, targets: Any, sources: Any, *, method: str = "dual", theta: float | None = None,
-        degree: int | None = None, tolerance: float | None = None, leaf_size: int | None = None,
-        batch_size: int | None = None, gradient: bool | str = False, far_precision: str | None = None,
-        layout: str = "dn", execution_space: Any = None, threads: int | None = None, verbose: bool = False,
-        timed: bool = False, **parameters: float,
+        self: Plan[NDArray[Real]], kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *,
+        method: TreecodeMethod = "dual", gradient: Literal[False, "only"] = False, timed: bool = False,
+        **keywords: Unpack[TreecodeOptions],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Plan[tuple[NDArray[Real], NDArray[Real]]], kernel: KernelLike, targets: NDArray[Real],
+        sources: NDArray[Real], *, method: TreecodeMethod = "dual", gradient: Literal[True], timed: bool = False,
+        **keywords: Unpack[TreecodeOptions],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Plan[Any], kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
+        gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeOptions],
+    ) -> None: ...  # fmt: skip
+    def __init__(
+        self, kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
+        theta: float | None = None, degree: int | None = None, tolerance: float | None = None,
+        leaf_size: int | None = None, batch_size: int | None = None, gradient: Gradient = False,
+        far_precision: Precision | None = None, layout: Layout = "dn",
+        execution_space: SpaceName | Space | None = None, threads: int | None = None, verbose: bool = False,
+        timed: bool = False, **parameters: float | None,
     ) -> None:  # fmt: skip
         _check(method, theta, degree, tolerance, leaf_size, batch_size, gradient, far_precision, layout, parameters)
         check_flag("verbose", verbose)
@@ -151,7 +175,7 @@ class Plan(FreePlan):
         bound = {self.sum.charges: self.xp.ascontiguousarray(charges), self.sum.u: u}
         self.placed.run(bound, self.walltime)
 
-    def _made_turned(self, targets: Any, sources: Any) -> "Plan":
+    def _made_turned(self, targets: Any, sources: Any) -> Plan[Result]:
         p = self.parameters
         options = {"tolerance": p.tolerance} if p.tolerance is not None else {"theta": p.theta, "degree": p.degree}
         options |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "layout": self.layout}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from parki.engine.spaces import Space
-from parki.ewald import api, work
+from parki.ewald import stokes_comb, work
 from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
 from parki.perfmodels.bench_models import PROBLEMS, Problem, Sum
 from parki.perfmodels.machine import Machine
@@ -86,7 +86,7 @@ def test_a_sum_is_the_plans_and_counts_its_phases():
     assert timed.times(("p2p", "p2g")) == [timed.runs[1]["p2p"] + timed.runs[1]["p2g"]]
     plan, (dens, normals) = it.plan, it.given
     x = plan.points.originals()[1]
-    expected = api.stokes_comb(x, x, dens, normals, box=(1, 1, 1), tolerance=1e-3, execution_space=ONE)
+    expected = stokes_comb(x, x, dens, normals, box=(1, 1, 1), tolerance=1e-3, execution_space=ONE)
     kept = []
     run = plan.stages[1].run
     plan.stages[1].run = lambda dens, normals, out, times: (run(dens, normals, out, times), kept.append(out.copy()))

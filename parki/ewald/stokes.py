@@ -1,0 +1,179 @@
+"""The one-shot sums of Stokes flow in `parki.ewald`."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack, overload
+
+from numpy.typing import NDArray
+
+from parki.arrays import AnyArray, Real
+from parki.ewald.api import once
+from parki.ewald.options import EwaldOptions
+from parki.keywords import EwaldAlone, EwaldReported, shows
+
+
+@overload
+def stokes_sl(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def stokes_sl(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def stokes_sl(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
+    """Stokes single layer Σ (I/r + rrᵀ/r³) f, coincident pairs skipped; fully periodic with zero mean flow.
+
+    `dens` is (3, Ns), the result (3, Nt); everything else as in `laplace`.  There is no factor 1/8πμ.
+
+    References
+    ----------
+    Hasimoto, J. Fluid Mech. 5 (1959); af Klinteberg and Tornberg, Int. J. Numer. Methods Fluids 76 (2014).
+
+    Examples
+    --------
+    The velocity that a periodic array of forces takes from each: Hasimoto's −(4/3) 2.837297 in a unit cube.
+
+    >>> import numpy as np, parki
+    >>> x, f = np.full((3, 1), 0.5), np.array([[1.0], [0.0], [0.0]])
+    >>> print(f"{parki.ewald.stokes_sl(x, x, f, box=(1, 1, 1), tolerance=1e-9)[0, 0] * 0.75:.6f}")
+    -2.837297
+    """
+    return once("stokes_sl", trg, src, (dens,), options, keywords)
+
+
+@overload
+def stokes_dl(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, normals: AnyArray, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def stokes_dl(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions)
+def stokes_dl(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
+    **keywords: Any,
+) -> Any:  # fmt: skip
+    """Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
+
+    `dens` = q and `normals` = n are (3, Ns), the result (3, Nt); everything else as in `laplace`.  Over a closed
+    surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully periodic,
+    without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
+
+    References
+    ----------
+    Pozrikidis (1992); af Klinteberg and Tornberg, Int. J. Numer. Methods Fluids 76 (2014).
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> trg, src = np.array([[1.0], [1.0], [0.0]]), np.zeros((3, 1))
+    >>> q, n = np.array([[1.0], [0.0], [0.0]]), np.array([[0.0], [1.0], [0.0]])
+    >>> print(f"{parki.ewald.stokes_dl(trg, src, q, n, periodicity=0, tolerance=1e-9)[0, 0] * 2**2.5:.6f}")
+    -6.000000
+    """
+    return once("stokes_dl", trg, src, (dens, normals), options, keywords)
+
+
+@overload
+def stokes_comb(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, normals: AnyArray, options: None = None,
+    **keywords: Unpack[EwaldAlone],
+) -> NDArray[Real]: ...  # fmt: skip
+@overload
+def stokes_comb(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
+    **keywords: Unpack[EwaldReported],
+) -> Any: ...  # fmt: skip
+@shows(EwaldOptions)
+def stokes_comb(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
+    **keywords: Any,
+) -> Any:  # fmt: skip
+    """Stokes single and double layer, Σ (I/r + rrᵀ/r³) f − 6 r (r·q)(r·n)/r⁵, r = target − source.
+
+    `dens` is (6, Ns), f over q; `normals` is (3, Ns) and need not be of unit length; the result is (3, Nt); fully
+    periodic with zero mean flow; everything else as in `laplace`.
+
+    References
+    ----------
+    Kosmacher et al. (2026), the published ParkiPy; af Klinteberg and Tornberg (2014).
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> trg, src = np.array([[1.0], [1.0], [0.0]]), np.zeros((3, 1))
+    >>> dens, n = np.array([[0.0], [1.0], [0.0], [1.0], [0.0], [0.0]]), np.array([[0.0], [1.0], [0.0]])
+    >>> print(f"{parki.ewald.stokes_comb(trg, src, dens, n, periodicity=0, tolerance=1e-9)[0, 0] * 2**2.5:.6f}")
+    -4.000000
+    """
+    return once("stokes_comb", trg, src, (dens, normals), options, keywords)
+
+
+@overload
+def stokes_pressure(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def stokes_pressure(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def stokes_pressure(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
+    """Pressure of the Stokes single layer, Σ 2 r·f/r³, r = target − source, `dens` = f (3, Ns): (Nt,).
+
+    It belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  Fully periodic it is zero on
+    average; the mean gradient that balances a net force is not in it.
+
+    References
+    ----------
+    Pozrikidis (1992).
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> trg, src = np.array([[0.0], [0.0], [2.0]]), np.zeros((3, 1))
+    >>> p = parki.ewald.stokes_pressure(trg, src, np.array([[0.0], [0.0], [1.0]]), periodicity=0, tolerance=1e-9)
+    >>> print(f"{p[0]:.6f}")
+    0.500000
+    """
+    return once("stokes_pressure", trg, src, (dens,), options, keywords)
+
+
+@overload
+def stokes_grad(
+    trg: NDArray[Real], src: NDArray[Real], dens: AnyArray, options: None = None, **keywords: Unpack[EwaldAlone]
+) -> NDArray[Real]: ...
+@overload
+def stokes_grad(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
+) -> Any: ...
+@shows(EwaldOptions)
+def stokes_grad(
+    trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
+) -> Any:
+    """Velocity gradient of the Stokes single layer: row 3i + j of the result (9, Nt) is ∂u_i/∂x_j.
+
+    `dens` is (3, Ns); everything else as in `stokes_sl`.  The stress is −p δ_ij + ∂u_i/∂x_j + ∂u_j/∂x_i, with the
+    pressure of `stokes_pressure`.
+
+    References
+    ----------
+    Pozrikidis (1992).
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> trg, src = np.array([[0.0], [0.0], [2.0]]), np.zeros((3, 1))
+    >>> u = parki.ewald.stokes_grad(trg, src, np.array([[0.0], [0.0], [1.0]]), periodicity=0, tolerance=1e-9)
+    >>> print(f"{u[8, 0]:.6f}")
+    -0.500000
+    """
+    return once("stokes_grad", trg, src, (dens,), options, keywords)

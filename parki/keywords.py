@@ -1,0 +1,162 @@
+"""Keywords of the public calls: their types for type checkers, and their place in signatures at run time.
+
+A call takes its options as ``**keywords`` and passes them on.  Type checkers and editors read a `TypedDict` there;
+``help`` and completion in a shell read the signature that `shows` sets.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, TypedDict, TypeVar
+
+from numpy.typing import NDArray
+
+from parki import names
+from parki.engine.spaces import Space
+from parki.names import Layout, Precision, SpaceName
+
+Box = Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class NoReports(TypedDict, total=False):
+    """The flags of a call that returns its result alone."""
+
+    return_walltime: Literal[False]
+    return_params: Literal[False]
+    return_error: Literal[False]
+
+
+class Reports(TypedDict, total=False):
+    """The flags of a call that returns a tuple of its result and reports."""
+
+    return_walltime: bool
+    return_params: bool
+    return_error: bool
+
+
+class KernelParameters(TypedDict, total=False):
+    """Parameters of the kernels of `parki.pairs.PAIRS`.
+
+    A pair of one's own with parameters of other names takes them from `parki.pairs.find`.
+    """
+
+    kappa: float | None
+    epsilon: float | None
+    k: float | None
+    width: float | None
+    unit: float | None
+    radius: float | None
+
+
+class FreeOptions(KernelParameters, total=False):
+    """Options of all sums in free space but direct ones, `gradient` apart."""
+
+    tolerance: float | None
+    leaf_size: int | None
+    layout: Layout
+    execution_space: SpaceName | Space | None
+    threads: int | None
+    verbose: bool
+
+
+class TreecodeOptions(FreeOptions, total=False):
+    """Options of a treecode."""
+
+    theta: float | None
+    degree: int | None
+    batch_size: int | None
+    far_precision: Precision | None
+
+
+class TreecodeAlone(TreecodeOptions, NoReports):
+    """Keywords of a treecode that returns its result alone."""
+
+
+class TreecodeReported(TreecodeOptions, Reports):
+    """Keywords of a treecode."""
+
+
+class FmmOptions(FreeOptions, total=False):
+    """Options of a fast multipole method."""
+
+    order: int | None
+
+
+class FmmAlone(FmmOptions, NoReports):
+    """Keywords of a fast multipole method that returns its result alone."""
+
+
+class FmmReported(FmmOptions, Reports):
+    """Keywords of a fast multipole method."""
+
+
+class EwaldKeywords(TypedDict, total=False):
+    """Fields of `parki.ewald.EwaldOptions`, the flags of reports apart."""
+
+    box: Box | None
+    periodicity: int | Sequence[bool]
+    tolerance: float
+    execution_space: SpaceName | Space | None
+    p2p_method: names.P2PMethod
+    p2g_method: names.P2GMethod
+    g2p_method: names.G2PMethod
+    fft_type: names.TransformKind
+    torch_fft: bool
+    p2p_threads_x: int
+    p2p_threads_y: int
+    p2g_threads: int
+    g2p_threads: int
+    cell_size: float | None
+    rc: float | None
+    split: names.SplitName
+    far_precision: Precision | None
+    threads: int | None
+    layout: Layout
+    verbose: bool
+    engine: names.EngineName | None
+    fft: names.TransformLibrary | None
+    tune: bool
+    graph: bool
+    rhs: int
+
+
+class EwaldAlone(EwaldKeywords, NoReports):
+    """Keywords of an Ewald sum that returns its result alone."""
+
+
+class EwaldReported(EwaldKeywords, Reports):
+    """Keywords of an Ewald sum."""
+
+
+def shows(
+    options: Callable[..., Any] | None = None, *, parameters: type[Any] | None = None, without: Iterable[str] = ()
+) -> Callable[[Call], Call]:
+    """Return a decorator that lists options by name in the signature of a call with ``**keywords``.
+
+    Parameters
+    ----------
+    options : callable, optional
+        A class or function that takes the options; a name that the call itself has is not repeated.  Its own
+        ``**parameters``, if it has them, stand in place of ``**keywords``.
+    parameters : TypedDict, optional
+        Keywords of default None that follow.
+    without : iterable of str
+        Options that the call does not take.
+    """
+
+    def decorate(call: Call) -> Call:
+        own = inspect.signature(call)
+        kept = {name: p for name, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        rest = [p for p in own.parameters.values() if p.kind is p.VAR_KEYWORD]
+        if options is not None:
+            theirs = inspect.signature(options).parameters.values()
+            rest = [p for p in theirs if p.kind is p.VAR_KEYWORD]
+            for p in theirs:
+                if p.name not in (*kept, *without) and p not in rest:
+                    kept[p.name] = p.replace(kind=p.KEYWORD_ONLY)
+        for name, annotation in (parameters.__annotations__ if parameters else {}).items():
+            kept[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        call.__signature__ = own.replace(parameters=[*kept.values(), *rest])  # type: ignore[attr-defined]
+        return call
+
+    return decorate

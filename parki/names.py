@@ -1,0 +1,32 @@
+"""Names that the public calls take, as types: a type checker finds a misspelt one.
+
+The canonical spellings are listed; where a call takes others, as ``"openmp"``, it does so at run time alone.
+"""
+
+from typing import Literal
+
+KernelName = Literal[
+    "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
+    "stokes_grad", "yukawa", "regularised_coulomb", "regularised_yukawa", "oscillatory", "gaussian", "multiquadric",
+    "inverse_quadratic", "biharmonic", "thin_plate", "rotlet", "regularised_stokeslet", "rpy", "coulomb", "stokeslet",
+    "stresslet",
+]  # fmt: skip
+EwaldKernelName = Literal[
+    "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
+    "stokes_grad", "yukawa",
+]  # fmt: skip
+TreecodeMethod = Literal["dual", "pc", "cp"]
+TreecodeVariant = Literal["pc", "cp"]
+FmmMethod = Literal["kifmm", "chebyshev"]
+Gradient = bool | Literal["only"]
+Layout = Literal["dn", "nd"]
+Precision = Literal["double", "single"]
+SpaceName = Literal["Serial", "OpenMP", "Cuda", "HIP", "GpuSim", "GpuSim64", "CPU", "host", "GPU"]
+EngineName = Literal["parki", "pykokkos"]
+TransformLibrary = Literal["scipy", "ducc0", "pyfftw", "torch", "cupy"]
+TransformKind = Literal["AUTO", "R2C", "C2C"]
+SplitName = Literal["prolate", "gaussian"]
+P2PMethod = Literal["AUTO", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"]
+P2GMethod = Literal["AUTO", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"]
+G2PMethod = Literal["AUTO", "BASE", "TARGET"]
+DtypeName = Literal["fp32", "float32", "fp64", "float64"]
