@@ -48,19 +48,6 @@ def multiply(x: Array, powers: Ints) -> None:
             x[row] *= factor
 
 
-def put(into: Array, x: Array, powers: Ints) -> None:
-    """Write x (rows, …) to `into`, every row times 2 to its power."""
-    alike = (powers == powers[0]).all()
-    for row, power in [(..., powers[0])] if alike else enumerate(powers):
-        first, *others = _factors(x.dtype, int(power)) or [None]
-        if first is not None and isinstance(x, np.ndarray):
-            np.multiply(x[row], first, out=into[row])
-        else:
-            into[row] = x[row] if first is None else x[row] * first
-        for factor in others:
-            into[row] *= factor
-
-
 def multiplied(x: Array, powers: Ints) -> Array:
     """Return x (rows, …) with every row times 2 to its power; x itself where all powers are 0."""
     if not powers.any():

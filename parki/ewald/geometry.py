@@ -88,26 +88,6 @@ class Geometry:
         """Return a length of the stages in the caller's unit."""
         return math.ldexp(length, -self.power)
 
-    def vectors(self, v: Array) -> Array:
-        """Vectors ``(…, 3 m, N)`` in the stages' axes."""
-        return v if self.frame is None else self._each(np.array(self.frame), v)
-
-    def back(self, u: Array, result: int) -> Array:
-        """Results ``(…, result, N)`` in the caller's axes: numbers, vectors, or 3 × 3 matrices in rows."""
-        if self.frame is None or result == 1:
-            return u
-        inverse = np.array(self.frame).T
-        if result == 3:
-            return self._each(inverse, u)
-        m = module_of(u).asarray(np.kron(inverse, inverse), u.dtype)
-        return m @ u
-
-    @staticmethod
-    def _each(matrix: np.ndarray, v: Array) -> Array:
-        """The matrix times every three components."""
-        xp, split = module_of(v), v.reshape(*v.shape[:-2], v.shape[-2] // 3, 3, v.shape[-1])
-        return (xp.asarray(matrix, v.dtype) @ split).reshape(v.shape)
-
 
 def _turned(matrix: np.ndarray, x: Array) -> Array:
     """The matrix times points; a permutation changes no digit."""

@@ -121,11 +121,6 @@ class Handle:
         reach = sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
         return first, first + reach + a.itemsize
 
-    def meets(self, other: "Handle") -> bool:
-        """Return whether the spans of two arrays have a byte in common."""
-        (a, b), (c, d) = self.extent, other.extent
-        return self.whole is other.whole and a < d and c < b
-
     def of(self, whole: Any) -> Any:
         """Return this part of an array that its `whole` stands for."""
         a = whole
