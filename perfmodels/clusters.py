@@ -40,7 +40,7 @@ class Totals(Protocol):
 
 
 class Text(Protocol):
-    """A kernel's text by loops (`parki.engine.operations.Block`)."""
+    """A kernel's text by loops (`parki.engine.operations.CodeBlock`)."""
 
     def total(self, trips: Mapping[str, float], lanes: int = 1, otherwise: float | None = None) -> Any:
         """What one turn adds up to, as `Totals`."""
