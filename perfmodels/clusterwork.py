@@ -8,7 +8,7 @@ from parki.perfmodels import clusters
 from parki.perfmodels.clusters import Numbers, Texts, Transfers
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
-from parki.treecode.interactions import Lists
+from parki.treecode.interactions import InteractionLists
 from parki.treecode.plan import Plan
 from parki.trees.cluster import ClusterNodes
 
@@ -98,16 +98,16 @@ def _downward(nodes: ClusterNodes, used: dict[int, np.ndarray], active: np.ndarr
     return [*(Transfers(m, points, len(node), len(node)) for m, node in used.items() if m != points), down]
 
 
-def _ranges(of: Lists, n: int) -> clusters.Lists:
+def _ranges(of: InteractionLists, n: int) -> clusters.Lists:
     size = (of.sources[:, 1] - of.sources[:, 0]).astype(float) if len(of.sources) else np.empty(0)
     return _of(of, size, float(n))
 
 
-def _grids(of: Lists, m: int) -> clusters.Lists:
+def _grids(of: InteractionLists, m: int) -> clusters.Lists:
     return _of(of, np.full(len(of.sources), float(m**3)), float(m**3 * len(np.unique(of.sources))))
 
 
-def _of(of: Lists, size: np.ndarray, distinct: float) -> clusters.Lists:
+def _of(of: InteractionLists, size: np.ndarray, distinct: float) -> clusters.Lists:
     """Return items with the sizes of their sources."""
     items = of.items
     total = np.concatenate([[0.0], np.cumsum(size)])

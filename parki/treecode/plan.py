@@ -14,7 +14,7 @@ from parki.freespace import FreePlan, log, short
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
-from parki.treecode.steps import Sum, steps
+from parki.treecode.steps import TreecodeSteps, steps
 from parki.treecode.structure import Structure
 from parki.trees import cluster, dual, lists, passes
 from parki.trees.bysource import ListsBySource
@@ -81,7 +81,7 @@ class Plan(FreePlan):
 
     def _place(self) -> None:
         self.structure: Structure | None = None
-        self.sum: Sum | None = None
+        self.sum: TreecodeSteps | None = None
         self.placed: Placed | None = None
         if self.some:
             self.structure = self._arranged(*self._placed())
