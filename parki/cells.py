@@ -83,7 +83,7 @@ class CellGrid:
         return column + n2 * np.array([z, z + 1])[:, order] // self.cuts
 
 
-class CellList:
+class SortedCells:
     """Points of a box in the order of their cells.
 
     Attributes
@@ -165,8 +165,8 @@ class CellList:
         return count
 
 
-class CellHandles:
-    """The arrays of a `CellList` of `n` points, before there are points: handles under the same names."""
+class SortedCellHandles:
+    """The arrays of a `SortedCells` of `n` points, before there are points: handles under the same names."""
 
     def __init__(self, name: str, n: int, grid: CellGrid, dtype: DTypeLike) -> None:
         self.name, self.n, self.grid = name, n, grid
@@ -176,7 +176,7 @@ class CellHandles:
         self._runs: dict[int, tuple[Handle, Handle]] = {}
 
     def runs(self, size: int) -> tuple[Handle, Handle]:
-        """Return runs of at most `size` neighbours and their bounds, as `CellList.runs`."""
+        """Return runs of at most `size` neighbours and their bounds, as `SortedCells.runs`."""
         if size not in self._runs:
             most = self.grid.most_runs(self.n, size)
             batch = placed(f"runs of {self.name}", (most, 2), np.int32)
@@ -188,7 +188,7 @@ class CellHandles:
         """Every array."""
         return [self.order, self.begin, self.points, *(h for pair in self._runs.values() for h in pair)]
 
-    def arrays(self, cells: CellList) -> dict[Handle, Array]:
+    def arrays(self, cells: SortedCells) -> dict[Handle, Array]:
         """Return the arrays of a list by handle."""
         own = {self.order: cells.order, self.begin: cells.begin, self.points: cells.points}
         for size, handles in self._runs.items():

@@ -42,7 +42,7 @@ RESULTS = {1: ("potential",), 3: ("ux", "uy", "uz"), 9: tuple(f"u{i}{j}" for i i
 DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # which read back to the same number
 
 
-class Place(NamedTuple):
+class DataLocation(NamedTuple):
     """A file, its suffix in small letters, and for HDF5 the group in it: ``file.h5:/group``."""
 
     file: Path
@@ -50,11 +50,11 @@ class Place(NamedTuple):
     group: str = "/"
 
 
-def place(path: Path) -> Place:
+def place(path: Path) -> DataLocation:
     """Take the name of a group off the name of an HDF5 file."""
     if split := re.fullmatch(r"(.+\.(?:h5|hdf5)):(.*)", str(path), re.IGNORECASE | re.DOTALL):
-        return Place(Path(split[1]), Path(split[1]).suffix.lower(), f"/{split[2].strip('/')}")
-    return Place(path, path.suffix.lower())
+        return DataLocation(Path(split[1]), Path(split[1]).suffix.lower(), f"/{split[2].strip('/')}")
+    return DataLocation(path, path.suffix.lower())
 
 
 def strengths(kernel: str) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def _npz(path: Path, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]
         ) from error
 
 
-def _hdf5(path: Path, where: Place, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+def _hdf5(path: Path, where: DataLocation, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
     h5py = _open_check(path, where)
     with h5py.File(where.file, "r") as file:
         group = file.get(where.group)
@@ -278,7 +278,7 @@ def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def _save_hdf5(path: Path, where: Place, potential: Array, facts: Mapping[str, Any]) -> None:
+def _save_hdf5(path: Path, where: DataLocation, potential: Array, facts: Mapping[str, Any]) -> None:
     try:
         with _library(path, where.suffix).File(path, "w" if where.group == "/" else "a") as file:
             group = file.require_group(where.group)
@@ -319,7 +319,7 @@ def _library(path: Path, suffix: str) -> ModuleType:
         raise ValueError(f'{path} needs {name}, which is not installed: pip install "parki[io]"') from None
 
 
-def _open_check(path: Path, where: Place) -> ModuleType:
+def _open_check(path: Path, where: DataLocation) -> ModuleType:
     """Return h5py if the file is there, can be read and is an HDF5 file."""
     h5py = _library(path, where.suffix)
     where.file.open("rb").close()  # whose error is plainer than that of HDF5

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from parki.engine.spaces import Space, workers
 from parki.perfmodels import bench_models, clusters, clusterwork, roofline
-from parki.perfmodels.bench_treecode import CASES, Case, cloud
+from parki.perfmodels.bench_treecode import CASES, TreecodeCase, cloud
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import Row, row
 from parki.treecode.plan import Plan
 
-LIMITED = (Case("coulomb", "pc", 8), Case("yukawa", "pc", 8))  # whose PP and PC are held against the roofline
+#: Cases whose PP and PC are held against the roofline.
+LIMITED = (TreecodeCase("coulomb", "pc", 8), TreecodeCase("yukawa", "pc", 8))
 KERNELS = {"pp": "ranges", "pc": "grids"}  # phase of these cases that is nothing but this kernel
 
 
@@ -24,7 +25,7 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in CASES for made in predicted(case, asked, space, machine)]
 
 
-def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Rows of one case: phases that take no time are left out; the last row is the whole call."""
     plan, runs = _runs(case, asked, space)
     bounds = clusterwork.predict(plan, machine, min(workers(space), machine.units))
@@ -39,7 +40,9 @@ def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Mach
     return rows
 
 
-def _runs(case: Case, asked: argparse.Namespace, space: Space, **options: str) -> tuple[Plan, list[dict[str, float]]]:
+def _runs(
+    case: TreecodeCase, asked: argparse.Namespace, space: Space, **options: str
+) -> tuple[Plan, list[dict[str, float]]]:
     """A plan, and seconds by phase of so many calls as are asked for, after one that does not count."""
     x, q = cloud(asked.n)
     runs = []

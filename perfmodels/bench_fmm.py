@@ -42,7 +42,7 @@ FINALISTS = 4  # that are measured again beside the choice
 
 
 @dataclass(frozen=True)
-class Case:
+class FmmCase:
     """A sum of a kernel to an order, at uniform points or others of `samples`."""
 
     kernel: str
@@ -69,12 +69,12 @@ class Case:
 
 
 CASES = (
-    *(Case("coulomb", order) for order in (6, 8, 10)),
-    *(Case("coulomb", order, gradient=True) for order in (6, 8)),
-    *(Case("stokes_sl", order) for order in (5, 7, 9)),
-    Case("yukawa", 7),
-    *(Case("coulomb", 6, points=points) for points in ("plummer", "sphere")),
-    *(Case(kernel, order, method="chebyshev") for kernel, order in (("coulomb", 5), ("stokes_sl", 5))),
+    *(FmmCase("coulomb", order) for order in (6, 8, 10)),
+    *(FmmCase("coulomb", order, gradient=True) for order in (6, 8)),
+    *(FmmCase("stokes_sl", order) for order in (5, 7, 9)),
+    FmmCase("yukawa", 7),
+    *(FmmCase("coulomb", 6, points=points) for points in ("plummer", "sphere")),
+    *(FmmCase(kernel, order, method="chebyshev") for kernel, order in (("coulomb", 5), ("stokes_sl", 5))),
 )
 SURFACES = tuple(case for case in CASES if case.method == "kifmm")
 SWEPT = tuple(case for case in SURFACES if not case.gradient)
@@ -91,20 +91,20 @@ class Peer:
 
 
 PEERS = {
-    (Case("coulomb", 6), 100_000): (Peer("PVFMM", 2.3e-6, 0.259, 0.137),),
-    (Case("coulomb", 8), 100_000): (Peer("PVFMM", 4.6e-8, 0.299, 0.174),),
-    (Case("coulomb", 10), 100_000): (Peer("PVFMM", 2.4e-9, 0.380, 0.242),),
-    (Case("coulomb", 6), 1_000_000): (Peer("PVFMM", 3.3e-6, 3.29, 1.81),),
-    (Case("coulomb", 8), 1_000_000): (Peer("PVFMM", 7e-8, 3.64, 2.25),),
-    (Case("coulomb", 10), 1_000_000): (Peer("PVFMM", 3.6e-9, 4.17, 2.79),),
-    (Case("coulomb", 6, gradient=True), 100_000): (Peer("exafmm-t", 2.3e-6, 0.26),),
-    (Case("coulomb", 8, gradient=True), 100_000): (Peer("exafmm-t", 4.6e-8, 0.33),),
-    (Case("stokes_sl", 5), 100_000): (Peer("PVFMM", 8e-5, 0.51),),
-    (Case("stokes_sl", 7), 100_000): (Peer("PVFMM", 5e-7, 1.25),),
-    (Case("stokes_sl", 9), 100_000): (Peer("PVFMM", 1.4e-9, 2.23),),
-    (Case("yukawa", 7), 100_000): (Peer("exafmm-t", 3e-6, 0.77), Peer("DMK", 2e-7, 0.52)),
-    (Case("coulomb", 6, points="plummer"), 100_000): (Peer("PVFMM", 4e-6, 0.39),),
-    (Case("coulomb", 6, points="sphere"), 100_000): (Peer("PVFMM", 1.3e-6, 0.26),),
+    (FmmCase("coulomb", 6), 100_000): (Peer("PVFMM", 2.3e-6, 0.259, 0.137),),
+    (FmmCase("coulomb", 8), 100_000): (Peer("PVFMM", 4.6e-8, 0.299, 0.174),),
+    (FmmCase("coulomb", 10), 100_000): (Peer("PVFMM", 2.4e-9, 0.380, 0.242),),
+    (FmmCase("coulomb", 6), 1_000_000): (Peer("PVFMM", 3.3e-6, 3.29, 1.81),),
+    (FmmCase("coulomb", 8), 1_000_000): (Peer("PVFMM", 7e-8, 3.64, 2.25),),
+    (FmmCase("coulomb", 10), 1_000_000): (Peer("PVFMM", 3.6e-9, 4.17, 2.79),),
+    (FmmCase("coulomb", 6, gradient=True), 100_000): (Peer("exafmm-t", 2.3e-6, 0.26),),
+    (FmmCase("coulomb", 8, gradient=True), 100_000): (Peer("exafmm-t", 4.6e-8, 0.33),),
+    (FmmCase("stokes_sl", 5), 100_000): (Peer("PVFMM", 8e-5, 0.51),),
+    (FmmCase("stokes_sl", 7), 100_000): (Peer("PVFMM", 5e-7, 1.25),),
+    (FmmCase("stokes_sl", 9), 100_000): (Peer("PVFMM", 1.4e-9, 2.23),),
+    (FmmCase("yukawa", 7), 100_000): (Peer("exafmm-t", 3e-6, 0.77), Peer("DMK", 2e-7, 0.52)),
+    (FmmCase("coulomb", 6, points="plummer"), 100_000): (Peer("PVFMM", 4e-6, 0.39),),
+    (FmmCase("coulomb", 6, points="sphere"), 100_000): (Peer("PVFMM", 1.3e-6, 0.26),),
 }
 
 
@@ -114,7 +114,7 @@ def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in CASES for made in measured(case, asked.n, space, asked.repeat)]
 
 
-def measured(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
+def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """Two rows of one case; phases are those of its fastest run."""
     x, q = on(space, case.given(n))
     kept = case.plan(x, space)
@@ -151,7 +151,7 @@ def _all_pairs() -> Callable[[], float]:
     return lambda: min([*handwritten.yardstick(RUNS), *(own() for _ in range(RUNS))])
 
 
-def _carried(case: Case, n: int, threads: int, what: str, seconds: float) -> list[Row]:
+def _carried(case: FmmCase, n: int, threads: int, what: str, seconds: float) -> list[Row]:
     """Return the times of other codes, where known, over this number of seconds."""
     known = PEERS.get((case, n), ()) if threads == 1 else ()
     spent = [(peer, peer.call if what == "whole call" else peer.again) for peer in known]
@@ -224,7 +224,7 @@ def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in SWEPT for made in swept(case, asked.n, space, asked.repeat)]
 
 
-def swept(case: Case, n: int, space: Space, repeat: int) -> list[Row]:
+def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """Return the best of the sweep, and the choice of the library.
 
     Swept is the mean for points that are even, from which boxes across the cube follow; of others the most that a leaf
@@ -279,7 +279,7 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in SURFACES for made in predicted(case, asked, space, machine)]
 
 
-def predicted(case: Case, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
+def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Rows of one case: phases that take no time are left out; the last row is all of these."""
     x, q = on(space, case.given(asked.n))
     runs = []

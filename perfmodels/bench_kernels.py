@@ -11,7 +11,7 @@ import numpy as np
 
 from parki import engine, fft
 from parki.arrays import Array
-from parki.cells import CellGrid, CellHandles, CellList
+from parki.cells import CellGrid, SortedCellHandles, SortedCells
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps, constant, state
@@ -134,9 +134,9 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
     )
     cells, packed = sorted_sources(2, x, dens[:2], p, space)
     v = variants.choose(space, p.dtype)
-    mesh, handles = Mesh(p, n), CellHandles("points", cells.n, cells.grid, p.dtype)
+    mesh, handles = Mesh(p, n), SortedCellHandles("points", cells.n, cells.grid, p.dtype)
     grid, rows = mesh.touched(mesh.grid(p, 2, space)), constant("sources as rows", packed)
-    points = far.Points(handles, handles, rows, handles.points)
+    points = far.FarPoints(handles, handles, rows, handles.points)
     gathered = state("result", (2, cells.n), p.far)
     spreading = spread(p, grid, handles, rows, v, 1)
     steps = spreading if what == "P2G" else [far.interpolation(p, grid, gathered, points, v, space, 1)]
@@ -219,8 +219,8 @@ def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 def sorted_sources(
     kernel: str | int, x: Array, packed: Array, p: params.Parameters, space: Space, grid: CellGrid | None = None
-) -> tuple[CellList, np.ndarray]:
+) -> tuple[SortedCells, np.ndarray]:
     """A cell list, and the sources in its order as a kernel takes them, by its name or number of strengths."""
-    cells = CellList(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
+    cells = SortedCells(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
     components = KERNELS[kernel].strengths if isinstance(kernel, str) else kernel
     return cells, np.ascontiguousarray(np.concatenate([x, packed[:components]])[:, cells.order].T)

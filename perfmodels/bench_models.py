@@ -76,7 +76,7 @@ PROBLEMS = (
 
 
 @dataclass
-class Sum:
+class TimedPlan:
     """A plan that is run and timed phase by phase; `seconds` are those of every run, by phase."""
 
     plan: Plan
@@ -98,13 +98,15 @@ class Sum:
         return [sum(seconds[name] for name in phases) for seconds in self.runs[1:]]
 
 
-def made(problem: Problem, most: int, space: Space) -> Sum:
+def made(problem: Problem, most: int, space: Space) -> TimedPlan:
     """The problem's sum as it is chosen."""
     x, *others = (a.astype(problem.dtype) for a in cloud(problem.n(most)))
     x[2] *= problem.filled
     options = {"box": CUBE, "tolerance": problem.tolerance, "periodicity": problem.periodicity}
     plan = api.plan(problem.kernel, x, x, execution_space=space, **options)
-    return Sum(plan, strengths(problem.kernel, *others), time.thread_time if workers(space) == 1 else time.perf_counter)
+    return TimedPlan(
+        plan, strengths(problem.kernel, *others), time.thread_time if workers(space) == 1 else time.perf_counter
+    )
 
 
 def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
@@ -140,7 +142,7 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [r for problem, it in zip(PROBLEMS, sums, strict=True) for r in _predicted(problem, it, asked.n, machine)]
 
 
-def _predicted(problem: Problem, it: Sum, most: int, machine: Machine) -> list[Row]:
+def _predicted(problem: Problem, it: TimedPlan, most: int, machine: Machine) -> list[Row]:
     plan, name, n = it.plan, problem.name(most), problem.n(most)
     counts = model.count(plan.chosen, plan.variants, n, "host")
     modelled = {
@@ -207,7 +209,7 @@ def _swept(problem: Problem, asked: argparse.Namespace, space: Space) -> list[Ro
     return rows
 
 
-def other(it: Sum, p: Parameters) -> Sum:
+def other(it: TimedPlan, p: Parameters) -> TimedPlan:
     """The same sum with other parameters."""
     plan = it.plan
     return replace(it, plan=plan.like(plan.kernel, *plan.points.originals(), plan.options, plan.dtype, p), runs=[])

@@ -55,7 +55,7 @@ FINEST = 1e-11  # smaller errors are not asked of parki
 
 
 @dataclass(frozen=True)
-class Case:
+class TreecodeCase:
     """A sum of a kernel, by a method, to a degree."""
 
     kernel: str
@@ -71,7 +71,7 @@ class Case:
         return f"{self.kernel}, {self.method}, degree {self.degree}"
 
 
-CASES = tuple(Case(kernel, method, degree) for kernel in KERNELS for method in METHODS for degree in DEGREES)
+CASES = tuple(TreecodeCase(kernel, method, degree) for kernel in KERNELS for method in METHODS for degree in DEGREES)
 
 
 def treecode(asked: argparse.Namespace, space: Space) -> list[Row]:
@@ -91,7 +91,7 @@ def cloud(n: int) -> tuple[np.ndarray, np.ndarray]:
     return samples.uniform(n, seed=1), samples.charges(n, seed=2)
 
 
-def sums(case: Case, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
+def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
     """Rows of one case; phases are those of its fastest run."""
     kept, n = case.plan(x, space), x.shape[1]
     times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
@@ -120,7 +120,7 @@ def sums(case: Case, x: Array, q: Array, space: Space, repeat: int) -> list[Row]
     return rows
 
 
-def barytree(case: Case, n: int, threads: int) -> float | None:
+def barytree(case: TreecodeCase, n: int, threads: int) -> float | None:
     """Seconds of BaryTree for this sum on its machine, if they are known."""
     return BARYTREE.get((case.method, case.degree, n)) if case.kernel == "coulomb" and threads == 1 else None
 
@@ -180,12 +180,12 @@ def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
     rows: list[Row] = []
     for shape in SHAPES:
         for degree in DEGREES:
-            case, first = Case("coulomb", "dual", degree), None
+            case, first = TreecodeCase("coulomb", "dual", degree), None
             for n in (asked.n // fewer for fewer in FEWER):
                 x, q = on(space, (getattr(samples, shape)(n, seed=1), samples.charges(n, seed=2)))
                 made: list[Plan] = []
 
-                def run(case: Case = case, x: Array = x, q: Array = q, made: list[Plan] = made) -> None:
+                def run(case: TreecodeCase = case, x: Array = x, q: Array = q, made: list[Plan] = made) -> None:
                     made[:] = [case.plan(x, space)]
                     made[0](q)
 
@@ -223,7 +223,7 @@ def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [made for case in CASES for made in swept(case, x, q, space, asked.repeat)]
 
 
-def swept(case: Case, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
+def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
     """The best of the sweep, and what is chosen."""
     p = case.plan(x, space).parameters
     chosen, n = (p.leaf_size, p.batch_size), x.shape[1]

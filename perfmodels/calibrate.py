@@ -83,7 +83,7 @@ class Times:
             self.seconds[name] += spent * sum(one.seconds[name] for one in each) / worked if worked else 0.0
 
 
-class Sum:
+class CalibrationSum:
     """A sum of random strengths at random points, of which each phase is timed; `seconds` are the best so far.
 
     On one thread they are processor time, which stands still where others have the core.
@@ -126,7 +126,10 @@ class Sum:
 
 
 class Treecode:
-    """A treecode's sum of random charges at random points on one thread, planned anew each time; otherwise as `Sum`."""
+    """A treecode's sum of random charges at random points on one thread, planned anew each time.
+
+    Otherwise as `CalibrationSum`.
+    """
 
     def __init__(self, n: int, degree: int) -> None:
         self.x, self.q, self.degree = samples.uniform(n), samples.charges(n), degree
@@ -186,7 +189,7 @@ def measure(seconds: float = FULL) -> Machine:
     log.info("compiling what is measured")
     probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
     probes += [*microbench.memory(threads), *_transforms(), _launch(one)]
-    sums = {name: Sum(*_sized(given, seconds), one) for name, given in SUMS.items()}
+    sums = {name: CalibrationSum(*_sized(given, seconds), one) for name, given in SUMS.items()}
     treecode = Treecode(max(LEAST_CLUSTERS, int(CLUSTERS * min(1.0, seconds / FULL))), DEGREE)
     began, rounds, whole, everywhere = perf_counter(), 0, None, None
     for probe in probes:
@@ -194,7 +197,7 @@ def measure(seconds: float = FULL) -> Machine:
     if threads > 1:
         everywhere = microbench.everywhere(probes[0], threads)
         probes.append(everywhere)
-        whole = Sum(*_sized(SUMS["few"], seconds), every)
+        whole = CalibrationSum(*_sized(SUMS["few"], seconds), every)
     while rounds < 2 or perf_counter() - began < seconds:
         log.info("round %d, after %.1f s", rounds + 1, perf_counter() - began)
         for it in (*sums.values(), treecode):
@@ -228,7 +231,7 @@ def store(made: Machine, path: Path) -> None:
     cache.write(path, f"# {predict.built()}\n{made.text()}")
 
 
-def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
+def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
     """The costs with which the model predicts the measured sums."""
     near, time = near_costs(sums["many"], sums["few"], lanes)
     measured = [sums[name] for name in DOUBLE]
@@ -257,7 +260,7 @@ def fitted(sums: Mapping[str, Sum], lanes: int) -> Costs:
     return replace(made, single=ratios[0], single_fft=ratios[1])
 
 
-def reached(made: Machine, sums: list[Sum]) -> dict[str, float]:
+def reached(made: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
     """By phase the time that a machine's rates allow over the measured one, the geometric mean of some sums."""
     found: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
     for it in sums:
@@ -267,7 +270,7 @@ def reached(made: Machine, sums: list[Sum]) -> dict[str, float]:
     return {phase: float(np.exp(np.mean(np.log(shares)))) for phase, shares in found.items()}
 
 
-def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
+def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[float, float]:
     """Seconds of a pair, and of a target besides its pairs, from sums with many and with few sources in reach."""
     model, rows = Costs(near=1.0, lanes=lanes), []
     for it in (many, few):
@@ -282,13 +285,13 @@ def near_costs(many: Sum, few: Sum, lanes: int) -> tuple[float, float]:
     return t / a, 0.0  # what few sources take is no more than their pairs
 
 
-def _modelled(it: Sum, costs: Costs) -> dict[str, float]:
+def _modelled(it: CalibrationSum, costs: Costs) -> dict[str, float]:
     """Seconds that the model expects, by its parts."""
     given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
     return {part: float(spent) for part, spent in select.phases(*given, it.p.itemsizes, costs).items()}
 
 
-def _rows(sums: list[Sum], phase: str, lanes: int) -> tuple[float, float]:
+def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, float]:
     """Seconds of a row of the window, and what a grid point per particle adds: least squares of relative errors."""
     terms = np.array([_terms(it, phase, lanes) for it in sums])
     found, *_ = np.linalg.lstsq(terms[:, :2] / terms[:, 2:], np.ones(len(terms)), rcond=None)
@@ -297,13 +300,13 @@ def _rows(sums: list[Sum], phase: str, lanes: int) -> tuple[float, float]:
     return float(np.mean(terms[:, 2] / terms[:, 0])), 0.0
 
 
-def _level(sums: list[Sum], phase: str, lanes: int, sparse: float) -> float:
+def _level(sums: list[CalibrationSum], phase: str, lanes: int, sparse: float) -> float:
     """Seconds of a row if the cost of sparse grids is given."""
     terms = np.array([_terms(it, phase, lanes) for it in sums])
     return float(np.exp(np.mean(np.log(terms[:, 2] / (terms[:, 0] + sparse * terms[:, 1])))))
 
 
-def _terms(it: Sum, phase: str, lanes: int) -> tuple[float, float, float]:
+def _terms(it: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, float]:
     """Rows of the window of a particle and component on a dense grid, what a sparse one adds, and measured seconds."""
     components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.result
     model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
@@ -348,7 +351,7 @@ def _bandwidths(rates: Mapping[tuple[str, ...], float]) -> dict[str, float]:
     return found | {"dram_all": max(found["dram"], found.get("dram_all", 0.0))}
 
 
-def _parallel(one: Sum, every: Sum, threads: int) -> dict[str, float]:
+def _parallel(one: CalibrationSum, every: CalibrationSum, threads: int) -> dict[str, float]:
     """By phase the speedup of all threads over one, at least 1, over their number."""
     speedups = {phase: one.seconds[phase] / every.seconds[phase] for phase in Machine.PHASES}
     return {phase: min(1.0, max(1.0, speedup) / threads) for phase, speedup in speedups.items()}

@@ -30,25 +30,16 @@ PASSES = 40  # of NumPy over each pair of clusters, 8 bytes in and out: criteria
 MANY = 1000  # sources of the pairs that a time is stated for
 
 
-class Totals(Protocol):
-    """What a text adds up to (`parki.engine.operations.Totals`)."""
-
-    operations: Mapping[str, float]
-    memory: float
-    scratch: float
-    atomics: float
-
-
-class Text(Protocol):
-    """A kernel's text by loops (`parki.engine.operations.Block`)."""
+class LoopText(Protocol):
+    """A kernel's text by loops (`parki.engine.operations.CodeBlock`)."""
 
     def total(self, trips: Mapping[str, float], lanes: int = 1, otherwise: float | None = None) -> Any:
-        """What one turn adds up to, as `Totals`."""
+        """Return the totals of one turn, as `counts.TextTotals`."""
 
 
 @dataclass(frozen=True)
 class Added:
-    """A text's totals over all teams: see `Totals`."""
+    """A text's totals over all teams: see `counts.TextTotals`."""
 
     operations: Mapping[str, float]
     memory: float
@@ -98,8 +89,8 @@ class Transfers:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What a plan holds.
+class TreecodeSizes:
+    """Sizes of a treecode plan: points, lists and transfers.
 
     Attributes
     ----------
@@ -130,27 +121,28 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Texts:
+class TreecodeTexts:
     """The kernels of a pair: `grids` by points per direction; numbers of charges, of constants, and of a result.
 
     `blocks` are the particles of a leaf that `charges` and `potentials` take at once.
     """
 
-    gather: Text
-    ranges: Text
-    grids: Mapping[int, Text]
-    charges: Text
-    potentials: Text
-    up: Text
-    down: Text
+    gather: LoopText
+    ranges: LoopText
+    grids: Mapping[int, LoopText]
+    charges: LoopText
+    potentials: LoopText
+    up: LoopText
+    down: LoopText
     dens: int
     constants: int
     result: int
     blocks: tuple[int, int]
 
 
-def interacting(text: Text, lists: Lists, source: float, result: int, itemsize: int, lanes: int, device: bool = False
-                ) -> Counts:  # fmt: skip
+def interacting(
+    text: LoopText, lists: Lists, source: float, result: int, itemsize: int, lanes: int, device: bool = False
+) -> Counts:
     """Count one launch of `ranges` or `grids`.
 
     Parameters
@@ -190,7 +182,7 @@ def _turns(lists: Lists, together: int) -> dict[str, float]:
     return {"t": n / len(targets), "t:j": looked / n, "t:j:block": blocks, "t:j:e": rest, "m > 0": lists.proxies}
 
 
-def _together(text: Text) -> int:
+def _together(text: LoopText) -> int:
     """How many sources a turn of the loop over blocks takes: as many times the loads of the loop over single ones.
 
     Not the operations: a block has those of its addresses, too.
@@ -204,7 +196,7 @@ def _together(text: Text) -> int:
     return round(block / single) if block and single else 0
 
 
-def leaves(text: Text, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,
+def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,
            device: bool = False) -> Counts:  # fmt: skip
     """Count one launch over leaves of so many particles: charges of proxy points, or potentials of particles.
 
@@ -230,8 +222,9 @@ def leaves(text: Text, sizes: NDArray[Any], block: int, row: int, held: int, ite
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, 1)
 
 
-def transferred(text: Text, it: Transfers, up: bool, components: int, itemsize: int, lanes: int, device: bool = False
-                ) -> Counts:  # fmt: skip
+def transferred(
+    text: LoopText, it: Transfers, up: bool, components: int, itemsize: int, lanes: int, device: bool = False
+) -> Counts:
     """Count transfers of so many components: charges up, or potentials down."""
     if not it.items:
         return Counts()
@@ -245,7 +238,7 @@ def transferred(text: Text, it: Transfers, up: bool, components: int, itemsize: 
     return Counts(found.operations, levels(found, moved, moved, device), found.atomics, it.launches)
 
 
-def of_teams(text: Text, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
+def of_teams(text: LoopText, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
     """What all teams do.  Every thread of a device computes for itself, but a warp loads the same number once."""
     found = text.total(trips, 1 if device else lanes, otherwise=1.0)
     loaded = text.total(trips, WARP, otherwise=1.0) if device else found
@@ -253,8 +246,9 @@ def of_teams(text: Text, trips: Mapping[str, float], teams: float, lanes: int, d
     return Added(times(found.operations, teams), *moved)
 
 
-def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int, int], device: bool = False
-          ) -> dict[str, Counts]:  # fmt: skip
+def count(
+    texts: TreecodeTexts, n: TreecodeSizes, itemsize: int, far: int, lanes: Mapping[int, int], device: bool = False
+) -> dict[str, Counts]:
     """Count all phases of a plan and one sum.
 
     Parameters
@@ -292,7 +286,7 @@ def count(texts: Texts, n: Numbers, itemsize: int, far: int, lanes: Mapping[int,
     return {name: found.get(name, Counts()) for name in PHASES}
 
 
-def _gathered(text: Text, n: int, numbers: int, itemsize: int, lanes: int, device: bool) -> Counts:
+def _gathered(text: LoopText, n: int, numbers: int, itemsize: int, lanes: int, device: bool) -> Counts:
     """Count the gather of charges, each from another place, into rows: of each source so many numbers in and out."""
     found = of_teams(text, {}, n, lanes, device)
     moved = float(n * (itemsize * numbers + 4))
@@ -333,7 +327,7 @@ def share(machine: Machine, phase: str) -> float:
     return machine.reached.get(name, machine.reached[ASSUMED[name]])
 
 
-def time_of(text: Text, machine: Machine, dtype: str = "float64", points: int = 0) -> float:
+def time_of(text: LoopText, machine: Machine, dtype: str = "float64", points: int = 0) -> float:
     """Return the seconds of one pair of a target and a source on one core, or on a GPU.
 
     Parameters

@@ -5,10 +5,10 @@ import numpy as np
 from parki import engine
 from parki.engine.workunit import Workunit
 from parki.perfmodels import clusters
-from parki.perfmodels.clusters import Numbers, Texts, Transfers
+from parki.perfmodels.clusters import Transfers, TreecodeSizes, TreecodeTexts
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
-from parki.treecode.interactions import Lists
+from parki.treecode.interactions import InteractionLists
 from parki.treecode.plan import Plan
 from parki.trees.cluster import ClusterNodes
 
@@ -28,11 +28,11 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
     return clusters.predict(counts(plan, machine), machine, plan.dtype.name, plan.parameters.far, units)
 
 
-def texts(plan: Plan, kinds: set[int]) -> Texts:
+def texts(plan: Plan, kinds: set[int]) -> TreecodeTexts:
     """Return the texts of a plan's kernels, of `grids` for these points per direction."""
     linear, units, read = plan.linear, plan.structure.kernels, engine.operations
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
-    return Texts(
+    return TreecodeTexts(
         read(units.source_rows()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
         read(potentials), read(units.transfer(True)), read(units.transfer(False)), units.charges,
         len(linear.parameters), linear.result, (_block(charges), _block(potentials)),
@@ -43,7 +43,7 @@ def _block(unit: Workunit) -> int:
     return int(dict(unit.l0.slots)["BLOCK"])
 
 
-def numbers(plan: Plan) -> Numbers:
+def numbers(plan: Plan) -> TreecodeSizes:
     """Return the numbers of points, nodes and lists of a plan."""
     structure, chosen = plan.structure, plan.structure.lists
     n_targets, n_sources = structure.target.n, structure.source.n
@@ -59,7 +59,7 @@ def numbers(plan: Plan) -> Numbers:
         "cp": {0: _ranges(chosen.cp, n_sources)},
         "cc": {m: _grids(one, m) for m, one in chosen.cc.items()},
     }
-    return Numbers(
+    return TreecodeSizes(
         n_targets, n_sources, points, moved, float(listed),
         sources.count[sources.leaves] if up else np.empty(0), targets.count[targets.leaves[active[targets.leaves]]],
         _upward(sources, up, points), _downward(targets, down, active, points),
@@ -98,16 +98,16 @@ def _downward(nodes: ClusterNodes, used: dict[int, np.ndarray], active: np.ndarr
     return [*(Transfers(m, points, len(node), len(node)) for m, node in used.items() if m != points), down]
 
 
-def _ranges(of: Lists, n: int) -> clusters.Lists:
+def _ranges(of: InteractionLists, n: int) -> clusters.Lists:
     size = (of.sources[:, 1] - of.sources[:, 0]).astype(float) if len(of.sources) else np.empty(0)
     return _of(of, size, float(n))
 
 
-def _grids(of: Lists, m: int) -> clusters.Lists:
+def _grids(of: InteractionLists, m: int) -> clusters.Lists:
     return _of(of, np.full(len(of.sources), float(m**3)), float(m**3 * len(np.unique(of.sources))))
 
 
-def _of(of: Lists, size: np.ndarray, distinct: float) -> clusters.Lists:
+def _of(of: InteractionLists, size: np.ndarray, distinct: float) -> clusters.Lists:
     """Return items with the sizes of their sources."""
     items = of.items
     total = np.concatenate([[0.0], np.cumsum(size)])

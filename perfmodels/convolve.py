@@ -1,10 +1,10 @@
 """Counts of the convolution: every mode of every component is read, multiplied and written, once."""
 
-from parki.perfmodels.counts import Counts, Text, levels
+from parki.perfmodels.counts import Counts, TextTotals, levels
 
 
 def counts(
-    text: Text, modes: int, spread: int, result: int, itemsize: int, launches: int = 1, device: bool = False
+    text: TextTotals, modes: int, spread: int, result: int, itemsize: int, launches: int = 1, device: bool = False
 ) -> Counts:
     """Count the multiplication of so many modes.
 

@@ -7,7 +7,7 @@ from typing import Protocol
 FLOPS = {"fma": 2.0, "compare": 0.0, "integer": 0.0}  # of one operation; of all other classes 1
 
 
-class Text(Protocol):
+class TextTotals(Protocol):
     """What a kernel's text adds up to (`parki.engine.operations.Totals`)."""
 
     operations: Mapping[str, float]
@@ -79,7 +79,7 @@ def times(a: Mapping[str, float], factor: float) -> dict[str, float]:
     return {name: factor * n for name, n in a.items()}
 
 
-def levels(text: Text, l2: float, dram: float, device: bool) -> dict[str, float]:
+def levels(text: TextTotals, l2: float, dram: float, device: bool) -> dict[str, float]:
     """Return the bytes by level: scratch is memory on hosts, and apart on GPUs."""
     if device:
         return {"l1": text.memory, "shared": text.scratch, "l2": l2, "dram": dram}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from parki.perfmodels import roofline
-from parki.perfmodels.clusters import Lists, Text, interacting, of_teams, streamed
+from parki.perfmodels.clusters import Lists, LoopText, interacting, of_teams, streamed
 from parki.perfmodels.counts import Counts, levels, times
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.roofline import Bound
@@ -48,7 +48,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Level:
+class OctetLevel:
     """Octets of one level, the boxes in them, and whether any of these has children."""
 
     octets: int
@@ -83,8 +83,8 @@ class Across:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What a plan holds.
+class FmmSizes:
+    """Sizes of the plan of a fast multipole sum: points, surfaces, lists and levels.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Numbers:
     moved: float
     listed: float
     lists: Mapping[str, Lists]
-    levels: Sequence[Level]
+    levels: Sequence[OctetLevel]
     across: Sequence[Across]
     matrices: Mapping[str, Sequence[Matrix]]
     orbits: int
@@ -125,20 +125,20 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Texts:
+class FmmTexts:
     """The kernels of a plan, by name; numbers of a source particle, and of a result."""
 
-    surfaces: Text
-    fields: Text
-    ranges: Text
-    dense: Mapping[str, Text]
-    forward: Text
-    backward: Text
+    surfaces: LoopText
+    fields: LoopText
+    ranges: LoopText
+    dense: Mapping[str, LoopText]
+    forward: LoopText
+    backward: LoopText
     source: int
     result: int
 
 
-def count(texts: Texts, n: Numbers, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
+def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
     """Count all steps of a plan and one sum.
 
     Parameters
@@ -172,7 +172,7 @@ def count(texts: Texts, n: Numbers, itemsize: int, lanes: int, device: bool = Fa
 
 
 def _dense(
-    texts: Texts, n: Numbers, level: Level, way: str, step: str, itemsize: int, lanes: int, device: bool
+    texts: FmmTexts, n: FmmSizes, level: OctetLevel, way: str, step: str, itemsize: int, lanes: int, device: bool
 ) -> Counts:
     """Count the dense steps of one level in one direction: fold, solve, unfold, and between it and its children."""
     size, filled = itemsize * SIBLINGS * level.octets, level.boxes / (SIBLINGS * level.octets)
@@ -198,7 +198,7 @@ def _dense(
     return found
 
 
-def _folding(text: Text, n: Numbers, components: int, moved: float, octets: int, filled: float, lanes: int,
+def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, octets: int, filled: float, lanes: int,
              device: bool) -> Counts:  # fmt: skip
     """Count surface values to class values, or back."""
     share = n.points / (SIBLINGS * n.orbits)
@@ -206,7 +206,7 @@ def _folding(text: Text, n: Numbers, components: int, moved: float, octets: int,
     return _of_octets(text, trips, octets, moved, octets, filled, lanes, device)
 
 
-def _products(text: Text, matrix: Matrix, together: int, moved: float, octets: int, filled: float, lanes: int,
+def _products(text: LoopText, matrix: Matrix, together: int, moved: float, octets: int, filled: float, lanes: int,
               device: bool, stages: int = 1) -> Counts:  # fmt: skip
     """Count matrices of all classes times class values; `stages` of them in loops of one name."""
     teams = matrix.classes * -(-octets // together)
@@ -216,7 +216,7 @@ def _products(text: Text, matrix: Matrix, together: int, moved: float, octets: i
     return _of_octets(text, trips, teams, moved, octets, filled * share, lanes, device)
 
 
-def _of_octets(text: Text, trips: Mapping[str, float], teams: float, moved: float, octets: int, filled: float,
+def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: float, octets: int, filled: float,
                lanes: int, device: bool) -> Counts:  # fmt: skip
     """Count a launch with siblings in the lanes, so many of which are boxes."""
     found = of_teams(text, trips, teams, lanes, device)
@@ -225,7 +225,7 @@ def _of_octets(text: Text, trips: Mapping[str, float], teams: float, moved: floa
     return Counts(times(found.operations, filled), near, found.atomics, 1, filled)
 
 
-def _transforms(texts: Texts, n: Numbers, it: Across, itemsize: int, lanes: int, device: bool) -> Counts:
+def _transforms(texts: FmmTexts, n: FmmSizes, it: Across, itemsize: int, lanes: int, device: bool) -> Counts:
     """Count spectra of equivalents, and of check values back."""
     p, f = n.order, 2 * n.order - 1
     rim = (4 * p - 4) / p**2
@@ -242,7 +242,7 @@ def _transforms(texts: Texts, n: Numbers, it: Across, itemsize: int, lanes: int,
     return Counts(found.operations, found.bytes, found.atomics, 2 * it.groups, found.fill)
 
 
-def octets(n: Numbers, it: Across, itemsize: int, device: bool = False) -> Counts:
+def octets(n: FmmSizes, it: Across, itemsize: int, device: bool = False) -> Counts:
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
     A pair has for each frequency and pair of components 8 × 8 complex products, of which lanes are targets: it reads 16

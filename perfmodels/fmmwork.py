@@ -15,7 +15,7 @@ from parki.freespace import short
 from parki.perfmodels import fmm
 from parki.perfmodels.clusters import Lists
 from parki.perfmodels.counts import Counts
-from parki.perfmodels.fmm import Across, Level, Matrix, Numbers, Texts
+from parki.perfmodels.fmm import Across, FmmSizes, FmmTexts, Matrix, OctetLevel
 from parki.perfmodels.machine import Machine
 from parki.trees import octlists
 from parki.trees.lists import csr, merge_ranges
@@ -39,7 +39,7 @@ def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
     )
 
 
-def texts(plan: Plan) -> Texts:
+def texts(plan: Plan) -> FmmTexts:
     """The texts of a plan's kernels."""
     representation, p, real, read = plan.representation, plan.parameters.order, plan.dtype, engine.operations
     kernels, dens, result = SurfaceKernels(representation, real, short(plan.parameters.expected)), *_components(plan)
@@ -48,7 +48,7 @@ def texts(plan: Plan) -> Texts:
         name: box_translations.products(real, add=name == "products_add") for name in ("products", "products_add")
     }
     steps["solve"] = box_translations.solves(real)
-    return Texts(
+    return FmmTexts(
         read(kernels.check_values()), read(kernels.fields()), read(kernels.ranges()),
         {name: read(unit) for name, unit in steps.items()}, read(m2l.forward(p, dens, real)),
         read(m2l.backward(p, result, real)), 3 + plan.linear.strengths, plan.linear.result,
@@ -60,7 +60,7 @@ def _components(plan: Plan) -> tuple[int, int]:
     return plan.representation.equivalent, plan.representation.check
 
 
-def numbers(plan: Plan) -> Numbers:
+def numbers(plan: Plan) -> FmmSizes:
     """What a plan holds."""
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     p, (equivalent, check) = it.p, _components(plan)
@@ -85,7 +85,7 @@ def numbers(plan: Plan) -> Numbers:
         ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
         found |= {"matrices": {name: tuple(_matrix(b) for b in many) for name, many in ways.items()}}
         found |= {"orbits": len(operators.check.orbits), "levels": _levels(plan), "across": _across(plan)}
-    return Numbers(**found)
+    return FmmSizes(**found)
 
 
 def _frequencies(p: int) -> int:
@@ -98,11 +98,12 @@ def _matrix(blocks: ClassMatrices) -> Matrix:
     return Matrix(len(rows), int(tiles.sum()), int(tiles @ columns), blocks.rows, blocks.columns)
 
 
-def _levels(plan: Plan) -> list[Level]:
+def _levels(plan: Plan) -> list[OctetLevel]:
     nodes = plan.tree.nodes
     octets, boxes = np.diff(nodes.octet_begin), np.diff(nodes.level_begin)
     return [
-        Level(int(octets[level - 1]), int(boxes[level]), level < nodes.depth) for level in range(TOP, nodes.depth + 1)
+        OctetLevel(int(octets[level - 1]), int(boxes[level]), level < nodes.depth)
+        for level in range(TOP, nodes.depth + 1)
     ]
 
 

@@ -4,14 +4,14 @@ As in spreading, sorted targets find the grid points of their neighbours in the 
 order (BASE) find none.  Nothing is written but the result.
 """
 
-from parki.perfmodels.counts import Counts, Text, levels
+from parki.perfmodels.counts import Counts, TextTotals, levels
 from parki.perfmodels.p2g import CACHE, Spreading, filled
 
 VARIANTS = ("BASE", "TARGET")
 
 
 def counts(
-    variant: str, text: Text, s: Spreading, device: bool = False, lanes: int = 1, cache: float = CACHE
+    variant: str, text: TextTotals, s: Spreading, device: bool = False, lanes: int = 1, cache: float = CACHE
 ) -> Counts:
     """Count the interpolation at all targets.
 

@@ -25,7 +25,7 @@ class Phase:
     share: float
 
 
-class Model(Protocol):
+class PrintedModel(Protocol):
     """What is printed of a model (`parki.perfmodels.model.Model`)."""
 
     parameters: Any
@@ -37,7 +37,7 @@ class Model(Protocol):
     seconds: float
 
 
-def text(model: Model, parameters: str, held: Held, beside: Mapping[str, Stage] | None) -> str:
+def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, Stage] | None) -> str:
     """Return the table.
 
     Parameters
@@ -117,15 +117,15 @@ def published_stages(machine: Machine, name: str, n: int, tolerance: float) -> d
     table = "table10" if tolerance > 1e-8 else "table9"
     known = published.PROBLEMS[table]
     if name.lower() == "h200":
-        device, measured = published.Device(), published.MEASURED[table] if n == HEADLINE else None
+        device, measured = published.DeviceConstants(), published.MEASURED[table] if n == HEADLINE else None
     else:
         pair = published.PAIR.get(name.lower(), published.PAIR["h200"])
         flop, byte = 0.5 / machine.operations["float64"]["fma"], 1 / machine.bandwidth["dram_all"]
-        device, measured = published.Device(flop / machine.units, byte, pair=pair), None
+        device, measured = published.DeviceConstants(flop / machine.units, byte, pair=pair), None
     return published.stages(published.of_density(n, known.s, known.P), device, measured)
 
 
-def _published(model: Model, beside: Mapping[str, Stage]) -> list[str]:
+def _published(model: PrintedModel, beside: Mapping[str, Stage]) -> list[str]:
     """The published method, and how many times as long it takes."""
     lines = ["", "published   limit ms   of it  predicted ms  measured ms     off   over ours"]
     for name, stage in beside.items():
@@ -148,7 +148,7 @@ def _published(model: Model, beside: Mapping[str, Stage]) -> list[str]:
     ]
 
 
-def record(model: Model, held: Held, beside: Mapping[str, Stage] | None) -> dict[str, Any]:
+def record(model: PrintedModel, held: Held, beside: Mapping[str, Stage] | None) -> dict[str, Any]:
     """Return the table as data, in seconds, operations and bytes."""
     p, v = model.parameters, model.variants
     by_phase = {name: figures(phase) for name, phase in model.phases.items()}

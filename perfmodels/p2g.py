@@ -8,7 +8,7 @@ GRID reads the sources again for every row of grid points that they reach, and w
 
 from dataclasses import dataclass
 
-from parki.perfmodels.counts import Counts, Text, levels
+from parki.perfmodels.counts import Counts, TextTotals, levels
 
 LINE = 64  # bytes of a cache line
 CACHE = 32e6  # bytes of a last level, where no other is known
@@ -73,7 +73,7 @@ class Spreading:
 
 def counts(
     variant: str,
-    text: Text,
+    text: TextTotals,
     s: Spreading,
     device: bool = False,
     lanes: int = 1,

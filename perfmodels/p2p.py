@@ -7,7 +7,7 @@ and target once.
 
 from dataclasses import dataclass
 
-from parki.perfmodels.counts import Counts, Text, levels
+from parki.perfmodels.counts import Counts, TextTotals, levels
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class Near:
         return self.looked_at / self.met if self.met else 1.0
 
 
-def counts(useful: Text, done: Text, near: Near, row: int, result: int, itemsize: int, device: bool = False) -> Counts:
+def counts(
+    useful: TextTotals, done: TextTotals, near: Near, row: int, result: int, itemsize: int, device: bool = False
+) -> Counts:
     """Count one near field.
 
     Parameters

@@ -62,7 +62,7 @@ SUSTAINED = ADDED / 39.5e-3
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceConstants:
     """The constants of section 5: τf, τm in seconds, l1, l2, and flop-equivalents of a pair within rc."""
 
     flop: float = 1 / 33.5e12
@@ -73,7 +73,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PublishedProblem:
     """What is summed: points, sources in a cube of side rc, taps P, and the grids.
 
     Attributes
@@ -103,14 +103,14 @@ class Problem:
 #: The problems of `MEASURED`.  The paper gives the first one's padded grid only; the second's is inferred: that of the
 #: first with the spacing that the ratio of their CNV times gives, and 576 the next good size.
 PROBLEMS = {
-    "table9": Problem(),
-    "table10": Problem(s=160.0, P=4, held=220.0 * 224 * 224, padded=216.0 * 576 * 576, smooth=True, cell=3.0),
+    "table9": PublishedProblem(),
+    "table10": PublishedProblem(s=160.0, P=4, held=220.0 * 224 * 224, padded=216.0 * 576 * 576, smooth=True, cell=3.0),
 }
 PROBLEMS["table10_single"] = PROBLEMS["table10"]
 
 
 @dataclass(frozen=True)
-class Work:
+class KernelWork:
     """Of one kernel: flops f, and the bytes m, m_G and m_S of the module's formulas."""
 
     flops: float
@@ -118,7 +118,7 @@ class Work:
     moved: float
     shared: float = 0.0
 
-    def times(self, device: Device) -> dict[str, float]:
+    def times(self, device: DeviceConstants) -> dict[str, float]:
         """Return the seconds of the four models: ``"T0"``, ``"Tinf"``, ``"Tinf_l1"`` and ``"Tf"``."""
         own, shared = self.flops * device.flop, device.l1 * self.shared
         return {
@@ -129,7 +129,9 @@ class Work:
         }
 
 
-def p2p(problem: Problem, device: Device, variant: str = "GM-1D", bx: int = 64, by: int = 1) -> Work:
+def p2p(
+    problem: PublishedProblem, device: DeviceConstants, variant: str = "GM-1D", bx: int = 64, by: int = 1
+) -> KernelWork:
     """Return the work of P2P (section 5.1, Table 2), targets the sources."""
     n, looked_at = problem.n, 27.0 * problem.s
     flops = n * looked_at * (device.pair * math.pi / 6 + 14)
@@ -140,24 +142,24 @@ def p2p(problem: Problem, device: Device, variant: str = "GM-1D", bx: int = 64, 
         "SM-1D": (48 + sources / bx, 24 + sources),
         "SM-2D": (48 + sources / bx, 24 * by + sources),
     }[variant]
-    return Work(flops, 144.0 * n, n * moved, n * shared)
+    return KernelWork(flops, 144.0 * n, n * moved, n * shared)
 
 
-def p2g(problem: Problem, variant: str = "hybrid", bx: int = 64) -> Work:
+def p2g(problem: PublishedProblem, variant: str = "hybrid", bx: int = 64) -> KernelWork:
     """Return the work of P2G (section 5.2, Table 4; for ``"grid"`` the bytes behind Table 5, see the module)."""
     n, taps, near = problem.n, problem.P**3, 27 * (problem.P / 2) ** 3
     whole = 96.0 * (n + problem.held)
     if variant == "hybrid":
         moved = 96.0 * n * (1 + near / min(bx, problem.cell))
-        return Work(46.0 * n * taps, whole, moved, n * (96.0 * taps + 12 * near))
+        return KernelWork(46.0 * n * taps, whole, moved, n * (96.0 * taps + 12 * near))
     flops = n * (6.0 * problem.degree * taps + 50 * near) if variant == "grid" else 46.0 * n * taps
-    return Work(flops, whole, n * (24.0 + 168 * taps))
+    return KernelWork(flops, whole, n * (24.0 + 168 * taps))
 
 
-def g2p(problem: Problem) -> Work:
+def g2p(problem: PublishedProblem) -> KernelWork:
     """Return the work of G2P (section 5.3)."""
     taps = problem.n * problem.P**3
-    return Work(8.0 * taps, 48.0 * problem.n + 24.0 * problem.held, 24.0 * taps)
+    return KernelWork(8.0 * taps, 48.0 * problem.n + 24.0 * problem.held, 24.0 * taps)
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,10 @@ class Stage:
 
 
 def stages(
-    problem: Problem, device: Device, measured: Mapping[str, float] | None = None, single: bool = False
+    problem: PublishedProblem,
+    device: DeviceConstants,
+    measured: Mapping[str, float] | None = None,
+    single: bool = False,
 ) -> dict[str, Stage]:
     """Predict the stages of a whole sum by the published method.
 
@@ -237,7 +242,7 @@ def stages(
     return found
 
 
-def of_density(n: int, s: float, P: int = 8) -> Problem:
+def of_density(n: int, s: float, P: int = 8) -> PublishedProblem:
     """Return the headline problem at another size and density: as many grid points a particle, s grows with rc³."""
     known = PROBLEMS["table10" if P < 6 else "table9"]
     grow = n / known.n * known.s / s

@@ -21,7 +21,7 @@ SLOPES = 1.4  # time of spreading with the window's slopes besides, over that wi
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
-class Kernel(Protocol):
+class ModelledKernel(Protocol):
     """What a model must know of a kernel (`parki.ewald.kernels.Kernel`)."""
 
     spread: int
@@ -100,18 +100,18 @@ class Domain:
         return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
 
 
-def relative(kernel: Kernel, tolerance: float, costs: Costs) -> float:
+def relative(kernel: ModelledKernel, tolerance: float, costs: Costs) -> float:
     """Return the time of a near-field pair over one of laplace at 1e-7."""
     return (1.0 + costs.differ * (kernel.near - 1.0)) * (1.0 + DIGIT * len(kernel.far) * math.log10(1e-7 / tolerance))
 
 
-def grid_bytes(kernel: Kernel, points: NDArray | float, itemsize: int) -> NDArray | float:
+def grid_bytes(kernel: ModelledKernel, points: NDArray | float, itemsize: int) -> NDArray | float:
     """Return the bytes of the grid, which holds its own transforms, and of the table of multipliers."""
     return itemsize * (kernel.components + 0.25) * points
 
 
 def seconds(
-    kernel: Kernel,
+    kernel: ModelledKernel,
     n_targets: int,
     n_sources: int,
     domain: Domain,
@@ -140,7 +140,7 @@ def seconds(
 
 
 def phases(
-    kernel: Kernel,
+    kernel: ModelledKernel,
     n_targets: int,
     n_sources: int,
     domain: Domain,
@@ -202,7 +202,7 @@ def grids(
 
 
 def balance(
-    kernel: Kernel,
+    kernel: ModelledKernel,
     n_targets: int,
     n_sources: int,
     domain: Domain,

@@ -9,7 +9,7 @@ from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, has_vector_range, is_lane_range, walk
 
 
-def check(kernel: ir.Kernel) -> None:
+def check(kernel: ir.KernelTree) -> None:
     """Raise KernelError (K014, K016–K019) where `kernel` breaks a rule of the subset."""
     if kernel.policy == "team":
         _who_executes(kernel.body)
@@ -56,7 +56,7 @@ class _Barriers:
     The methods take the accesses before a piece of text and give those after it, of all paths together; None: no path.
     """
 
-    def __init__(self, kernel: ir.Kernel) -> None:
+    def __init__(self, kernel: ir.KernelTree) -> None:
         self.shared = {p.name for p in kernel.params if p.rank and p.written}
         self.shared |= {s.name for s in walk(kernel.body) if isinstance(s, ir.Scratch)}
 
@@ -113,7 +113,7 @@ def _either(a: _Accesses | None, b: _Accesses | None) -> _Accesses | None:
     return b if a is None else a if b is None else a | b
 
 
-def _scratch(kernel: ir.Kernel) -> None:
+def _scratch(kernel: ir.KernelTree) -> None:
     """K018: scratch needs the decorator, and argument names that a policy does not hide."""
     views = [s for s in walk(kernel.body) if isinstance(s, ir.Scratch)]
     if not views:
@@ -141,7 +141,7 @@ def _scan_effects(body: Iterable[ir.Stmt], last: str | None) -> None:
             _scan_effects(s.body, last)
 
 
-def _stores(kernel: ir.Kernel) -> None:
+def _stores(kernel: ir.KernelTree) -> None:
     """K017: a store whose index is the same for all lanes is a race."""
     ranges = [(n.body, n.index, n) for n in walk(kernel.body) if isinstance(n, ir.Range) and is_lane_range(n)]
     if kernel.policy == "range":

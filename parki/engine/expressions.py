@@ -311,4 +311,4 @@ class Expressions(Scopes):
         args = tuple(
             self.value(a, kind, f"argument '{p}' of {name}") for a, (p, kind) in zip(node.args, f.params, strict=True)
         )
-        return ir.Call(name=name, args=args, type=f.type, loc=self.loc(node))
+        return ir.FunctionCall(name=name, args=args, type=f.type, loc=self.loc(node))

@@ -23,13 +23,13 @@ Env = dict[str, object]
 
 
 def run(
-    kernel: ir.Kernel, *, league: int, team: int = 1, seed: int | None = None, args: dict[str, object]
+    kernel: ir.KernelTree, *, league: int, team: int = 1, seed: int | None = None, args: dict[str, object]
 ) -> float | int | None:
     """Run one launch of `kernel`.
 
     Parameters
     ----------
-    kernel : ir.Kernel
+    kernel : ir.KernelTree
         The typed tree; it is trusted to have passed the checks.
     league : int
         Number of iterations (policy ``range``) or of teams (policy ``team``).
@@ -64,7 +64,7 @@ class _Launch:
     constructs since the last barrier; the ranges entered.
     """
 
-    def __init__(self, kernel: ir.Kernel, team: int, seed: int | None) -> None:
+    def __init__(self, kernel: ir.KernelTree, team: int, seed: int | None) -> None:
         self.kernel = kernel
         self.team = team
         self.random = None if seed is None else random.Random(seed)
@@ -288,7 +288,7 @@ class _Launch:
         decide = all if e.op == "and" else any
         return decide(self.value(a, env) for a in e.args)
 
-    def call(self, e: ir.Call, env: Env) -> Value:
+    def call(self, e: ir.FunctionCall, env: Env) -> Value:
         f = self.functions[e.name]
         inner = {name: self.value(a, env) for (name, _), a in zip(f.params, e.args, strict=True)}
         *body, last = f.body
@@ -303,7 +303,7 @@ class _Launch:
         ir.Binary: lambda self, e, env: binary(e.op, e.type, self.value(e.left, env), self.value(e.right, env), e.loc),
         ir.Compare: lambda self, e, env: compare(e.op, self.value(e.left, env), self.value(e.right, env)),
         ir.Bool: boolean,
-        ir.Call: call,
+        ir.FunctionCall: call,
         ir.Math: lambda self, e, env: mathematics(e.name, e.type, [self.value(a, env) for a in e.args]),
         ir.Cast: lambda self, e, env: cast(self.value(e.arg, env), e.type, e.loc),
         ir.Extent: lambda self, e, env: env[e.view].data.shape[e.dim],

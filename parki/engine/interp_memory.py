@@ -85,7 +85,7 @@ class Shadow:
         element.setdefault(how, {}).setdefault(who, loc)
 
 
-def bind(kernel: ir.Kernel, args: dict[str, object]) -> dict[str, object]:
+def bind(kernel: ir.KernelTree, args: dict[str, object]) -> dict[str, object]:
     """Make the kernel's first environment of its arguments: an `Array` per view, a value per scalar.
 
     Raises

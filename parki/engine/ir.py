@@ -78,7 +78,7 @@ class Bool(Expr):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call(Expr):
+class FunctionCall(Expr):
     """A call of a `Function` of this kernel."""
 
     name: str
@@ -288,7 +288,7 @@ class Param:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class KernelTree:
     """One workunit, whole.
 
     `policy` is ``range`` (then `index` is the iteration's name) or ``team``.  A range policy may reduce or scan: `acc`,

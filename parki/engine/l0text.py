@@ -7,7 +7,7 @@ from parki.engine.routines import Routine
 INDENT = "    "
 
 
-class Text:
+class TracedText:
     """Lines as they are written, with their origins (``("", 0)`` where there is none)."""
 
     def __init__(self) -> None:

@@ -157,7 +157,7 @@ def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[st
     if policy.space.engine == "pykokkos":
         from parki.engine import upstream
 
-        return upstream.Call(policy, workunit)
+        return upstream.UpstreamCall(policy, workunit)
     match policy.space.kind:
         case "host":
             return HostCall(policy, workunit, layouts)
@@ -221,14 +221,14 @@ def parallel_reduce(policy: RangePolicy, workunit: Workunit, /, **args: object) 
     return prepare(policy, workunit, **args).run()
 
 
-def _names(k: ir.Kernel, args: dict[str, object]) -> None:
+def _names(k: ir.KernelTree, args: dict[str, object]) -> None:
     want = {p.name for p in k.params}
     missing, unknown = sorted(want - args.keys()), sorted(args.keys() - want)
     if missing or unknown:
         raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
 
 
-def _view(k: ir.Kernel, p: ir.Param, a: Any, xp: Any) -> Any:
+def _view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
     if not isinstance(a, xp.ndarray):
         found, expected = type(a), "NumPy" if xp is np else "CuPy"
         name = found.__name__ if found.__module__ == "builtins" else f"{found.__module__}.{found.__name__}"
@@ -259,7 +259,7 @@ def layout(a: Any) -> str:
     return "F" if a.strides[0] == a.itemsize else "S"
 
 
-def _scalar(k: ir.Kernel, p: ir.Param, v: object) -> float | int:
+def _scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
     if p.type in ir.REALS:
         if isinstance(v, int | float | np.floating | np.integer) and not isinstance(v, bool):
             return float(v)
@@ -273,7 +273,7 @@ def _scalar(k: ir.Kernel, p: ir.Param, v: object) -> float | int:
     raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
 
 
-def _overlap(k: ir.Kernel, arrays: dict[str, Any]) -> None:
+def _overlap(k: ir.KernelTree, arrays: dict[str, Any]) -> None:
     for p in k.params:
         if p.rank and p.written:
             for other, b in arrays.items():

@@ -25,15 +25,15 @@ ARITHMETIC = {"+": "add", "-": "add", "*": "mul", "/": "div"}
 
 
 @dataclass
-class Found:
-    """A block as it is found: see `operations.Block`."""
+class NumberedBlock:
+    """A block as it is found: see `operations.CodeBlock`."""
 
     name: str
     kind: str
     trips: int | None = 1
     lanes: bool = False
     own: dict[tuple[str, str, bool], float] = field(default_factory=dict)
-    children: list["Found"] = field(default_factory=list)
+    children: list["NumberedBlock"] = field(default_factory=list)
 
     def add(self, what: str, name: str, differs: bool) -> None:
         """Count one more."""
@@ -54,13 +54,13 @@ class Value:
 class _Open:
     """A block on the way from the workunit to the place that is looked at, and the values known in it."""
 
-    found: Found
+    found: NumberedBlock
     loop: bool
     in_lanes: bool
     known: dict[tuple, Value] = field(default_factory=dict)
 
 
-def count(unit: "Workunit") -> tuple[dict[str, int], frozenset[str], Found]:
+def count(unit: "Workunit") -> tuple[dict[str, int], frozenset[str], NumberedBlock]:
     """Bytes of the elements of views and scratch arrays by name; the names of the latter; and the blocks."""
     walker = _Walker(unit.ir, _titles(unit))
     walker.run(unit.ir.body)
@@ -68,7 +68,7 @@ def count(unit: "Workunit") -> tuple[dict[str, int], frozenset[str], Found]:
 
 
 class _Walker:
-    def __init__(self, kernel: ir.Kernel, titles: dict[tuple[str, int], str]) -> None:
+    def __init__(self, kernel: ir.KernelTree, titles: dict[tuple[str, int], str]) -> None:
         self.titles = titles
         self.functions = {f.name: f for f in kernel.functions}
         bodies = [*kernel.body, *(s for f in kernel.functions for s in f.body)]
@@ -79,7 +79,7 @@ class _Walker:
         self.numbers = itertools.count()
         self.literals: dict[int, int | float | bool] = {}
         lanes = kernel.policy == "range"
-        self.open = [_Open(Found(kernel.name, "workunit", lanes=lanes), lanes, lanes)]
+        self.open = [_Open(NumberedBlock(kernel.name, "workunit", lanes=lanes), lanes, lanes)]
         self.env = {p.name: self.fresh(0, False) for p in kernel.params if not p.rank}
         if kernel.index:
             self.env[kernel.index] = self.fresh(0, True)
@@ -219,7 +219,7 @@ class _Walker:
         converts = (e.type in ir.REALS) != (e.arg.type in ir.REALS) and not self.is_literal(v)
         return self.computed(("to", e.type, v.number), "integer" if converts else None, v)
 
-    def of_Call(self, e: ir.Call) -> Value:
+    def of_FunctionCall(self, e: ir.FunctionCall) -> Value:
         function = self.functions[e.name]
         given = [self.value(a) for a in e.args]
         outer, self.env = self.env, {name: v for (name, _), v in zip(function.params, given, strict=True)}
@@ -291,24 +291,26 @@ class _Walker:
     def do_If(self, s: ir.If) -> None:
         self.value(s.cond)
         title = self.titles.get((s.loc.file, s.loc.line), f"condition in line {s.loc.line}")
-        kept = self.block(Found(title, "branch", None), s.then)
+        kept = self.block(NumberedBlock(title, "branch", None), s.then)
         if s.orelse:
-            self.block(Found(f"not {title}", "else" if kept else "branch", None), s.orelse)
+            self.block(NumberedBlock(f"not {title}", "else" if kept else "branch", None), s.orelse)
 
     def do_While(self, s: ir.While) -> None:
         title = self.titles.get((s.loc.file, s.loc.line), f"condition in line {s.loc.line}")
-        self.block(Found(title, "loop", None), s.body, s.cond)
+        self.block(NumberedBlock(title, "loop", None), s.body, s.cond)
 
     def do_For(self, s: ir.For) -> None:
         bounds = self.value(s.start), self.value(s.stop)
-        found = Found(self.titles.get((s.loc.file, s.loc.line), s.name), "loop", const_trip(s.start, s.stop, s.step))
+        found = NumberedBlock(
+            self.titles.get((s.loc.file, s.loc.line), s.name), "loop", const_trip(s.start, s.stop, s.step)
+        )
         index = self.fresh(self.here + 1, any(b.differs for b in bounds))
         self.block(found, s.body, index={s.name: index})
 
     def do_Range(self, s: ir.Range) -> None:
         self.value(s.begin), self.value(s.end)
         lanes = is_lane_range(s)
-        found = Found(s.index, "loop", const_trip(s.begin, s.end), lanes)
+        found = NumberedBlock(s.index, "loop", const_trip(s.begin, s.end), lanes)
         names = {s.index: self.fresh(self.here + 1, lanes)}
         names |= {name: self.fresh(self.here + 1, lanes) for name in (s.acc, s.last) if name}
         self.block(found, s.body, index=names)
@@ -316,7 +318,7 @@ class _Walker:
             self.env[s.result] = self.fresh(self.here, self.open[-1].in_lanes)
 
     def block(
-        self, found: Found, body: tuple[ir.Stmt, ...], cond: ir.Expr | None = None, index: dict | None = None
+        self, found: NumberedBlock, body: tuple[ir.Stmt, ...], cond: ir.Expr | None = None, index: dict | None = None
     ) -> bool:
         """Go through a loop or branch; whether it is one: a few integers alone are selected, not branched over."""
         outer, loop = self.open[-1], found.kind == "loop"

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from parki.engine import ir
-from parki.engine.numbering import Found, count
+from parki.engine.numbering import NumberedBlock, count
 from parki.engine.walk import children, walk
 from parki.engine.workunit import Workunit
 
@@ -82,7 +82,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """The workunit, a loop or a branch in it: what it has besides its own loops and branches, and those.
 
     Attributes
@@ -107,7 +107,7 @@ class Block:
     trips: int | None
     lanes: bool
     own: Mapping[Key, float]
-    children: tuple["Block", ...]
+    children: tuple["CodeBlock", ...]
     itemsize: Mapping[str, int] = field(repr=False)
     arrays: frozenset[str] = field(repr=False)
 
@@ -120,7 +120,7 @@ class Block:
         """Those of `expected` that `trips` does not tell."""
         return [path for path in self.expected() if _told(path, trips) is None]
 
-    def at(self, path: str) -> "Block":
+    def at(self, path: str) -> "CodeBlock":
         """The first loop or branch that this names.
 
         Raises
@@ -167,7 +167,7 @@ class Block:
             parts[what][name] = parts[what].get(name, 0.0) + n
         return Totals(*parts.values(), self.itemsize, self.arrays)
 
-    def _inner(self) -> Iterator["Block"]:
+    def _inner(self) -> Iterator["CodeBlock"]:
         for child in self.children:
             yield child
             yield from child._inner()
@@ -217,21 +217,21 @@ def _told(path: str, trips: Mapping[str, float]) -> float | None:
 
 
 @lru_cache(maxsize=128)
-def operations(unit: Workunit) -> Block:
+def operations(unit: Workunit) -> CodeBlock:
     """Count the operations, loads and stores of a workunit: see the module."""
     needed = copy.copy(unit)
     needed.ir = _needed(unit.ir)
     itemsize, arrays, root = count(needed)
 
-    def block(found: Found, path: str) -> Block:
+    def block(found: NumberedBlock, path: str) -> CodeBlock:
         inner = [block(child, f"{path}:{child.name}".removeprefix(":")) for child in found.children]
         own = dict(found.own)
-        return Block(found.name, path, found.kind, found.trips, found.lanes, own, tuple(inner), itemsize, arrays)
+        return CodeBlock(found.name, path, found.kind, found.trips, found.lanes, own, tuple(inner), itemsize, arrays)
 
     return block(root, "")
 
 
-def _needed(kernel: ir.Kernel) -> ir.Kernel:
+def _needed(kernel: ir.KernelTree) -> ir.KernelTree:
     """The kernel without locals that nothing reads but such locals, and without branches and loops of nothing else."""
     bodies = [kernel.body, *(f.body for f in kernel.functions)]
     read: set[str] = set()

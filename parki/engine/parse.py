@@ -13,7 +13,7 @@ ACCUMULATOR = "Write def w(i: int, acc: pk.Acc[pk.double], …)"
 ASSIGN = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
 
-def parse(text: str, linemap: tuple[tuple[str, int], ...] | None = None, name: str | None = None) -> ir.Kernel:
+def parse(text: str, linemap: tuple[tuple[str, int], ...] | None = None, name: str | None = None) -> ir.KernelTree:
     """The typed tree of the one workunit in an L0 text.
 
     Parameters
@@ -34,7 +34,7 @@ def parse(text: str, linemap: tuple[tuple[str, int], ...] | None = None, name: s
 
 
 class _Parser(Nested):
-    def kernel(self, text: str) -> ir.Kernel:
+    def kernel(self, text: str) -> ir.KernelTree:
         try:
             module = ast.parse(text)
         except SyntaxError as e:
@@ -106,7 +106,7 @@ class _Parser(Nested):
             name=node.name, params=tuple(params), type=kind, body=body, loc=self.loc(node)
         )
 
-    def workunit(self, node: ast.FunctionDef) -> ir.Kernel:
+    def workunit(self, node: ast.FunctionDef) -> ir.KernelTree:
         self.start(node)
         self.level, self.loops, self.written = "team", 0, set()
         args = self.plain_arguments(node)
@@ -143,7 +143,7 @@ class _Parser(Nested):
         ]
         if node.returns is not None and ast.unparse(node.returns) != "None":
             raise self.error("K001", node, "a workunit returns nothing")
-        return ir.Kernel(
+        return ir.KernelTree(
             name=node.name,
             policy=policy,
             index=index,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from parki.engine.rewrite import Rewriter
 from parki.engine.scratch import decorator
-from parki.engine.slots import Found, Program
+from parki.engine.slots import Definition, Program
 from parki.engine.source import Source
 from parki.engine.syntax import assigned, bound_names, changed, fail, list_element, literal, place, statements
 
@@ -68,7 +68,7 @@ class Routines:
         self._open: list[str] = []
         self.workunit = self._build(WORKUNIT, program.main, program.workunit)
 
-    def request(self, found: Found, call: ast.Call) -> str:
+    def request(self, found: Definition, call: ast.Call) -> str:
         """The id of a function; it is built on its first call."""
         node = found.source.functions[found.name]
         name = f"{found.name}@{found.source.key}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from parki.engine.constants import Constant, evaluate
 from parki.engine.errors import KernelError, Loc
-from parki.engine.source import Import, Place, Source, locate, package_place, read
+from parki.engine.source import Import, KernelLocation, Source, locate, package_place, read
 from parki.engine.syntax import PkType, fail, loc
 
 TYPE_NAMES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}
@@ -68,7 +68,7 @@ def printable(value: Asked) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class Definition:
     """What a name means: `kind` is ``constant`` or ``function``, defined as `name` in `source`."""
 
     kind: str
@@ -82,10 +82,10 @@ class Program:
     Raises KernelError K021 for slots that fit nothing, imports that lead nowhere, and import cycles.
     """
 
-    def __init__(self, place: Place, workunit: str, slots: dict[str, Asked]) -> None:
+    def __init__(self, place: KernelLocation, workunit: str, slots: dict[str, Asked]) -> None:
         self.main = read(place)
         self.sources: dict[str, Source] = {}
-        self.places: dict[Place, tuple] = {}
+        self.places: dict[KernelLocation, tuple] = {}
         self._links: dict[tuple[str, str], tuple[Source, str]] = {}
         self._slots, self._used = slots, set()
         self._values: dict[tuple[str, str], Constant] = {}
@@ -99,7 +99,7 @@ class Program:
         self.real = self._real()
 
     # Files -----------------------------------------------------------------------------------------------------------
-    def _load(self, source: Source, place: Place, path: tuple[str, ...]) -> None:
+    def _load(self, source: Source, place: KernelLocation, path: tuple[str, ...]) -> None:
         if source.key in self.sources:
             return
         self.sources[source.key] = source
@@ -119,10 +119,10 @@ class Program:
             self._links[source.key, item.local] = target, name
             self._load(target, new, path)
 
-    def _replacements(self, source: Source) -> tuple[dict[str, tuple[Place, str]], dict[str, Place]]:
+    def _replacements(self, source: Source) -> tuple[dict[str, tuple[KernelLocation, str]], dict[str, KernelLocation]]:
         """Where this file's imports go instead: functions that are slots, and the files these come from, whole."""
-        functions: dict[str, tuple[Place, str]] = {}
-        moved: dict[str, Place] = {}
+        functions: dict[str, tuple[KernelLocation, str]] = {}
+        moved: dict[str, KernelLocation] = {}
         for item in source.imports.values():
             if item.local not in self._slots:
                 continue
@@ -165,24 +165,24 @@ class Program:
             fail("K021", new.functions[function], f"slot '{item.local}': found {found}, expected {want}")
 
     # Names -----------------------------------------------------------------------------------------------------------
-    def find(self, source: Source, name: str) -> Found | None:
+    def find(self, source: Source, name: str) -> Definition | None:
         """What `name` means at the module level of `source`."""
         if name in source.functions:
-            return Found("function", source, name)
+            return Definition("function", source, name)
         if name in source.constants:
-            return Found("constant", source, name)
+            return Definition("constant", source, name)
         if name in source.imports:
             return self.find(*self._links[source.key, name])
         return None
 
-    def value(self, found: Found) -> Constant:
+    def value(self, found: Definition) -> Constant:
         """The value of a constant, with slots filled."""
         key = found.source.key, found.name
         if key not in self._values:
             self._values[key] = self._filled(found) if found.name in self._slots else self._default(found)
         return self._values[key]
 
-    def _default(self, found: Found) -> Constant:
+    def _default(self, found: Definition) -> Constant:
         """What the file itself says, from constants above it and imports."""
         source, position = found.source, found.source.order[found.name]
 
@@ -194,7 +194,7 @@ class Program:
 
         return evaluate(source.constants[found.name], earlier)
 
-    def _filled(self, found: Found) -> Constant:
+    def _filled(self, found: Definition) -> Constant:
         """The slot's value for a constant, which must be of the kind of the default."""
         asked = self._slots[found.name]
         try:
@@ -215,7 +215,7 @@ class Program:
             for source in self.sources.values():
                 if name in source.constants:
                     self._used.add(name)
-                    self.value(Found("constant", source, name))
+                    self.value(Definition("constant", source, name))
             if name not in self._used:
                 self._unknown(name)
 
@@ -230,7 +230,7 @@ class Program:
         """The kernel's real type: that of ``real`` in the main file, else in any file, else double."""
         for source in self.sources.values():
             if "real" in source.constants:
-                value = self.value(Found("constant", source, "real"))
+                value = self.value(Definition("constant", source, "real"))
                 if isinstance(value, PkType) and value.name in REALS:
                     return value.name
                 fail("K021", source.constants["real"], "'real' is not pk.double or pk.float")

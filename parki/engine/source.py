@@ -68,7 +68,7 @@ def kernels_root() -> Traversable:
 
 
 @dataclass(frozen=True)
-class Place:
+class KernelLocation:
     """Where a kernel file is: `key` as in `Source`, `path` to read it."""
 
     key: str
@@ -84,13 +84,13 @@ class Place:
         return s.st_mtime_ns, s.st_size
 
 
-def package_place(module: str) -> Place:
+def package_place(module: str) -> KernelLocation:
     """The place of a file of the package, named as in ``pair/laplace``."""
     path = kernels_root().joinpath(*f"{module}.py".split("/"))
-    return Place(str(path), f"kernels/{module}.py", path)
+    return KernelLocation(str(path), f"kernels/{module}.py", path)
 
 
-def locate(source: str | os.PathLike) -> Place:
+def locate(source: str | os.PathLike) -> KernelLocation:
     """The place of a file named by a person: a name in the package, or the path of a file of their own.
 
     A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.
@@ -100,7 +100,7 @@ def locate(source: str | os.PathLike) -> Place:
     if isinstance(source, os.PathLike) or is_path(source):
         given = os.fsdecode(source)
         path = Path(os.path.abspath(given))
-        return Place(str(path), " ".join(given.splitlines()), path)
+        return KernelLocation(str(path), " ".join(given.splitlines()), path)
     return package_place(source)
 
 
@@ -125,7 +125,7 @@ def package_modules() -> list[str]:
 _parsed: dict[tuple[str, str], Source] = {}
 
 
-def read(place: Place, asked: Loc | None = None) -> Source:
+def read(place: KernelLocation, asked: Loc | None = None) -> Source:
     """The parsed file at `place`; `asked` is where it was asked for, for the message when there is none.
 
     Raises
@@ -154,7 +154,7 @@ def constant(module: str, name: str) -> int | float:
     return ast.literal_eval(read(package_place(module)).constants[name])
 
 
-def _suggestion(place: Place) -> str:
+def _suggestion(place: KernelLocation) -> str:
     if not place.display.startswith("kernels/"):
         return "Give the path of a kernel file"
     near = difflib.get_close_matches(place.display[8:-3], package_modules(), n=3, cutoff=0.5)
@@ -162,7 +162,7 @@ def _suggestion(place: Place) -> str:
 
 
 # Module level --------------------------------------------------------------------------------------------------------
-def _parse(place: Place, stamp: tuple, text: str) -> Source:
+def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as e:

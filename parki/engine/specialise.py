@@ -15,12 +15,12 @@ from parki.engine import forks
 from parki.engine.constants import Constant
 from parki.engine.errors import KernelError, Loc
 from parki.engine.inline import Inliner
-from parki.engine.l0text import Text
+from parki.engine.l0text import TracedText
 from parki.engine.literals import hoisted
 from parki.engine.rewrite import Rewriter
 from parki.engine.routines import WORKUNIT, Routine, Routines, callee
 from parki.engine.slots import Asked, Program, normal, printable
-from parki.engine.source import Place, locate
+from parki.engine.source import KernelLocation, locate
 from parki.engine.syntax import Names, bound_names, expressions, statements, table_of
 from parki.engine.unroll import scalars_only
 
@@ -45,7 +45,7 @@ class L0:
     sources: tuple[str, ...]
 
 
-_cache: OrderedDict[tuple, tuple[dict[Place, tuple], L0]] = OrderedDict()
+_cache: OrderedDict[tuple, tuple[dict[KernelLocation, tuple], L0]] = OrderedDict()
 _lock = forks.lock()
 
 
@@ -114,7 +114,7 @@ def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **
     return tuple(values)
 
 
-def _normal(place: Place, slots: dict[str, object]) -> dict[str, Asked]:
+def _normal(place: KernelLocation, slots: dict[str, object]) -> dict[str, Asked]:
     """Slot values in plain Python, sorted by name."""
     asked: dict[str, Asked] = {}
     for name, value in sorted(slots.items()):
@@ -133,9 +133,9 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
         _lower(unit, units, names, program.real)
     called = _called(routines.workunit, units)
     kept = [k for k in routines.found if k in called]
-    text = Text()
+    text = TracedText()
     text.add(_header(program, units, shown))
-    body = Text()
+    body = TracedText()
     used: set[str] = set()
     for k in (*kept, WORKUNIT):
         unit = units[k]

@@ -210,7 +210,7 @@ def translate(workunit: Workunit) -> str:
 
 
 # Launches ------------------------------------------------------------------------------------------------------------
-class Call:
+class UpstreamCall:
     """One launch through PyKokkos, bound to its arguments."""
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit) -> None:

@@ -92,7 +92,7 @@ class Workunit:
 
     def __init__(self, l0: L0, hints: tuple[str, ...] = ()) -> None:
         self.l0, self.hints = l0, hints
-        self.ir: ir.Kernel = parse(l0.text, l0.linemap, l0.filename)
+        self.ir: ir.KernelTree = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
         self.objects: dict[tuple, Any] = {}  # by what each was compiled for
         self._gpu: dict[tuple, Lowered] = {}

@@ -5,7 +5,7 @@ from functools import partial
 
 from parki import engine, fft
 from parki.arrays import Array
-from parki.cells import CellHandles
+from parki.cells import SortedCellHandles
 from parki.engine.spaces import Space, workers
 from parki.engine.steps import Block, Blocks, Call, Context, Handle, Step, constant, state
 from parki.engine.steps.workers import share
@@ -21,12 +21,12 @@ HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the 
 
 
 @dataclass(frozen=True)
-class Points:
+class FarPoints:
     """Where the far field reads and writes.
 
     Attributes
     ----------
-    sources, targets : CellHandles
+    sources, targets : SortedCellHandles
         Points in the order of their cells: the sources in lattice coordinates in a triclinic cell.
     rows : Handle (Ns, numbers)
         Sources (x, y, z, strengths): see `parki.ewald.spread.spread`.
@@ -34,8 +34,8 @@ class Points:
         Points of G2P: sorted as the targets, for BASE in the caller's order.
     """
 
-    sources: CellHandles
-    targets: CellHandles
+    sources: SortedCellHandles
+    targets: SortedCellHandles
     rows: Handle
     gather: Handle
 
@@ -50,7 +50,7 @@ class FarField:
     grid : Handle (C, …)
         What is spread, its transform along x, and the result.
     result : Handle (rhs C, Nt)
-        In the order of `Points.gather`.
+        In the order of `FarPoints.gather`.
     transforms : Transforms
     steps : list
     """
@@ -63,7 +63,7 @@ class FarField:
 
 
 def field(
-    p: Parameters, points: Points, v: Variants, space: Space, library: str | None = None, whole: bool = False,
+    p: Parameters, points: FarPoints, v: Variants, space: Space, library: str | None = None, whole: bool = False,
     rhs: int = 1,
 ) -> FarField:  # fmt: skip
     """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes."""
@@ -105,7 +105,7 @@ def _batch(v: Variants, space: Space) -> int:
 
 
 def interpolation(
-    p: Parameters, grid: Handle, result: Handle, points: Points, v: Variants, space: Space, rhs: int
+    p: Parameters, grid: Handle, result: Handle, points: FarPoints, v: Variants, space: Space, rhs: int
 ) -> Step:
     """Return the step that interpolates the grid at targets."""
     values, _ = window.fit(p.P, p.beta, p.window_degree, p.far)

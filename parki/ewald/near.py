@@ -7,7 +7,7 @@ import numpy as np
 
 from parki import engine
 from parki.arrays import Array
-from parki.cells import CellHandles
+from parki.cells import SortedCellHandles
 from parki.engine.steps import Handle, Number, Step, constant, state
 from parki.ewald import radial
 from parki.ewald.params import Parameters
@@ -47,7 +47,7 @@ class NearField:
 
 
 def field(
-    p: Parameters, targets: CellHandles, sources: CellHandles, rows: Handle, v: Variants, rhs: int = 1,
+    p: Parameters, targets: SortedCellHandles, sources: SortedCellHandles, rows: Handle, v: Variants, rhs: int = 1,
     skew: tuple[float, float, float] | None = None,
 ) -> NearField:  # fmt: skip
     """Return the near field of sources at targets.
@@ -55,7 +55,7 @@ def field(
     Parameters
     ----------
     p : Parameters
-    targets, sources : CellHandles
+    targets, sources : SortedCellHandles
         The grid of the sources says by which sides the box repeats.
     rows : Handle (Ns, numbers)
         Sources (x, y, z, strengths of the first right-hand side, of the second, …) in the order of their list.

@@ -2,7 +2,7 @@
 
 from parki import cells
 from parki.arrays import Array, module_of
-from parki.cells import CellGrid, CellHandles, CellList
+from parki.cells import CellGrid, SortedCellHandles, SortedCells
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, placed
 from parki.ewald import geometry
@@ -15,9 +15,9 @@ class Points:
 
     Attributes
     ----------
-    targets, sources : CellList
+    targets, sources : SortedCells
         For the near field; one list if they are the same points.
-    spreading : CellList
+    spreading : SortedCells
         The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
     gather : array (3, Nt)
         What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
@@ -30,9 +30,9 @@ class Points:
     def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
         grid = cell_grid(p, src.shape[1], space, v)
         self.p, self.same, self.g2p = p, trg is src, v.g2p
-        self.sources = CellList(src, grid, space)
-        self.spreading = self.sources if p.skew is None else CellList(geometry.lattice(p, src), grid, space)
-        self.targets = self.sources if self.same else CellList(trg, grid, space)
+        self.sources = SortedCells(src, grid, space)
+        self.spreading = self.sources if p.skew is None else SortedCells(geometry.lattice(p, src), grid, space)
+        self.targets = self.sources if self.same else SortedCells(trg, grid, space)
         sorts = self.g2p != "BASE" and p.skew is None
         self.gather = self.targets.points if sorts else self._gathered(trg).copy()
         self.base = geometry.lattice(p, src).copy() if v.p2g == "BASE" else None
@@ -69,7 +69,7 @@ class Points:
         return [*found, self.gather, *([] if self.base is None else [self.base])]
 
 
-def _original(found: CellList) -> Array:
+def _original(found: SortedCells) -> Array:
     x = module_of(found.points).empty(found.points.shape, found.points.dtype)
     x[:, found.order] = found.points
     return x
@@ -95,9 +95,9 @@ class PointHandles:
 
     def __init__(self, p: Parameters, n_targets: int, n_sources: int, same: bool, space: Space, v: Variants) -> None:
         grid = cell_grid(p, n_sources, space, v)
-        self.sources = CellHandles("sources", n_sources, grid, p.dtype)
-        self.spreading = self.sources if p.skew is None else CellHandles("lattice", n_sources, grid, p.dtype)
-        self.targets = self.sources if same else CellHandles("targets", n_targets, grid, p.dtype)
+        self.sources = SortedCellHandles("sources", n_sources, grid, p.dtype)
+        self.spreading = self.sources if p.skew is None else SortedCellHandles("lattice", n_sources, grid, p.dtype)
+        self.targets = self.sources if same else SortedCellHandles("targets", n_targets, grid, p.dtype)
         sorts = v.g2p != "BASE" and p.skew is None
         self.gather = self.targets.points if sorts else placed("points of G2P", (3, n_targets), p.dtype)
         self.base = placed("points of P2G", (3, n_sources), p.dtype) if v.p2g == "BASE" else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
-from parki.engine.source import Place, locate, package_place, read
+from parki.engine.source import KernelLocation, locate, package_place, read
 
 _PK = types.SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
@@ -25,7 +25,7 @@ def function(source: str, name: str, **constants: object) -> Callable[..., Any]:
     return names[name]
 
 
-def _loaded(place: Place) -> dict[str, Any]:
+def _loaded(place: KernelLocation) -> dict[str, Any]:
     """Return the names of a kernel file, those that it imports among them."""
     source = read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine
-from parki.cells import CellGrid, CellHandles
+from parki.cells import CellGrid, SortedCellHandles
 from parki.engine.steps import Handle, Step, constant
 from parki.ewald import window
 from parki.ewald.params import Parameters
@@ -38,7 +38,7 @@ def window_slots(p: Parameters) -> dict[str, object]:
 
 
 def spread(
-    p: Parameters, grid: Handle, sources: CellHandles, rows: Handle, v: Variants, rhs: int
+    p: Parameters, grid: Handle, sources: SortedCellHandles, rows: Handle, v: Variants, rhs: int
 ) -> list[Step]:  # fmt: skip
     """Return the steps that add strengths of sources to a grid with margins.
 
@@ -46,7 +46,7 @@ def spread(
     ----------
     p : Parameters
     grid : Handle (rhs C, …)
-    sources : CellHandles
+    sources : SortedCellHandles
     rows : Handle (Ns, numbers)
         Sources (x, y, z, strengths) in the order of their list, for BASE in any order.
     v : Variants

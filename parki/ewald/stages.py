@@ -75,7 +75,7 @@ class SumSteps:
         whole = options is not None and options.fft_type == "C2C"
         library = options.transform() if options is not None else None
         self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, p.skew)
-        where = far.Points(self.points.spreading, self.points.targets, spreading, self.points.gather)
+        where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather)
         self.far = far.field(p, where, v, space, library, whole, rhs)
         steps = [*pack, *more, *packs, self.near.step, *self.far.steps, *self._unpack()]
         transforms = self.far.transforms

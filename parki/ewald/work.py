@@ -37,7 +37,7 @@ import numpy as np
 
 from parki import engine
 from parki.arrays import Array, module_of, to_host
-from parki.cells import PER_BATCH, CellGrid, CellList
+from parki.cells import PER_BATCH, CellGrid, SortedCells
 from parki.engine.operations import Totals
 from parki.engine.source import constant
 from parki.engine.spaces import Space
@@ -80,7 +80,7 @@ class Work:
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
-def count(p: Parameters, v: Variants, targets: CellList, sources: CellList, real: bool = True) -> Work:
+def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells, real: bool = True) -> Work:
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
     runs = Runs(0.0)
     if v.p2g == "HYBRID":
@@ -220,13 +220,13 @@ def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]
 
 
 # What batches of targets meet ----------------------------------------------------------------------------------------
-def pairs(p: Parameters, v: Variants, targets: CellList, sources: CellList) -> tuple[int, int]:
+def pairs(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> tuple[int, int]:
     """Pairs that P2P looks at, but for rounding, and an estimate of those within rc: see the module."""
     found = meets(p, v, targets, sources)
     return round(found.looked_at), round(found.within)
 
 
-def meets(p: Parameters, v: Variants, targets: CellList, sources: CellList) -> Near:
+def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> Near:
     """What the batches of targets meet: see the module."""
     batch, bound = targets.batches(v.targets)
     many = len(batch)

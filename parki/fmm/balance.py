@@ -31,7 +31,7 @@ PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
 
 
 @dataclass(frozen=True)
-class Costs:
+class FmmCosts:
     """Seconds on one core: of a pair of particles, of a pair of octets, of an octet, of a particle in its leaf."""
 
     pair: float
@@ -45,7 +45,7 @@ class Costs:
 
 
 @lru_cache(maxsize=64)
-def costs(representation: Representation, p: int, dtype: str) -> Costs:
+def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
     """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
     machine, real = Machine.load("host"), np.dtype(dtype)
     ranges = ProxyKernels(representation.pair, real, real, 1).ranges()
@@ -57,10 +57,10 @@ def costs(representation: Representation, p: int, dtype: str) -> Costs:
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
     dense = 8 * 12 * (m * kt) * (m * ks) / 8
     octet = flop * (transforms / TRANSFORMS + dense / DENSE)
-    return Costs(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
+    return FmmCosts(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
 
 
-def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) -> tuple[int, float | None]:
+def leaves(x: Array, y: Array, wanted: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
     """Return the size of leaves, and boxes across for even points.
 
     Parameters
@@ -69,7 +69,7 @@ def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) ->
         Targets and sources.
     wanted : int
         Points of a leaf that suit a cube of uniform points.
-    cost : Costs, optional
+    cost : FmmCosts, optional
         Without it, the size is `wanted`.
     space : Space
         Where trees of samples are built.
@@ -89,7 +89,7 @@ def leaves(x: Array, y: Array, wanted: int, cost: Costs | None, space: Space) ->
     return (wanted if cost is None else _by_sample(x, y, wanted, cost, space)), None
 
 
-def _grid_cost(cost: Costs, k: int, n: float) -> float:
+def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
     """Return the seconds of n points in k³ boxes of equal size."""
     pairs = octets = 0.0
     near = (3 * k - 2) ** 3 * (n / k**3) ** 2
@@ -101,7 +101,7 @@ def _grid_cost(cost: Costs, k: int, n: float) -> float:
     return cost.of(near, pairs, octets, n)
 
 
-def _by_sample(x: Array, y: Array, wanted: int, cost: Costs, space: Space) -> int:
+def _by_sample(x: Array, y: Array, wanted: int, cost: FmmCosts, space: Space) -> int:
     """Return the size whose tree of a sample costs least."""
     times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
     xp = module_of(y)

@@ -174,7 +174,7 @@ class Plan(FreePlan[Result]):
             harder = 1 if self.linear.result == 1 else 2
         return params.order(tolerance, harder)
 
-    def _costs(self, order: int) -> balance.Costs | None:
+    def _costs(self, order: int) -> balance.FmmCosts | None:
         return None if self.representation is None else balance.costs(self.representation, order, self.dtype.name)
 
     def _surface(self, order: int) -> int:

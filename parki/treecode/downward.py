@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from parki.arrays import index32
 from parki.engine.steps import Handle, Step, state
 from parki.proxies import THREADS
-from parki.treecode.interactions import FEWER, Lists
+from parki.treecode.interactions import FEWER, InteractionLists
 from parki.treecode.structure import Structure
 from parki.treecode.transfers import ranges, transfer
 
@@ -40,7 +40,7 @@ class Potentials:
         """Return the potentials of m points per direction."""
         return self.near[:, self._place[m]]
 
-    def items(self, of: Lists) -> NDArray[np.integer]:
+    def items(self, of: InteractionLists) -> NDArray[np.integer]:
         """Return the items of a list whose first target is counted from the start of all potentials."""
         items = of.items.copy()
         for m, nodes in self._s.down.items():

@@ -30,7 +30,7 @@ Law = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by leng
 
 
 @dataclass(frozen=True)
-class Rule:
+class FarPairRule:
     """Choice of the approximation of far pairs.
 
     Attributes
@@ -59,7 +59,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Lists:
+class InteractionLists:
     """Items of launches: (target node, first target, number of targets, m, begin, end) in int32.
 
     Attributes
@@ -86,9 +86,9 @@ class Interactions:
 
     Attributes
     ----------
-    pp, cp : Lists
+    pp, cp : InteractionLists
         Source particles.
-    pc, cc : dict of Lists
+    pc, cc : dict of InteractionLists
         Source clusters, by their number of proxy points per direction.
     pairs : tuple of float
         Evaluations of the kernel by kind: PP, PC, CP, CC.
@@ -99,10 +99,10 @@ class Interactions:
         source's n points.
     """
 
-    pp: Lists
-    pc: dict[int, Lists]
-    cp: Lists
-    cc: dict[int, Lists]
+    pp: InteractionLists
+    pc: dict[int, InteractionLists]
+    cp: InteractionLists
+    cc: dict[int, InteractionLists]
     pairs: tuple[float, float, float, float]
     clusters: int
     lumps: Ints
@@ -122,7 +122,7 @@ def limit(theta: float) -> float:
 class _Far:
     """Far pairs with one source, in blocks: numbers of proxy points of each side, and the cheapest kind."""
 
-    def __init__(self, targets: ClusterNodes, sources: ClusterNodes, pairs: Pairs, rule: Rule) -> None:
+    def __init__(self, targets: ClusterNodes, sources: ClusterNodes, pairs: Pairs, rule: FarPairRule) -> None:
         self.targets, self.sources, self.far_t, self.far_s, self.rule = targets, sources, pairs.far_t, pairs.far_s, rule
         self.half = targets.half.max(axis=1), sources.half.max(axis=1)
         self.m = np.empty((2, len(self.far_t)), np.int8)
@@ -184,7 +184,7 @@ class _Far:
             self.pairs[kind] += pairs[kind][self.kind[at] == kind].sum()
 
 
-def _scale(far: list[_Far], rule: Rule) -> float:
+def _scale(far: list[_Far], rule: FarPairRule) -> float:
     """Return the allowed error of a pair times √(weight / work), the same for all pairs with all sources.
 
     With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
@@ -200,7 +200,7 @@ def _scale(far: list[_Far], rule: Rule) -> float:
 
 
 def build(
-    pairs: ListsBySource[ClusterNodes, ClusterNodes, Pairs], rule: Rule
+    pairs: ListsBySource[ClusterNodes, ClusterNodes, Pairs], rule: FarPairRule
 ) -> ListsBySource[ClusterNodes, ClusterNodes, Interactions]:
     """Choose the cheapest kind for every far pair, and sort all into lists, for each source."""
     sources = list(zip(pairs.sources, pairs.lists, strict=True))
@@ -276,28 +276,28 @@ def _ranges(row: Ints, begin: Ints, end: Ints, n_rows: int) -> tuple[Ints, Ints]
     return starts, np.column_stack([begin, end]).astype(np.int32)
 
 
-def _particles(targets: ClusterNodes, t: Nodes, begin: Ints, end: Ints) -> Lists:
+def _particles(targets: ClusterNodes, t: Nodes, begin: Ints, end: Ints) -> InteractionLists:
     leaf, at = lists.to_leaves(targets, t, np.arange(len(t)))
     starts, ranges = _ranges(_row_of_leaf(targets)[leaf], begin[at], end[at], len(targets.leaves))
-    return Lists(_leaf_items(targets, starts), ranges)
+    return InteractionLists(_leaf_items(targets, starts), ranges)
 
 
-def _to_particles(targets: ClusterNodes, t: Nodes, s: Nodes) -> Lists:
+def _to_particles(targets: ClusterNodes, t: Nodes, s: Nodes) -> InteractionLists:
     leaf, s = lists.to_leaves(targets, t, s)
     starts, s = lists.csr(_row_of_leaf(targets)[leaf], s, len(targets.leaves))
-    return Lists(_leaf_items(targets, starts), s)
+    return InteractionLists(_leaf_items(targets, starts), s)
 
 
-def _from_particles(targets: ClusterNodes, sources: ClusterNodes, t: Nodes, s: Nodes, m: Ints) -> Lists:
+def _from_particles(targets: ClusterNodes, sources: ClusterNodes, t: Nodes, s: Nodes, m: Ints) -> InteractionLists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
     starts, ranges = _ranges(row, sources.begin[s], sources.end[s], len(keys))
-    return Lists(_proxy_items(keys, starts), ranges)
+    return InteractionLists(_proxy_items(keys, starts), ranges)
 
 
-def _to_proxies(t: Nodes, s: Nodes, m: Ints) -> Lists:
+def _to_proxies(t: Nodes, s: Nodes, m: Ints) -> InteractionLists:
     keys, row = _rows((m.astype(np.int64) << 32) + t)
     starts, s = lists.csr(row, s, len(keys))
-    return Lists(_proxy_items(keys, starts), s)
+    return InteractionLists(_proxy_items(keys, starts), s)
 
 
 def _proxy_items(keys: NDArray[np.int64], starts: Ints) -> Ints:

@@ -17,7 +17,7 @@ from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.pairs import PAIRS, Pair
 from parki.treecode import interactions
-from parki.treecode.interactions import CC, CP, PC, PP, Law, Rule
+from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, Law
 
 COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
@@ -76,9 +76,9 @@ class Parameters:
         """Relative error of a sum: what was asked for, or what theta and degree are likely to give."""
         return _expected(self.tolerance, self.error)
 
-    def rule(self, strength: Law, hardness: Law, grid: float) -> Rule:
+    def rule(self, strength: Law, hardness: Law, grid: float) -> FarPairRule:
         """Return the rule for `interactions.build`, with pairs of proxy grids that cost `grid`."""
-        return Rule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength, hardness)
+        return FarPairRule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength, hardness)
 
     def __str__(self) -> str:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"

@@ -20,7 +20,7 @@ from parki.pairs import KernelLike
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
 from parki.treecode.report import WallTime
-from parki.treecode.steps import Sum, steps
+from parki.treecode.steps import TreecodeSteps, steps
 from parki.treecode.structure import Structure
 from parki.trees import cluster, dual, lists, passes
 from parki.trees.bysource import ListsBySource
@@ -105,7 +105,7 @@ class Plan(FreePlan[Result]):
 
     def _place(self) -> None:
         self.structure: Structure | None = None
-        self.sum: Sum | None = None
+        self.sum: TreecodeSteps | None = None
         self.placed: Placed | None = None
         if self.some:
             self.structure = self._arranged(*self._placed())

@@ -9,11 +9,11 @@ from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, re
 from parki.proxies import THREADS
 from parki.treecode import upward
 from parki.treecode.downward import Potentials
-from parki.treecode.interactions import Lists
+from parki.treecode.interactions import InteractionLists
 from parki.treecode.structure import Structure, indices
 
 
-class Sum(NamedTuple):
+class TreecodeSteps(NamedTuple):
     """Steps of a sum, and the arrays that a run binds.
 
     Attributes
@@ -30,7 +30,7 @@ class Sum(NamedTuple):
     u: Handle
 
 
-def steps(s: Structure) -> Sum:
+def steps(s: Structure) -> TreecodeSteps:
     """Return the steps of a sum over all lists."""
     kernels = s.kernels
     charges = argument("charges", (kernels.charges, s.source.n), kernels.real)
@@ -53,7 +53,7 @@ def steps(s: Structure) -> Sum:
     ]
     every += [step for a, b in twice for step in glue.add("downward", a, b)]
     every += potentials.steps(near)
-    return Sum(Steps([*every, glue.scatter("downward", near, s.target.order, u)]), charges, u)
+    return TreecodeSteps(Steps([*every, glue.scatter("downward", near, s.target.order, u)]), charges, u)
 
 
 def _particles(s: Structure, src: Handle, near: Handle, potentials: Potentials) -> list[Step]:
@@ -84,11 +84,11 @@ def _proxies(s: Structure, charge: dict[int, Handle], far: Handle, potentials: P
     return lists
 
 
-def _items(phase: str, of: Lists, potentials: Potentials) -> Handle:
+def _items(phase: str, of: InteractionLists, potentials: Potentials) -> Handle:
     return indices(f"items of {phase}", potentials.items(of) if phase in ("cp", "cc") else of.items)
 
 
-def _clusters(s: Structure, m: int, of: Lists) -> dict[str, Handle]:
+def _clusters(s: Structure, m: int, of: InteractionLists) -> dict[str, Handle]:
     """Return source nodes of m points by the rows of their charges, and the boxes of these rows."""
     if m == s.kernels.points:
         return {"source": s.source.box, "other": indices("source nodes", of.sources)}

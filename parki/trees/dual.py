@@ -65,7 +65,7 @@ def traverse(
         Take the radii of cubes around the boxes, so that errors of long and thin boxes do not exceed those of cubes.
     """
     frontier, grown = _root_pair(targets, sources), GrowingPairs()
-    t_geometry, s_geometry = Geometry.of(targets, sources, cubes=cubes)
+    t_geometry, s_geometry = NodeBalls.of(targets, sources, cubes=cubes)
     t_children, s_children = Children(targets), Children(sources)
     while len(frontier[0]):
         following = []
@@ -130,7 +130,7 @@ class GrowingPairs:
 
 
 @dataclass(frozen=True)
-class Geometry:
+class NodeBalls:
     """Centres and radii of nodes times `scale`, a power of 2 that keeps squares of distances in range."""
 
     balls: NDArray[np.float64]  # (M, 4): centre and radius
@@ -138,7 +138,7 @@ class Geometry:
     scale: float
 
     @classmethod
-    def of(cls, *trees: ClusterNodes, cubes: bool = False) -> "list[Geometry]":
+    def of(cls, *trees: ClusterNodes, cubes: bool = False) -> "list[NodeBalls]":
         """Return one of each tree, in one scale; with `cubes` radii are those of the smallest cubes around boxes."""
         most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
         scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)

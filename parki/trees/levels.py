@@ -66,7 +66,7 @@ class Level:
     box: tuple[NDArray[Any], ...]
 
 
-class Rule(Protocol):
+class SplittingRule(Protocol):
     """Decisions of one kind of tree; `bounds` says whether `children` takes minimal boxes."""
 
     bounds: bool
@@ -87,7 +87,7 @@ class Rule(Protocol):
         """Return the columns of children: octants of the nodes `above`, with their minimal boxes for each set."""
 
 
-def grow(sets: Sequence[PointSet], rule: Rule) -> list[Level]:
+def grow(sets: Sequence[PointSet], rule: SplittingRule) -> list[Level]:
     """Sort sets of points into one tree; return its levels from the root down."""
     begin, end = [np.zeros(1, np.int32) for _ in sets], [np.array([s.n], np.int32) for s in sets]
     count = [np.array([s.n_all], np.int32) for s in sets]
@@ -111,7 +111,7 @@ def grow(sets: Sequence[PointSet], rule: Rule) -> list[Level]:
         level = _below(level, rule, at, counted, boxes)
 
 
-def _below(level: Level, rule: Rule, at: Ints, counted: list[Counted], boxes: list[Bounds | None]) -> Level:
+def _below(level: Level, rule: SplittingRule, at: Ints, counted: list[Counted], boxes: list[Bounds | None]) -> Level:
     """Return the octants that have points, of the nodes `at`."""
     full = sum(c.total for c in counted) > 0
     owner, octant = (i.astype(np.int32) for i in np.nonzero(full))

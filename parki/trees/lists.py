@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 
 from parki.arrays import index32
 from parki.trees.cluster import ClusterNodes
-from parki.trees.dual import Children, Geometry, GrowingPairs, Nodes, Pairs, blocks, is_far, joined, spread
+from parki.trees.dual import Children, GrowingPairs, NodeBalls, Nodes, Pairs, blocks, is_far, joined, spread
 
 
 def traverse(
@@ -34,7 +34,7 @@ def traverse(
     """
     some = len(batches.leaves) * min(batches.n_points, sources.n_points, 1)
     frontier, grown = (batches.leaves[:some], np.zeros(some, np.int32)), GrowingPairs()
-    t_geometry, s_geometry = Geometry.of(batches, sources, cubes=cubes)
+    t_geometry, s_geometry = NodeBalls.of(batches, sources, cubes=cubes)
     children, large = Children(sources), sources.count > small
     while len(frontier[0]):
         following = []

@@ -195,7 +195,7 @@ def test_store_to_a_read_only_array():
         ((), (ir.Table(name="x", type="int32", values=(5,), loc=HERE),)),
     ]:
         body = (*made, ir.Store(view="x", indices=(zero,), op="=", value=zero, loc=HERE))
-        work = ir.Kernel(name="w", policy="range", index="i", params=params, functions=(), body=body, loc=HERE)
+        work = ir.KernelTree(name="w", policy="range", index="i", params=params, functions=(), body=body, loc=HERE)
         with pytest.raises(CheckedFault, match=r"k.py:7: store to 'x', which is read only"):
             run(work, league=1, args={p.name: np.zeros(2, np.int32) for p in params})
 

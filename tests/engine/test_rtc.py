@@ -229,7 +229,7 @@ def test_a_missing_header_is_named(compiler):
 def test_a_second_text_goes_to_a_process_of_its_own(compiler, monkeypatch):
     elsewhere, real = [], nvrtc._elsewhere
     monkeypatch.setattr(nvrtc, "_elsewhere", lambda text: elsewhere.append(text.name) or real(text))
-    text = nvrtc.Text("kernel.cu", SOURCE, {"pk_own.h": HEADER}, rtc.options(make()), False)
+    text = nvrtc.DeviceSource("kernel.cu", SOURCE, {"pk_own.h": HEADER}, rtc.options(make()), False)
     here = nvrtc.compile_text(text)
     assert elsewhere == []
     with nvrtc._turn:  # as while another thread compiles here
@@ -247,7 +247,7 @@ def test_a_process_that_dies_is_reported(monkeypatch, tmp_path):
     tools.script(tmp_path / "python", "#!/bin/sh\necho 'Traceback' >&2\necho 'out of memory' >&2\nexit 3\n")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with nvrtc._turn:
-        made = nvrtc.compile_text(nvrtc.Text("kernel.cu", "", {}, (), False))
+        made = nvrtc.compile_text(nvrtc.DeviceSource("kernel.cu", "", {}, (), False))
     assert made == nvrtc.Made(b"", "error: the compiling process ended with status 3: out of memory")
 
 
@@ -256,7 +256,7 @@ def test_a_program_without_an_interpreter_waits_for_its_turn(monkeypatch):
     monkeypatch.setattr(nvrtc, "_compile", lambda text: nvrtc.Made(b"1", ""))
     nvrtc._turn.acquire()
     threading.Timer(0.1, nvrtc._turn.release).start()
-    assert nvrtc.compile_text(nvrtc.Text("kernel.cu", "", {}, (), False)).code == b"1"
+    assert nvrtc.compile_text(nvrtc.DeviceSource("kernel.cu", "", {}, (), False)).code == b"1"
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def launched(stand_in, monkeypatch):
         call._total = engine.prepare(policy, call.workunit, **call._args).run()
         names.append(call.kernel.name)
 
-    monkeypatch.setattr(upstream.Call, "_dispatch", dispatch)
+    monkeypatch.setattr(upstream.UpstreamCall, "_dispatch", dispatch)
     return names
 
 

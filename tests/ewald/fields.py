@@ -1,13 +1,13 @@
 """The near field of arrays, by the step of a plan, and the launches of a plan by name."""
 
-from parki.cells import CellHandles
+from parki.cells import SortedCellHandles
 from parki.engine.steps import Steps, constant
 from parki.ewald import near
 
 
 def near_field(p, cells, rows, v, rhs=1, skew=None):
     """Run the near-field step for the points of a list that are targets and sources; return its result."""
-    handles = CellHandles("points", cells.n, cells.grid, cells.points.dtype)
+    handles = SortedCellHandles("points", cells.n, cells.grid, cells.points.dtype)
     field = near.field(p, handles, handles, constant("rows", rows), v, rhs, skew)
     placed = Steps([field.step]).place(cells.space, handles.arrays(cells))
     placed.run()

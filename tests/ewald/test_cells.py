@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parki.cells import TILE, CellGrid, CellList
+from parki.cells import TILE, CellGrid, SortedCells
 from parki.engine import spaces
 
 BOX = (1.0, 1.3, 0.8)
@@ -18,7 +18,7 @@ def points(request, rng):
 
 @pytest.fixture(params=["OpenMP", "GpuSim"])
 def cells(request, points):
-    return CellList(points, CellGrid.for_points(BOX, points.shape[1], 0.3), spaces.get(request.param))
+    return SortedCells(points, CellGrid.for_points(BOX, points.shape[1], 0.3), spaces.get(request.param))
 
 
 def index(cells):

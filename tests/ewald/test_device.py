@@ -7,7 +7,7 @@ import pytest
 
 import parki
 from parki import arrays
-from parki.cells import CellGrid, CellList
+from parki.cells import CellGrid, SortedCells
 from parki.engine import SpaceUnavailable, spaces
 from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions, arrangement, predict
@@ -257,7 +257,7 @@ def test_cell_lists_are_those_of_the_host(cupy, rng):
     x = np.array(BOX)[:, None] * rng.random((3, 500))
     x[:, 100:300] *= 0.1  # most columns are empty
     grid = CellGrid.for_points(BOX, 500, 0.2)
-    ours, theirs = CellList(x, grid, spaces.get()), CellList(cupy.asarray(x), grid, spaces.get("GPU"))
+    ours, theirs = SortedCells(x, grid, spaces.get()), SortedCells(cupy.asarray(x), grid, spaces.get("GPU"))
     for name in ("order", "begin", "points"):
         np.testing.assert_array_equal(getattr(theirs, name).get(), getattr(ours, name))
     for size in (1, 7, 32):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.cells import CellGrid, CellList
+from parki.cells import CellGrid, SortedCells
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
 from parki.ewald import choice, variants
@@ -129,7 +129,7 @@ def test_a_prepared_near_field_takes_many_right_hand_sides(rng):
     p = choice.choose(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.4))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
-    cells = CellList(points, CellGrid(loops.BOX, (3, 4, 9)), space)
+    cells = SortedCells(points, CellGrid(loops.BOX, (3, 4, 9)), space)
     s = rng.standard_normal((rhs * 3, n))
     field = near_field(p, cells, loops.rows(cells.points, s), v, rhs)
     assert field.shape == (rhs * 3, n)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from parki.cells import CellGrid, CellList
+from parki.cells import CellGrid, SortedCells
 from parki.engine.spaces import Space
 from parki.ewald import choice, near, variants
 from parki.ewald.question import Question
@@ -79,7 +79,7 @@ def test_whole_sides_as_tilts_are_no_tilts(rng):
     p = choice.choose(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.7))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
-    cells = CellList(points, CellGrid(loops.BOX, (3, 4, 9)), space)
+    cells = SortedCells(points, CellGrid(loops.BOX, (3, 4, 9)), space)
     src = loops.rows(cells.points, rng.standard_normal((3, n)))
     plain, skew = (near_field(p, cells, src, v, skew=t) for t in (None, (2 * l1, -l2, 3 * l2)))
     assert np.abs(plain).max() > 0
@@ -96,7 +96,7 @@ def test_sides_are_those_of_the_cells(rng):
     longer = (*loops.BOX[:2], loops.BOX[2] + 0.51)
     fields = []
     for box in (longer, (*loops.BOX[:2], 50.0)):
-        cells = CellList(points, CellGrid(box, (3, 4, 9)), space)
+        cells = SortedCells(points, CellGrid(box, (3, 4, 9)), space)
         src = loops.rows(cells.points, q[cells.order][None])
         u = np.empty(n)
         u[cells.order] = near_field(p, cells, src, v)[0]

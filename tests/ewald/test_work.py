@@ -8,7 +8,7 @@ import pytest
 
 import parki
 from parki import cells, engine
-from parki.cells import CellGrid, CellList
+from parki.cells import CellGrid, SortedCells
 from parki.engine.source import constant
 from parki.ewald import far, multipliers, planes, trips, variants, work
 from parki.ewald.kernels import KERNELS
@@ -318,7 +318,7 @@ def test_uniform_points_are_counted_without_them(kernel, options, kind, rng):
     plan = parki.ewald.plan(kernel, x[:, ::2], x, **given)
     p = plan.parameters
     grid = CellGrid.for_points(p.box, 6000, p.rc, cells.PER_BATCH if kind == "host" else v.targets, p.periodicity)
-    lists = [CellList(y, grid, plan.space) for y in (x[:, ::2], x)]
+    lists = [SortedCells(y, grid, plan.space) for y in (x[:, ::2], x)]
     for chosen in (v, replace(v, p2p="SM-1D", p2g="GRID", g2p="BASE"), replace(v, p2g="BASE")):
         true, found = work.count(p, chosen, *lists), work.modelled(p, chosen, 3000, 6000, kind)
         if kind == "host":  # else the kind of the lists is another one

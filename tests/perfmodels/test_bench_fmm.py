@@ -12,12 +12,12 @@ from parki.fmm import balance
 from parki.fmm.report import PHASES
 from parki.perfmodels import bench_fmm, bench_models, bench_treecode, fmmwork, model_fmm
 from parki.perfmodels import fmm as counted
-from parki.perfmodels.bench_fmm import CASES, PEERS, Case, Peer
+from parki.perfmodels.bench_fmm import CASES, PEERS, FmmCase, Peer
 from parki.perfmodels.machine import Machine
 from tests.perfmodels import recording
 
 N, ONE, MORE = 1500, Space("Serial"), 3000
-FEW = (Case("coulomb", 4), Case("coulomb", 4, points="sphere"))
+FEW = (FmmCase("coulomb", 4), FmmCase("coulomb", 4, points="sphere"))
 ROW = re.compile(
     r"^([\w, ]+?) +[\d.e+]+ +[\d.e+]+ +[\d.e+-]+ +\d+% +\w+ +([\d.e-]+) +(\d+)% +([\d.e-]+)$", re.MULTILINE
 )
@@ -71,7 +71,7 @@ def test_sums_by_phases(tmp_path, capsys, monkeypatch):
 
 
 def test_others_are_known_for_one_core():
-    case = Case("yukawa", 7)
+    case = FmmCase("yukawa", 7)
     found = bench_fmm._carried(case, 100_000, 1, "whole call", 0.1)
     assert [(peer["name"], round(peer["ratio"], 6)) for peer in found] == [("exafmm-t", 7.7), ("DMK", 5.2)]
     assert bench_fmm._carried(case, 100_000, 2, "whole call", 0.1) == []
@@ -79,8 +79,8 @@ def test_others_are_known_for_one_core():
 
 
 def test_strengths_are_those_of_the_kernel():
-    assert Case("stokes_sl", 5).given(50)[1].shape == (3, 50)
-    x, q = Case("coulomb", 4, points="sphere").given(50)
+    assert FmmCase("stokes_sl", 5).given(50)[1].shape == (3, 50)
+    x, q = FmmCase("coulomb", 4, points="sphere").given(50)
     assert np.linalg.norm(x, axis=0) == pytest.approx(np.ones(50))
     assert q.shape == (50,)
     assert q.min() < 0 < q.max()
@@ -255,7 +255,7 @@ def test_a_library_that_leaves_vectors_unused_is_told():
 
 
 def test_the_black_box_method_is_measured_too():
-    case = Case("coulomb", 3, method="chebyshev")
+    case = FmmCase("coulomb", 3, method="chebyshev")
     assert str(case) == "coulomb, order 3, chebyshev"
     plan = case.plan(case.given(N)[0], ONE)
     assert (plan.method, plan.parameters.order) == ("chebyshev", 3)

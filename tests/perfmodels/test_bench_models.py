@@ -10,7 +10,7 @@ import pytest
 from parki.engine.spaces import Space
 from parki.ewald import stokes_comb, work
 from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
-from parki.perfmodels.bench_models import PROBLEMS, Problem, Sum
+from parki.perfmodels.bench_models import PROBLEMS, Problem, TimedPlan
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import row
 
@@ -176,7 +176,7 @@ def test_a_limit_is_of_the_threads_there_are():
     two = bench_models.bound(it.plan, "p2p", counts, pair).seconds
     launch = counts.launches * pair.launch
     assert two - launch == pytest.approx((one - launch) / 2 / 0.75)
-    assert isinstance(it, Sum)
+    assert isinstance(it, TimedPlan)
 
 
 def test_one_core_unless_threads_are_asked_for(known):

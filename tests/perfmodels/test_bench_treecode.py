@@ -8,14 +8,14 @@ import pytest
 
 from parki.engine.spaces import Space
 from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, handwritten
-from parki.perfmodels.bench_treecode import CASES, Case
+from parki.perfmodels.bench_treecode import CASES, TreecodeCase
 from parki.perfmodels.machine import Machine
 from parki.treecode.report import PHASES
 from tests.perfmodels import recording
 
 N, ONE = 600, Space("Serial")
 MORE = 3000  # points enough for clusters that are far from each other
-FEW = (Case("coulomb", "dual", 2), Case("yukawa", "pc", 2))
+FEW = (TreecodeCase("coulomb", "dual", 2), TreecodeCase("yukawa", "pc", 2))
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +60,11 @@ def test_sums_by_phases(tmp_path, capsys, monkeypatch):
 
 
 def test_barytree_is_known_for_one_core_and_one_kernel():
-    eight = Case("coulomb", "pc", 8)
+    eight = TreecodeCase("coulomb", "pc", 8)
     assert bench_treecode.barytree(eight, 100_000, 1) == 2.2
     assert bench_treecode.barytree(eight, 100_000, 2) is None
     assert bench_treecode.barytree(eight, 50_000, 1) is None
-    assert bench_treecode.barytree(Case("yukawa", "pc", 8), 100_000, 1) is None
+    assert bench_treecode.barytree(TreecodeCase("yukawa", "pc", 8), 100_000, 1) is None
 
 
 @pytest.mark.parametrize("kernel", bench_treecode.KERNELS)
@@ -117,7 +117,7 @@ def test_predictions(tmp_path, capsys):
 
 
 def test_shares_of_the_roofline(monkeypatch):
-    monkeypatch.setattr(bench_clusters, "LIMITED", (Case("coulomb", "pc", 2),))
+    monkeypatch.setattr(bench_clusters, "LIMITED", (TreecodeCase("coulomb", "pc", 2),))
     rows = bench_clusters.rooflines(recording.asked("roofline", MORE), ONE)
     assert [r["what"] for r in rows] == ["coulomb, ranges", "coulomb, grids"]
     for r in rows:

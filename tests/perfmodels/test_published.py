@@ -4,7 +4,7 @@ import pytest
 
 from parki.perfmodels import published
 
-H200 = published.Device()
+H200 = published.DeviceConstants()
 
 
 def printed(value):
@@ -15,7 +15,7 @@ def printed(value):
 @pytest.mark.parametrize("row", published.TABLE3, ids=str)
 def test_table_3(row):
     _, *analytical = published.TABLE3[row]
-    found = published.p2p(published.Problem(s=256.0), H200, *row).times(H200)
+    found = published.p2p(published.PublishedProblem(s=256.0), H200, *row).times(H200)
     for milliseconds, seconds in zip(analytical, found.values(), strict=True):
         assert 1e3 * seconds == pytest.approx(milliseconds, abs=1.01 * printed(milliseconds))
 
@@ -24,19 +24,23 @@ def test_table_3(row):
 def test_table_5(row):
     kernel, variant, bx = row
     _, *analytical = published.TABLE5[row]
-    work = published.p2g(published.Problem(), variant, bx) if kernel == "P2G" else published.g2p(published.Problem())
+    work = (
+        published.p2g(published.PublishedProblem(), variant, bx)
+        if kernel == "P2G"
+        else published.g2p(published.PublishedProblem())
+    )
     for milliseconds, seconds in zip(analytical, work.times(H200).values(), strict=True):
         assert 1e3 * seconds == pytest.approx(milliseconds, abs=1.01 * printed(milliseconds))
 
 
 def test_the_data_sheet_of_another_memory_does_not_give_table_3():
-    wrong = published.Device(byte=1 / 4.8e12)
-    assert 1e3 * published.p2p(published.Problem(s=256.0), wrong).times(wrong)["T0"] < 800.0  # 854 is printed
+    wrong = published.DeviceConstants(byte=1 / 4.8e12)
+    assert 1e3 * published.p2p(published.PublishedProblem(s=256.0), wrong).times(wrong)["T0"] < 800.0  # 854 is printed
 
 
 def test_flops_of_a_pair_by_hand():
     # 27 cells of 10 sources: 270 pairs looked at, of each 14 flops, and of π/6 of them 414.
-    work = published.p2p(published.Problem(n=1, s=10.0), H200)
+    work = published.p2p(published.PublishedProblem(n=1, s=10.0), H200)
     assert work.flops == pytest.approx(270 * 14 + 141.3717 * 414, rel=1e-6)
     assert (work.whole, work.moved, work.shared) == (144.0, 48 + 96 * 270, 0.0)
 
@@ -60,7 +64,9 @@ def test_kernels_alone_reach_what_is_stated():
 
 def test_other_densities_keep_the_balance():
     there = published.of_density(8_000_000, 112.0)
-    assert there.held == pytest.approx(4 * published.Problem().held)  # twice the points, half as many in a cell
+    assert there.held == pytest.approx(
+        4 * published.PublishedProblem().held
+    )  # twice the points, half as many in a cell
     assert there.cell == 7.0
     same = published.of_density(4_000_000, 224.0)
-    assert same == published.Problem()
+    assert same == published.PublishedProblem()

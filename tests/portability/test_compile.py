@@ -14,7 +14,7 @@ from parki.ewald import choice, stages, variants
 from parki.ewald.options import EwaldOptions
 from parki.ewald.question import Question
 from parki.proxies import ProxyKernels
-from parki.treecode.interactions import Interactions, Lists
+from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.steps import steps
 from parki.treecode.structure import Structure
 from parki.trees import cluster
@@ -58,9 +58,15 @@ def of_treecode(kernel, dtype, points):
     real, source, span = np.dtype(dtype), np.zeros(1, np.int32), np.zeros((1, 2), np.int32)
     items = {m: np.array([[0, 0, m**3 or 1, m, 0, 1]], np.int32) for m in (0, *points)}
     tree = cluster.build(np.random.default_rng(0).random((3, 200)).astype(real), 50, Space("Serial"))
-    pc, cc = ({m: Lists(items[k * m], source) for m in points} for k in (0, 1))
+    pc, cc = ({m: InteractionLists(items[k * m], source) for m in points} for k in (0, 1))
     found = Interactions(
-        Lists(items[0], span), pc, Lists(items[max(points)], span), cc, (1.0,) * 4, 1, np.zeros(1, np.int32)
+        InteractionLists(items[0], span),
+        pc,
+        InteractionLists(items[max(points)], span),
+        cc,
+        (1.0,) * 4,
+        1,
+        np.zeros(1, np.int32),
     )
     kernels = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
     units = [(w, threads or 128) for w, _, threads in steps(Structure(kernels, tree, tree, found, 0.0)).steps.units()]

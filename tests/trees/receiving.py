@@ -7,7 +7,7 @@ the sum of the random numbers: a source that is missing and another that comes t
 import numpy as np
 
 from parki import samples
-from parki.treecode.interactions import Rule
+from parki.treecode.interactions import FarPairRule
 from parki.treecode.params import KINDS
 from parki.trees import dual, lists, octlists
 from parki.trees.dual import spread
@@ -94,7 +94,7 @@ def traversed(method, targets, sources):
 
 def rule(method):
     """Few points, which vary, so that all kinds of pairs are cheapest somewhere."""
-    return Rule(3, True, KINDS[method], 0.5, 0.05, lambda r: 1 / r, lambda h: np.ones_like(h))
+    return FarPairRule(3, True, KINDS[method], 0.5, 0.05, lambda r: 1 / r, lambda h: np.ones_like(h))
 
 
 def by_kind(targets, sources, found, carried):

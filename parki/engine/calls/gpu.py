@@ -22,7 +22,7 @@ TEAM, LANES = 128, 8  # threads of a block by default, and lanes of a row where 
 NARROW = 2**31  # elements a view may span while 32-bit offsets reach them all
 
 
-def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.Kernel) -> tuple[int, int]:
+def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.KernelTree) -> tuple[int, int]:
     """Lanes and threads of a block."""
     if policy.kind == "range":
         return 1, policy.threads or RANGE_BLOCK

@@ -27,7 +27,7 @@ class HostCall:
     """One launch on the host, bound to its arrays."""
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str]) -> None:
-        self.kernel: ir.Kernel = workunit.ir
+        self.kernel: ir.KernelTree = workunit.ir
         self.policy = policy
         checked = checking()
         self._object = workunit.compiled(layouts, checked)

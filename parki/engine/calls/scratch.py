@@ -6,7 +6,7 @@ from parki.engine import ir
 from parki.engine.errors import LaunchError
 
 
-def requested(kernel: ir.Kernel, scalars: dict[str, float | int]) -> int:
+def requested(kernel: ir.KernelTree, scalars: dict[str, float | int]) -> int:
     """Bytes of team scratch, as the decorator and the integer arguments say; each piece starts on eight bytes.
 
     Raises

@@ -19,18 +19,18 @@ def span(view: str) -> str:
     return f"pk_len_{view}"
 
 
-def lower(kernel: ir.Kernel, layouts: dict[str, str]) -> Lowered:
+def lower(kernel: ir.KernelTree, layouts: dict[str, str]) -> Lowered:
     """The GPU text of a checked kernel, for views of these layouts (``C``, ``F`` or ``S`` each)."""
     return _Gpu(kernel, layouts).lower()
 
 
-def entry(kernel: ir.Kernel) -> str:
+def entry(kernel: ir.KernelTree) -> str:
     """The name of the kernel in a compiled module."""
     return f"parki_{kernel.name}"
 
 
 class _Gpu(GpuStmt):
-    def __init__(self, kernel: ir.Kernel, layouts: dict[str, str]) -> None:
+    def __init__(self, kernel: ir.KernelTree, layouts: dict[str, str]) -> None:
         super().__init__()
         self.kernel, self.layouts = kernel, layouts
         self.view_params = [p for p in kernel.params if p.rank]

@@ -57,7 +57,7 @@ class GpuStmt(Emitter):
                 return f"({self.expr(e.left)} {e.op} {self.expr(e.right)})"
             case ir.Bool():
                 return "(" + (" && " if e.op == "and" else " || ").join(map(self.expr, e.args)) + ")"
-            case ir.Call():
+            case ir.FunctionCall():
                 return f"pk_fn_{e.name}({', '.join(map(self.expr, e.args))})"
             case ir.Math():
                 return f"pk_{e.name}({', '.join(map(self.expr, e.args))})"

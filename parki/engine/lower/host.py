@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
-from parki.engine.lower.host_expr import Context
+from parki.engine.lower.host_expr import LaneContext
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
 from parki.engine.uniformity import lane_kinds
 from parki.engine.walk import const_trip, is_lane_range, walk
@@ -35,12 +35,12 @@ LAUNCH_FIELDS = (
 CHUNK = 4096  # iterations a partial result of a range reduction holds, whatever the number of threads
 
 
-def lower(kernel: ir.Kernel, layouts: dict[str, str], checked: bool = False) -> Lowered:
+def lower(kernel: ir.KernelTree, layouts: dict[str, str], checked: bool = False) -> Lowered:
     """Host C++ of a checked kernel.
 
     Parameters
     ----------
-    kernel : ir.Kernel
+    kernel : ir.KernelTree
     layouts : dict of str
         For each view parameter ``C`` (last index has unit stride), ``F`` (the first has) or ``S`` (none).
     checked : bool
@@ -49,7 +49,7 @@ def lower(kernel: ir.Kernel, layouts: dict[str, str], checked: bool = False) -> 
     return _Host(kernel, layouts, checked).lower()
 
 
-def lane_bytes(kernel: ir.Kernel) -> int:
+def lane_bytes(kernel: ir.KernelTree) -> int:
     """The size of a lane: 8 where any value that differs between lanes is 64 bits wide, else 4."""
     types = {kind for f in kernel.functions for kind in (f.type, *(t for _, t in f.params))}
     types |= {getattr(n, "type", None) for f in kernel.functions for n in walk(f.body)} | {kernel.acc_type}
@@ -69,7 +69,7 @@ def _lane_types(body: tuple[ir.Stmt, ...], index: str) -> set[str | None]:
 
 
 class _Host(HostStmt):
-    def __init__(self, kernel: ir.Kernel, layouts: dict[str, str], checked: bool) -> None:
+    def __init__(self, kernel: ir.KernelTree, layouts: dict[str, str], checked: bool) -> None:
         super().__init__(checked)
         self.kernel, self.layouts = kernel, layouts
         self.view_params = [p for p in kernel.params if p.rank]
@@ -145,7 +145,7 @@ class _Host(HostStmt):
         Lanes that are masked off where it is called may hold anything: what loads or loops is given the mask.
         """
         params = [f"{PARAMETER[kind]} {name}" for name, kind in f.params]
-        ctx = Context(kinds=lane_kinds(f.body, None, [name for name, _ in f.params]), in_function=True)
+        ctx = LaneContext(kinds=lane_kinds(f.body, None, [name for name, _ in f.params]), in_function=True)
         template = "int pk_N"
         if self.needs_guard(f):
             self.guarded.add(f.name)
@@ -162,7 +162,7 @@ class _Host(HostStmt):
     def needs_guard(self, f: ir.Function) -> bool:
         """Whether a function loads from a table, loops over what it is given, or calls one that does."""
         for n in walk(f.body):
-            if isinstance(n, ir.Load | ir.While) or (isinstance(n, ir.Call) and n.name in self.guarded):
+            if isinstance(n, ir.Load | ir.While) or (isinstance(n, ir.FunctionCall) and n.name in self.guarded):
                 return True
             if isinstance(n, ir.For) and const_trip(n.start, n.stop) is None:
                 return True
@@ -180,7 +180,7 @@ class _Host(HostStmt):
         arguments = self.view_arguments() + "const pk_args& pk_a, const int32_t pk_rank, char* const pk_scratch"
         self.out(f"PK_NOINLINE void pk_team({arguments}) {{")
         self.out("[[maybe_unused]] int64_t pk_used = 0, pk_asked = 0;")
-        self.body_with_locals(lambda: self.block(self.kernel.body, Context()))
+        self.body_with_locals(lambda: self.block(self.kernel.body, LaneContext()))
         self.out("}")
 
     def range_body(self) -> None:
@@ -194,7 +194,7 @@ class _Host(HostStmt):
             if k.last:
                 self.out(f"auto pk_body = [&](const int32_t {k.index}, {self.carrier()}& {k.acc}) PK_LAMBDA {{")
                 self.out(f"constexpr bool {k.last} = true;")
-                self.block(k.body, Context())
+                self.block(k.body, LaneContext())
                 self.out("};")
                 self.out("for (int32_t pk_i = pk_begin; pk_i < pk_end; pk_i++) pk_body(pk_i, pk_total);")
                 return

@@ -13,7 +13,7 @@ STEPS = {1: "pk_load", 2: "pk_load2", -1: "pk_load_back"}  # by the distance in 
 
 
 @dataclass(frozen=True)
-class Context:
+class LaneContext:
     """Where a statement stands.
 
     `kinds` is None in scalar code.  `mask` is the C++ name of the mask in force, `masks` all live masks, outermost
@@ -34,7 +34,7 @@ class Context:
     kept: str | None = None
     row: bool = False
 
-    def under(self, mask: str) -> "Context":
+    def under(self, mask: str) -> "LaneContext":
         """The same place under one more mask."""
         return replace(self, mask=mask, masks=(*self.masks, mask))
 
@@ -64,15 +64,15 @@ class HostExpr:
         self.used_extents: set[tuple[str, int]] = set()
         self.guarded: set[str] = set()  # functions that take the argument struct and a mask as well
 
-    def kind(self, e: ir.Expr, ctx: Context) -> Kind:
+    def kind(self, e: ir.Expr, ctx: LaneContext) -> Kind:
         """0 in scalar code, else what the analysis found."""
         return 0 if ctx.kinds is None else ctx.kinds.of(e)
 
-    def emit(self, e: ir.Expr, ctx: Context) -> str:
+    def emit(self, e: ir.Expr, ctx: LaneContext) -> str:
         """Text of `e`: a scalar if it is uniform or affine (then lane 0's value), else a vector."""
         return self.varying(e, ctx) if self.kind(e, ctx) is None else self.scalar(e, ctx)
 
-    def vec(self, e: ir.Expr, ctx: Context) -> str:
+    def vec(self, e: ir.Expr, ctx: LaneContext) -> str:
         """Text of `e` as a vector of its type."""
         kind = self.kind(e, ctx)
         if kind is None:
@@ -84,7 +84,7 @@ class HostExpr:
         return f"pk_affine<{to}>({scalar}, {kind})"
 
     # Scalars ----------------------------------------------------------------------------------------------------------
-    def scalar(self, e: ir.Expr, ctx: Context) -> str:
+    def scalar(self, e: ir.Expr, ctx: LaneContext) -> str:
         """Text of a uniform value, or of lane 0's value of an affine one."""
 
         def go(x: ir.Expr) -> str:
@@ -104,7 +104,7 @@ class HostExpr:
                 return f"({go(e.left)} {e.op} {go(e.right)})"
             case ir.Bool():
                 return "(" + (" && " if e.op == "and" else " || ").join(map(go, e.args)) + ")"
-            case ir.Call():
+            case ir.FunctionCall():
                 args = [*map(go, e.args), *(["pk_a", TRUE] if e.name in self.guarded else [])]
                 return f"(({CTYPES[e.type]})pk_fn_{e.name}<1>({', '.join(args)}))"
             case ir.Math():
@@ -120,14 +120,14 @@ class HostExpr:
                 return self.scalar_load(e, ctx)
         raise AssertionError(e)
 
-    def scalar_load(self, e: ir.Load, ctx: Context) -> str:
+    def scalar_load(self, e: ir.Load, ctx: LaneContext) -> str:
         """Text of an element whose indices are uniform."""
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, CTYPES[e.type])
         text = f"{e.view}[{self.offset(e.view, e.indices, ctx)}]"
         return f"((int32_t){text})" if self.views.types[e.view] == "uint8" else text
 
-    def offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+    def offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
         """Scalar element offset; of lane 0 where an index is affine."""
         parts = []
         for e, stride in zip(indices, self.views.strides[view], strict=True):
@@ -139,7 +139,7 @@ class HostExpr:
         return " + ".join(parts) or "0"
 
     # Vectors ----------------------------------------------------------------------------------------------------------
-    def varying(self, e: ir.Expr, ctx: Context) -> str:
+    def varying(self, e: ir.Expr, ctx: LaneContext) -> str:
         """Text of a value that differs between lanes."""
 
         def go(x: ir.Expr) -> str:
@@ -161,7 +161,7 @@ class HostExpr:
                 for a in e.args[1:]:
                     text = f"pk_{e.op}({text}, {go(a)})"
                 return text
-            case ir.Call():
+            case ir.FunctionCall():
                 args = [*map(go, e.args), *(["pk_a", ctx.mask] if e.name in self.guarded else [])]
                 return f"pk_fn_{e.name}<pk_L>({', '.join(args)})"
             case ir.Math():
@@ -176,7 +176,7 @@ class HostExpr:
                 return self.vector_load(e, ctx)
         raise AssertionError(e)
 
-    def scaled(self, e: ir.Expr, ctx: Context) -> tuple[ir.Expr, ir.Expr] | None:
+    def scaled(self, e: ir.Expr, ctx: LaneContext) -> tuple[ir.Expr, ir.Expr] | None:
         """A uniform factor of a product that differs between lanes, and the other factor."""
         if ctx.row or not isinstance(e, ir.Binary) or e.op != "*":
             return None
@@ -185,7 +185,7 @@ class HostExpr:
             return e.left, e.right
         return (e.right, e.left) if kinds == (None, 0) else None
 
-    def vector_load(self, e: ir.Load, ctx: Context) -> str:
+    def vector_load(self, e: ir.Load, ctx: LaneContext) -> str:
         """Text of the elements that the lanes load."""
         to = VECTOR[e.type]
         if self.checked and e.view in self.views.extents:
@@ -199,7 +199,7 @@ class HostExpr:
             return f"{STEPS[step]}<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}), {ctx.mask})"
         return f"pk_gather<{to}>({e.view}, {self.vector_offset(e.view, e.indices, ctx)}, {ctx.mask})"
 
-    def step(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> Kind:
+    def step(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> Kind:
         """The distance in elements between lanes: 0, a constant, or None."""
         total: Kind = 0
         for e, stride in zip(indices, self.views.strides[view], strict=True):
@@ -210,7 +210,7 @@ class HostExpr:
                 total = kind
         return total
 
-    def vector_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+    def vector_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
         """Element offsets of all lanes."""
         parts = [f"pk_splat<pk_vo>({self.base_offset(view, indices, ctx)})"]
         for e, stride in zip(indices, self.views.strides[view], strict=True):
@@ -218,7 +218,7 @@ class HostExpr:
                 parts.append(f"pk_convert<pk_vo>({self.vec(e, ctx)}) * pk_splat<pk_vo>({stride})")
         return " + ".join(parts)
 
-    def base_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: Context) -> str:
+    def base_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
         """The part of the offset that the lanes share."""
         parts = [
             f"(int64_t){self.scalar(e, ctx)} * {stride}"
@@ -229,7 +229,7 @@ class HostExpr:
 
     # Checked builds: one lane, every index compared with its extent ---------------------------------------------------
     def checked_access(
-        self, what: str, view: str, indices: tuple[ir.Expr, ...], loc: Loc, ctx: Context, to: str, value: str = ""
+        self, what: str, view: str, indices: tuple[ir.Expr, ...], loc: Loc, ctx: LaneContext, to: str, value: str = ""
     ) -> str:
         """A call that does `what` (load, store, atomic_OP) in bounds, and reports the first index that is not."""
         self.sites.append((view, loc))

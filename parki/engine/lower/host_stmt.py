@@ -7,7 +7,7 @@ from functools import partial
 from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal
 from parki.engine.lower.compaction import is_compaction, places
-from parki.engine.lower.host_expr import TRUE, VECTOR, Context, HostExpr
+from parki.engine.lower.host_expr import TRUE, VECTOR, HostExpr, LaneContext
 from parki.engine.lower.interleave import is_pair
 from parki.engine.lower.rows import is_row
 from parki.engine.uniformity import lane_kinds
@@ -30,7 +30,7 @@ class HostStmt(HostExpr, Emitter):
         HostExpr.__init__(self, checked)
         Emitter.__init__(self)
 
-    def block(self, body: tuple[ir.Stmt, ...], ctx: Context) -> None:
+    def block(self, body: tuple[ir.Stmt, ...], ctx: LaneContext) -> None:
         """Statements in order; what follows an exit under a mask runs only if a lane is left."""
         opened, done = 0, -1
         for n, s in enumerate(body):
@@ -47,18 +47,18 @@ class HostStmt(HostExpr, Emitter):
         self.out("}" * opened)
 
     # Names ------------------------------------------------------------------------------------------------------------
-    def varies(self, s: ir.Stmt, ctx: Context) -> bool:
+    def varies(self, s: ir.Stmt, ctx: LaneContext) -> bool:
         """Whether the local that `s` declares or assigns is a vector."""
         return ctx.kinds is not None and ctx.kinds.local(s) is None
 
-    def do_Declare(self, s: ir.Declare, ctx: Context) -> None:
+    def do_Declare(self, s: ir.Declare, ctx: LaneContext) -> None:
         """A local: a scalar, or a vector if it varies."""
         if self.varies(s, ctx):
             self.out(f"{VECTOR[s.type]} {s.name} = {self.vec(s.value, ctx)};")
         else:
             self.out(f"{CTYPES[s.type]} {s.name} = {self.scalar(s.value, ctx)};")
 
-    def do_Assign(self, s: ir.Assign, ctx: Context) -> None:
+    def do_Assign(self, s: ir.Assign, ctx: LaneContext) -> None:
         """An assignment; under more masks than the declaration's it selects."""
         varies = self.varies(s, ctx)
         value = self.vec(s.value, ctx) if varies else self.scalar(s.value, ctx)
@@ -68,13 +68,13 @@ class HostStmt(HostExpr, Emitter):
             value = f"pk_select({ctx.mask}, {value}, {s.name})"
         self.out(f"{s.name} = {value};")
 
-    def do_Table(self, s: ir.Table, ctx: Context) -> None:
+    def do_Table(self, s: ir.Table, ctx: LaneContext) -> None:
         """A constant array."""
         self.views.add(s.name, s.type, 1, "C", [str(len(s.values))])
         values = ", ".join(literal(v, s.type) for v in s.values)
         self.out(f"static const {CTYPES[s.type]} {s.name}[] = {{{values}}};")
 
-    def do_Scratch(self, s: ir.Scratch, ctx: Context) -> None:
+    def do_Scratch(self, s: ir.Scratch, ctx: LaneContext) -> None:
         """The next piece of the team's block; what does not fit is reported."""
         kind, size = CTYPES[s.type], extent(s.name, 0)
         self.views.add(s.name, s.type, 1, "C", [size])
@@ -88,7 +88,7 @@ class HostStmt(HostExpr, Emitter):
             self.out(f"__builtin_memset({s.name}, 0xff, {size} * sizeof({kind}));")
 
     # Memory -----------------------------------------------------------------------------------------------------------
-    def do_Store(self, s: ir.Store, ctx: Context) -> None:
+    def do_Store(self, s: ir.Store, ctx: LaneContext) -> None:
         """One element per lane, in place."""
         kind = s.value.type
         if s.op != "=":
@@ -114,7 +114,7 @@ class HostStmt(HostExpr, Emitter):
             else:
                 self.out(f"pk_scatter({s.view}, {self.vector_offset(s.view, s.indices, ctx)}, {new}, {ctx.mask});")
 
-    def stored_together(self, s: ir.Stmt, other: ir.Stmt, ctx: Context) -> bool:
+    def stored_together(self, s: ir.Stmt, other: ir.Stmt, ctx: LaneContext) -> bool:
         """Emit two stores of neighbours as one, if they are that and lanes are two elements apart."""
         if ctx.kinds is None or self.checked or ctx.row or ctx.kept is not None or not is_pair(s, other):
             return False
@@ -124,7 +124,7 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"pk_store_pair({at}, {self.vec(s.value, ctx)}, {self.vec(other.value, ctx)}, {ctx.mask});")
         return True
 
-    def do_Atomic(self, s: ir.Atomic, ctx: Context) -> None:
+    def do_Atomic(self, s: ir.Atomic, ctx: LaneContext) -> None:
         """One update per lane, in lane order."""
         kind = self.views.types[s.view]
         if self.checked:
@@ -144,7 +144,7 @@ class HostStmt(HostExpr, Emitter):
         else:
             self.out(f"{VECTOR[kind] if ctx.kinds is not None else CTYPES[kind]} {s.result} = {text};")
 
-    def do_Accumulate(self, s: ir.Accumulate, ctx: Context) -> None:
+    def do_Accumulate(self, s: ir.Accumulate, ctx: LaneContext) -> None:
         """A term of a sum."""
         if ctx.kept is not None:
             self.out(f"{s.name} += pk_kept({ctx.mask});")
@@ -156,7 +156,7 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"{s.name} = {new if ctx.mask == TRUE else f'pk_select({ctx.mask}, {new}, {s.name})'};")
 
     # Control ----------------------------------------------------------------------------------------------------------
-    def do_If(self, s: ir.If, ctx: Context) -> None:
+    def do_If(self, s: ir.If, ctx: LaneContext) -> None:
         """A branch, or both sides under masks."""
         if self.kind(s.cond, ctx) == 0:
             self.out(f"if ({self.scalar(s.cond, ctx)}) {{")
@@ -178,7 +178,7 @@ class HostStmt(HostExpr, Emitter):
                 self.out("} }")
         self.out("}")
 
-    def do_For(self, s: ir.For, ctx: Context) -> None:
+    def do_For(self, s: ir.For, ctx: LaneContext) -> None:
         """A counted loop."""
         masked = ctx.kinds is not None and ctx.kinds.is_masked(s)
         compare = "<" if s.step > 0 else ">"
@@ -231,7 +231,7 @@ class HostStmt(HostExpr, Emitter):
                     count += trip * self.unrolled(n.body) - len(inner)
         return count
 
-    def do_While(self, s: ir.While, ctx: Context) -> None:
+    def do_While(self, s: ir.While, ctx: LaneContext) -> None:
         """A loop while a condition holds."""
         if ctx.kinds is not None and ctx.kinds.is_masked(s):
             self.out("{")
@@ -241,7 +241,7 @@ class HostStmt(HostExpr, Emitter):
         self.block(s.body, replace(ctx, loop=None))
         self.out("}")
 
-    def masked_loop(self, body, ctx: Context, uniform: str, varying: Callable | None, step: str) -> None:
+    def masked_loop(self, body, ctx: LaneContext, uniform: str, varying: Callable | None, step: str) -> None:
         """A loop that runs while a lane is left; closes the brace that its caller opened.
 
         `uniform` is the scalar test, `varying` makes the text of the lanes' own test in the context it is given.
@@ -257,28 +257,28 @@ class HostStmt(HostExpr, Emitter):
         self.block(body, replace(ctx.under(live).under(turn), loop=(first, first + 1)))
         self.out(f"{step} }} }}")
 
-    def leave(self, ctx: Context, first: int) -> None:
+    def leave(self, ctx: LaneContext, first: int) -> None:
         """Clear the lanes in force from the masks numbered `first` and on."""
         self.out(f"{{ const pk_vm pk_gone = {ctx.mask};")
         for m in ctx.masks[first:]:
             self.out(f"{m} = pk_and({m}, pk_not(pk_gone));")
         self.out("}")
 
-    def do_Break(self, s: ir.Break, ctx: Context) -> None:
+    def do_Break(self, s: ir.Break, ctx: LaneContext) -> None:
         """Out of the loop: a jump, or lanes cleared from its mask."""
         if ctx.loop is None:
             self.out("break;")
         else:
             self.leave(ctx, ctx.loop[0])
 
-    def do_Continue(self, s: ir.Continue, ctx: Context) -> None:
+    def do_Continue(self, s: ir.Continue, ctx: LaneContext) -> None:
         """To the next turn: a jump, or lanes cleared from the turn's mask."""
         if ctx.loop is None:
             self.out("continue;")
         else:
             self.leave(ctx, ctx.loop[1])
 
-    def do_Return(self, s: ir.Return, ctx: Context) -> None:
+    def do_Return(self, s: ir.Return, ctx: LaneContext) -> None:
         """The value of a function, or out of the body."""
         if ctx.in_function:
             self.out(f"return {self.vec(s.value, ctx)};")
@@ -287,11 +287,11 @@ class HostStmt(HostExpr, Emitter):
         else:
             self.out("return;")
 
-    def do_Barrier(self, s: ir.Barrier, ctx: Context) -> None:
+    def do_Barrier(self, s: ir.Barrier, ctx: LaneContext) -> None:
         """Nothing: a team is one thread here."""
 
     # Levels -----------------------------------------------------------------------------------------------------------
-    def do_Single(self, s: ir.Single, ctx: Context) -> None:
+    def do_Single(self, s: ir.Single, ctx: LaneContext) -> None:
         """The body, once: a team is one thread here."""
         self.out("[&]() PK_LAMBDA {")
         inner = replace(ctx, loop=None, masked_return=False)
@@ -302,7 +302,7 @@ class HostStmt(HostExpr, Emitter):
         self.block(s.body, inner)
         self.out("}();")
 
-    def do_Range(self, s: ir.Range, ctx: Context) -> None:
+    def do_Range(self, s: ir.Range, ctx: LaneContext) -> None:
         """A nested range."""
         begin, end = self.scalar(s.begin, ctx), self.scalar(s.end, ctx)
         if is_lane_range(s) and s.kind != "scan":
@@ -321,7 +321,7 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"{{ auto {body} = [&](const int32_t {s.index}{acc}) PK_LAMBDA {{")
         if s.last:
             self.out(f"constexpr bool {s.last} = true;")
-        self.block(s.body, Context())
+        self.block(s.body, LaneContext())
         call = f"{body}({'pk_i' if not s.acc else f'pk_i, {s.result}'});"
         self.out(f"}}; for (int32_t pk_i = {begin}, pk_e = {end}; pk_i < pk_e; pk_i++) {call} }}")
 
@@ -358,7 +358,7 @@ class HostStmt(HostExpr, Emitter):
         kinds = lane_kinds(stmts, index)
         tail = f", auto& {acc}" if acc else ""
         self.out(f"auto {body} = [&](auto pk_tag, const int32_t {index}, const auto pk_given{tail}) PK_LAMBDA {{")
-        ctx = Context(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False, kept=kept)
+        ctx = LaneContext(kinds=kinds, mask="pk_given", masks=(), acc_scalar=False, kept=kept)
         row = fixed and not self.checked and is_row(stmts, kinds, partial(self.step, ctx=ctx))
         self.out((ROW_TYPES if row else LANE_TYPES).format(lanes="decltype(pk_tag)::value"))
         ctx = replace(ctx, row=row)
@@ -373,9 +373,10 @@ class HostStmt(HostExpr, Emitter):
 def _costly(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a masked branch is worth a test, or must not run without lanes."""
     nodes = list(walk(body))
-    memory = ir.Load | ir.Store | ir.Atomic | ir.For | ir.While | ir.Call | ir.Math | ir.Break | ir.Continue | ir.Return
+    exits = ir.Break | ir.Continue | ir.Return
+    costly = ir.Load | ir.Store | ir.Atomic | ir.For | ir.While | ir.FunctionCall | ir.Math | exits
     division = any(isinstance(n, ir.Binary) and n.op in ("//", "%") for n in nodes)
-    return division or len(nodes) > 8 or any(isinstance(n, memory) for n in nodes)
+    return division or len(nodes) > 8 or any(isinstance(n, costly) for n in nodes)
 
 
 def _exits(body: tuple[ir.Stmt, ...], in_loop: bool = False) -> bool:

@@ -19,7 +19,7 @@ def is_pair(first: ir.Stmt, second: ir.Stmt) -> bool:
         and first.value.type in ir.REALS
         and alike(first.indices[:-1], second.indices[:-1])
         and _is_next(first.indices[-1], second.indices[-1])
-        and not any(isinstance(n, ir.Load | ir.Call) for n in walk((second.value,)))
+        and not any(isinstance(n, ir.Load | ir.FunctionCall) for n in walk((second.value,)))
     )
 
 

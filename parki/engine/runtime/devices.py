@@ -95,7 +95,7 @@ def wait() -> None:
     cupy().cuda.get_current_stream().synchronize()
 
 
-class Side:
+class SideStream:
     """A second stream of the device in use, for work beside that of CuPy's current stream."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ _turn = threading.Lock()  # held by the thread that compiles in this process
 
 
 @dataclass(frozen=True)
-class Text:
+class DeviceSource:
     """What to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC.
 
     `seconds` is how long a process of its own may take.
@@ -38,7 +38,7 @@ class Made:
     log: str
 
 
-def compile_text(text: Text) -> Made:
+def compile_text(text: DeviceSource) -> Made:
     """Compile `text` here or, while another thread compiles here, in a new process."""
     if _turn.acquire(blocking=not sys.executable):  # a program that embeds Python has no interpreter to run
         try:
@@ -48,7 +48,7 @@ def compile_text(text: Text) -> Made:
     return _elsewhere(text)
 
 
-def _compile(text: Text) -> Made:
+def _compile(text: DeviceSource) -> Made:
     from cupy.cuda import nvrtc
 
     names = [name.encode() for name in text.headers]
@@ -65,7 +65,7 @@ def _compile(text: Text) -> Made:
         nvrtc.destroyProgram(program)
 
 
-def _elsewhere(text: Text) -> Made:
+def _elsewhere(text: DeviceSource) -> Made:
     # CuPy is found as here; -P: the folder of this file is no place to import from.
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
@@ -88,7 +88,7 @@ def _elsewhere(text: Text) -> Made:
 
 def _serve() -> None:
     asked = json.loads(sys.stdin.buffer.read())
-    made = _compile(Text(**asked | {"options": tuple(asked["options"])}))
+    made = _compile(DeviceSource(**asked | {"options": tuple(asked["options"])}))
     sys.stdout.write(json.dumps({"code": base64.b64encode(made.code).decode(), "log": made.log}))
 
 

@@ -113,7 +113,9 @@ def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
     hip, log = unit.backend == "hip", f"{version(unit.backend)}\n"
     for more in ((),) if hip else _FEWER_THREADS:
         chosen = (*options(unit), *more)
-        done = nvrtc.compile_text(nvrtc.Text(source, unit.source, _headers(unit), chosen, hip, processes.limit()))
+        done = nvrtc.compile_text(
+            nvrtc.DeviceSource(source, unit.source, _headers(unit), chosen, hip, processes.limit())
+        )
         log += f"\n{' '.join(chosen)}\n{done.log}"
         if not done.code:
             return jobs.Outcome(log, jobs.first_error(done.log) or "no message")

@@ -203,7 +203,7 @@ class Placed:
         self._context = Context(space, self.memory_of.xp, each)
         self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
-        self.side = devices.Side() if laned and space.kind == "device" and space.engine == "parki" else None
+        self.side = devices.SideStream() if laned and space.kind == "device" and space.engine == "parki" else None
         self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
 
