@@ -21,6 +21,9 @@ MAX_CHUNKS = 16
 PER_BATCH = 8
 FAR = 10.0  # in sides of the box: further than any cutoff reaches
 TILE = (6, 6, 96)  # cells: the sources and grid points near those of a tile stay in a cache
+# Workunits of every list, and of the counting sort of hosts.
+OF_POINTS = {"index": "cell_index", "gather": "gather_points", "bounds": "batch_bounds"}
+SORTING = {"count": "chunk_count", "scan": "count_scan", "begin": "chunk_begin", "place": "chunk_place"}
 Z_CUTS = 4  # cells a column's width is cut into along z, so that runs of targets are compact
 
 
@@ -113,7 +116,7 @@ class SortedCells:
         """Sort as many other points ``(3, N)``."""
         sort = self.space.pick(_counting_sort, _library_sort)
         sort(_cell_index(x, self.grid, self.space), self.grid, self.space, self.order, self.begin)
-        gather = workunits(x.dtype.name, self.space)["gather_points"]
+        gather = workunits(x.dtype.name, self.space)["gather"]
         engine.parallel_for(RangePolicy(self.space, self.n), gather, x=x, order=self.order, out=self.points)
         for size, (batch, bound, _) in self._runs.items():
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
@@ -157,7 +160,7 @@ class SortedCells:
         begin = first[piece] + size * (at - until[piece] + counts[piece])
         end = xp.minimum(begin + size, last[piece])
         batch[:count] = xp.stack([begin, end], axis=1).astype(np.int32)
-        kernel = workunits(self.points.dtype.name, self.space)["batch_bounds"]
+        kernel = workunits(self.points.dtype.name, self.space)["bounds"]
         made = {"batch": batch[:count], "bound": bound[:count]}
         engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **made)
         # Bounds from high to low: no cell is within reach of an empty run.
@@ -198,12 +201,9 @@ class SortedCellHandles:
 
 @lru_cache(maxsize=16)
 def workunits(real: str, space: Space) -> dict[str, engine.Workunit]:
-    """Return every workunit that cell lists launch in a space, by name."""
-    typed = ("cell_index", "gather_points", "batch_bounds")
-    plain = space.pick(("chunk_count", "count_scan", "chunk_begin", "chunk_place"), ())
-    return {
-        name: engine.kernel("cells", name, **({"real": real} if name in typed else {})) for name in (*typed, *plain)
-    }
+    """Return every workunit that cell lists launch in a space, by its key in `OF_POINTS` or `SORTING`."""
+    typed = {key: engine.kernel("cells", name, real=real) for key, name in OF_POINTS.items()}
+    return typed | {key: engine.kernel("cells", name) for key, name in space.pick(SORTING, {}).items()}
 
 
 def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
@@ -212,7 +212,7 @@ def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
     cell = module_of(x).empty(n, np.int32)
     shape = {f"n{d}": m for d, m in enumerate(grid.shape)}
     scale = {f"s{d}": 1.0 / w for d, w in enumerate(grid.widths)}
-    kernel = workunits(x.dtype.name, space)["cell_index"]
+    kernel = workunits(x.dtype.name, space)["index"]
     engine.parallel_for(RangePolicy(space, n), kernel, x=x, cell=cell, **shape, **scale)
     return cell
 
@@ -232,8 +232,8 @@ def _counting_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begi
     count = np.zeros((chunks, grid.count), np.int32)
     teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
     kernels = workunits("float64", space)  # those that sort know no reals
-    engine.parallel_for(teams, kernels["chunk_count"], cell=cell, count=count, n=n, chunk=chunk)
-    scan = kernels["count_scan"]
+    engine.parallel_for(teams, kernels["count"], cell=cell, count=count, n=n, chunk=chunk)
+    scan = kernels["scan"]
     begin[-1] = engine.parallel_reduce(cells, scan, count=count, begin=begin, chunks=chunks)
-    engine.parallel_for(cells, kernels["chunk_begin"], count=count, begin=begin, chunks=chunks)
-    engine.parallel_for(teams, kernels["chunk_place"], cell=cell, at=count, order=order, n=n, chunk=chunk)
+    engine.parallel_for(cells, kernels["begin"], count=count, begin=begin, chunks=chunks)
+    engine.parallel_for(teams, kernels["place"], cell=cell, at=count, order=order, n=n, chunk=chunk)

@@ -126,7 +126,7 @@ class BoxTranslations:
         steps, (matrix,) = [], self.matrices["to_parent"]
         for octets in _pieces(len(made), len(between)):
             part, here = between[: octets.stop - octets.start], made[octets]
-            steps.append(self._children(phase, "fold", "equivalent", value, below[octets], {"made": part}))
+            steps.append(self._children(phase, "fold_children", "equivalent", value, below[octets], {"made": part}))
             steps.append(self._product(phase, matrix, part, here, add=True))
         return steps
 
@@ -140,7 +140,7 @@ class BoxTranslations:
         for octets in _pieces(len(given), len(between)):
             part = between[: octets.stop - octets.start]
             steps.append(self._product(phase, matrix, given[octets], part))
-            steps.append(self._children(phase, "unfold", "check", value, below[octets], {"given": part}))
+            steps.append(self._children(phase, "unfold_children", "check", value, below[octets], {"given": part}))
         return steps
 
     def _folding(self, phase: str, name: str, of: str, value: Handle, args: dict[str, Handle]) -> Step:
@@ -154,7 +154,7 @@ class BoxTranslations:
         self, phase: str, name: str, of: str, value: Handle, below: Handle, args: dict[str, Handle]
     ) -> Step:  # fmt: skip
         classes, tables = getattr(self.operators, of), self.classes[of]
-        unit = folding(f"{name}_children", self.real, classes.group)
+        unit = folding(name, self.real, classes.group)
         args = {"value": value, "below": below, **args, "image": tables["image"], "row": tables["octet_row"]}
         numbers = {"points": classes.points, "work": classes.components * classes.points}
         return Step(phase, unit, len(below), args | numbers, shape=TEAM)

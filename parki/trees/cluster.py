@@ -107,9 +107,9 @@ def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> 
     return ClusterTree(_nodes(grown), Sorted(*points.result()))
 
 
-def workunits(real: np.dtype[Any], space: Space) -> list[engine.Workunit]:
+def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
     """Return every workunit that `build` launches in a space, for compiling ahead."""
-    return passes.workunits(real, space, bounds=True)
+    return passes.workunits(real.name, space, True)
 
 
 @dataclass(frozen=True)

@@ -149,9 +149,9 @@ def build(
     return Octree(_nodes(low, width, grown), in_order[0], in_order[-1])
 
 
-def workunits(real: np.dtype[Any], space: Space) -> list[engine.Workunit]:
+def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
     """Return every workunit that `build` launches in a space, for compiling ahead."""
-    return passes.workunits(real, space, bounds=False)
+    return passes.workunits(real.name, space, False)
 
 
 def _root(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.float64], float]:

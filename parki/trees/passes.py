@@ -3,9 +3,9 @@
 A level's boxes are cut into pieces of points, of which teams take one each.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from parki.engine.spaces import Space, array_module
 
 PIECE = {"host": 1 << 14}  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
 DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores
+PIECES = ("bounds", "count", "place", "copy")  # workunits of a piece of points
+FIRST = ("count", "place")  # workunits of the first pass, which reads the caller's points
 MOST_POINTS = 2**31 - 1  # points of a tree: places are int32
 SHIFTS = np.arange(0, 64, 16)  # bits of the four counts in an integer
 
@@ -54,16 +56,18 @@ class Counted:
         return Counted(piece, self.count[of_kept], self.total[kept], self.begin[kept], self.end[kept])
 
 
-def workunits(real: np.dtype[Any], space: Space, *, bounds: bool) -> list[engine.Workunit]:
-    """Return every workunit that passes launch in a space; `bounds` says whether `Passes.place` returns boxes."""
-    names = ("piece_bounds", "piece_count", "piece_place", "piece_copy", "unpack")
-    return [_workunit(name, real, space, bounds) for name in names]
+@lru_cache(maxsize=16)
+def workunits(real: str, space: Space, bounds: bool) -> dict[str, engine.Workunit]:
+    """Return every workunit of passes in a space, by what it does with a piece; with `bounds`, `Passes.place` boxes."""
+    slots = {"place": {"AT_ONCE": space.pick(False, True), "BOUNDS": bounds}}
+    units = {name: engine.kernel("trees", f"piece_{name}", real=real, **slots.get(name, {})) for name in PIECES}
+    return units | {"columns": engine.kernel("trees", "unpack", real=real)}
 
 
-def launches(units: Iterable[engine.Workunit]) -> list[Wanted]:
+def launches(units: Mapping[str, engine.Workunit]) -> list[Wanted]:
     """Return workunits of passes with the layouts of their views: the caller's points are records, too, in columns."""
-    every = [(w, w.default_layouts(), None) for w in units]
-    first = [(w, {**of, "record": "F"}, None) for w, of, _ in every if w.ir.name in ("piece_count", "piece_place")]
+    every = [(w, w.default_layouts(), None) for w in units.values()]
+    first = [(units[name], {**units[name].default_layouts(), "record": "F"}, None) for name in FIRST]
     return every + first
 
 
@@ -99,7 +103,7 @@ class Passes:
         return self.n
 
     def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
-        kernel = _workunit(name, self.real, self.space, bounds)
+        kernel = workunits(self.real.name, self.space, bounds)[name]
         engine.parallel_for(TeamPolicy(self.space, len(piece)), kernel, piece=piece, **args)
 
     def bounds(self, begin: Array, end: Array) -> Bounds:
@@ -108,7 +112,7 @@ class Passes:
         boxes = np.full((len(begin), 6), np.inf)
         if len(piece):
             bound = self.xp.empty((len(piece), 6), self.real)
-            self._launch("piece_bounds", self.xp.asarray(piece), x=self.now[0].T, bound=bound)
+            self._launch("bounds", self.xp.asarray(piece), x=self.now[0].T, bound=bound)
             some, first = _firsts(piece)
             boxes[some] = np.minimum.reduceat(to_host(bound), first, axis=0)
         return as_box(boxes)
@@ -120,7 +124,7 @@ class Passes:
         if len(piece):
             packed = self.xp.empty((len(piece), 2), np.int64)
             args = {"middle": self.xp.asarray(middle), "code": self.code, "count": packed}
-            self._launch("piece_count", self.xp.asarray(piece), record=self.now[0], **args)
+            self._launch("count", self.xp.asarray(piece), record=self.now[0], **args)
             count = (to_host(packed)[:, :, None] >> SHIFTS & 0xFFFF).reshape(-1, 8).astype(np.int32)
             some, first = _firsts(piece)
             total[some] = np.add.reduceat(count, first, axis=0, dtype=np.int32)
@@ -141,7 +145,7 @@ class Passes:
             bound = self.xp.empty((len(piece) if bounds else 0, 8, 6), self.real)
             args = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
             args |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
-            self._launch("piece_place", self.xp.asarray(piece), bounds=bounds, **args)
+            self._launch("place", self.xp.asarray(piece), bounds=bounds, **args)
             self.spare = self.now if self.rounds else None  # the first round's are the caller's
             self.now = record, order
             self.rounds += 1
@@ -170,10 +174,10 @@ class Passes:
         if moved:
             piece = _cut(*(np.concatenate(part) for part in zip(*moved, strict=True)), self.size)
             args = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
-            self._launch("piece_copy", self.xp.asarray(piece), **args)
+            self._launch("copy", self.xp.asarray(piece), **args)
         points = from_[0].reshape(3, self.n)  # its records are not needed any more
-        kernel = _workunit("unpack", self.real, self.space, False)
-        engine.parallel_for(RangePolicy(self.space, self.n), kernel, record=to[0], x=points)
+        unpack = workunits(self.real.name, self.space, False)["columns"]
+        engine.parallel_for(RangePolicy(self.space, self.n), unpack, record=to[0], x=points)
         return points, to[1]
 
 
@@ -181,11 +185,6 @@ def as_box(bound: Array) -> Bounds:
     """Return low and high from bounds (…, 6) as workunits write them."""
     bound = bound.astype(np.float64)
     return np.ascontiguousarray(bound[..., :3]), -bound[..., 3:]
-
-
-def _workunit(name: str, real: np.dtype[Any], space: Space, bounds: bool) -> engine.Workunit:
-    slots = {"AT_ONCE": space.pick(False, True), "BOUNDS": bounds} if name == "piece_place" else {}
-    return engine.kernel("trees", name, real=real, **slots)
 
 
 def _cut(begin: Array, end: Array, size: int) -> NDArray[np.int32]:

@@ -10,30 +10,30 @@ import pytest
 from tests.house import bits, cases, code, language, measures, sources, speed, traces
 
 COUNTS = {
-    "circles of imports": 4,
-    "modules in circles": 20,
-    "workunits named more than once": 20,
-    "functions that return lists of workunits": 14,
-    "tests of a space's kind, parki": 44,
+    "circles of imports": 0,
+    "modules in circles": 0,
+    "workunits named more than once": 0,
+    "functions that return lists of workunits": 7,
+    "tests of a space's kind, parki": 9,
     "tests of a kind, perfmodels": 22,
-    "functions of more than 8 parameters": 17,
+    "functions of more than 8 parameters": 10,
     "class names defined more than once": 3,
     "places that repeat 6 lines": 44,
 }
-SHARES = {'"what" in 10,000 words of docstrings': 83.5, "share of vague first words of docstrings": 0.2357}
+SHARES = {'"what" in 10,000 words of docstrings': 60.0, "share of vague first words of docstrings": 0.17}
 #: Files that a second call enters, and those of them that calls from other files enter more than once.
 TRACES = {
-    "ewald laplace plan": (19, 11),
-    "ewald stokes_comb plan": (19, 11),
-    "treecode dual plan": (12, 4),
-    "treecode pc plan": (12, 4),
-    "fmm kifmm plan": (13, 6),
-    "fmm chebyshev plan": (15, 8),
-    "ewald laplace once": (38, 30),
-    "treecode dual once": (21, 15),
-    "treecode pc once": (21, 15),
-    "fmm kifmm once": (30, 22),
-    "fmm chebyshev once": (27, 20),
+    "ewald laplace plan": (17, 8),
+    "ewald stokes_comb plan": (17, 8),
+    "treecode dual plan": (10, 4),
+    "treecode pc plan": (10, 4),
+    "fmm kifmm plan": (10, 4),
+    "fmm chebyshev plan": (13, 6),
+    "ewald laplace once": (32, 20),
+    "treecode dual once": (28, 23),
+    "treecode pc once": (28, 23),
+    "fmm kifmm once": (35, 26),
+    "fmm chebyshev once": (31, 24),
     "direct once": (6, 4),
 }
 

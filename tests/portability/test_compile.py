@@ -70,7 +70,7 @@ def of_treecode(kernel, dtype, points):
     )
     kernels = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
     units = [(w, threads or 128) for w, _, threads in steps(Structure(kernels, tree, tree, found, 0.0)).steps.units()]
-    return [*units, *((w, 128) for w in cluster.workunits(real, CUDA))]
+    return [*units, *((w, 128) for w in cluster.workunits(real, CUDA).values())]
 
 
 def compiled(units, device):
@@ -115,8 +115,11 @@ def test_treecodes_do_not_spill(device, kernel, dtype, points, record_property):
     for w, used in found:
         record_property("usage", (device.arch, dtype, w.ir.name, used.registers, used.shared))
     names = "source_rows crowd_sums crowd_rows fill scatter grids ranges charges potentials transfer"
-    assert {w.ir.name for w, _ in found} == {*names.split(), *(w.ir.name for w in cluster.workunits(np.float64, CUDA))}
-    assert len(found) == 10 + len(points) + len(cluster.workunits(np.float64, CUDA))
+    assert {w.ir.name for w, _ in found} == {
+        *names.split(),
+        *(w.ir.name for w in cluster.workunits(np.dtype(float), CUDA).values()),
+    }
+    assert len(found) == 10 + len(points) + len(cluster.workunits(np.dtype(float), CUDA))
     assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads or used.stack} == {}
 
 

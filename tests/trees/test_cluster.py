@@ -221,7 +221,7 @@ def test_workunits_are_those_launched(name, rng, monkeypatch):
 
     monkeypatch.setattr(engine, "parallel_for", note)
     cluster.build(rng.standard_normal((3, 300)), 10, Space(name))
-    assert {unit.l0 for unit in cluster.workunits(np.dtype(float), Space(name))} == launched
+    assert {unit.l0 for unit in cluster.workunits(np.dtype(float), Space(name)).values()} == launched
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ def test_workunits_are_those_launched(name, rng, monkeypatch):
 
     monkeypatch.setattr(engine, "parallel_for", note)
     octree.build(rng.standard_normal((3, 300)), None, 10, Space(name))
-    assert {unit.l0 for unit in octree.workunits(np.dtype(float), Space(name))} == launched
+    assert {unit.l0 for unit in octree.workunits(np.dtype(float), Space(name)).values()} == launched
 
 
 SOME = np.zeros((3, 5))
