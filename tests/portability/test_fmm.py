@@ -77,7 +77,7 @@ def boxes(dtype, rng):
     """A tree whose lists are all in use, and these."""
     x, y = crowded(rng, dtype)
     tree = octree.build(y, x, 5, spaces.get("Serial"))
-    lists = octlists.lists(tree)
+    lists = octlists.lists(tree.nodes).only
     assert shortest(lists) > 0
     return tree, lists
 
