@@ -128,7 +128,7 @@ class Plan(Queries, plans.OfOneProcess, Generic[Result]):
     def _key(self) -> Hashable:
         """Return the facts that stages are made from."""
         o, counts = self.options, (self.n_targets, self.n_sources, self.same)
-        chosen = self.chosen, self.variants, self.geometry, self.space
+        chosen = self.chosen, self.variants, self.geometry, self.space, spaces.workers(self.space)
         return (*chosen, counts, o.layout, o.fft_type, o.transform(), o.graph)
 
     def retire(self) -> None:
