@@ -10,7 +10,7 @@ An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of 
 1  a pair function, here `regularised_stokeslet.py`: K for a pair, and under SCREENED minus the far parts.  NS counts
    the numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far parts.  w is 0
    where target and source coincide: what is added there is the self term;
-2  its far parts, `far`: band-limited radial functions as in `parki.ewald.far_parts`.  D and E are the stokeslet's;
+2  its far parts, `far`: band-limited radial functions (`parki.ewald.split.far_parts`).  D and E are the stokeslet's;
 3  a function of the modes, `multiplier`, of as many components as `spread` says, and its Green's function, `spectrum`;
 4  the estimates that choose rc and the grid, `layers`; its cost, `near`.
 

@@ -9,7 +9,7 @@ import parki
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, compiler, devices, rtc
-from parki.ewald import predict
+from parki.ewald.choice import predict
 from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing

@@ -15,12 +15,14 @@ from parki.cells import CellGrid, SortedCellHandles, SortedCells
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps, constant, state
-from parki.ewald import api, choice, far, params, variants
+from parki.ewald import api
+from parki.ewald.choice import choose, params, variants
+from parki.ewald.choice.question import Question
 from parki.ewald.kernels import KERNELS
-from parki.ewald.mesh import Mesh
 from parki.ewald.options import CHOICES
-from parki.ewald.question import Question
-from parki.ewald.spread import spread
+from parki.ewald.stages import far
+from parki.ewald.stages.mesh import Mesh
+from parki.ewald.stages.spread import spread
 from parki.perfmodels import handwritten
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 
@@ -75,7 +77,7 @@ def scalar_near(
 ) -> tuple[Callable[[], object], tuple[np.ndarray, np.ndarray], int]:
     """The literal loop for the first tenth of the sorted targets, where it puts them and their sums, their number."""
     x, dens, normals = cloud(n)
-    p = choice.choose(Question(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd))
+    p = choose.parameters(Question(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd))
     grid = CellGrid(p.box, tuple(int(side / p.rc) for side in p.box))
     packed = np.concatenate([np.atleast_2d(a) for a in strengths(kernel, dens, normals)])
     cells, src = sorted_sources(kernel, x, packed, p, Space("Serial"), grid)
@@ -122,7 +124,7 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
     """Parki's kernel alone; the points are sorted, as a plan keeps them."""
     space = Space("Serial")
     x, dens, _ = cloud(asked.n)
-    p = choice.choose(Question("laplace", CUBE, asked.n, asked.n, 1e-6))
+    p = choose.parameters(Question("laplace", CUBE, asked.n, asked.n, 1e-6))
     p = replace(
         p,
         kernel=replace(p.kernel, dens=2, result=2, spread=2),

@@ -18,9 +18,11 @@ from functools import partial
 import numpy as np
 
 from parki.engine.spaces import Space, workers
-from parki.ewald import api, choice, params, predict, work
-from parki.ewald.params import Parameters
+from parki.ewald import api
+from parki.ewald.choice import choose, params, predict
+from parki.ewald.choice.params import Parameters
 from parki.ewald.plan import Plan
+from parki.ewald.stages import work
 from parki.perfmodels import calibrate, model, roofline
 from parki.perfmodels.bench_sums import KERNELS
 from parki.perfmodels.calibrate import Times
@@ -225,7 +227,7 @@ def sweep(plan: Plan) -> list[Parameters]:
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
             priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = choice.choose(replace(plan.question, rc=rc), priced)
+            made = choose.parameters(replace(plan.question, rc=rc), priced)
             if made not in found and made != p:
                 found.append(made)
     return found

@@ -25,8 +25,9 @@ from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald import choice, points, predict, stages, variants
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, predict, variants
+from parki.ewald.choice.question import Question
+from parki.ewald.stages import points, sums
 from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
@@ -92,11 +93,11 @@ class CalibrationSum:
     def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
         rng = np.random.default_rng(1)
         self.space, self.n = space, n
-        self.p = choice.choose(Question(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs())
+        self.p = choose.parameters(Question(kernel, CUBE, n, n, TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs())
         v, k = variants.choose(space, dtype), self.p.kernel
         x = rng.random((3, n)).astype(dtype)
-        sum_ = stages.SumSteps(self.p, v, (n, n, True), space)
-        self.stages = stages.Stages(sum_, points.Points(self.p, x, x, space, v))
+        sum_ = sums.SumSteps(self.p, v, (n, n, True), space)
+        self.stages = sums.Stages(sum_, points.Points(self.p, x, x, space, v))
         self.dens = rng.standard_normal((1, k.dens, n)).astype(dtype)
         self.out = np.empty((1, k.result, n), dtype)
         self.clock = thread_time if space.name == "Serial" else perf_counter

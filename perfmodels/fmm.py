@@ -16,12 +16,12 @@ from parki.perfmodels.counts import Counts, levels, times
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.roofline import Bound
 
-PHASES = ("tree", "lists", "upward", "across", "uneven", "downward", "near")
+PHASES = ("tree", "lists", "upward", "m2l", "p2l_m2p", "downward", "near")
 #: Steps in their order: the phase that each belongs to, and the name of the share of its limit that it reaches.
 STEPS = {
     "tree": ("tree", "octree"), "lists": ("lists", "octlists"), "p2m": ("upward", "surfaces"),
-    "m2m": ("upward", "dense"), "transforms": ("across", "transforms"), "m2l": ("across", "octets"),
-    "p2l": ("uneven", "surfaces"), "m2p": ("uneven", "fields"), "l2l": ("downward", "dense"),
+    "m2m": ("upward", "dense"), "transforms": ("m2l", "transforms"), "m2l": ("m2l", "octets"),
+    "p2l": ("p2l_m2p", "surfaces"), "m2p": ("p2l_m2p", "fields"), "l2l": ("downward", "dense"),
     "l2p": ("downward", "fields"), "p2p": ("near", "ranges"),
 }  # fmt: skip
 #: Shares that stand for those that are not measured; the last is that of a phase of Ewald sums, known of all machines.
@@ -57,7 +57,7 @@ class OctetLevel:
 
 
 @dataclass(frozen=True)
-class Across:
+class TranslationLevel:
     """Translations that share a table of transforms.
 
     Attributes
@@ -96,7 +96,7 @@ class FmmSizes:
         Points that were moved to children, of all levels; entries of all lists.
     lists
         Of the steps between particles, or particles and surfaces.
-    levels, across
+    levels, translation_levels
         Dense steps, and translations.
     matrices
         By name: ``"up"`` and ``"down"`` two each, ``"to_parent"`` and ``"to_children"`` one.
@@ -117,7 +117,7 @@ class FmmSizes:
     listed: float
     lists: Mapping[str, Lists]
     levels: Sequence[OctetLevel]
-    across: Sequence[Across]
+    translation_levels: Sequence[TranslationLevel]
     matrices: Mapping[str, Sequence[Matrix]]
     orbits: int
     together: tuple[int, int]
@@ -166,8 +166,8 @@ def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool 
         found["p2m"] += streamed(float(n.n_sources * (itemsize * 2 * texts.source + 4)), 0)
     for name, way, step in (("m2m", "up", "to_parent"), ("l2l", "down", "to_children")):
         found[name] = sum((_dense(texts, n, level, way, step, *about) for level in n.levels), Counts())
-    found["transforms"] = sum((_transforms(texts, n, it, *about) for it in n.across), Counts())
-    found["m2l"] = sum((octets(n, it, itemsize, device) for it in n.across), Counts())
+    found["transforms"] = sum((_transforms(texts, n, it, *about) for it in n.translation_levels), Counts())
+    found["m2l"] = sum((octets(n, it, itemsize, device) for it in n.translation_levels), Counts())
     return {name: found[name] for name in STEPS}
 
 
@@ -225,7 +225,7 @@ def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: 
     return Counts(times(found.operations, filled), near, found.atomics, 1, filled)
 
 
-def _transforms(texts: FmmTexts, n: FmmSizes, it: Across, itemsize: int, lanes: int, device: bool) -> Counts:
+def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: int, lanes: int, device: bool) -> Counts:
     """Count spectra of equivalents, and of check values back."""
     p, f = n.order, 2 * n.order - 1
     rim = (4 * p - 4) / p**2
@@ -242,7 +242,7 @@ def _transforms(texts: FmmTexts, n: FmmSizes, it: Across, itemsize: int, lanes: 
     return Counts(found.operations, found.bytes, found.atomics, 2 * it.groups, found.fill)
 
 
-def octets(n: FmmSizes, it: Across, itemsize: int, device: bool = False) -> Counts:
+def octets(n: FmmSizes, it: TranslationLevel, itemsize: int, device: bool = False) -> Counts:
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
     A pair has for each frequency and pair of components 8 × 8 complex products, of which lanes are targets: it reads 16

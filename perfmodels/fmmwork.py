@@ -15,7 +15,7 @@ from parki.freespace import short
 from parki.perfmodels import fmm
 from parki.perfmodels.clusters import Lists
 from parki.perfmodels.counts import Counts
-from parki.perfmodels.fmm import Across, FmmSizes, FmmTexts, Matrix, OctetLevel
+from parki.perfmodels.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
 from parki.perfmodels.machine import Machine
 from parki.trees import octlists
 from parki.trees.lists import csr, merge_ranges
@@ -78,13 +78,14 @@ def numbers(plan: Plan) -> FmmSizes:
         "frequencies": _frequencies(p),
     }
     together = (box_translations.OCTETS, OCTETS_AT_ONCE)
-    found |= {"levels": (), "across": (), "matrices": {}, "orbits": 1, "together": together}
+    found |= {"levels": (), "translation_levels": (), "matrices": {}, "orbits": 1, "together": together}
     if it.far:
         operators = it.operators[TOP]
         ways = {"up": operators.up, "down": operators.down}
         ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
         found |= {"matrices": {name: tuple(_matrix(b) for b in many) for name, many in ways.items()}}
-        found |= {"orbits": len(operators.check.orbits), "levels": _levels(plan), "across": _across(plan)}
+        found |= {"orbits": len(operators.check.orbits), "levels": _levels(plan)}
+        found |= {"translation_levels": _translation_levels(plan)}
     return FmmSizes(**found)
 
 
@@ -107,7 +108,7 @@ def _levels(plan: Plan) -> list[OctetLevel]:
     ]
 
 
-def _across(plan: Plan) -> list[Across]:
+def _translation_levels(plan: Plan) -> list[TranslationLevel]:
     """Return translations of all levels together, or of each."""
     nodes, lists, it = plan.tree.nodes, plan.lists, plan.expansion
     if not len(lists.v_t):
@@ -117,7 +118,7 @@ def _across(plan: Plan) -> list[Across]:
     return [_translated(plan, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
 
 
-def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
+def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> TranslationLevel:
     it, nodes = plan.expansion, plan.tree.nodes
     found, (equivalent, check) = m2l.blocks(t, s, direction), _components(plan)
     sources, targets, count = len(found.sources), len(found.targets), len(found.begin)
@@ -126,7 +127,7 @@ def _translated(plan: Plan, t: Ints, s: Ints, direction: Ints) -> Across:
     block = np.searchsorted(found.rows, found.pairs[:, 0], side="right") - 1
     met = len(np.unique(block.astype(np.int64) * sources + found.pairs[:, 1]))
     boxes = nodes.n_children[nodes.octet_parent[found.targets]].sum() / (8 * targets)
-    return Across(
+    return TranslationLevel(
         sources, targets, len(found.pairs), met, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
     )  # fmt: skip
 

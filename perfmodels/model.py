@@ -1,7 +1,7 @@
 """`parki model ewald`: what each phase of a sum does and how long it takes on a machine that need not be here.
 
 The parameters are those that a plan would choose with the machine's costs.  What each phase does is counted for points
-that are uniform at random, from volumes and the kernels' texts (`parki.ewald.work`).  The time of a phase is its
+that are uniform at random, from volumes and the kernels' texts (`parki.ewald.stages.work`).  The time of a phase is its
 roofline (`parki.perfmodels.roofline`) over the share of it that the machine's file says is reached: measured by `parki
 calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`): the published P2G
 made 1.5e11 a second on an H200, beside all else, so that share of their rate is taken.
@@ -28,12 +28,13 @@ from parki.engine.calls import device as calls
 from parki.engine.calls.gpu import TEAM, requested
 from parki.engine.runtime import devices, rtc, writing
 from parki.engine.spaces import Space
-from parki.ewald import choice, multipliers, params, stages, variants, work
-from parki.ewald.mesh import Mesh
-from parki.ewald.params import Parameters
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, params, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.variants import Variants
 from parki.ewald.report import Params
-from parki.ewald.variants import Variants
+from parki.ewald.stages import multipliers, sums, work
+from parki.ewald.stages.mesh import Mesh
 from parki.perfmodels import modelplot, modeltable, published, roofline
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Costs, Machine
@@ -102,11 +103,14 @@ def predict(
     Raises
     ------
     ValueError
-        As `parki.ewald.question.Question` and `parki.ewald.choice.choose`, and for more cores than there are.
+        As `parki.ewald.choice.question.Question` and `parki.ewald.choice.choose.parameters`, and for more cores than
+        there are.
     """
     units = machine.some(units)
     space, lanes = _space(machine), machine.lanes[dtype]
-    p = choice.choose(Question(kernel, box, n, n, tolerance, dtype, rc=rc, periodicity=periodicity), Costs.of(machine))
+    p = choose.parameters(
+        Question(kernel, box, n, n, tolerance, dtype, rc=rc, periodicity=periodicity), Costs.of(machine)
+    )
     v = variants.choose(space, dtype)
     if space.kind == "host":
         v = replace(v, targets=lanes, lanes=lanes)
@@ -157,7 +161,7 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
         What to compile for (``"sm_90"``).
     """
     p, v, space = model.parameters, model.variants, _space(model.machine)
-    launched = stages.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
+    launched = sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
     heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
     units = {name: next(one for one in launched if one[0].ir.name.startswith(head)) for name, head in heads.items()}
     kernels = {name: unit for name, (unit, *_) in units.items()}

@@ -5,8 +5,9 @@ import argparse
 import numpy as np
 
 from parki.engine import spaces
-from parki.ewald import api, tuning, tuning_cache
-from parki.ewald.tuning import Trial, Tuned
+from parki.ewald import api
+from parki.ewald.choice import tuning, tuning_cache
+from parki.ewald.choice.tuning import Trial, Tuned
 from parki.perfmodels.measure import asked_space
 
 

@@ -13,7 +13,7 @@ import parki
 from parki import cli, doctor
 from parki.engine import spaces
 from parki.engine.runtime import devices, rtc
-from parki.ewald import predict
+from parki.ewald.choice import predict
 from parki.perfmodels import machine
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import parki
 from parki import fft
 from parki.engine.steps import workers
-from parki.ewald import multipliers, predict
+from parki.ewald.choice import predict
+from parki.ewald.stages import multipliers
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
 

@@ -10,7 +10,8 @@ import pytest
 import parki
 from parki import pairs
 from parki.direct import direct_sum
-from parki.ewald import kernels, reference_kernels
+from parki.ewald import kernels
+from parki.ewald.stages import reference_kernels
 from parki.pairs import PAIRS, Pair
 
 #: φ(r) of the radial kernels, and what they are at r = 0.

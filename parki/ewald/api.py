@@ -206,7 +206,7 @@ def yukawa(
 
     References
     ----------
-    Salin and Caillol, J. Chem. Phys. 113 (2000) for the Ewald sum; `parki.ewald.profiles` for the split.
+    Salin and Caillol, J. Chem. Phys. 113 (2000) for the Ewald sum; `parki.ewald.split.profiles` for the split.
 
     Examples
     --------

@@ -9,10 +9,10 @@ from parki import arrays, error, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.error import PrecisionWarning
 from parki.ewald import geometry
+from parki.ewald.choice.params import REACH
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import REACH
 from parki.ewald.planned import Planned
 
 MOST_RHS = 8  # right-hand sides that go through the stages at once

@@ -4,10 +4,10 @@ import math
 
 from parki import memory
 from parki.engine.spaces import Space
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import Parameters
-from parki.ewald.question import Question
-from parki.ewald.stages import SumSteps
+from parki.ewald.stages.sums import SumSteps
 
 
 def require(question: Question, p: Parameters, options: EwaldOptions) -> None:

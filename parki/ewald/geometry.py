@@ -16,7 +16,7 @@ from parki import scaling
 from parki.arrays import Array, module_of, to_host
 
 if TYPE_CHECKING:
-    from parki.ewald.params import Parameters
+    from parki.ewald.choice.params import Parameters
 
 
 #: Boxes away from the box up to which a point's place in it is known to a ten-thousandth of a side.

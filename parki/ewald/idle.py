@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from parki.engine import forks
-from parki.ewald.stages import Stages
+from parki.ewald.stages.sums import Stages
 
 EACH_BYTES = 8 << 20  # of stages that are kept
 ALL_BYTES = 32 << 20  # of all stages together, those used last

@@ -12,13 +12,13 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from parki import pairs
-from parki.ewald import adjoints, layers, means, spectra
-from parki.ewald.adjoints import Adjoint, Multiple
-from parki.ewald.far_parts import D, E, F, FarPart, G, H, Y
-from parki.ewald.layers import Layer
-from parki.ewald.means import Surroundings
-from parki.ewald.profiles import Split
-from parki.ewald.spectra import Spectrum
+from parki.ewald.split import adjoints, layers, means, spectra
+from parki.ewald.split.adjoints import Adjoint, Multiple
+from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y
+from parki.ewald.split.layers import Layer
+from parki.ewald.split.means import Surroundings
+from parki.ewald.split.profiles import Split
+from parki.ewald.split.spectra import Spectrum
 from parki.pairs import Pair
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from parki import arrays, operators
 from parki.arrays import Array
 from parki.ewald import error
+from parki.ewald.choice.params import Parameters
 from parki.ewald.kernels import KERNELS, Kernel
-from parki.ewald.params import Parameters
 from parki.ewald.planned import Planned
 
 

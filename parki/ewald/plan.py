@@ -14,17 +14,19 @@ from parki.arrays import AnyArray, Array, Real, Result
 from parki.checks import refuse_half_moved
 from parki.engine import forks, spaces
 from parki.engine.calls.gpu import shared_memory
-from parki.ewald import checks, choice, estimate, idle, operator, setup, tuning, variants, work
+from parki.ewald import checks, estimate, idle, operator, setup
+from parki.ewald.choice import choose, tuning, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.tuning import Bench
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import Parameters
-from parki.ewald.points import Points
 from parki.ewald.queries import Queries
 from parki.ewald.report import Params, WallTime
 from parki.ewald.setup import Setup
-from parki.ewald.stages import Stages, SumSteps
-from parki.ewald.tuning import Bench
-from parki.ewald.verify import verify
+from parki.ewald.stages import work
+from parki.ewald.stages.points import Points
+from parki.ewald.stages.sums import Stages, SumSteps
+from parki.ewald.stages.verify import verify
 
 log = logging.getLogger("parki.ewald")
 
@@ -38,14 +40,14 @@ class Plan(Queries, plans.OfOneProcess, Generic[Result]):
     Attributes
     ----------
     kernel : parki.ewald.kernels.Kernel
-    parameters : parki.ewald.params.Parameters
+    parameters : parki.ewald.choice.params.Parameters
         In the caller's unit of length.
-    chosen : parki.ewald.params.Parameters
+    chosen : parki.ewald.choice.params.Parameters
         The same in the unit of length of the stages, in which the longest side is about one.
-    question : parki.ewald.question.Question
+    question : parki.ewald.choice.question.Question
         The sum that the parameters were chosen for, in the unit of the stages.
-    variants : parki.ewald.variants.Variants
-    tuned : parki.ewald.tuning.Tuned or None
+    variants : parki.ewald.choice.variants.Variants
+    tuned : parki.ewald.choice.tuning.Tuned or None
         With ``tune=True``, the choice and its candidates.
     space : parki.engine.spaces.Space
     n_targets, n_sources : int
@@ -94,7 +96,7 @@ class Plan(Queries, plans.OfOneProcess, Generic[Result]):
         self.question = setup.question(
             self.kernel, options, self.space, self.dtype, self.geometry, trg, src, measured=parameters is None
         )
-        self.chosen, self.tuned = parameters or choice.choose(self.question), None
+        self.chosen, self.tuned = parameters or choose.parameters(self.question), None
         estimate.require(self.question, self.chosen, options)
         if options.tune and parameters is None and self.n_targets and self.n_sources:
             self.tuned = tuning.tune(self.bench(trg, src))

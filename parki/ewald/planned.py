@@ -6,12 +6,12 @@ import numpy as np
 
 from parki.arrays import Array
 from parki.engine.spaces import Space
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import Parameters
-from parki.ewald.question import Question
-from parki.ewald.stages import Points, Stages
+from parki.ewald.stages.sums import Points, Stages
 
 
 class Planned(Protocol):

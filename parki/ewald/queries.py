@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from parki.arrays import AnyArray
 from parki.checks import refuse_half_moved
 from parki.error import ErrorEstimate
-from parki.ewald import error, operator, predict
-from parki.ewald.predict import Prediction
+from parki.ewald import error, operator
+from parki.ewald.choice import predict
+from parki.ewald.choice.predict import Prediction
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

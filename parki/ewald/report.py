@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from parki.arrays import Array
-from parki.ewald import multipliers
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
+from parki.ewald.stages import multipliers
 from parki.timing import timed
 
 # phase, its title, the count that its rate is of, the unit of that count
@@ -36,7 +36,7 @@ class WallTime:
     N_in, N_out, N_grid, N_fft : int
         Sources, targets, grid points, and values that one forward transform of all components takes in.
     flop_p2p, flop_p2g, flop_fft, flop_cnv, flop_ifft, flop_g2p : int
-        Arithmetic operations of one sum in each phase, as `parki.ewald.work` counts them; zero where it has not.
+        Arithmetic operations of one sum in each phase, as `parki.ewald.stages.work` counts them; zero where it has not.
     mop_p2p, mop_p2g, mop_fft, mop_cnv, mop_ifft, mop_g2p : int
         Bytes that it reads and writes.
     N_pairs : int

@@ -9,14 +9,15 @@ from parki import arrays
 from parki.arrays import PRECISIONS, Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.ewald import checks, variants
-from parki.ewald.arrangement import Arrangement
+from parki.ewald import checks
+from parki.ewald.choice import variants
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.variants import Variants
 from parki.ewald.geometry import Geometry
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import Parameters
-from parki.ewald.question import Question
-from parki.ewald.variants import Variants
 
 
 @dataclass(frozen=True, eq=False)

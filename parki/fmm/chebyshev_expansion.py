@@ -71,8 +71,8 @@ def chebyshev_expansion(
         group=group,
     )  # fmt: skip
     steps = [
-        *particles.load("upward"), *boxes.upward(), *translations.steps("across", boxes.charge, boxes.phi),
-        *boxes.uneven(lists), *(boxes.downward() if len(lists.v_t) + len(lists.x_t) else ()),
+        *particles.load("upward"), *boxes.upward(), *translations.steps("m2l", boxes.charge, boxes.phi),
+        *boxes.p2l_m2p(lists), *(boxes.downward() if len(lists.v_t) + len(lists.x_t) else ()),
         *particles.near(tree, lists, boxes.kernels.ranges()), *particles.store("near"),
     ]  # fmt: skip
     return ChebyshevExpansion(Steps(steps), particles, translations)
@@ -139,7 +139,7 @@ class _ChebyshevBoxes:
         return teams(phase, self.kernels.transfer(phase == "upward"), items, {**args, "m": self.order, "n": self.order})
 
     # Lists ------------------------------------------------------------------------------------------------------------
-    def uneven(self, lists: OctLists) -> list[Step]:
+    def p2l_m2p(self, lists: OctLists) -> list[Step]:
         """Return P2L and M2P: lists X and W."""
         return [*self._particles_to_points(lists), *self._points_to_particles(lists)]
 
@@ -156,7 +156,7 @@ class _ChebyshevBoxes:
         )
         args = {"xt": particles.targets, "u": self.phi, "box": self.box, "place": self.place}
         args |= {"span": table("spans", np.column_stack([begin, end])), "src": particles.rows}
-        return teams("uneven", self.kernels.ranges(), item, args | {"tiny": particles.coincident(lists)})
+        return teams("p2l_m2p", self.kernels.ranges(), item, args | {"tiny": particles.coincident(lists)})
 
     def _points_to_particles(self, lists: OctLists) -> list[Step]:
         """Return list W: points of boxes at the particles of leaves."""
@@ -176,4 +176,4 @@ class _ChebyshevBoxes:
         args = {"xt": local, "u": particles.sums, "box": self.box, "place": self.place, "other": table("boxes", source)}
         args |= {"source": self.box, "charge": self.charge}
         args |= {"constant": table("parameters", [*particles.pair.parameters, 0.0], self.real)}
-        return teams("uneven", self.kernels.grids(self.order), item, args)
+        return teams("p2l_m2p", self.kernels.grids(self.order), item, args)

@@ -108,7 +108,7 @@ class Expansion:
     Attributes
     ----------
     steps : Steps
-        From `particles.charges` to `particles.result`, in the phases upward, across, uneven, downward, near.
+        From `particles.charges` to `particles.result`, in the phases upward, m2l, p2l_m2p, downward, near.
     particles : Particles
     """
 

@@ -155,8 +155,8 @@ class Plan(FreePlan[Result]):
             self.tree.nodes.targets.count.astype(float),
             self.tree.nodes.sources.count.astype(float),
         )
-        uneven = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._surface(expected)
-        times.pairs = {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "uneven": uneven}
+        surface_pairs = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._surface(expected)
+        times.pairs = {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": surface_pairs}
 
     def _away(self) -> bool:
         """Return whether the targets are away from the sources, where nearly neutral ones leave little field."""

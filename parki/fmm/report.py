@@ -7,8 +7,8 @@ PHASES = {
     "lists": "interaction lists",
     "prepare": "operators, launches",
     "upward": "upward (P2M, M2M)",
-    "across": "across (M2L)",
-    "uneven": "uneven (M2P, P2L)",
+    "m2l": "M2L",
+    "p2l_m2p": "P2L, M2P",
     "downward": "downward (L2L, L2P)",
     "near": "near (P2P)",
 }
@@ -22,9 +22,9 @@ class WallTime(PhaseTimes):
     ----------
     time : dict
         Seconds by phase: ``"tree"``, ``"lists"`` and ``"prepare"`` (operators, arrays and launches) of making a plan,
-        ``"upward"``, ``"across"``, ``"uneven"``, ``"downward"`` and ``"near"`` of its sums.
+        ``"upward"``, ``"m2l"``, ``"p2l_m2p"``, ``"downward"`` and ``"near"`` of its sums.
     pairs : dict
-        Evaluations of the kernel in one sum, of phases that have nothing else: ``"near"``, ``"uneven"``.
+        Evaluations of the kernel in one sum, of phases that have nothing else: ``"near"``, ``"p2l_m2p"``.
     """
 
     PHASES, PLANNED = PHASES, PLANNED

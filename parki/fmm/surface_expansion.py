@@ -119,7 +119,7 @@ def surface_expansion(
     if not any_far(tree, lists):
         return SurfaceExpansion(Steps([*before, *near, *after]), particles, representation, p)
     boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
-    far = [*boxes.upward(), *boxes.m2l(lists), *boxes.uneven(lists), *boxes.downward()]
+    far = [*boxes.upward(), *boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
     return SurfaceExpansion(Steps([*before, *far, *near, *after]), particles, representation, p, boxes.operators)
 
 
@@ -202,7 +202,7 @@ class _SurfaceBoxes:
 
     def m2l(self, lists: OctLists) -> list[Step]:
         """Return M2L: list V."""
-        steps = glue.fill("across", self.check)
+        steps = glue.fill("m2l", self.check)
         if not len(lists.v_t):
             return steps
         nodes, representation = self.tree.nodes, self.representation
@@ -216,7 +216,7 @@ class _SurfaceBoxes:
                 of = lists.v_t[here], lists.v_s[here], lists.v_direction[here]
                 pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *of))
         values = m2l.OctetValues(self.p, representation.equivalent, representation.check, self.equivalent, self.check)
-        return steps + m2l.steps("across", values, pair_lists, self.limits.blocks)
+        return steps + m2l.steps("m2l", values, pair_lists, self.limits.blocks)
 
     def downward(self) -> list[Step]:
         """Return L2L and L2P: the field of everything far, at the targets."""
@@ -242,17 +242,17 @@ class _SurfaceBoxes:
         return self.children.view(0, (octets, 8 * self.points * components, 8), self.real)
 
     # Between boxes and particles --------------------------------------------------------------------------------------
-    def uneven(self, lists: OctLists) -> list[Step]:
+    def p2l_m2p(self, lists: OctLists) -> list[Step]:
         """Return P2L and M2P: lists X and W."""
         nodes, steps = self.tree.nodes, []
         if len(lists.x_t):
             t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
             node, starts = np.unique(t, return_index=True)
-            steps += self._checks("uneven", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
+            steps += self._checks("p2l_m2p", "inner", node, np.append(starts, len(t)), np.stack([begin, end], axis=1))
         if len(lists.w_t):
             starts, source = csr(lists.w_t, lists.w_s, nodes.n)
             node = np.flatnonzero(np.diff(starts))
-            steps += self._fields("uneven", "inner", node, starts[np.append(node, nodes.n)], source)
+            steps += self._fields("p2l_m2p", "inner", node, starts[np.append(node, nodes.n)], source)
         return steps
 
     def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> list[Step]:

@@ -26,7 +26,7 @@ CROWD = 64  # sources in one place, above which they are summed before they meet
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
-Law = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by lengths
+RadialFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by lengths
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FarPairRule:
         Time of a pair with a proxy grid as sources, over that of a pair of particles.
     error : float
         Relative error of the whole sum that the fewer points are chosen for.
-    strength, hardness : function
+    field_size, difficulty : function
         The field of a unit charge, by distance; the error of interpolation over that of 1/r, by a cluster's half side.
     """
 
@@ -54,8 +54,8 @@ class FarPairRule:
     kinds: tuple[int, ...]
     grid: float
     error: float
-    strength: Law
-    hardness: Law
+    field_size: RadialFunction
+    difficulty: RadialFunction
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _Far:
 
     def _weight(self, t: Nodes, s: Nodes, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum over targets of the square of the field that the sources of each pair make there."""
-        return self.targets.count[t].astype(float) * self.sources.count[s] * self.rule.strength(distance) ** 2
+        return self.targets.count[t].astype(float) * self.sources.count[s] * self.rule.field_size(distance) ** 2
 
     def _work(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
         proxies = float(self.rule.points**3)
@@ -163,7 +163,7 @@ class _Far:
             digits = -np.log(scale * np.sqrt(self._work(t, s) / self._weight(t, s, apart)))
             radii = self.sources.radius[s], self.targets.radius[t]
             needed = [
-                np.ceil((digits + np.log(self.rule.hardness(h))) / np.log(growth((apart - r) / h)))
+                np.ceil((digits + np.log(self.rule.difficulty(h))) / np.log(growth((apart - r) / h)))
                 for r, h in zip(radii, half, strict=True)
             ]
         m = [np.clip(np.nan_to_num(n), 2, most) for n in needed]

@@ -17,7 +17,7 @@ from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.pairs import PAIRS, Pair
 from parki.treecode import interactions
-from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, Law
+from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunction
 
 COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # of the published treecodes
@@ -76,9 +76,9 @@ class Parameters:
         """Relative error of a sum: what was asked for, or what theta and degree are likely to give."""
         return _expected(self.tolerance, self.error)
 
-    def rule(self, strength: Law, hardness: Law, grid: float) -> FarPairRule:
+    def rule(self, field_size: RadialFunction, difficulty: RadialFunction, grid: float) -> FarPairRule:
         """Return the rule for `interactions.build`, with pairs of proxy grids that cost `grid`."""
-        return FarPairRule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, strength, hardness)
+        return FarPairRule(self.degree + 1, self.vary, KINDS[self.method], grid, self.error, field_size, difficulty)
 
     def __str__(self) -> str:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
@@ -145,7 +145,7 @@ def _scales(extent: float, levels: int) -> tuple[float, ...]:
     return tuple(float(extent * 0.5**k) for k in range(1, max(SCALES, levels + BELOW) + 1))
 
 
-def strength(pair: Pair, extent: float, space: Space | None = None) -> Law:
+def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialFunction:
     """Return the field of a unit charge as a function of the distance, interpolated between measured ones."""
     if extent <= 0:
         return np.ones_like
@@ -195,7 +195,9 @@ def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list
     return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
-def hardness(pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None) -> Law:
+def difficulty(
+    pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None
+) -> RadialFunction:
     """Errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
 
     1 where theta and degree were given.

@@ -156,10 +156,10 @@ class Plan(FreePlan[Result]):
                 case _:
                     pairs = lists.traverse(sources.nodes, targets.nodes, p.theta, **far).swapped()
             kernels = ProxyKernels(self.linear, self.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
-            strength = params.strength(self.linear, extent, self._probe())
+            field_size = params.field_size(self.linear, extent, self._probe())
             fewest = min(self.n_targets, self.n_sources)
-            hardness = params.hardness(self.linear, p, extent, apart, fewest, self._probe())
-            rule = p.rule(strength, hardness, costs.grid(kernels))
+            difficulty = params.difficulty(self.linear, p, extent, apart, fewest, self._probe())
+            rule = p.rule(field_size, difficulty, costs.grid(kernels))
             interacting = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interacting.pairs, strict=True))
         return Structure(kernels, targets, sources, interacting, tiny)

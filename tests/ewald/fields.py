@@ -2,7 +2,7 @@
 
 from parki.cells import SortedCellHandles
 from parki.engine.steps import Steps, constant
-from parki.ewald import near
+from parki.ewald.stages import near
 
 
 def near_field(p, cells, rows, v, rhs=1, skew=None):

@@ -3,7 +3,8 @@
 import numpy as np
 
 from parki import engine
-from parki.ewald import far_parts, kernels
+from parki.ewald import kernels
+from parki.ewald.split import far_parts
 
 KAPPA = 2.0
 PAIR = '''"""One source for each target."""

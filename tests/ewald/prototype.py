@@ -4,7 +4,8 @@ import numpy as np
 import scipy.fft
 from scipy.spatial import cKDTree
 
-from parki.ewald import green, radial, window
+from parki.ewald.split import window
+from parki.ewald.stages import green, radial
 
 
 def ewald(p, targets, sources, dens, normals=None):

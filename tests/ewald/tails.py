@@ -1,9 +1,9 @@
-"""Integrals of near fields beyond the cutoff, which the error estimates of `parki.ewald.layers` are fitted to."""
+"""Integrals of near fields beyond the cutoff, which the error estimates of `parki.ewald.split.layers` are fitted to."""
 
 import numpy as np
 from scipy.special import roots_legendre
 
-from parki.ewald import far_parts
+from parki.ewald.split import far_parts
 
 
 def parts(split, r):

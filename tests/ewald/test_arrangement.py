@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import arrangement, choice
-from parki.ewald.arrangement import Arrangement
-from parki.ewald.question import Question
+from parki.ewald.choice import arrangement, choose
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.question import Question
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 
@@ -76,7 +76,7 @@ def test_pairs_are_predicted_where_points_crowd(rng):
 
 def test_cutoffs_are_shorter_where_points_crowd():
     even, dense, sparse = (
-        choice.choose(
+        choose.parameters(
             Question("stokes_sl", CUBE, 10**5, 10**5, 1e-6, arrangement=Arrangement(0.0, crowding, True)), Costs()
         )
         for crowding in ((), (8.0, 64.0, 64.0), (0.0625, 0.0625))

@@ -10,7 +10,8 @@ from parki import arrays
 from parki.cells import CellGrid, SortedCells
 from parki.engine import SpaceUnavailable, spaces
 from parki.engine.steps import Blocks
-from parki.ewald import EwaldOptions, arrangement, predict
+from parki.ewald import EwaldOptions
+from parki.ewald.choice import arrangement, predict
 from parki.ewald.kernels import KERNELS
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin

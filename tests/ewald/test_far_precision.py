@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import EwaldOptions, choice
-from parki.ewald.arrangement import Arrangement
+from parki.ewald import EwaldOptions
+from parki.ewald.choice import choose
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.question import Question
 from parki.ewald.kernels import KERNELS
-from parki.ewald.question import Question
 from tests.ewald import cupy_standin as standin
 from tests.ewald import sums
 from tests.reference import relative_rms
@@ -49,31 +50,33 @@ def total(kernel, given, far_precision, **options):
 
 @pytest.mark.parametrize("kernel", [name for name, kernel in KERNELS.items() if not kernel.names])
 def test_from_which_tolerance_on_it_is_chosen(kernel):
-    found = {t: choice.choose(Question(kernel, BOX, 5000, 5000, t)).far for t in (1e-2, 1e-3, 1.2e-4, 1e-5, 1e-6, 1e-9)}
+    found = {
+        t: choose.parameters(Question(kernel, BOX, 5000, 5000, t)).far for t in (1e-2, 1e-3, 1.2e-4, 1e-5, 1e-6, 1e-9)
+    }
     assert list(found.values()) == 3 * ["float32"] + 3 * ["float64"]
 
 
 def test_a_crystal_leaves_less_room():
     """Its cancellations are of what the window's share is for, which shrinks."""
     found = [
-        choice.choose(Question("laplace", BOX, 5000, 5000, 3e-4, arrangement=Arrangement(regular, (), True))).far
+        choose.parameters(Question("laplace", BOX, 5000, 5000, 3e-4, arrangement=Arrangement(regular, (), True))).far
         for regular in (0.0, 1.0)
     ]
     assert found == ["float32", "float64"]
 
 
 def test_a_few_points_leave_less_room():
-    found = [choice.choose(Question("laplace", BOX, n, n, 1e-4)).far for n in (2, 5000)]
+    found = [choose.parameters(Question("laplace", BOX, n, n, 1e-4)).far for n in (2, 5000)]
     assert found == ["float64", "float32"]
 
 
 def test_single_precision_has_no_choice():
     for far in (None, "float32"):
-        assert choice.choose(Question("laplace", BOX, 500, 500, 1e-5, "float32", far=far)).far == "float32"
+        assert choose.parameters(Question("laplace", BOX, 500, 500, 1e-5, "float32", far=far)).far == "float32"
     with pytest.raises(ValueError, match="far: found 'float64' with dtype 'float32', expected 'float32'"):
-        choice.choose(Question("laplace", BOX, 500, 500, 1e-5, "float32", far="float64"))
+        choose.parameters(Question("laplace", BOX, 500, 500, 1e-5, "float32", far="float64"))
     with pytest.raises(ValueError, match=r"far: found 'half', expected one of .*, or None to have it chosen"):
-        choice.choose(Question("laplace", BOX, 500, 500, 1e-5, far="half"))
+        choose.parameters(Question("laplace", BOX, 500, 500, 1e-5, far="half"))
 
 
 def test_the_option_is_honoured(rng):

@@ -8,7 +8,8 @@ import pytest
 
 import parki
 from parki.engine.runtime import devices
-from parki.ewald import error, predict
+from parki.ewald import error
+from parki.ewald.choice import predict
 from parki.ewald.options import EwaldOptions
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin

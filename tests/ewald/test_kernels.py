@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import far_parts, layers, means, profiles, radial
 from parki.ewald.kernels import KERNELS
+from parki.ewald.split import far_parts, layers, means, profiles
+from parki.ewald.stages import radial
 from tests.ewald import sums, tails
 from tests.ewald.one_call import KAPPA, Caller, find
 

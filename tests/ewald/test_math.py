@@ -7,9 +7,11 @@ import pytest
 from numpy.polynomial import polynomial
 from scipy.special import erf
 
-from parki.ewald import choice, far_parts, green, layers, multipliers, profiles, radial, series, window
-from parki.ewald.arrangement import Arrangement
-from parki.ewald.question import Question
+from parki.ewald.choice import choose
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.question import Question
+from parki.ewald.split import far_parts, layers, profiles, series, window
+from parki.ewald.stages import green, multipliers, radial
 from parki.perfmodels import select
 from tests import reference
 from tests.ewald import prototype, tails
@@ -91,7 +93,7 @@ def test_bandwidth_inverts_truncation(split, layer):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_tables_keep_their_accuracy_in_powers(kernel, dtype, tolerance):
-    p = choice.choose(Question(kernel, CUBE, 1000, 1000, tolerance, dtype))
+    p = choose.parameters(Question(kernel, CUBE, 1000, 1000, tolerance, dtype))
     r = np.linspace(0, p.rc, 300)
     split = profiles.profile(p.split, p.c, p.rc, p.xi)
     exact = np.array([far_parts.values(part, split, r) for part in p.kernel.far])
@@ -140,7 +142,7 @@ def test_alias_estimate(rng, kernel):
     layer, dens = {"laplace": (layers.LAPLACE, dens[0]), "stokes_sl": (layers.STOKES_SL, dens[:3])}.get(
         kernel, (layers.STOKES_DL, dens * np.array([0, 0, 0, 1, 1, 1])[:, None])
     )
-    p = choice.choose(Question(kernel, CUBE, n, n, 1e-5, rc=0.5))
+    p = choose.parameters(Question(kernel, CUBE, n, n, 1e-5, rc=0.5))
     p = dataclasses.replace(p, grid=(14, 14, 14), h=(1 / 14,) * 3, P=6, beta=14.0, window_degree=10)
     q = dataclasses.replace(p, grid=(24, 24, 24), h=(1 / 24,) * 3, P=16, beta=38.0, window_degree=14)
     given = x, x, dens, normals
@@ -159,7 +161,7 @@ def test_alias_estimate(rng, kernel):
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_table(kernel, dtype):
     """Of one class of planes, that holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
-    p = choice.choose(Question(kernel, BRICK, 500, 500, 1e-4, far=dtype))
+    p = choose.parameters(Question(kernel, BRICK, 500, 500, 1e-4, far=dtype))
     (planes,) = multipliers.planes(p)
     table, (kx, ky, kz) = multipliers.table(p, planes)
     assert table.dtype == kx.dtype == dtype
@@ -183,7 +185,7 @@ def test_table(kernel, dtype):
 @pytest.mark.parametrize("split", profiles.SPLITS)
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_profile_polynomial(split, kernel):
-    p = choice.choose(Question(kernel, CUBE, 500, 500, 1e-10, split=split))
+    p = choose.parameters(Question(kernel, CUBE, 500, 500, 1e-10, split=split))
     x = np.linspace(0, 1, 101)
     exact = profiles.profile(p.split, p.c, p.rc, p.xi)
     exact = (exact.phi if kernel == "laplace" else exact.phi_stokes)(x * p.kmax * (1 - 1e-14))
@@ -192,10 +194,10 @@ def test_profile_polynomial(split, kernel):
 
 @pytest.mark.parametrize("split", profiles.SPLITS)
 def test_background_removes_the_mean(split):
-    p = choice.choose(Question("laplace", BRICK, 500, 500, 1e-8, split=split))
+    p = choose.parameters(Question("laplace", BRICK, 500, 500, 1e-8, split=split))
     curvature = profiles.profile(p.split, p.c, p.rc, p.xi).curvature
     assert green.constants(p)[0] == pytest.approx(2 * np.pi * curvature / np.prod(BRICK), rel=1e-6)
-    q = choice.choose(Question("stokes_sl", BRICK, 500, 500, 1e-8, split=split))
+    q = choose.parameters(Question("stokes_sl", BRICK, 500, 500, 1e-8, split=split))
     assert abs(green.constants(q)[0]) <= 1e-6 * abs(green.constants(p)[0])
 
 
@@ -230,7 +232,7 @@ def ratio(p, given):
 def test_tolerance_is_met(rng, tolerance, split, kernel):
     box = CUBE if tolerance in (1e-2, 1e-9) else LONG
     given = sums(kernel, rng, 120, box)
-    p = choice.choose(Question(kernel, box, 120, 120, tolerance, split=split))
+    p = choose.parameters(Question(kernel, box, 120, 120, tolerance, split=split))
     assert 0.003 < ratio(p, given) < 0.7
 
 
@@ -239,20 +241,20 @@ def test_tolerance_is_met(rng, tolerance, split, kernel):
 def test_tolerance_is_met_for_other_points(rng, spread, kernel):
     given = sums(kernel, rng, 125, BRICK, spread)
     for tolerance in (1e-3, 1e-8):
-        assert ratio(choice.choose(Question(kernel, BRICK, given[0].shape[1], 125, tolerance)), given) < 0.9
+        assert ratio(choose.parameters(Question(kernel, BRICK, given[0].shape[1], 125, tolerance)), given) < 0.9
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-5])
 def test_tolerance_is_met_in_single_precision(rng, tolerance, kernel):
-    p = choice.choose(Question(kernel, BRICK, 150, 150, tolerance, "float32"))
+    p = choose.parameters(Question(kernel, BRICK, 150, 150, tolerance, "float32"))
     assert ratio(p, sums(kernel, rng, 150, BRICK)) < 0.7
     assert prototype.ewald(p, *sums(kernel, rng, 5, BRICK)).dtype == "float32"
 
 
 @pytest.mark.parametrize("cutoff", [{"rc": 0.25}, {"rc": 1.0}, {"cell_size": 3.0}, {"cell_size": 1e6}])
 def test_tolerance_is_met_at_a_given_cutoff(rng, cutoff):
-    p = choice.choose(Question("stokes_comb", CUBE, 100, 100, 1e-4, **cutoff))
+    p = choose.parameters(Question("stokes_comb", CUBE, 100, 100, 1e-4, **cutoff))
     assert p.rc == pytest.approx(cutoff.get("rc", min(1.0, (cutoff.get("cell_size", 0) / 100) ** (1 / 3))))
     assert ratio(p, sums("stokes_comb", rng, 100, CUBE)) < 0.7
 
@@ -260,13 +262,13 @@ def test_tolerance_is_met_at_a_given_cutoff(rng, cutoff):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_tolerance_is_met_for_few_points(rng, kernel, n):
-    assert ratio(choice.choose(Question(kernel, CUBE, n, n, 1e-6)), sums(kernel, rng, n, CUBE)) < 0.9
+    assert ratio(choose.parameters(Question(kernel, CUBE, n, n, 1e-6)), sums(kernel, rng, n, CUBE)) < 0.9
 
 
 def test_equal_forces_leave_no_mean_error(rng):
     """Sedimenting points: what rc cuts off is coherent, and the background takes it back."""
     x = rng.random((3, 300))
-    p = choice.choose(Question("stokes_sl", CUBE, 300, 300, 1e-3, split="gaussian", rc=0.45))
+    p = choose.parameters(Question("stokes_sl", CUBE, 300, 300, 1e-3, split="gaussian", rc=0.45))
     given = x, x, np.ones((3, 300)), x
     assert ratio(p, given) < 0.7
 
@@ -274,7 +276,7 @@ def test_equal_forces_leave_no_mean_error(rng):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_crystals_get_more_bandwidth(kernel):
     plain, regular = (
-        choice.choose(Question(kernel, CUBE, 500, 500, 1e-6, rc=0.3, arrangement=Arrangement(r, (), True)))
+        choose.parameters(Question(kernel, CUBE, 500, 500, 1e-6, rc=0.3, arrangement=Arrangement(r, (), True)))
         for r in (0.0, 1.0)
     )
     assert plain.c + 1.5 < regular.c < plain.c + 6
@@ -285,7 +287,7 @@ def test_crystals_get_more_bandwidth(kernel):
 @pytest.mark.parametrize("box", [CUBE, LONG, (20.0, 1.0, 1.0)])
 def test_parameters_fit_together(box, n, kernel):
     for tolerance in (0.3, 1e-6, 1e-15):
-        p = choice.choose(Question(kernel, box, n, n, tolerance))
+        p = choose.parameters(Question(kernel, box, n, n, tolerance))
         assert 0 < p.rc <= min(box)
         assert p.c == pytest.approx(p.kmax * p.rc)
         assert p.xi == pytest.approx(np.sqrt(p.c / 2) / p.rc)
@@ -300,7 +302,7 @@ def test_parameters_fit_together(box, n, kernel):
 
 
 def test_a_tighter_tolerance_costs_more():
-    found = [choice.choose(Question("laplace", CUBE, 5000, 5000, 10.0**-digits, rc=0.2)) for digits in range(2, 13)]
+    found = [choose.parameters(Question("laplace", CUBE, 5000, 5000, 10.0**-digits, rc=0.2)) for digits in range(2, 13)]
     for name in ("c", "kmax", "radial_degree", "P"):
         values = [getattr(p, name) for p in found]
         assert values == sorted(values)
@@ -325,7 +327,7 @@ def test_a_tighter_tolerance_costs_more():
 def test_bad_questions_are_refused(change, message):
     question = {"kernel": "laplace", "box": CUBE, "n_targets": 10, "n_sources": 10, "tolerance": 1e-3}
     with pytest.raises(ValueError, match=message):
-        choice.choose(Question(**question | change))
+        choose.parameters(Question(**question | change))
 
 
 def test_series_and_powers_are_one_polynomial(rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import mesh
+from parki.ewald.stages import mesh
 
 
 def full(rows, length, P, itemsize):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from parki.ewald import layers, profiles, spectra, window
 from parki.ewald.kernels import KERNELS
-from parki.ewald.means import Surroundings
+from parki.ewald.split import layers, profiles, spectra, window
+from parki.ewald.split.means import Surroundings
 from tests.ewald import sums
 from tests.ewald.one_call import KAPPA, Caller, find
 

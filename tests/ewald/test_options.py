@@ -11,7 +11,7 @@ import pytest
 
 import parki
 from parki.engine import spaces
-from parki.ewald import variants
+from parki.ewald.choice import variants
 from parki.ewald.options import EwaldOptions, named
 
 PUBLISHED = {

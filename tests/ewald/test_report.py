@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from parki.ewald import choice
-from parki.ewald.question import Question
+from parki.ewald.choice import choose
+from parki.ewald.choice.question import Question
 from parki.ewald.report import PHASES, Params, WallTime
 
 
@@ -105,7 +105,7 @@ def test_params_by_published_names():
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2])
 def test_free_directions_are_extended(periodicity):
-    chosen = choice.choose(Question("laplace", (1.0, 2.0, 3.0), 500, 500, 1e-6, periodicity=periodicity))
+    chosen = choose.parameters(Question("laplace", (1.0, 2.0, 3.0), 500, 500, 1e-6, periodicity=periodicity))
     params = Params(chosen)
     for axis, (m, side, h) in enumerate(zip(chosen.grid, chosen.box, chosen.h, strict=True)):
         free = axis >= periodicity

@@ -7,8 +7,8 @@ from parki import engine
 from parki.cells import CellGrid, SortedCells
 from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.spaces import Space
-from parki.ewald import choice, variants
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 
@@ -126,7 +126,7 @@ def test_interpolation_of_many_components_is_that_of_each(name, rng):
 
 def test_a_prepared_near_field_takes_many_right_hand_sides(rng):
     n, rhs, space = 300, 4, Space("OpenMP", 2)
-    p = choice.choose(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.4))
+    p = choose.parameters(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.4))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
     cells = SortedCells(points, CellGrid(loops.BOX, (3, 4, 9)), space)

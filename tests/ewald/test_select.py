@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from parki.ewald import choice
+from parki.ewald.choice import choose
+from parki.ewald.choice.question import Question
 from parki.ewald.kernels import KERNELS
-from parki.ewald.question import Question
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 
@@ -14,7 +14,7 @@ CUBE = (1.0, 1.0, 1.0)
 
 def test_dearer_pairs_shorten_the_cutoff():
     cheap, dear = (
-        choice.choose(Question("laplace", CUBE, 50_000, 50_000, 1e-6), Costs(near=near)) for near in (1e-9, 2e-8)
+        choose.parameters(Question("laplace", CUBE, 50_000, 50_000, 1e-6), Costs(near=near)) for near in (1e-9, 2e-8)
     )
     assert dear.rc < 0.8 * cheap.rc
     assert np.prod(dear.grid) > np.prod(cheap.grid)

@@ -7,8 +7,9 @@ import pytest
 
 from parki.cells import CellGrid, SortedCells
 from parki.engine.spaces import Space
-from parki.ewald import choice, near, variants
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
+from parki.ewald.stages import near
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 from tests.portability import formulas
@@ -76,7 +77,7 @@ def test_whole_sides_as_tilts_are_no_tilts(rng):
     """The lattice is the same, so the prepared near field is, over images far along the axes that are moved."""
     n, space = 300, Space("OpenMP", 2)
     _, l1, l2 = loops.BOX
-    p = choice.choose(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.7))
+    p = choose.parameters(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.7))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
     cells = SortedCells(points, CellGrid(loops.BOX, (3, 4, 9)), space)
@@ -89,7 +90,7 @@ def test_whole_sides_as_tilts_are_no_tilts(rng):
 def test_sides_are_those_of_the_cells(rng):
     """A direction along which the cells reach beyond the box by more than the cutoff has no images."""
     n, space = 200, Space("OpenMP", 2)
-    p = choice.choose(Question("laplace", loops.BOX, n, n, 1e-6, rc=0.5))
+    p = choose.parameters(Question("laplace", loops.BOX, n, n, 1e-6, rc=0.5))
     v = variants.choose(space, p.dtype)
     points = np.array(loops.BOX)[:, None] * rng.random((3, n))
     q = rng.standard_normal(n)

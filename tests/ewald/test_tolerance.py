@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import params
+from parki.ewald.choice import params
 from parki.ewald.kernels import KERNELS
 from tests.ewald import sums
 

@@ -13,11 +13,12 @@ from parki import arrays, cli
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import devices
-from parki.ewald import kernels, params, tuning, tuning_cache
-from parki.ewald.arrangement import Arrangement
+from parki.ewald import kernels
+from parki.ewald.choice import params, tuning, tuning_cache
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
 from parki.ewald.plan import Plan
-from parki.ewald.question import Question
 from parki.perfmodels import select
 from tests.ewald import cupy_standin as standin
 from tests.ewald import sums

@@ -3,13 +3,15 @@ import pytest
 
 from parki import engine
 from parki.engine import spaces
-from parki.ewald import EwaldOptions, choice, variants, verify
-from parki.ewald.question import Question
+from parki.ewald import EwaldOptions
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
+from parki.ewald.stages import verify
 
 
 @pytest.fixture
 def chosen():
-    return choice.choose(Question("stokes_comb", (1.0, 1.0, 2.0), 500, 500, 1e-4))
+    return choose.parameters(Question("stokes_comb", (1.0, 1.0, 2.0), 500, 500, 1e-4))
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def relative(a, b):
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
 def test_compiled_stages_agree_with_plain_numpy(kernel):
-    p = verify.scaled(choice.choose(Question(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4)))
+    p = verify.scaled(choose.parameters(Question(kernel, (1.0, 1.0, 1.0), 300, 300, 1e-4)))
     near, far = verify.compiled(p, spaces.get())
     assert relative(near, verify.reference_near(p)) < 1e-13
     assert relative(far, verify.reference_far(p)) < 1e-4
@@ -55,7 +57,7 @@ def test_a_wrong_kernel_is_named(chosen, unmarked, monkeypatch, part, name):
 
 @pytest.mark.parametrize("variant", [{"p2p_method": "SM-2D"}, {"p2g_method": "BASE"}, {"g2p_method": "BASE"}], ids=str)
 def test_other_spaces_and_variants_are_checked_once(variant, monkeypatch):
-    p, space = choice.choose(Question("laplace", (1.0, 1.0, 1.0), 500, 500, 1e-3)), spaces.get("GpuSim")
+    p, space = choose.parameters(Question("laplace", (1.0, 1.0, 1.0), 500, 500, 1e-3)), spaces.get("GpuSim")
     v = variants.choose(space, p.dtype, EwaldOptions(box=[1, 1, 1], **variant))
     monkeypatch.setattr(verify, "_sound", set())
     with monkeypatch.context() as wrong:

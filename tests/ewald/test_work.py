@@ -10,11 +10,12 @@ import parki
 from parki import cells, engine
 from parki.cells import CellGrid, SortedCells
 from parki.engine.source import constant
-from parki.ewald import far, multipliers, planes, trips, variants, work
+from parki.ewald.choice import variants
+from parki.ewald.choice.variants import Variants
 from parki.ewald.kernels import KERNELS
-from parki.ewald.near import near_kernel
-from parki.ewald.spread import spread_kernel
-from parki.ewald.variants import Variants
+from parki.ewald.stages import far, loop_counts, multipliers, planes, work
+from parki.ewald.stages.near import near_kernel
+from parki.ewald.stages.spread import spread_kernel
 from parki.perfmodels.p2g import Spreading
 
 BOX = (1.0, 1.3, 0.8)
@@ -59,7 +60,7 @@ def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
     p, v = replace(plan.parameters, kernel=KERNELS[kernel]), replace(plan.variants, p2p=p2p)
     n = work.meets(p, v, plan.points.targets, plan.points.sources)
     for whole in (False, True):
-        told = trips.near(p2p, n, 4, 1, v.targets, v.lanes, whole)
+        told = loop_counts.near(p2p, n, 4, 1, v.targets, v.lanes, whole)
         assert engine.operations(near_kernel(p, v)).missing(told.of) == []
         assert min(told.of.values()) >= 0
 
@@ -70,13 +71,13 @@ def test_every_loop_of_the_far_field_is_told(kernel, plans):
     p, cells = replace(plan.parameters, kernel=KERNELS[kernel]), plan.points.sources.grid
     s = Spreading(600, 3 + p.kernel.strengths, p.kernel.spread, p.P, 40**3, (4.0, 5.0, 2.0))
     for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"):
-        told = trips.spread(name, s, cells, (40, 40, 40), trips.Runs(20.0, (3.0, 3.0, 9.0)))
+        told = loop_counts.spread(name, s, cells, (40, 40, 40), loop_counts.Runs(20.0, (3.0, 3.0, 9.0)))
         unit = spread_kernel(p, replace(plan.variants, p2g=name))
         assert engine.operations(unit).missing(told.of) == [], name
     for name in ("BASE", "TARGET"):
         unit = far.gather_kernel(p, replace(plan.variants, g2p=name), plan.space)
-        assert engine.operations(unit).missing(trips.gather(name, s, cells, 3, 16).of) == [], name
-    assert engine.operations(planes.convolve_kernel(p)).missing(trips.modes(8.0, 4.0).of) == []
+        assert engine.operations(unit).missing(loop_counts.gather(name, s, cells, 3, 16).of) == [], name
+    assert engine.operations(planes.convolve_kernel(p)).missing(loop_counts.modes(8.0, 4.0).of) == []
 
 
 # Operations of a pair within rc by hand, fused ones as two: tests/engine/test_operations.py counts them by class.

@@ -12,8 +12,8 @@ import parki
 from parki import fft
 from parki.engine import spaces
 from parki.engine.steps import Blocks, workers
-from parki.ewald import multipliers, planes
 from parki.ewald.report import PHASES, WallTime
+from parki.ewald.stages import multipliers, planes
 
 if spaces.get("CPU").name != "OpenMP":
     pytest.skip("the compiler has no OpenMP", allow_module_level=True)

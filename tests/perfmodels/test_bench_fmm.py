@@ -143,9 +143,9 @@ def test_counts_are_the_sums_over_lists(plan):
     assert found["p2m"].operations["rsqrt"] == pytest.approx(m * tree.nodes.sources.count[deep].sum())
     assert found["l2p"].operations["rsqrt"] == pytest.approx(m * tree.nodes.targets.count[deep].sum())
     assert found["p2p"].operations["rsqrt"] == pytest.approx(plan.walltime.pairs["near"])
-    (across,) = numbers.across
-    assert across.pairs == len(lists.v_t)
-    assert found["m2l"].flops == pytest.approx(across.boxes * 512 * (4 * 7 + 3 * 49) * across.pairs)
+    (level,) = numbers.translation_levels
+    assert level.pairs == len(lists.v_t)
+    assert found["m2l"].flops == pytest.approx(level.boxes * 512 * (4 * 7 + 3 * 49) * level.pairs)
     assert sum(level.boxes for level in numbers.levels) == tree.nodes.n - tree.nodes.level_begin[2]
 
 
@@ -155,7 +155,7 @@ def test_counts_of_points_that_are_crowded():
     found = fmmwork.counts(plan, Machine.load("xeon"))
     uneven = [found[step].operations["rsqrt"] for step in ("m2p", "p2l")]
     assert min(uneven) > 0
-    assert sum(uneven) == pytest.approx(plan.walltime.pairs["uneven"])
+    assert sum(uneven) == pytest.approx(plan.walltime.pairs["p2l_m2p"])
     assert found["p2p"].operations["rsqrt"] == pytest.approx(plan.walltime.pairs["near"])
 
 
@@ -171,8 +171,8 @@ def test_dense_steps_are_the_matrices_of_all_boxes(plan):
 def test_transforms_are_those_of_the_text(plan):
     """4 p⁴ + 8 p³ F + 8 p² F² operations for each box and direction if all parts are transformed plainly."""
     found, numbers = fmmwork.counts(plan, Machine.load("xeon"))["transforms"], fmmwork.numbers(plan)
-    (across,), f = numbers.across, 7
-    plainly = (4 * 4**4 + 8 * 4**3 * f + 8 * 4**2 * f**2) * 8 * across.boxes * (across.sources + across.targets)
+    (level,), f = numbers.translation_levels, 7
+    plainly = (4 * 4**4 + 8 * 4**3 * f + 8 * 4**2 * f**2) * 8 * level.boxes * (level.sources + level.targets)
     assert 0.3 < found.flops / plainly < 1.0
 
 
@@ -190,9 +190,9 @@ def test_plans_without_expansions_have_a_near_field_alone():
 def test_kernels_of_a_length_have_translations_by_level():
     x = samples.uniform(MORE, seed=1)
     made = fmm.plan("yukawa", x, x, order=4, leaf_size=5, kappa=0.5, execution_space="Serial")
-    across = fmmwork.numbers(made).across
-    assert len(across) == made.tree.nodes.depth - 1 > 1
-    assert sum(one.pairs for one in across) == len(made.lists.v_t)
+    levels = fmmwork.numbers(made).translation_levels
+    assert len(levels) == made.tree.nodes.depth - 1 > 1
+    assert sum(one.pairs for one in levels) == len(made.lists.v_t)
 
 
 # parki model fmm ------------------------------------------------------------------------------------------------------

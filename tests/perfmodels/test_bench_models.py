@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from parki.engine.spaces import Space
-from parki.ewald import stokes_comb, work
+from parki.ewald import stokes_comb
+from parki.ewald.stages import work
 from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
 from parki.perfmodels.bench_models import PROBLEMS, Problem, TimedPlan
 from parki.perfmodels.machine import Machine

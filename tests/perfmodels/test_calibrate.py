@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from parki.engine.spaces import Space
-from parki.ewald import choice, predict
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, predict
+from parki.ewald.choice.question import Question
 from parki.perfmodels import calibrate, clusters, machine, microbench, select
 from parki.perfmodels.machine import Costs, Machine
 
@@ -33,7 +33,7 @@ def place(tmp_path, monkeypatch):
 
 def modelled(kernel, n, crowd, dtype, costs=TRUE):
     """A sum whose phases take what the model says."""
-    p = choice.choose(
+    p = choose.parameters(
         Question(kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs()
     )
     points = float(math.prod(p.grid))

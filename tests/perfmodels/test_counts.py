@@ -7,7 +7,7 @@ import pytest
 
 from parki import engine
 from parki.cells import CellGrid
-from parki.ewald import trips
+from parki.ewald.stages import loop_counts
 from parki.perfmodels import convolve, fft, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
@@ -48,7 +48,7 @@ def near_total(variant):
     slots |= {"TILE": TILE} if variant.startswith("SM") else {}
     name = "p2p_" + variant.lower().replace("-", "_")
     block = engine.operations(engine.kernel("p2p", name, pair="pair/stokes_comb", SCREENED=True, TERMS=16, **slots))
-    told = trips.near(variant, n, 12, 3, BX, BY)
+    told = loop_counts.near(variant, n, 12, 3, BX, BY)
     return block.total(told.of).scaled(told.teams), n
 
 
@@ -124,7 +124,7 @@ def spread_total(variant, e=(64, 64, 64), runs=None):
     block = engine.operations(engine.kernel(files[variant], name, **slots))
     s = Spreading(N, 12, 4, P, math.prod(e), (P / 2, P / 2, P / 2))
     cells = SimpleNamespace(shape=tuple(2 * m // P for m in e))
-    told = trips.spread(variant, s, cells, e, runs or trips.Runs(1.0))
+    told = loop_counts.spread(variant, s, cells, e, runs or loop_counts.Runs(1.0))
     return block.total(told.of).scaled(told.teams), s
 
 
@@ -164,7 +164,7 @@ def test_grid_moves_what_table_4_says():
 
 def test_hybrid_moves_what_table_4_says():
     runs = N / RUN
-    found, s = spread_total("HYBRID", runs=trips.Runs(runs, (P / 2, P / 2, P / 2)))
+    found, s = spread_total("HYBRID", runs=loop_counts.Runs(runs, (P / 2, P / 2, P / 2)))
     # m_G = 96 Ns + 96 * 27 Ns (P/2)^3 / bx: a run of bx sources adds to the points of a box of 3 P/2, here 4 numbers of
     # those that it reaches.  With 16 sources anywhere in a cell all but a few are.
     box = 27 * (P / 2) ** 3
@@ -225,7 +225,7 @@ def test_g2p_moves_what_section_5_3_says():
     s = Spreading(N, 6, 3, P, 64**3, (4.0, 4.0, 4.0))
     for variant, name in (("BASE", "g2p_base"), ("TARGET", "g2p_target")):
         block = engine.operations(engine.kernel("g2p", name, NC=3, P=P, DEGREE=DEGREE))
-        told = trips.gather(variant, s, CellGrid((64.0, 64.0, 64.0), (16, 16, 192)), 3, 16)
+        told = loop_counts.gather(variant, s, CellGrid((64.0, 64.0, 64.0), (16, 16, 192)), 3, 16)
         assert told.teams == {"BASE": N, "TARGET": 16 * 16 * 2 * min(1.0, N / 512)}[variant]
         found = block.total(told.of).scaled(told.teams)
         assert found.bytes("grid") == pytest.approx(24 * N * P**3)
@@ -243,7 +243,7 @@ def test_g2p_moves_what_section_5_3_says():
 def test_the_convolution_reads_and_writes_every_mode():
     slots = {"multiply": "multiplier/stokes_comb", "STRIDE": 4}
     block = engine.operations(engine.kernel("convolve", "convolve", **slots))
-    told = trips.modes(32.0, 10.0)
+    told = loop_counts.modes(32.0, 10.0)
     found = block.total(told.of).scaled(told.teams)
     assert found.bytes("spec") == 320 * 8 * 2 * (4 + 3)
     counts = convolve.counts(found, 320, 4, 3, 8, launches=5)

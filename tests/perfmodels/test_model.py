@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from parki import cli
-from parki.ewald import choice, variants, work
-from parki.ewald.question import Question
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
+from parki.ewald.stages import work
 from parki.perfmodels import model, modeltable, published
 from parki.perfmodels.machine import Machine
 
@@ -107,7 +108,7 @@ def test_time_grows_with_particles():
 
 
 def test_pairs_within_the_cutoff_by_hand():
-    p = choice.choose(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
+    p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
     v = variants.choose(model._space(Machine.load("h200")), "float64")
     found = model.count(p, v, 100_000, "device")
     pairs = 100_000 * 4 / 3 * math.pi * 0.05**3 * 100_000
@@ -115,7 +116,7 @@ def test_pairs_within_the_cutoff_by_hand():
 
 
 def test_traffic_that_surrounds_the_kernels():
-    p = choice.choose(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
+    p = choose.parameters(Question("laplace", BOX, 100_000, 100_000, 1e-6, rc=0.05))
     v = variants.choose(model._space(Machine.load("h200")), "float64")
     found, bare = model.count(p, v, 100_000, "device"), work.modelled(p, v, 100_000, 100_000, "device").counts
     more = {name: found[name].bytes["dram"] - bare[name].bytes["dram"] for name in bare}

@@ -10,9 +10,10 @@ from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
 from parki.engine.spaces import Space
-from parki.ewald import choice, stages, variants
+from parki.ewald.choice import choose, variants
+from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
-from parki.ewald.question import Question
+from parki.ewald.stages import sums
 from parki.proxies import ProxyKernels
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.steps import steps
@@ -45,10 +46,10 @@ def device(request):
 
 def workunits(kernel, dtype, tolerance, **named):
     """What a sum launches on a GPU, with the threads of its blocks."""
-    p = choice.choose(Question(kernel, BOX, N, N, tolerance, dtype))
+    p = choose.parameters(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX, **named))
     shape = variants.P2P_SHAPES[v.p2p]
-    for unit, *_ in stages.SumSteps(p, v, (N, N, True), CUDA).steps.units():
+    for unit, *_ in sums.SumSteps(p, v, (N, N, True), CUDA).steps.units():
         near = unit.ir.name.startswith("p2p")
         yield unit, shape[0] * shape[1] if near else 128
 

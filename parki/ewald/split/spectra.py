@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import j0, j1
 
-from parki.ewald import profiles
-from parki.ewald.profiles import Profile
+from parki.ewald.split import profiles
+from parki.ewald.split.profiles import Profile
 
 Values = NDArray[np.float64]
 

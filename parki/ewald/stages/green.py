@@ -6,9 +6,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import profiles, series
-from parki.ewald.means import Surroundings
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
+from parki.ewald.split import profiles, series
+from parki.ewald.split.means import Surroundings
 
 Values = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import numpy as np
 from parki import engine
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Step, state
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
 
 LINE, SETS, WAYS = 64, 64, 8  # bytes, numbers of a first-level cache that almost all hosts have
 PADDING = 32  # numbers that a row may be longer, or an eighth of its length; a quarter of it in rows of a plane

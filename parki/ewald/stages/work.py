@@ -41,11 +41,12 @@ from parki.cells import PER_BATCH, CellGrid, SortedCells
 from parki.engine.operations import Totals
 from parki.engine.source import constant
 from parki.engine.spaces import Space
-from parki.ewald import far, multipliers, near, planes, spread, trips, variants
-from parki.ewald.mesh import Mesh
-from parki.ewald.params import Parameters
-from parki.ewald.trips import Runs, Trips
-from parki.ewald.variants import Variants
+from parki.ewald.choice import variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants
+from parki.ewald.stages import far, loop_counts, multipliers, near, planes, spread
+from parki.ewald.stages.loop_counts import Runs, Trips
+from parki.ewald.stages.mesh import Mesh
 from parki.perfmodels import convolve, fft, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
@@ -167,14 +168,14 @@ def _text(unit: engine.Workunit, t: Trips, lanes: int, kind: str) -> Totals:
 def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
     unit, row, result = near.near_kernel(p, v, 1, p.skew is not None), 3 + p.kernel.strengths, p.kernel.result
     useful, done = (
-        _text(unit, trips.near(v.p2p, n, row, result, v.targets, v.lanes, whole), v.lanes, kind)
+        _text(unit, loop_counts.near(v.p2p, n, row, result, v.targets, v.lanes, whole), v.lanes, kind)
         for whole in (False, True)
     )
     return p2p.counts(useful, done, n, row, result, p.itemsizes[0], kind != "host")
 
 
 def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh, runs: Runs, kind: str) -> Counts:
-    turns = trips.spread(v.p2g, s, grid, mesh.extent, runs)
+    turns = loop_counts.spread(v.p2g, s, grid, mesh.extent, runs)
     text = _text(spread.spread_kernel(p, v), turns, v.lanes, kind)
     lanes, launches, box = _lanes(v, kind, v.p2g_threads), 1, None
     if v.p2g == "BLOCK":
@@ -197,12 +198,12 @@ def _folded(s: Spreading, folds: bool) -> Counts:
 def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
     batch = far.HOST_BATCH if kind == "host" else variants.lane_rows(v.g2p_threads)[0]
     unit = far.gather_kernel(p, v, Space("OpenMP" if kind == "host" else "Cuda"))
-    text = _text(unit, trips.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
+    text = _text(unit, loop_counts.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
     return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
 
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
-    told = trips.modes(length, modes / max(length, 1.0), p.skew is not None)
+    told = loop_counts.modes(length, modes / max(length, 1.0), p.skew is not None)
     text = _text(planes.convolve_kernel(p), told, 1, kind)
     return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, p.itemsizes[1], launches, kind != "host")
 

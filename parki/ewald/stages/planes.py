@@ -16,10 +16,10 @@ from parki import engine, fft
 from parki.arrays import Array
 from parki.engine.spaces import Space
 from parki.engine.steps import Block, Blocks, Call, Context, Handle, Index, Step, constant, scratch
-from parki.ewald import multipliers
-from parki.ewald.mesh import Mesh
-from parki.ewald.multipliers import Planes
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
+from parki.ewald.stages import multipliers
+from parki.ewald.stages.mesh import Mesh
+from parki.ewald.stages.multipliers import Planes
 
 CACHE = 1 << 21  # bytes that a thread of a host transforms at once: less, and calls of the library take too long
 BATCH = 1 << 28  # the same of a GPU

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import green, window
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
+from parki.ewald.split import window
+from parki.ewald.stages import green
 from parki.perfmodels import select
 
 WASTE = 1.12  # largest ratio of a plane's points to those that it needs, where planes share a class

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.ewald.kernels import Kernel
-from parki.ewald.layers import Layer
+from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)

@@ -13,12 +13,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import params, predict, window
+from parki.ewald.choice import params, predict
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.sizes import Size
 from parki.ewald.kernels import Kernel
-from parki.ewald.layers import Layer
-from parki.ewald.params import Parameters
-from parki.ewald.question import Question
-from parki.ewald.sizes import Size
+from parki.ewald.split import window
+from parki.ewald.split.layers import Layer
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
 from parki.perfmodels.select import Domain
@@ -39,7 +40,7 @@ _SIGMAS = np.array([1.06, 1.12, 1.2, 1.3, 1.42, 1.56, 1.72, 1.9, 2.15, 2.5])
 _SLOPES = (3.2 - 1.15 / _SIGMAS)[:, None] + np.linspace(-0.34, 0.34, 5)
 
 
-def choose(question: Question, costs: Costs | None = None) -> Parameters:
+def parameters(question: Question, costs: Costs | None = None) -> Parameters:
     """Choose the parameters that are predicted to meet a tolerance in the least time.
 
     Parameters

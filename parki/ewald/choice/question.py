@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parki.engine.spaces import Space
-from parki.ewald import kernels, params, profiles
-from parki.ewald.arrangement import Arrangement
+from parki.ewald import kernels
+from parki.ewald.choice import params
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.params import REACH
 from parki.ewald.kernels import Kernel
-from parki.ewald.params import REACH
+from parki.ewald.split import profiles
 from parki.perfmodels.select import Domain
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh_tridiagonal
 from scipy.special import roots_legendre
 
-from parki.ewald import series
+from parki.ewald.split import series
 
 SPLITS = ("prolate", "gaussian")
 MOST_GROWTH = 700.0  # largest exponent short of overflow; a far field divided by its exponential is zero

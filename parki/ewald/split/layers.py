@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parki.ewald import far_parts, profiles
-from parki.ewald.far_parts import D, E, F, FarPart, G, H
-from parki.ewald.profiles import Profile
+from parki.ewald.split import far_parts, profiles
+from parki.ewald.split.far_parts import D, E, F, FarPart, G, H
+from parki.ewald.split.profiles import Profile
 
 Values = NDArray[np.float64]
 Rest = Callable[[FarPart], Values]

@@ -17,9 +17,9 @@ from typing import Any
 
 from parki.engine import spaces
 from parki.engine.runtime import cache, devices, trust
-from parki.ewald import predict
+from parki.ewald.choice import predict
+from parki.ewald.choice.question import Question
 from parki.ewald.options import COUNTS, EwaldOptions, named
-from parki.ewald.question import Question
 from parki.perfmodels import machine
 
 FORMAT = 4

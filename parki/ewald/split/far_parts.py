@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from parki.ewald import profiles, series
-from parki.ewald.profiles import Profile, Split
+from parki.ewald.split import profiles, series
+from parki.ewald.split.profiles import Profile, Split
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from parki.cells import CellGrid
 from parki.engine.source import constant
-from parki.ewald.spread import blocks
+from parki.ewald.stages.spread import blocks
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.cells import CellGrid, SortedCellHandles
 from parki.engine.steps import Handle, Step, constant
-from parki.ewald import window
-from parki.ewald.params import Parameters
-from parki.ewald.variants import Variants, lane_rows
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants, lane_rows
+from parki.ewald.split import window
 
 # Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
 # reused stay in a cache, what blocks overlap by is little, and there are blocks for many threads.

@@ -14,12 +14,13 @@ from parki.engine import spaces
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.engine.workunit import checking
-from parki.ewald import green, multipliers, params, radial, reference_kernels, stages, variants
+from parki.ewald.choice import params, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants
 from parki.ewald.kernels import Kernel
-from parki.ewald.params import Parameters
-from parki.ewald.points import Points
 from parki.ewald.report import WallTime
-from parki.ewald.variants import Variants
+from parki.ewald.stages import green, multipliers, radial, reference_kernels, sums
+from parki.ewald.stages.points import Points
 from parki.perfmodels import select
 from parki.scaling import Powers
 
@@ -91,7 +92,7 @@ def verify(
 
 def workunits(p: Parameters, space: Space, v: Variants, rhs: int = 1) -> list[engine.Workunit]:
     """Return the workunits of a sum over a few points."""
-    return list(dict.fromkeys(unit for unit, *_ in stages.SumSteps(p, v, (N, N, True), space, rhs=rhs).steps.units()))
+    return list(dict.fromkeys(unit for unit, *_ in sums.SumSteps(p, v, (N, N, True), space, rhs=rhs).steps.units()))
 
 
 def scaled(p: Parameters) -> Parameters:
@@ -121,9 +122,9 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     """Return near and far field by the compiled stages, in the points' order; by default in the space's variants."""
     v, xp = v or variants.choose(space, p.dtype), spaces.array_module(space)
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
-    sum_ = stages.SumSteps(p, v, (N, N, True), space, rhs=rhs)
+    sum_ = sums.SumSteps(p, v, (N, N, True), space, rhs=rhs)
     points = Points(p, x, x, space, v)
-    made = stages.Stages(sum_, points)
+    made = sums.Stages(sum_, points)
     made.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
     back = np.argsort(to_host(points.targets.order))
     powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result.reshape(-1, 1)

@@ -10,13 +10,13 @@ from parki.arrays import Array, module_of, to_host
 from parki.engine.launch import taken
 from parki.engine.spaces import Space
 from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
-from parki.ewald import far, green, near
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants
 from parki.ewald.geometry import Geometry
 from parki.ewald.options import EwaldOptions
-from parki.ewald.params import Parameters
-from parki.ewald.points import PointHandles, Points
 from parki.ewald.report import WallTime
-from parki.ewald.variants import Variants
+from parki.ewald.stages import far, green, near
+from parki.ewald.stages.points import PointHandles, Points
 from parki.scaling import Powers
 
 PACK, UNPACK = "p2p.sort", "g2p.sort"  # phases

@@ -9,9 +9,9 @@ from parki import engine
 from parki.arrays import Array
 from parki.cells import SortedCellHandles
 from parki.engine.steps import Handle, Number, Step, constant, state
-from parki.ewald import radial
-from parki.ewald.params import Parameters
-from parki.ewald.variants import Variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants
+from parki.ewald.stages import radial
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
 AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold

@@ -16,12 +16,13 @@ import numpy as np
 from parki import plans
 from parki.arrays import Array
 from parki.engine import forks, spaces
-from parki.ewald import choice, error, predict, tuning_cache, variants
+from parki.ewald import error
+from parki.ewald.choice import choose, predict, tuning_cache, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.variants import Variants
 from parki.ewald.options import EwaldOptions, named
-from parki.ewald.params import Parameters
 from parki.ewald.planned import Planned
-from parki.ewald.question import Question
-from parki.ewald.variants import Variants
 
 # Costs over those of the model: of the near field, and of spreading and gathering.
 NEAR, WINDOW = (0.25, 0.4, 0.63, 1.6, 2.5, 4.0), (0.4, 2.5)
@@ -159,7 +160,7 @@ def trial(
     costs = predict.costs(question.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
-    p = choice.choose(question, scaled)
+    p = choose.parameters(question, scaled)
     v = variants.choose(question.space, question.dtype, replace(options, **(shape or {})))
     counts = question.n_targets, question.n_sources
     predicted = predict.predict(p, *counts, question.space, 0, question.crowding).seconds

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from parki.ewald import far_parts
-from parki.ewald.far_parts import D, E, F, Y
-from parki.ewald.profiles import Split
+from parki.ewald.split import far_parts
+from parki.ewald.split.far_parts import D, E, F, Y
+from parki.ewald.split.profiles import Split
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.runtime.compiler import toolchains
 from parki.engine.spaces import Space
-from parki.ewald import params
-from parki.ewald.params import Parameters
+from parki.ewald.choice import params
+from parki.ewald.choice.params import Parameters
 from parki.ewald.planned import Planned
 from parki.ewald.report import Params
 from parki.perfmodels import machine, select

@@ -6,8 +6,8 @@ from parki.cells import CellGrid, SortedCellHandles, SortedCells
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, placed
 from parki.ewald import geometry
-from parki.ewald.params import Parameters
-from parki.ewald.variants import Variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants
 
 
 class Points:

@@ -9,12 +9,13 @@ from parki.cells import SortedCellHandles
 from parki.engine.spaces import Space, workers
 from parki.engine.steps import Block, Blocks, Call, Context, Handle, Step, constant, state
 from parki.engine.steps.workers import share
-from parki.ewald import multipliers, planes, window
-from parki.ewald.mesh import Mesh
-from parki.ewald.params import Parameters
-from parki.ewald.planes import Transforms
-from parki.ewald.spread import spread, window_slots
-from parki.ewald.variants import Variants, lane_rows
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.variants import Variants, lane_rows
+from parki.ewald.split import window
+from parki.ewald.stages import multipliers, planes
+from parki.ewald.stages.mesh import Mesh
+from parki.ewald.stages.planes import Transforms
+from parki.ewald.stages.spread import spread, window_slots
 
 SLABS = 2  # of rows that each worker transforms along x, so that a slow one may leave some to others
 HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the first-level cache
@@ -29,7 +30,7 @@ class FarPoints:
     sources, targets : SortedCellHandles
         Points in the order of their cells: the sources in lattice coordinates in a triclinic cell.
     rows : Handle (Ns, numbers)
-        Sources (x, y, z, strengths): see `parki.ewald.spread.spread`.
+        Sources (x, y, z, strengths): see `parki.ewald.stages.spread.spread`.
     gather : Handle (3, Nt)
         Points of G2P: sorted as the targets, for BASE in the caller's order.
     """

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald import far_parts, series
-from parki.ewald.params import Parameters
+from parki.ewald.choice.params import Parameters
+from parki.ewald.split import far_parts, series
 
 
 def tables(p: Parameters) -> NDArray:

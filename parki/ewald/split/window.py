@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import i0e, i1e, roots_legendre
 
-from parki.ewald import profiles, series
-from parki.ewald.layers import Layer
+from parki.ewald.split import profiles, series
+from parki.ewald.split.layers import Layer
 
 _NODES, _WEIGHTS = roots_legendre(18)
 _NODES, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
