@@ -22,14 +22,15 @@ from parki.ewald import api
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters
 from parki.ewald.plan import Plan
+from parki.ewald.report import TITLES
 from parki.ewald.stages import work
 from parki.perfmodels import calibrate, model, roofline
 from parki.perfmodels.bench_sums import KERNELS
-from parki.perfmodels.calibrate import Times
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import CUBE, Row, cloud, row, strengths, turns
 from parki.perfmodels.roofline import Bound
+from parki.timing import PhaseTimes
 
 SECONDS = 4.0  # of a calibration where none is stored
 CLOSE = 0.25  # of a measured time, what a good prediction may be off by
@@ -88,12 +89,15 @@ class TimedPlan:
 
     def once(self, whole: bool = True) -> float:
         """Run once more; the seconds of all phases, with packing and sorting back if it is the whole sum."""
-        times, (dens, *normals) = Times(self.clock, without=() if whole else ("sort",)), self.given
+        times, (dens, *normals) = PhaseTimes(TITLES, clock=self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
         given = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
         self.plan.stages[1].run(*given, out, times)
-        self.runs.append(times.seconds)
-        return sum(times.seconds.values())
+        seconds = {phase: times.time[phase] for phase in Machine.PHASES}
+        if not whole:
+            seconds |= {phase: seconds[phase] - times.time[f"{phase}.sort"] for phase in ("p2p", "p2g", "g2p")}
+        self.runs.append(seconds)
+        return sum(seconds.values())
 
     def times(self, phases: Iterable[str]) -> list[float]:
         """Seconds of some phases together, of every run but the first."""

@@ -7,13 +7,12 @@ counts, in processor time: others may use the machine meanwhile.
 """
 
 import argparse
-import contextlib
 import datetime
 import functools
 import logging
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, thread_time
@@ -27,15 +26,19 @@ from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald.choice import choose, predict, variants
 from parki.ewald.choice.question import Question
+from parki.ewald.report import TITLES
 from parki.ewald.stages import points, sums
 from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
 from parki.perfmodels.microbench import Probe
+from parki.timing import PhaseTimes
 from parki.treecode.plan import Plan
+from parki.treecode.report import PHASES
 
 TOLERANCE = 1e-6
 FULL = 10.0  # seconds for which sums are of full size
+TICK = 1e-9  # seconds of a phase that a coarse clock does not see
 #: Name → kernel, points, sources in rc³, type.  "many" gives pairs, "few" and "vectors" all else, "single" is "few" in
 #: single precision.
 SUMS = {
@@ -53,35 +56,6 @@ NAMES = {"float64": "double", "float32": "single"}
 DOUBLE = ("many", "few", "vectors")
 
 log = logging.getLogger("parki.perfmodels")
-
-
-class Times:
-    """Seconds of each phase of one sum, by some clock; parts named in `without` are left out."""
-
-    apart = False
-
-    def __init__(
-        self, clock: Callable[[], float], phases: Iterable[str] = Machine.PHASES, without: tuple[str, ...] = ()
-    ) -> None:
-        self.clock, self.seconds, self.without = clock, dict.fromkeys(phases, 0.0), without
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds of the body."""
-        began, (phase, _, part) = self.clock(), name.partition(".")
-        yield
-        if part not in self.without:
-            self.seconds[phase] += max(self.clock() - began, 1e-9)
-
-    @contextlib.contextmanager
-    def members(self, size: int) -> Iterator[list["Times"]]:
-        """Give times to workers side by side; the time that passes is shared out as theirs together is."""
-        each = [Times(self.clock, self.seconds) for _ in range(size)]
-        began = self.clock()
-        yield each
-        spent, worked = self.clock() - began, sum(sum(one.seconds.values()) for one in each)
-        for name in self.seconds:
-            self.seconds[name] += spent * sum(one.seconds[name] for one in each) / worked if worked else 0.0
 
 
 class CalibrationSum:
@@ -105,9 +79,9 @@ class CalibrationSum:
 
     def once(self) -> None:
         """Run once more."""
-        times = Times(self.clock)
+        times = PhaseTimes(TITLES, clock=self.clock)
         self.stages.run(self.dens, None, self.out, times)
-        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in times.seconds.items()}
+        self.seconds = {phase: min(best, max(times.time[phase], TICK)) for phase, best in self.seconds.items()}
 
     @property
     def crowd(self) -> float:
@@ -145,11 +119,11 @@ class Treecode:
 
     def once(self) -> None:
         """Plan and run once more."""
-        self.plan, times = self.planned(), Times(thread_time, clusters.PHASES)
+        self.plan, times = self.planned(), PhaseTimes(PHASES, clock=thread_time)
         of = self.plan.sum
         self.plan.placed.run({of.charges: self.q[None], of.u: np.empty(of.u.shape)}, times)
-        found = {name: spent or self.plan.walltime.time[name] for name, spent in times.seconds.items()}
-        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in found.items()}
+        spent = {phase: times.time[phase] or self.plan.walltime.time[phase] for phase in self.seconds}
+        self.seconds = {phase: min(best, spent[phase]) for phase, best in self.seconds.items()}
 
     def reached(self, made: Machine) -> dict[str, float]:
         """The time that a machine's rates allow over the measured one, by the names of `clusters.SHARES`."""

@@ -10,6 +10,7 @@ from parki import samples
 from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.pairs import find
+from parki.timing import PhaseTimes
 
 #: By call: the module, what its plans call the method, and few points for a cluster, so that a box has far pairs.
 METHODS = {
@@ -75,7 +76,7 @@ def test_what_is_returned_and_in_which_order(method, q):
     x, y = points()
     u, module = call(method, x, y, q), METHODS[method][0]
     kinds = {
-        "return_walltime": module.report.WallTime,
+        "return_walltime": PhaseTimes,
         "return_params": module.Parameters,
         "return_error": parki.error.ErrorEstimate,
     }

@@ -220,7 +220,7 @@ class Plan(Queries, plans.OfOneProcess, Generic[Result]):
             parts = checks.split(self, u, len(strengths))
             if out is not None and any(shared_memory(u, a) for a in (strengths, axes) if a is not None):
                 raise ValueError("out shares memory with dens or normals; expected an array apart from them.")
-            self.walltime.reset(keep_cell_list=True)
+            self.walltime.reset()
             with self.walltime.phase("ewald"):
                 if self.points is None:
                     parts[...] = 0

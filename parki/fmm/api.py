@@ -55,8 +55,8 @@ def kifmm(
     normals : array (3, Ns), optional
         Normals of the double layer; required for kernels with one, and only there.
     return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
-        the direct sum.
+        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
+        against the direct sum.
     tolerance : float, default 1e-6
         Relative error, as a 2-norm over all targets.
     order : int, optional

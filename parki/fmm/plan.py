@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -17,12 +18,13 @@ from parki.fmm import balance, chebyshev_order, estimate, limits, params, repres
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.expansion import Expansion
 from parki.fmm.params import Parameters
-from parki.fmm.report import WallTime
+from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreePlan, log, short
 from parki.keywords import FmmOptions
 from parki.names import FmmMethod, Gradient, Layout, SpaceName
 from parki.pairs import KernelLike
+from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -57,7 +59,7 @@ class Plan(FreePlan[Result]):
     ----------
     pair : Pair
     parameters : Parameters
-    walltime : WallTime
+    walltime : PhaseTimes
         Times of making the plan and of its last sum.
     n_targets, n_sources : int
     tree, lists : Octree, OctLists
@@ -107,7 +109,7 @@ class Plan(FreePlan[Result]):
             raise ValueError(f"order is {order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
+            threads=threads, times=partial(PhaseTimes, PHASES, PLANNED), timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
         self.verbose = verbose
         self.method = method

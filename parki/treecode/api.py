@@ -54,8 +54,8 @@ def bldtt(
     normals : array (3, Ns), optional
         Normals of the double layer; required for kernels with one, and only there.
     return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
-        the direct sum.
+        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
+        against the direct sum.
     theta : float, default 0.7
         Clusters are far where the sum of their radii is less than theta times the distance of their centres.
     degree : int, default 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -18,8 +19,9 @@ from parki.keywords import TreecodeOptions
 from parki.names import Gradient, Layout, Precision, SpaceName, TreecodeMethod
 from parki.pairs import KernelLike
 from parki.proxies import ProxyKernels
+from parki.timing import PhaseTimes
 from parki.treecode import costs, interactions, params
-from parki.treecode.report import WallTime
+from parki.treecode.report import PHASES, PLANNED
 from parki.treecode.steps import TreecodeSteps, steps
 from parki.treecode.structure import Structure
 from parki.trees import cluster, dual, lists, passes
@@ -50,7 +52,7 @@ class Plan(FreePlan[Result]):
     ----------
     pair : Pair
     parameters : Parameters
-    walltime : WallTime
+    walltime : PhaseTimes
         Times of making the plan and of its last sum.
     n_targets, n_sources : int
 
@@ -91,7 +93,7 @@ class Plan(FreePlan[Result]):
         check_flag("verbose", verbose)
         super().__init__(
             kernel, targets, sources, gradient=gradient, layout=layout, execution_space=execution_space,
-            threads=threads, times=WallTime, timed=timed or verbose, parameters=parameters,
+            threads=threads, times=partial(PhaseTimes, PHASES, PLANNED), timed=timed or verbose, parameters=parameters,
         )  # fmt: skip
         self.verbose = verbose
         options = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}

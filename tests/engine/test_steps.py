@@ -262,10 +262,7 @@ def test_numbers_are_bound(rng):
 
 
 # Blocks, calls and times ---------------------------------------------------------------------------------------------
-class Times(PhaseTimes):
-    """Times of the phases here, and of workers."""
-
-    PHASES = {"sort": "sort", "back": "back", "add": "add"}  # noqa: RUF012
+PHASES = {"sort": "sort", "back": "back", "add": "add"}
 
 
 def blocked(n, count, barrier=None):
@@ -326,7 +323,7 @@ def test_the_numbers_of_a_block_are_those_of_its_steps():
 
 def test_times_are_those_of_phases():
     x, u, steps = chain(50)
-    times = Times()
+    times = PhaseTimes(PHASES)
     steps.place(spaces.get("Serial")).run({x: np.zeros((3, 50)), u: np.zeros((3, 50))}, times)
     assert times.time["sort"] > 0
     assert times.time["back"] > 0
@@ -335,7 +332,7 @@ def test_times_are_those_of_phases():
 
 def test_times_of_workers_are_shares_of_the_time_that_passed():
     _, steps = blocked(100, 50)
-    times, began = Times(), time.perf_counter()
+    times, began = PhaseTimes(PHASES), time.perf_counter()
     steps.place(spaces.get("Serial")).run(times=times)
     passed = time.perf_counter() - began
     assert 0 < times.time["sort"] + times.time["back"] <= passed

@@ -130,7 +130,7 @@ def test_times_of_workers_add_up_to_the_time_that_passed():
     assert 0.06 <= sum(found.values()) <= passed
     assert found["fft"] == pytest.approx(2 * found["cnv"], rel=0.5)
     assert set(seen) == {"fft", "cnv"}
-    with pytest.raises(AttributeError), times.members(2) as members:
+    with pytest.raises(KeyError), times.members(2) as members:
         workers.run([[piece("f3t", 0.0)]], members)
 
 
