@@ -261,6 +261,27 @@ def test_numbers_are_bound(rng):
     assert found.tolist() == [0] * n
 
 
+def test_arrays_that_overlap_are_refused_in_each_run(rng):
+    """Also after a run with others, and where one of the two is the list's own."""
+    n, unit, a = 4, engine.kernel("cells", "gather_points", real="double"), rng.random((3, 4))
+    x, out, order = (
+        argument("x", (3, n), float),
+        result("out", (3, n), float),
+        constant("order", np.int32([3, 2, 1, 0])),
+    )
+    placed, b = Steps([Step("a", unit, n, {"x": x, "order": order, "out": out})]).place(spaces.get("Serial")), a.copy()
+    for _ in range(2):
+        placed.run({x: a, out: b})
+        assert np.array_equal(b, a[:, ::-1])
+        with pytest.raises(LaunchError, match="'out' is written and overlaps 'x'"):
+            placed.run({x: a, out: a})
+    x, u, steps = chain(n)
+    (own,) = (handle for handle in steps.handles if handle.name == "between")
+    placed = steps.place(spaces.get("Serial"))
+    with pytest.raises(LaunchError, match="'out' is written and overlaps 'x'"):
+        placed.run({x: a, u: placed[own]})
+
+
 # Blocks, calls and times ---------------------------------------------------------------------------------------------
 PHASES = {"sort": "sort", "back": "back", "add": "add"}
 
