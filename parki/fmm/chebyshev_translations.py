@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array
 from parki.engine import TeamPolicy, Workunit
-from parki.engine.steps import Call, Context, Handle, constant, state
+from parki.engine.steps import Call, Context, Handle, constant, scratch
 from parki.fmm import chebyshev_m2l, groups, representations
 from parki.fmm.chebyshev_tables import Action, symmetry
 from parki.fmm.expansion import TOP, table
@@ -182,7 +182,7 @@ class Translations:
         if not self.levels:
             return []
         shapes = [level.rooms for level in self.levels]
-        rooms = [state(name, (max(math.prod(one[name]) for one in shapes),), self.far) for name in shapes[0]]
+        rooms = [scratch(name, (max(math.prod(one[name]) for one in shapes),), self.far) for name in shapes[0]]
         frames = [a for side in self._frames or () for frame in side for a in frame if a is not None]
         constants = [self._near, self._ways, *frames, *(a for level in self.levels for a in level.handles)]
         reads = list(dict.fromkeys([charge, *constants]))

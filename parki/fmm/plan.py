@@ -246,7 +246,8 @@ class Plan(FreePlan[Result]):
         if self.placed is None:
             return 0
         points = (a for some in (self.tree.sources, self.tree.targets) for a in (some.points, some.order))
-        return sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *points)}.values())
+        there = sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *points)}.values())
+        return there + self.placed.memory_of.unmade
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.method}, {self.parameters}"

@@ -282,6 +282,25 @@ def test_arrays_that_overlap_are_refused_in_each_run(rng):
         placed.run({x: a, u: placed[own]})
 
 
+def test_scratch_of_calls_alone_is_made_by_the_first_run():
+    buffer, out, seen = scratch("buffer", (100,), float), state("out", (100,), float), []
+
+    def call(context, into, buffer):
+        seen.append(buffer)
+        buffer[...] = 2.0
+        into += buffer
+
+    steps = Steps([Call("a", call, [], [out, buffer[:]])])
+    placed = steps.place(spaces.get("Serial"))
+    assert [a.shape for a in placed.arrays] == [(100,)]
+    assert steps.nbytes() == placed.memory == 1600  # of both
+    for turn in (1, 2):
+        placed.run()
+        assert (placed[out] == 2.0 * turn).all()
+        assert placed.memory == 1600
+    assert np.shares_memory(*seen)
+
+
 # Blocks, calls and times ---------------------------------------------------------------------------------------------
 PHASES = {"sort": "sort", "back": "back", "add": "add"}
 

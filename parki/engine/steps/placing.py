@@ -1,17 +1,14 @@
 """A list of steps in a space: its arrays, its prepared launches, and runs of it."""
 
 import contextlib
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
 from parki.engine import spaces
 from parki.engine.ahead import compile_for
-from parki.engine.errors import LaunchError
 from parki.engine.launch import Prepared, layout, prepare
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import devices, graphs
@@ -19,10 +16,9 @@ from parki.engine.spaces import Space
 from parki.engine.steps import workers
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.steps.listing import Blocks, Call, Context, Index, Step
+from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.steplist import StepList
 
-LINE = 64  # bytes of a cache line, which every array begins
-BOUND = ("argument", "result")
 Bound = Mapping[Handle | Number, Any]
 _NOTHING = contextlib.nullcontext()
 
@@ -40,60 +36,6 @@ class NoTimes:
     def members(self, size: int) -> Iterator[list[Any]]:
         """Give times to each of `size` workers."""
         yield [self] * size
-
-
-class Memory:
-    """The arrays of handles in a space; of scratch one for each worker."""
-
-    def __init__(self, space: Space, size: int) -> None:
-        self.xp, self.size = spaces.array_module(space), size
-        self._arrays: dict[tuple[int, int], Any] = {}
-
-    def of(self, handle: Handle, worker: int = 0) -> Any:
-        """Return the array of a handle that is neither argument nor result."""
-        return handle.of(self._whole(handle.whole, worker))
-
-    def take(self, arrays: Mapping[Handle, Any]) -> None:
-        """Use arrays for constants that have no values."""
-        for handle, a in arrays.items():
-            _fits(handle, a)
-            self._arrays[id(handle), 0] = a
-
-    def allocate(self, handles: Iterable[Handle]) -> None:
-        """Make the arrays of whole handles that are neither arguments nor results."""
-        for handle in handles:
-            if handle.role not in BOUND:
-                for worker in range(self.size if handle.role == "scratch" else 1):
-                    self._whole(handle, worker)
-
-    def _whole(self, handle: Handle, worker: int) -> Any:
-        key = (id(handle), worker if handle.role == "scratch" else 0)
-        if key not in self._arrays:
-            if handle.role == "constant" and handle.values is None:
-                _fits(handle, None)
-            made = self._empty(handle) if handle.values is None else self.xp.asarray(handle.values)
-            self._arrays[key] = made
-        return self._arrays[key]
-
-    def _empty(self, handle: Handle) -> Any:
-        """Return an array whose first entry begins a cache line."""
-        size = math.prod(handle.shape) * handle.dtype.itemsize
-        room = (self.xp.zeros if handle.zero else self.xp.empty)(size + LINE, np.uint8)
-        at = -(room.ctypes.data if self.xp is np else room.data.ptr) % LINE
-        return room[at : at + size].view(handle.dtype).reshape(handle.shape)
-
-    @property
-    def arrays(self) -> list[Any]:
-        """Every array."""
-        return list(self._arrays.values())
-
-
-def _fits(handle: Handle, a: Any) -> None:
-    """Raise LaunchError for an array of another shape or dtype than a handle's, and for none."""
-    if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
-        found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
-        expected = f"one of {handle.shape} and {handle.dtype}"
-        raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
 
 
 class Launch:
@@ -156,12 +98,14 @@ class Called:
     """A call in a space."""
 
     def __init__(self, call: Call, context: Context, memory: Memory, worker: int = 0) -> None:
-        self.step, self._context = call, context
+        self.step, self._context, self._kept = call, context, partial(memory.of, worker=worker)
         self._limited = call.blas_threads and context.space.kind != "device"
-        self._arrays = [(a, None if a.whole.role in BOUND else memory.of(a, worker)) for a in call.handles]
+        self._arrays: list[tuple[Handle, Any]] = []
 
     def run(self, bound: Bound, context: Context | None = None) -> None:
-        """Call with the arrays of a run, and the context of a block."""
+        """Call with the arrays of a run, and the context of a block; the first makes scratch that no launch has."""
+        if not self._arrays:
+            self._arrays = [(a, None if a.whole.role in BOUND else self._kept(a)) for a in self.step.handles]
         arrays = [a.of(bound[a.whole]) if own is None else own for a, own in self._arrays]
         context = context or self._context
         if not self._limited:
@@ -235,12 +179,12 @@ class Placed:
 
     @property
     def memory(self) -> int:
-        """Bytes of all arrays, those that launches keep among them."""
-        return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values())
+        """Bytes of all arrays, those that launches keep and those that the first run makes among them."""
+        return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values()) + self.memory_of.unmade
 
     @property
     def arrays(self) -> list[Any]:
-        """Every array of the list, and what launches keep for themselves."""
+        """Every array of the list that there is, and what launches keep for themselves."""
         kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 
@@ -279,7 +223,7 @@ class Placed:
 
     def _checked(self, bound: Bound) -> Bound:
         for handle in self._inputs:
-            _fits(handle, bound.get(handle))
+            fits(handle, bound.get(handle))
         return bound
 
     def _action(self, step: Step | Call | Blocks) -> "_Action":
