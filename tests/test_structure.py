@@ -7,8 +7,8 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
-arrays cells checks dimensions direct error fft freespace keywords memory names operators pairs plans proxies scaling
-spelling timing trees utils
+arrays cells checks dimensions direct error fft freespace keywords lattice memory names neighbours operators pairs plans
+proxies scaling spelling timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
