@@ -288,8 +288,9 @@ def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[f
 
 def _modelled(it: CalibrationSum, costs: Costs) -> dict[str, float]:
     """Seconds that the model expects, by its parts."""
-    given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
-    return {part: float(spent) for part, spent in select.phases(*given, it.p.itemsizes, costs).items()}
+    question = select.ModelledSum(it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.itemsizes)
+    phases = select.phases(question, it.p.rc, it.points, it.p.P, costs)
+    return {part: float(seconds) for part, seconds in phases.items()}
 
 
 def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, float]:

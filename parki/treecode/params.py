@@ -84,18 +84,16 @@ class Parameters:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
 
 
-def choose(
-    pair: Pair, method: str, extent: float, spacing: float, fewest: int, dtype: np.dtype, *,
-    tolerance: float | None = None, theta: float | None = None, degree: int | None = None,
-    leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None, space: Space | None = None,
-) -> Parameters:  # fmt: skip
-    """Choose the parameters that are not given.
+@dataclass(frozen=True)
+class TreecodeQuestion:
+    """A sum that parameters are chosen for.
 
-    Parameters
+    Attributes
     ----------
     pair : Pair
-        Linear in what sources carry.
+        Linear in the strengths of sources.
     method : str
+        ``"dual"``, ``"pc"`` or ``"cp"``.
     extent : float
         Half the longest side of the box around all points.
     spacing : float
@@ -104,31 +102,53 @@ def choose(
         Number of points, the smaller one of targets and sources.
     dtype : dtype
         Of the points.
-    tolerance, theta, degree, leaf_size, batch_size, far
-        As in `Parameters`, or None.
     space : Space, optional
         Where errors are measured, by default on the host.
     """
+
+    pair: Pair
+    method: str
+    extent: float
+    spacing: float
+    fewest: int
+    dtype: np.dtype
+    space: Space | None = None
+
+
+def choose(
+    question: TreecodeQuestion, *, tolerance: float | None = None, theta: float | None = None,
+    degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None,
+) -> Parameters:  # fmt: skip
+    """Choose the parameters that are not given.
+
+    Parameters
+    ----------
+    question : TreecodeQuestion
+    tolerance, theta, degree, leaf_size, batch_size, far
+        As in `Parameters`, or None.
+    """
+    pair, extent, space = question.pair, question.extent, question.space
     if tolerance is None:
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        little = fewest < FEW or (extent > 0 and _grows(pair, extent, space))
+        little = question.fewest < FEW or (extent > 0 and _grows(pair, extent, space))
         theta, error = TOLERANT, (LEAST_SHARE if little else SHARE) * tolerance
         if extent <= 0:
             degree = 1
         elif pair.smooth:
-            levels = _levels(extent, spacing, fewest)
+            levels = _levels(extent, question.spacing, question.fewest)
             degree = max(_points(pair, _scales(extent, levels), levels, theta, error, space)[1]) - 1
         else:
-            degree = _measured_degree(pair, theta, _scales(extent, _levels(extent, spacing, fewest)), error, space)
+            scales = _scales(extent, _levels(extent, question.spacing, question.fewest))
+            degree = _measured_degree(pair, theta, scales, error, space)
     if far is None:
-        far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
+        far = "float32" if question.dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
     if tolerance is not None:
         degree = min(degree + (MARGIN if pair.smooth else FIXED_MARGIN), MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
-    return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
+    return Parameters(question.method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
 
 
 def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:

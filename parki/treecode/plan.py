@@ -19,6 +19,7 @@ from parki.names import Gradient, Layout, Precision, SpaceName, TreecodeMethod
 from parki.pairs import KernelLike
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params
+from parki.treecode.params import TreecodeQuestion
 from parki.treecode.report import WallTime
 from parki.treecode.steps import TreecodeSteps, steps
 from parki.treecode.structure import Structure
@@ -96,9 +97,10 @@ class Plan(FreePlan[Result]):
         self.verbose = verbose
         options = {"theta": theta, "degree": degree, "tolerance": tolerance, "leaf_size": leaf_size}
         options |= {"batch_size": batch_size, "far": PRECISIONS.get(far_precision)}
-        options |= {"fewest": min(self.n_targets, self.n_sources), "space": self._probe()}
         self._compile_first(tolerance)
-        self.parameters = params.choose(self.linear, method, *self._lengths(), dtype=self.dtype, **options)
+        fewest = min(self.n_targets, self.n_sources)
+        question = TreecodeQuestion(self.linear, method, *self._lengths(), fewest, self.dtype, self._probe())
+        self.parameters = params.choose(question, **options)
         self._warn_below(tolerance, params.REACH)
         plans.say(log, verbose, "%s: %s", self.pair, self.parameters)
         self._settle()

@@ -38,7 +38,7 @@ def modelled(kernel, n, crowd, dtype, costs=TRUE):
     )
     points = float(math.prod(p.grid))
     domain = select.Domain(calibrate.CUBE)
-    found = select.phases(p.kernel, n, n, domain, p.rc, points, p.P, p.itemsizes, costs)
+    found = select.phases(select.ModelledSum(p.kernel, n, n, domain, p.itemsizes), p.rc, points, p.P, costs)
     seconds = {"p2p": found["near"], "p2g": found["spread"], "g2p": found["gather"]}
     seconds |= dict.fromkeys(("fft", "cnv", "ifft"), found["transform"] / 3)
     transforms = found["transform"] / points / (p.kernel.spread + p.kernel.result)

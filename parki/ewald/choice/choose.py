@@ -22,7 +22,7 @@ from parki.ewald.split import window
 from parki.ewald.split.layers import Layer
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
-from parki.perfmodels.select import Domain
+from parki.perfmodels.select import Domain, ModelledSum
 
 #: Shares of the tolerance: near field, window, tables.  Those of crystals are `Kernel.crystal`.
 SHARES = (0.27, 0.27, 0.12)
@@ -72,11 +72,11 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     tries = np.array([question.rc]) if fixed else _cutoffs(domain, question.n_sources)
     c, xi = _bandwidth(size, split, tries, near)
     middle = len(tries) // 3
-    counts = question.n_targets, question.n_sources
+    modelled = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
     for _ in range(3):
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
-        choice = select.balance(kernel, *counts, domain, tries, c / tries, P, sigma, itemsizes, costs)
+        choice = select.balance(modelled, tries, c / tries, P, sigma, costs)
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff

@@ -14,6 +14,7 @@ from parki.ewald.planned import Planned
 from parki.ewald.report import Params
 from parki.perfmodels import machine, select
 from parki.perfmodels.machine import H200, Costs, Machine
+from parki.perfmodels.select import ModelledSum
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ def predict(
     domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
-    phases = select.phases(p.kernel, n_targets, n_sources, domain, p.rc, points, p.P, p.itemsizes, costs(space))
+    question = ModelledSum(p.kernel, n_targets, n_sources, domain, p.itemsizes)
+    phases = select.phases(question, p.rc, points, p.P, costs(space))
     return Prediction(**{name: float(t) / speedup(name, space) for name, t in phases.items()}, memory=memory)
 
 

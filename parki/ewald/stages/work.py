@@ -81,6 +81,28 @@ class Work:
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class BatchSample:
+    """Batches of targets that stand for all.
+
+    Attributes
+    ----------
+    size : array (batches,)
+        Targets of each.
+    bound : array (batches, 6)
+        Lowest x, y, z and highest x, y, z of each.
+    points : array (some, size, 3)
+        Targets of some of the batches.
+    scale : float
+        All targets over those of the batches.
+    """
+
+    size: Array
+    bound: Array
+    points: Array
+    scale: float
+
+
 def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells, real: bool = True) -> Work:
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
     runs = Runs(0.0)
@@ -105,8 +127,8 @@ def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: s
         n = grid.shape[2]
         return held * inside[0][x] * inside[1][y] * (d // n * total[-1] + total[d % n])
 
-    scale = n_targets / float(size.sum())
-    found = _met(p, size, _bounds(points), points, grid, below, scale, n_targets, n_sources)
+    sample = BatchSample(size, _bounds(points), points, n_targets / float(size.sum()))
+    found = _met(p, sample, grid, below, n_targets, n_sources)
     size, points = _uniform(p, grid, n_sources, spread.RUN)
     bound = _bounds(points)
     extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0) / p.h
@@ -245,15 +267,13 @@ def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
     at = np.minimum(batch[some, :1] + np.arange(v.targets), batch[some, 1:] - 1)
     drawn = module_of(targets.points).asarray(at.ravel())
     points = to_host(targets.points[:, drawn]).T.astype(float).reshape(*at.shape, 3)
-    scale = targets.n / max(int(size.sum()), 1)
-    return _met(p, size, bound, points, sources.grid, below, scale, targets.n, sources.n)
+    sample = BatchSample(size, bound, points, targets.n / max(int(size.sum()), 1))
+    return _met(p, sample, sources.grid, below, targets.n, sources.n)
 
 
-def _met(
-    p: Parameters, size: Array, bound: Array, points: Array, grid: CellGrid, below: Callable, scale: float, nt: int,
-    ns: int,
-) -> Near:  # fmt: skip
-    """Add up what these batches of `size` targets meet, `scale` times; `points` are the targets of some of them."""
+def _met(p: Parameters, sample: BatchSample, grid: CellGrid, below: Callable, n_targets: int, n_sources: int) -> Near:
+    """Add up the sources and cells that a sample of batches meets, scaled to all batches."""
+    size, bound, points = sample.size, sample.bound, sample.points
     slabs, rows, columns, runs, tiles, cells, held = _reached(p.rc, bound, grid, below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
     some, boxes = _bounds(points), _around(p.rc, bound)
@@ -261,7 +281,7 @@ def _met(
     within, listed, boxed = (np.minimum(part / volume, 1.0) for part in (ball, around, boxes))
     sums = (len(bound), slabs.sum(), rows.sum(), columns.sum(), runs.sum(), tiles.sum(), held.sum(), held @ listed)
     pairs = size @ held, (size * held) @ within
-    return Near(nt, ns, *(scale * float(x) for x in (*sums, *pairs, held @ boxed)))
+    return Near(n_targets, n_sources, *(sample.scale * float(x) for x in (*sums, *pairs, held @ boxed)))
 
 
 def _bounds(points: Array) -> Array:
