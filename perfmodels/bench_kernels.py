@@ -202,7 +202,7 @@ def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
     options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "return_walltime": True}
     rows: list[Row] = []
     for kernel in ("p2p", "p2g", "g2p"):
-        default = variants.DEFAULTS[space.kind][kernel]
+        default = variants.defaults(space)[kernel]
         names = [default, *(n for n in CHOICES[f"{kernel}_method"] if n not in ("AUTO", default))]
         plans = [api.plan("stokes_comb", x, x, **options, **{f"{kernel}_method": name}) for name in names]
 

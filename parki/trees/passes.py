@@ -16,7 +16,7 @@ from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.ahead import Wanted
 from parki.engine.spaces import Space, array_module
 
-PIECE = {"host": 1 << 14}  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
+HOST_PIECE = 1 << 14  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
 DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores
 PIECES = ("bounds", "count", "place", "copy")  # workunits of a piece of points
 FIRST = ("count", "place")  # workunits of the first pass, which reads the caller's points
@@ -89,7 +89,7 @@ class Passes:
 
     def __init__(self, x: Array, space: Space) -> None:
         self.n, self.space, self.real, self.xp = x.shape[1], space, x.dtype, array_module(space)
-        self.size = PIECE.get(space.kind, DEVICE_PIECE)
+        self.size = space.pick(HOST_PIECE, DEVICE_PIECE)
         self.x = self.xp.ascontiguousarray(x)
         self.now = self.x.T, self.xp.arange(self.n, dtype=np.int32)
         self.spare: tuple[Array, Array] | None = None

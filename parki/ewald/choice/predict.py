@@ -55,7 +55,7 @@ def costs(space: Space) -> Costs:
 
     A GPU that is not known is taken for an H200.
     """
-    if space.kind == "device":
+    if space.own_memory:
         known = Machine.of_device(_device())
         return H200 if known in (None, Machine.load("h200")) else Costs.of(known)
     here = calibrated(space)
@@ -73,7 +73,7 @@ def _device() -> str:
 
 def calibrated(space: Space) -> Machine | None:
     """Return the host at hand if this is its space and it was measured with this compiler; else None."""
-    return machine.calibrated(built()) if space.kind == "host" else None
+    return machine.calibrated(built()) if space.native else None
 
 
 def built() -> str:

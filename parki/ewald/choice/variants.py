@@ -12,12 +12,9 @@ from parki.ewald.options import EwaldOptions, named
 MOST_LANES = 32
 LANES = 8  # threads that share the taps of a window: most windows are 6 to 12 points wide
 
-# What is taken where nothing is named.  On a host a batch of targets is one vector, and threads mean nothing.
-DEFAULTS = {
-    "host": {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"},
-    "device": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
-    "sim": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
-}
+# Variants where none is named.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
+HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
+DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
 P2P_SHAPES = {"LIST": (32, 1), "GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
@@ -48,6 +45,11 @@ class Variants:
     g2p_threads: int = G2P_THREADS
 
 
+def defaults(space: Space) -> dict[str, str]:
+    """Return the variants by kernel that this space takes where none is named."""
+    return space.pick(HOST_DEFAULTS, DEVICE_DEFAULTS)
+
+
 def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Variants:
     """Return what the options name, and the defaults of the space for the rest.
 
@@ -56,13 +58,13 @@ def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Var
     ValueError
         For numbers of threads that a block on a GPU cannot have.
     """
-    found = dict(DEFAULTS[space.kind])
+    found = dict(defaults(space))
     sizes = {}
     if options is not None:
         found |= {kernel: v for kernel in found if named(v := getattr(options, f"{kernel}_method"))}
         counts = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
         sizes = {name: int(n) for name in counts if named(n := getattr(options, name))}
-    if space.kind == "host":
+    if space.native:
         vector = max(4, target().vector_bytes // np.dtype(dtype).itemsize)
         return Variants(**found, targets=vector, lanes=vector)
     targets, lanes = _block(found["p2p"], sizes, max(1, space.warp // 32))

@@ -57,7 +57,7 @@ def verify(
     """
     v = v or variants.choose(space, p.dtype)
     units = units or workunits(p, space, v, rhs)
-    marked = space.kind == "host" and space.engine == "parki"
+    marked = space.native and space.engine == "parki"
     mine = (space, v, *units, *((target(), checking()) if marked else ()))
     if mine in _sound:
         return
