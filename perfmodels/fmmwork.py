@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.fmm import box_translations, limits, m2l, spectra, surfaces
 from parki.fmm.class_matrices import TILE, ClassMatrices
-from parki.fmm.expansion import TOP
+from parki.fmm.expansion import TOP_LEVEL
 from parki.fmm.plan import Plan
 from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
 from parki.freespace import short
@@ -80,7 +80,7 @@ def numbers(plan: Plan) -> FmmSizes:
     together = (box_translations.OCTETS, OCTETS_AT_ONCE)
     found |= {"levels": (), "translation_levels": (), "matrices": {}, "orbits": 1, "together": together}
     if it.far:
-        operators = it.operators[TOP]
+        operators = it.operators[TOP_LEVEL]
         ways = {"up": operators.up, "down": operators.down}
         ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
         found |= {"matrices": {name: tuple(_matrix(b) for b in many) for name, many in ways.items()}}
@@ -104,7 +104,7 @@ def _levels(plan: Plan) -> list[OctetLevel]:
     octets, boxes = np.diff(nodes.octet_begin), np.diff(nodes.level_begin)
     return [
         OctetLevel(int(octets[level - 1]), int(boxes[level]), level < nodes.depth)
-        for level in range(TOP, nodes.depth + 1)
+        for level in range(TOP_LEVEL, nodes.depth + 1)
     ]
 
 
@@ -137,7 +137,7 @@ def _meetings(plan: Plan) -> dict[str, Lists]:
     it, tree, nodes, lists = plan.expansion, plan.tree, plan.tree.nodes, plan.lists
     found, m = {}, surfaces.count(it.p)
     if it.far:
-        leaf = nodes.is_leaf & (nodes.level >= TOP)
+        leaf = nodes.is_leaf & (nodes.level >= TOP_LEVEL)
         src, trg = (count[leaf & (count > 0)] for count in (nodes.sources.count, nodes.targets.count))
         found["p2m"] = _lists(np.full(len(src), m), np.ones(len(src)), src, tree.sources.n)
         found["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), m), m * len(trg))

@@ -17,7 +17,7 @@ from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
 FEWER = "Take a larger leaf_size, or a lower order."
-TOP = 2  # level of the largest boxes that have expansions
+TOP_LEVEL = 2  # level of the largest boxes that have expansions
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Particles:
 
     @property
     def real(self) -> np.dtype[Any]:
-        """The type of points, charges and results."""
+        """Return the type of points, charges and results."""
         return self.rows.dtype
 
     def load(self, phase: str) -> list[Step]:

@@ -33,17 +33,17 @@ class Side:
 
     @property
     def n(self) -> int:
-        """Number of points."""
+        """Return the number of points."""
         return self.tree.sorted.n
 
     @property
     def nodes(self) -> int:
-        """Number of nodes."""
+        """Return the number of nodes."""
         return self.tree.nodes.n
 
     @property
     def levels(self) -> int:
-        """Number of levels."""
+        """Return the number of levels."""
         return self.tree.nodes.depth + 1
 
     def level(self, level: int) -> slice:
@@ -83,7 +83,7 @@ class Structure:
 
     @cached_property
     def up(self) -> dict[int, NDArray[np.int32]]:
-        """Source nodes that have proxy charges, by the number of points per direction."""
+        """Return the source nodes that have proxy charges, by the number of points per direction."""
         both = self.lists.pc, self.lists.cc
         return {
             m: np.unique(np.concatenate([of[m].sources for of in both if m in of]))
@@ -92,28 +92,28 @@ class Structure:
 
     @cached_property
     def down(self) -> dict[int, NDArray[np.int32]]:
-        """Target nodes that have proxy potentials, by the number of points per direction."""
+        """Return the target nodes that have proxy potentials, by the number of points per direction."""
         items = np.concatenate([self.lists.cp.items, *(of.items for of in self.lists.cc.values())])
         return {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
 
     @cached_property
     def source(self) -> Side:
-        """Constants of the sources' tree."""
+        """Return the constants of the sources' tree."""
         return Side(self.sources, "sources")
 
     @cached_property
     def target(self) -> Side:
-        """Constants of the targets' tree."""
+        """Return the constants of the targets' tree."""
         return self.source if self.targets is self.sources else Side(self.targets, "targets")
 
     @cached_property
     def tables(self) -> dict[str, Handle]:
-        """Places of proxy points in one direction, and weights of their polynomials, for every number of points."""
+        """Return places of proxy points in one direction, and weights of their polynomials, by number of points."""
         return {name: constant(name, a) for name, a in zip(("nodes", "weights"), tables(), strict=True)}
 
     @cached_property
     def places(self) -> dict[np.dtype[Any], Handle]:
-        """Places of proxy points in one direction, in the precision of each sum."""
+        """Return places of proxy points in one direction, in the precision of each sum."""
         types = {self.kernels.real, self.kernels.far}
         return {dtype: constant(f"nodes in {dtype}", tables()[0].astype(dtype)) for dtype in types}
 

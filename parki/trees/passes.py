@@ -58,7 +58,7 @@ class Counted:
 
 @lru_cache(maxsize=16)
 def workunits(real: str, space: Space, bounds: bool) -> dict[str, engine.Workunit]:
-    """Return every workunit of passes in a space, by what it does with a piece; with `bounds`, `Passes.place` boxes."""
+    """Return every workunit of passes in a space by its name; with `bounds`, `Passes.place` also computes boxes."""
     slots = {"place": {"AT_ONCE": space.pick(False, True), "BOUNDS": bounds}}
     units = {name: engine.kernel("trees", f"piece_{name}", real=real, **slots.get(name, {})) for name in PIECES}
     return units | {"columns": engine.kernel("trees", "unpack", real=real)}
@@ -99,7 +99,7 @@ class Passes:
 
     @property
     def n_all(self) -> int:
-        """Number of points in all processes: all points are here."""
+        """Return the number of points in all processes: all points are here."""
         return self.n
 
     def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
@@ -156,7 +156,7 @@ class Passes:
         return None if boxes is None else as_box(boxes)
 
     def finish(self, begin: Array, end: Array) -> None:
-        """Take note of ranges that are not moved any more."""
+        """Record ranges that are not moved any more."""
         if len(begin):
             self.done.append((begin, end, self.rounds))
 

@@ -21,10 +21,10 @@ class Sorted:
 
     @property
     def n(self) -> int:
-        """Number of points."""
+        """Return the number of points."""
         return int(self.points.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays."""
+        """Return the bytes of both arrays."""
         return int(self.points.nbytes + self.order.nbytes)

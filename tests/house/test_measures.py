@@ -18,9 +18,9 @@ COUNTS = {
     "tests of a kind, perfmodels": 22,
     "functions of more than 8 parameters": 2,
     "class names defined more than once": 3,
-    "places that repeat 6 lines": 44,
+    "places that repeat 6 lines": 43,
 }
-SHARES = {'"what" in 10,000 words of docstrings': 60.0, "share of vague first words of docstrings": 0.17}
+SHARES = {'"what" in 10,000 words of docstrings': 52.8, "share of vague first words of docstrings": 0.14}
 #: Files that a second call enters, and those of them that calls from other files enter more than once.
 TRACES = {
     "ewald laplace plan": (17, 8),

@@ -47,7 +47,7 @@ def parameters(question: Question, costs: Costs | None = None) -> Parameters:
     ----------
     question : Question
     costs : Costs, optional
-        By default those of the question's space.
+        Costs of the machine, by default of the question's space.
 
     Raises
     ------

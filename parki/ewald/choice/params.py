@@ -1,4 +1,4 @@
-"""The parameters of a sum: the numbers that its stages are made from."""
+"""Parameters of a sum: the numbers that its stages are made from."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ REACH = {"float64": 5e-14, "float32": 1e-6}
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that fix a sum, besides the points.
+    """Numbers that fix a sum, besides the points.
 
     Attributes
     ----------

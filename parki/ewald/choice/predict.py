@@ -1,4 +1,4 @@
-"""The predicted cost of a plan: the model that chose its parameters, applied to them."""
+"""Predicted cost of a plan: the model that chose its parameters, applied to them."""
 
 from dataclasses import dataclass
 

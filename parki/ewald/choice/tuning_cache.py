@@ -1,4 +1,4 @@
-"""The results of tuning, a file for each class of questions in the cache, apart for each machine.
+"""Results of tuning, a file for each class of questions in the cache, apart for each machine.
 
 A class has sums alike: on the same device with the same threads, compiled alike, of the same kernel, with
 numbers of points within a factor of two, and so on.  A file holds the key of its class in full, so that no other class
@@ -22,7 +22,7 @@ from parki.ewald.choice.question import Question
 from parki.ewald.options import COUNTS, EwaldOptions, named
 from parki.perfmodels import machine
 
-FORMAT = 4
+FORMAT = 4  # version of the stored results
 METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 
 log = logging.getLogger("parki.ewald")

@@ -27,7 +27,7 @@ Adjoint = Callable[[Back, Array, Array | None], Array]
 
 @dataclass(frozen=True)
 class Multiple:
-    """The adjoint that is `factor` times the kernel of this name."""
+    """Adjoint that is `factor` times the kernel of this name."""
 
     name: str
     factor: float = 1.0

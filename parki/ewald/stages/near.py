@@ -1,4 +1,4 @@
-"""The near field of an Ewald sum (P2P) as a step."""
+"""Near field of an Ewald sum (P2P) as a step."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from parki.ewald.choice.variants import Variants
 from parki.ewald.stages import radial
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
-AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold
+AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: as many as vector registers hold
 COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
-    """The near-field workunit of these parameters, for `rhs` right-hand sides at once; `skew` for a triclinic box."""
+    """Return the near-field workunit of these parameters, for `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, "SCREENED": True, "TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
         ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
@@ -30,7 +30,7 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
 
 @dataclass(frozen=True)
 class NearField:
-    """The near field as a step.
+    """Step of the near field.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def coincident(p: Parameters, reach: float) -> float:
 
 
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:
-    """More than the images that the cutoff reaches along any axis: those along one move the next."""
+    """Return more than the images that the cutoff reaches along any axis: images along one axis move the next."""
     t01, t02, t12 = map(abs, tilts)
     i = int(rc / box[0]) + 1
     j = int((rc + i * t01) / box[1]) + 1
@@ -112,12 +112,12 @@ def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, floa
 
 
 def _terms(p: Parameters) -> int:
-    """Coefficients per table: an even number, so that even and odd powers pair up."""
+    """Count the coefficients of a table: an even number, so that even and odd powers pair up."""
     return p.radial_degree + 1 + (p.radial_degree + 1) % 2
 
 
 def _far_tables(p: Parameters) -> Array:
-    """The near-field tables one after another, each with a leading zero where its number of terms is odd."""
+    """Return the near-field tables one after another, each with a leading zero where its number of terms is odd."""
     tables = radial.tables(p)
     padded = np.zeros((len(tables), _terms(p)), p.dtype)
     padded[:, -tables.shape[1] :] = tables

@@ -1,4 +1,4 @@
-"""The points of an Ewald sum in the order of their cells, and their arrays before there are points."""
+"""Points of an Ewald sum in the order of their cells, and their arrays before there are points."""
 
 from parki import cells
 from parki.arrays import Array, module_of
@@ -11,7 +11,7 @@ from parki.ewald.choice.variants import Variants
 
 
 class Points:
-    """The points of a sum, in ``[0, box)``, in the order of their cells.
+    """Points of a sum, in ``[0, box)``, in the order of their cells.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Points:
     spreading : SortedCells
         The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
     gather : array (3, Nt)
-        What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
+        Input of G2P: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
     base : array (3, Ns), optional
         The sources in the caller's order, for P2G by BASE.
 
@@ -57,32 +57,32 @@ class Points:
                 self.gather[...] = self._gathered(trg)
 
     def originals(self) -> tuple[Array, Array]:
-        """Targets and sources in the caller's order, one array if they are the same; exactly as they were sorted."""
+        """Return the sorted targets and sources in the caller's order, one array if they are the same."""
         src = _original(self.sources)
         return src if self.same else _original(self.targets), src
 
     @property
     def arrays(self) -> list[Array]:
-        """All arrays."""
+        """Return all arrays."""
         lists = (self.targets, self.sources, self.spreading)
-        found = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
-        return [*found, self.gather, *([] if self.base is None else [self.base])]
+        sorted_arrays = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
+        return [*sorted_arrays, self.gather, *([] if self.base is None else [self.base])]
 
 
-def _original(found: SortedCells) -> Array:
-    x = module_of(found.points).empty(found.points.shape, found.points.dtype)
-    x[:, found.order] = found.points
+def _original(cells: SortedCells) -> Array:
+    x = module_of(cells.points).empty(cells.points.shape, cells.points.dtype)
+    x[:, cells.order] = cells.points
     return x
 
 
 def cell_grid(p: Parameters, n_sources: int, space: Space, v: Variants) -> CellGrid:
-    """Return the cells of a sum over so many sources."""
+    """Return the cells of a sum over `n_sources` sources."""
     per_batch = space.pick(cells.PER_BATCH, v.targets)
     return CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
 
 
 class PointHandles:
-    """The arrays of `Points` before there are any, under the same names.
+    """Handles of the arrays of `Points`, under the same names.
 
     Parameters
     ----------
@@ -104,14 +104,14 @@ class PointHandles:
 
     def arrays(self, points: Points) -> dict[Handle, Array]:
         """Return the arrays of points by handle."""
-        found = {self.gather: points.gather} | ({} if self.base is None else {self.base: points.base})
+        arrays = {self.gather: points.gather} | ({} if self.base is None else {self.base: points.base})
         for name in ("sources", "spreading", "targets"):
-            found |= getattr(self, name).arrays(getattr(points, name))
-        return found
+            arrays |= getattr(self, name).arrays(getattr(points, name))
+        return arrays
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         lists = (self.sources, self.spreading, self.targets)
-        own = {h for one in lists for h in one.handles} | {self.gather} | ({self.base} - {None})
+        own = {h for sorted_cells in lists for h in sorted_cells.handles} | {self.gather} | ({self.base} - {None})
         return sum(h.nbytes for h in own)

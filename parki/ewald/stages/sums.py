@@ -23,7 +23,7 @@ PACK, UNPACK = "p2p.sort", "g2p.sort"  # phases
 
 
 class SumSteps:
-    """The steps of `rhs` right-hand sides at once.
+    """Steps of `rhs` right-hand sides at once.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def _mean(p: Parameters, context: Context, strengths: Array, factors: Array, con
 
 
 class Stages:
-    """The steps of a sum with the arrays of its points."""
+    """Steps of a sum with the arrays of its points."""
 
     def __init__(self, steps: SumSteps, points: Points, *, graph: bool = False) -> None:
         self.sum, self.points = steps, points
@@ -239,5 +239,5 @@ class Stages:
 
     @property
     def arrays(self) -> list[Array]:
-        """Every array of the steps, those of the points among them."""
+        """Return every array of the steps, arrays of the points among them."""
         return self.placed.arrays
