@@ -6,10 +6,10 @@ import platform
 from pathlib import Path
 
 import parki
+from parki import prediction
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, compiler, devices, rtc
-from parki.ewald.choice import predict
 from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing
@@ -108,7 +108,7 @@ def _rates() -> str:
     """Return where the rates come from that parameters are chosen by."""
     if machine.ignored():
         return f"common ones, as PARKI_CALIBRATION={machine.ignored()}"
-    if machine.calibrated(predict.built()):
+    if machine.calibrated(prediction.built()):
         return "measured here"
     why = "were by another compiler or for other vectors" if machine.calibrated() else "have not been measured here"
     return f"common ones, others {why} → parki calibrate"

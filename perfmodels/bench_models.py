@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from parki import prediction
 from parki.engine.spaces import Space, workers
 from parki.ewald import api
 from parki.ewald.choice import choose, params, predict
@@ -123,7 +124,7 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
         raise ValueError(f"space: found {space.name}, expected one of the host: its rates can be measured")
     one = workers(space) == 1 or not asked.threads
     space = Space("Serial") if one else space
-    return space, predict.calibrated(space) or calibrate.measure(SECONDS)
+    return space, prediction.calibrated(space) or calibrate.measure(SECONDS)
 
 
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
@@ -222,7 +223,7 @@ def sweep(plan: Plan) -> list[Parameters]:
 
     A window is not asked for but made cheap or dear, so each is what would be chosen on some machine.
     """
-    p, costs, found = plan.chosen, predict.costs(plan.space), []
+    p, costs, found = plan.chosen, prediction.costs(plan.space), []
     most = params.most_cutoff(p.box, p.periodicity)
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:

@@ -20,12 +20,12 @@ from time import perf_counter, thread_time
 
 import numpy as np
 
-from parki import engine, fft, pairs, samples
+from parki import engine, fft, pairs, prediction, samples
 from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald.choice import choose, predict, variants
+from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import points, sums
 from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
@@ -229,7 +229,7 @@ def measure(seconds: float = FULL) -> Machine:
 
 def store(made: Machine, path: Path) -> None:
     """Write a machine: whole or not at all."""
-    cache.write(path, f"# {predict.built()}\n{made.text()}")
+    cache.write(path, f"# {prediction.built()}\n{made.text()}")
 
 
 def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:

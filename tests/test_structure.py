@@ -7,8 +7,8 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
-arrays cells checks dimensions direct error fft freespace keywords memory names operators pairs plans proxies scaling
-spelling timing trees utils
+arrays cells checks dimensions direct error fft freespace keywords memory names operators pairs plans prediction proxies
+scaling spelling timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
@@ -32,6 +32,7 @@ EDGES = {
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
@@ -101,6 +102,8 @@ def test_imports_point_one_way(root):
         ("parki.fmm.expansion", "parki.treecode.steps", False),
         ("parki.treecode.steps", "parki.fmm.expansion", False),
         ("parki.fmm.expansion", "parki.proxies", True),
+        ("parki.prediction", "parki.perfmodels.machine", True),
+        ("parki.prediction", "parki.perfmodels.select", False),
         ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.choice.params", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),

@@ -9,7 +9,7 @@ from parki.checks import refuse_half_moved
 from parki.error import ErrorEstimate
 from parki.ewald import error, operator
 from parki.ewald.choice import predict
-from parki.ewald.choice.predict import Prediction
+from parki.prediction import Prediction
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

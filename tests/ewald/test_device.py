@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import parki
-from parki import arrays
+from parki import arrays, prediction
 from parki.cells import CellGrid, SortedCells
 from parki.engine import SpaceUnavailable, spaces
 from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions
-from parki.ewald.choice import arrangement, predict
+from parki.ewald.choice import arrangement
 from parki.ewald.kernels import KERNELS
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
@@ -26,8 +26,8 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 @pytest.fixture(autouse=True)
 def same_parameters(monkeypatch):
     """Results are compared to rounding, so a GPU must not choose parameters of its own."""
-    monkeypatch.setattr(predict, "H200", Costs())
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import parki
+from parki import prediction
 from parki.engine.runtime import devices
 from parki.ewald import error
-from parki.ewald.choice import predict
 from parki.ewald.options import EwaldOptions
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
@@ -23,8 +23,8 @@ STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 @pytest.fixture
 def cupy(monkeypatch):
     """The stand-in; results are compared to rounding, so it must not choose parameters of its own."""
-    monkeypatch.setattr(predict, "H200", Costs())
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     made = standin.install(monkeypatch)
     streams.Stream.told.clear()
     yield made

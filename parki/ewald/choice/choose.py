@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald.choice import params, predict
+from parki import prediction
+from parki.ewald.choice import params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.sizes import Size
@@ -55,7 +56,7 @@ def parameters(question: Question, costs: Costs | None = None) -> Parameters:
         For a box too long for a grid of this cutoff and tolerance.
     """
     if costs is None:
-        costs = Costs() if question.space is None else predict.costs(question.space)
+        costs = Costs() if question.space is None else prediction.costs(question.space)
     return _choose(question.resolved(), replace(costs, rhs=question.rhs))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parki import plans
+from parki import plans, prediction
 from parki.arrays import Array
 from parki.engine import forks, spaces
 from parki.ewald import error
@@ -157,7 +157,7 @@ def trial(
     shape: Mapping[str, Any] | None = None,
 ) -> Trial:  # fmt: skip
     """Return the candidate that the model takes if parts of the sum cost `near` and `window` times its costs."""
-    costs = predict.costs(question.space)
+    costs = prediction.costs(question.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
     p = choose.parameters(question, scaled)
