@@ -28,10 +28,11 @@ from parki.engine.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import points, sums
-from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
+from parki.perfmodels import clusters, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
 from parki.perfmodels.microbench import Probe
+from parki.treecode import work
 from parki.treecode.plan import Plan
 
 TOLERANCE = 1e-6
@@ -153,8 +154,8 @@ class Treecode:
 
     def reached(self, made: Machine) -> dict[str, float]:
         """The time that a machine's rates allow over the measured one, by the names of `clusters.SHARES`."""
-        limits = {name: roofline.time(it, made).seconds for name, it in clusterwork.counts(self.plan, made).items()}
-        found = {}
+        counts, found = work.counts(self.plan.structure, self.plan.parameters, made), {}
+        limits = {name: roofline.time(it, made).seconds for name, it in counts.items()}
         for share in dict.fromkeys(clusters.SHARES.values()):
             phases = [name for name, known in clusters.SHARES.items() if known == share]
             limit, spent = (sum(of[name] for name in phases) for of in (limits, self.seconds))

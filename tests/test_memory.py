@@ -119,7 +119,7 @@ def test_estimates_without_a_box(method, kernel, more, same):
     if method == "treecode":
         found, held = plan.sum.steps.nbytes(), plan.placed.memory
     else:
-        found, held = plan.expansion.steps.nbytes(), plan.placed.memory
+        found, held = plan.structure.expansion.steps.nbytes(), plan.placed.memory
     assert 0.7 < found / held < 1.3  # operators, a share of small sums, are not counted
 
 

@@ -10,19 +10,22 @@ from numpy.typing import NDArray
 
 from parki import engine, plans, scaling
 from parki.arrays import AnyArray, Array, Real, Result
-from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
+from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes, refuse_half_moved
 from parki.engine.spaces import Space
 from parki.engine.steps import Placed
-from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces
+from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.expansion import Expansion
 from parki.fmm.params import Parameters
 from parki.fmm.report import WallTime
+from parki.fmm.representations import Representation
+from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreePlan, log, short
 from parki.keywords import FmmOptions
 from parki.names import FmmMethod, Gradient, Layout, SpaceName
 from parki.pairs import KernelLike
+from parki.prediction import Prediction
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -60,7 +63,8 @@ class Plan(FreePlan[Result]):
     walltime : WallTime
         Times of making the plan and of its last sum.
     n_targets, n_sources : int
-    tree, lists : Octree, OctLists
+    structure : FmmStructure, optional
+        Tree, lists and steps; None without points.
 
     Raises
     ------
@@ -121,17 +125,15 @@ class Plan(FreePlan[Result]):
         if self.some:
             with self.walltime.phase("prepare"):
                 self._compile_first()
-        self.representation = representations.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
+        representation = representations.find(self.pair.scaled(self._length)) if self.method == "kifmm" else None
         tolerance, order, asked_leaf = self._asked
         self._aim = tolerance
         if tolerance is not None and self._away():
             self._aim = min(tolerance, max(AWAY_SHARE * tolerance, params.REACH["float64"]))
         expected = order or self._order(self._aim)
-        components = 1 if self.representation is None else self.representation.check
+        components = 1 if representation is None else representation.check
         leaf, fill = asked_leaf or params.leaf_size(self.method, expected, components), None
-        self.tree: Octree | None = None
-        self.lists: OctLists | None = None
-        self.expansion: Expansion | None = None
+        self.structure: FmmStructure | None = None
         self.placed: Placed | None = None
         if not self.some:
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
@@ -140,21 +142,17 @@ class Plan(FreePlan[Result]):
         same = on_x is on_y
         with times.phase("tree"):
             if asked_leaf is None:
-                leaf, fill = balance.leaves(on_x, on_y, leaf, self._costs(expected), self.space)
-            self.tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, deepest=self._levels())
+                leaf, fill = balance.leaves(on_x, on_y, leaf, self._costs(representation, expected), self.space)
+            tree = octree.build(on_y, None if same else on_x, leaf, self.space, fill=fill, deepest=self._levels())
         with times.phase("lists"):
             few = self._surface(expected)
-            self.lists = octlists.lists(self.tree.nodes, few).only
+            lists = octlists.lists(tree.nodes, few).only
         with times.phase("prepare"):
             if order is None and self.method == "chebyshev":
-                expected = chebyshev_order.order(self.linear, self._aim, self.tree.nodes, self.lists)
+                expected = chebyshev_order.order(self.linear, self._aim, tree.nodes, lists)
             self.parameters = Parameters(self.method, expected, leaf, tolerance, fill)
-            self._prepare(expected)
-        lists, n_trg, n_src = (
-            self.lists,
-            self.tree.nodes.targets.count.astype(float),
-            self.tree.nodes.sources.count.astype(float),
-        )
+            self._prepare(tree, lists, representation)
+        n_trg, n_src = tree.nodes.targets.count.astype(float), tree.nodes.sources.count.astype(float)
         surface_pairs = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._surface(expected)
         times.pairs = {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": surface_pairs}
 
@@ -174,8 +172,8 @@ class Plan(FreePlan[Result]):
             harder = 1 if self.linear.result == 1 else 2
         return params.order(tolerance, harder)
 
-    def _costs(self, order: int) -> balance.FmmCosts | None:
-        return None if self.representation is None else balance.costs(self.representation, order, self.dtype.name)
+    def _costs(self, representation: Representation | None, order: int) -> balance.FmmCosts | None:
+        return None if representation is None else balance.costs(representation, order, self.dtype.name)
 
     def _surface(self, order: int) -> int:
         """Return the number of points of a box's values."""
@@ -196,40 +194,42 @@ class Plan(FreePlan[Result]):
         trees = passes.launches(octree.workunits(self.dtype, self.space))
         engine.compile_for(trees, self.space, on_host=of_pair)
 
-    def _prepare(self, order: int) -> None:
-        if self._components:
-            estimate.require_values(self.tree, self._surface(order), self._components, self.space)
-        self.expansion = self._interpolation(order) if self.representation is None else self._equivalents(order)
-        estimate.require(self.expansion.steps, self.tree, self.space)
-        self.placed = self.expansion.place(self.space)
+    def _prepare(self, tree: Octree, lists: OctLists, representation: Representation | None) -> None:
+        order = self.parameters.order
+        if components := self._components(tree, lists, representation):
+            estimate.require_values(tree, self._surface(order), components, self.space)
+        expansion = (
+            self._interpolation(tree, lists)
+            if representation is None
+            else self._equivalents(tree, lists, representation)
+        )
+        estimate.require(expansion.steps, tree, self.space)
+        self.structure, self.placed = FmmStructure(tree, lists, representation, expansion), expansion.place(self.space)
 
-    @property
-    def _components(self) -> int:
-        """Numbers at each point of a box: 0 where no box has expansions."""
-        representation = self.representation
+    def _components(self, tree: Octree, lists: OctLists, representation: Representation | None) -> int:
+        """Return the numbers at each point of a box: 0 where no box has expansions."""
         if representation is None:
             return self.linear.dens + self.linear.result
-        if not any_far(self.tree, self.lists):
-            return 0
-        return representation.check + 2 * representation.equivalent  # equivalents also as class values
+        return (
+            representation.check + 2 * representation.equivalent if any_far(tree, lists) else 0
+        )  # equivalents also as class values
 
-    def _interpolation(self, order: int) -> Expansion:
+    def _interpolation(self, tree: Octree, lists: OctLists) -> Expansion:
         eps = None
         if self._aim is not None:
-            eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, self.tree.nodes, self.lists)
-        return chebyshev_expansion(self.tree, self.lists, self.linear, order, eps=eps)
+            eps = COMPRESS * self._aim * chebyshev_order.left(self.linear, tree.nodes, lists)
+        return chebyshev_expansion(tree, lists, self.linear, self.parameters.order, eps=eps)
 
-    def _equivalents(self, order: int) -> Expansion:
+    def _equivalents(self, tree: Octree, lists: OctLists, representation: Representation) -> Expansion:
         cut = self.parameters.expected if self._aim is None else self._aim
         enough = short(cut)
         if self.dtype == np.float32:
             cut = max(cut, SINGLE)
-        return surface_expansion(
-            self.tree, self.lists, self.representation, order, limits.of(self.space), tolerance=cut, short=enough
-        )
+        limit, order = limits.of(self.space), self.parameters.order
+        return surface_expansion(tree, lists, representation, order, limit, tolerance=cut, short=enough)
 
     def _add(self, charges: Array, u: Array) -> None:
-        particles = self.expansion.particles
+        particles = self.structure.expansion.particles
         self.placed.run({particles.charges: charges, particles.result: u}, self.walltime)
 
     def _made_turned(self, targets: Any, sources: Any) -> Plan[Result]:
@@ -243,8 +243,14 @@ class Plan(FreePlan[Result]):
         """Bytes of the plan's own arrays."""
         if self.placed is None:
             return 0
-        points = (a for some in (self.tree.sources, self.tree.targets) for a in (some.points, some.order))
+        tree = self.structure.tree
+        points = (a for some in (tree.sources, tree.targets) for a in (some.points, some.order))
         return sum(a.nbytes for a in {id(a): a for a in (*self.placed.arrays, *points)}.values())
+
+    def predict(self) -> Prediction:
+        """Return the predicted seconds of a sum of one right-hand side by phase, and the bytes that the plan holds."""
+        refuse_half_moved(self._moving)
+        return work.predict(self.structure, self.parameters, self.dtype, self.space, self.memory)
 
     def __str__(self) -> str:
         return f"{self.pair}, {self.method}, {self.parameters}"

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from parki import direct, engine, memory, plans, scaling
 from parki.arrays import PRECISIONS, AnyArray, Array, Real, Result
-from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes
+from parki.checks import check_choice, check_flag, check_share, check_whole, refuse_boxes, refuse_half_moved
 from parki.engine.spaces import Space
 from parki.engine.steps import Placed, Steps
 from parki.freespace import FreePlan, log, short
 from parki.keywords import TreecodeOptions
 from parki.names import Gradient, Layout, Precision, SpaceName, TreecodeMethod
 from parki.pairs import KernelLike
+from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
-from parki.treecode import costs, interactions, params
+from parki.treecode import costs, interactions, params, work
 from parki.treecode.report import WallTime
 from parki.treecode.steps import TreecodeSteps, steps
 from parki.treecode.structure import Structure
@@ -182,6 +183,11 @@ class Plan(FreePlan[Result]):
         options |= {"far_precision": "single" if p.far == "float32" else "double", "execution_space": self.space}
         method = {"pc": "cp", "cp": "pc"}.get(p.method, p.method)
         return Plan(self.pair, targets, sources, method=method, **options)
+
+    def predict(self) -> Prediction:
+        """Return the predicted seconds of a sum of one right-hand side by phase, and the bytes that the plan holds."""
+        refuse_half_moved(self._moving)
+        return work.predict(self.structure, self.parameters, self.dtype, self.space, self.memory)
 
     @property
     def memory(self) -> int:

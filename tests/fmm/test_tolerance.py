@@ -120,7 +120,7 @@ def test_tolerance_is_met(method, seed, sums):
     d = quick(method, seed)
     found, plan = ratio(d, sums)
     assert found <= 1, d
-    assert plan.tree.nodes.depth >= 3
+    assert plan.structure.tree.nodes.depth >= 3
     assert sums.far_share(plan) > 0.5, d
 
 
@@ -224,7 +224,7 @@ def test_kernels_of_ones_own(method, name, own, sums):
     assert found <= 1
     assert sums.far_share(plan) > 0.5
     if method == "kifmm":
-        assert plan.representation.per_level is (name == "with a length")
+        assert plan.structure.representation.per_level is (name == "with a length")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -35,6 +35,7 @@ assert_type(fast(forces, out=np.empty((3, 200))), Doubles)
 fast.move(2 * x, 2 * y)
 assert_type(fast.error(n=50).value, float)
 assert_type(fast.walltime.table(), str)
+assert_type(fast.predict().seconds, float)
 operator = fast.operator(correction=None)
 
 
