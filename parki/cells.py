@@ -19,7 +19,7 @@ from parki.engine.steps import Handle, placed
 CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
 MAX_CHUNKS = 16
 PER_BATCH = 8
-FAR = 10.0  # in sides of the box: further than any cutoff reaches
+FAR_SIDES = 10.0  # in sides of the box: further than any cutoff reaches
 TILE = (6, 6, 96)  # cells: the sources and grid points near those of a tile stay in a cache
 # Workunits of every list, and of the counting sort of hosts.
 OF_POINTS = {"index": "cell_index", "gather": "gather_points", "bounds": "batch_bounds"}
@@ -164,7 +164,11 @@ class SortedCells:
         made = {"batch": batch[:count], "bound": bound[:count]}
         engine.parallel_for(RangePolicy(self.space, count), kernel, x=self.points, **made)
         # Bounds from high to low: no cell is within reach of an empty run.
-        batch[count:], bound[count:, :3], bound[count:, 3:] = 0, FAR * max(self.grid.box), -FAR * max(self.grid.box)
+        batch[count:], bound[count:, :3], bound[count:, 3:] = (
+            0,
+            FAR_SIDES * max(self.grid.box),
+            -FAR_SIDES * max(self.grid.box),
+        )
         return count
 
 

@@ -5,14 +5,7 @@ from typing import Any
 
 import numpy as np
 
-
-def refuse_half_moved(moving: bool) -> None:
-    """Raise RuntimeError where the last move of a plan did not finish."""
-    if moving:
-        raise RuntimeError(
-            "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
-            "expected a complete move, or a new plan."
-        )
+from parki import spelling
 
 
 def check_choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
@@ -42,8 +35,18 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; expected True or False.")
 
 
-def refuse_boxes(parameters: dict[str, Any], method: str) -> None:
-    """Raise ValueError for options of periodic boxes."""
-    for name in ("box", "periodicity", "periodic"):
-        if name in parameters:
-            raise ValueError(f"{name} was given, but {method} sum in free space; parki.ewald has periodic boxes.")
+def check_spelling(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return the name that an option spells in any case.
+
+    Raises
+    ------
+    ValueError
+        With the allowed name that is spelled most like the value.
+    """
+    known = {choice.upper(): choice for choice in allowed}
+    found = value.upper() if isinstance(value, str) else ""
+    if found in known:
+        return known[found]
+    near = spelling.meant(found, known)
+    advice = f" Did you mean {known[near]!r}?" if near else ""
+    raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known.values()))}.{advice}")

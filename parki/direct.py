@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
-import numpy as np
 from numpy.typing import NDArray
 
-from parki import arrays, engine, pairs, scaling
-from parki.arrays import AnyArray, Array, Real, module_of
-from parki.engine import TeamPolicy, spaces
-from parki.engine.spaces import Space
-from parki.engine.workunit import Workunit
-from parki.keywords import KernelParameters, shows
-from parki.names import SpaceName
-from parki.pairs import KernelLike, Pair
-from parki.scaling import Powers
+from parki.all_pairs import direct_sum
+from parki.arrays import AnyArray, Real
+from parki.direct_method import Direct
+from parki.freespace import find
+from parki.keywords import DirectKeywords, KernelParameters, shows
+from parki.names import Gradient
+from parki.options import FreeOptions
+from parki.pairs import KernelLike
+from parki.plan import Plan, make
 
-__all__ = ["direct_sum"]
-
-OPTIONS = ("normals", "execution_space", "threads")
-CHUNK = 128  # targets per team; on a GPU each has a thread
-COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
+__all__ = ["direct_sum", "plan"]
 
 
 def __dir__() -> list[str]:
@@ -30,157 +24,43 @@ def __dir__() -> list[str]:
 
 
 @overload
-def direct_sum(
-    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], dens: AnyArray,
-    normals: AnyArray | None = None, *, execution_space: SpaceName | Space | None = None, threads: int | None = None,
-    **parameters: Unpack[KernelParameters],
-) -> NDArray[Real]: ...  # fmt: skip
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, gradient: Literal[False, "only"] = False,
+    timed: bool = False, **keywords: Unpack[DirectKeywords],
+) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
-def direct_sum(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
-    execution_space: SpaceName | Space | None = None, threads: int | None = None,
-    **parameters: Unpack[KernelParameters],
-) -> Any: ...  # fmt: skip
-@shows(parameters=KernelParameters)
-def direct_sum(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
-    execution_space: SpaceName | Space | None = None, threads: int | None = None, **parameters: float | None,
-) -> Any:  # fmt: skip
-    """Return the free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
-
-    With r = x − y from source to target, r = |r|, and without a factor 1/4π or 1/8πμ, K s is
-
-    ========================  ========  ======  ====================================================================
-    kernel                    dens      result  K s
-    ========================  ========  ======  ====================================================================
-    ``laplace``               q (Ns,)   1       q / r; also ``coulomb``
-    ``laplace_grad``          q (Ns,)   3       −q r / r³, the gradient of laplace at x
-    ``laplace_dipole``        d (3,Ns)  1       d·r / r³
-    ``stokes_sl``             f (3,Ns)  3       f / r + r (r·f) / r³; also ``stokeslet``
-    ``stokes_dl``             q (3,Ns)  3       −6 r (r·q)(r·n) / r⁵; also ``stresslet``
-    ``stokes_comb``           (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
-    ``stokes_pressure``       f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
-    ``stokes_grad``           f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
-    ``yukawa``                q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
-    ``regularised_coulomb``   q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
-    ``regularised_yukawa``    q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``
-    ``oscillatory``           q (Ns,)   1       q sin(kr) / r, with ``k``, π if not given
-    ``gaussian``              q (Ns,)   1       q exp(−r²/c²), with c = ``width``
-    ``multiquadric``          q (Ns,)   1       q √(r² + c²), with c = ``width``
-    ``inverse_quadratic``     q (Ns,)   1       q / (r² + c²), with c = ``width``
-    ``biharmonic``            q (Ns,)   1       q r
-    ``thin_plate``            q (Ns,)   1       q r² log(r/l), with l = ``unit``, 1 if not given
-    ``rotlet``                t (3,Ns)  3       t × r / r³
-    ``regularised_stokeslet`` f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
-    ``rpy``                   f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
-                                                r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
-    ========================  ========  ======  ====================================================================
-
-    Coincident pairs are skipped where K has no limit at r = 0; from ``regularised_coulomb`` on, ``rotlet`` apart, the
-    limit counts.
-
-    In double precision, a target and a source closer than 9e-16 of the target's distance from the origin coincide; in
-    single precision, equal points do.  The work is proportional to Nt Ns.
+def plan(
+    kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, gradient: Literal[True],
+    timed: bool = False, **keywords: Unpack[DirectKeywords],
+) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, gradient: Gradient = False, timed: bool = False,
+    **keywords: Unpack[DirectKeywords],
+) -> Plan[Any]: ...  # fmt: skip
+@shows(FreeOptions, parameters=KernelParameters)
+def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: Any) -> Plan[Any]:
+    """Prepare direct sums for fixed points: ``u = plan(density)``.
 
     Parameters
     ----------
-    kernel : str, path or `parki.pairs.Pair`
-        A name of the table, or a kernel of one's own; `Pair.with_gradient` has gradients.  The path of a file with a
-        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py`` or is absolute,
-        has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
-    targets, sources : array (3, Nt), (3, Ns)
-        Points anywhere, float32 or float64.
-    dens : array
-        As in the table, in the points' dtype or integers.
-    normals : array (3, Ns), optional
-        n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
-    execution_space : str or space, optional
-        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
-        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
-    threads : int, optional
-        Number of threads, by default as many as the space has; the result does not depend on it.
+    kernel, targets, sources
+        As in `direct_sum`; ``(N, 3)`` with ``layout="nd"``.
+    gradient : bool or "only"
+        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
+        alone for the stokeslet).
+    layout : {"dn", "nd"}
+    execution_space, threads, verbose
+        As in `parki.ewald`.
     **parameters : float
-        Parameters of the kernel by name, as in the table; all are positive.
-
-    Returns
-    -------
-    array (Nt,) for one component, else (components, Nt)
-        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.
-
-    Raises
-    ------
-    ValueError
-        For an unknown kernel, arrays of the wrong shape or dtype or in two places, values that are not finite, missing
-        or surplus normals or parameters, a space that is not available or does not take arrays on a GPU, and a number
-        of threads that is not positive or that the space does not have.
-    TypeError
-        For a kernel that is neither a name, nor a path, nor a `Pair`.
-    KernelError
-        For a file that is not there, or not in the language of the kernels.
-
-    References
-    ----------
-    Pozrikidis, Boundary Integral and Singularity Methods for Linearized Viscous Flow (1992), for the Stokes kernels and
-    the rotlet.  Cortez, The method of regularized Stokeslets, SIAM J. Sci. Comput. 23 (2001).  Rotne and Prager,
-    Variational treatment of hydrodynamic interaction in polymers, J. Chem. Phys. 50 (1969), and Yamakawa, Transport
-    properties of polymer chains in dilute solution, J. Chem. Phys. 53 (1970), for ``rpy``.  Wilson, Vaughn and Krasny,
-    A GPU-accelerated fast summation method based on barycentric Lagrange interpolation and dual tree traversal (2021),
-    for the oscillatory and the regularised Coulomb kernel.
+        Parameters of the kernel by name.
 
     Examples
     --------
-    Charges 1 and 4 at distance 2:
-
     >>> import numpy as np, parki
     >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
-    >>> print(parki.direct.direct_sum("laplace", x, x, np.array([1.0, 4.0])))
+    >>> print(parki.direct.plan("coulomb", x, x)(np.array([1.0, 4.0])))
     [2.  0.5]
     """
-    kernel = pairs.find(kernel, OPTIONS, **parameters)
-    given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
-    space = arrays.space_of(execution_space, threads, **given)
-    x, y = arrays.points("targets", targets), arrays.points("sources", sources)
-    strengths = _strengths(kernel, y, dens, normals)
-    dtype = arrays.same_dtype(targets=x, sources=y, **strengths)
-    nt, ns = x.shape[1], y.shape[1]
-    xp = spaces.array_module(space)
-    out = xp.zeros((kernel.result, nt), dtype)
-    if nt and ns:
-        length = 0 if kernel.law is None else scaling.exponent(scaling.extent(x, y))
-        inner, place = kernel.scaled(length, dtype.name), scaling.times(y, length)
-        rows, axes = strengths["dens"].reshape(1, -1, ns), strengths.get("normals")
-        powers = Powers.of(kernel.law, length, rows, axes, kernel.result)
-        columns = [place, scaling.multiplied(rows[0], powers.dens[0])]
-        columns += [] if axes is None else [scaling.times(axes, powers.normals)]
-        columns = [xp.asarray(a) for a in columns] + [xp.full((1, ns), value, dtype) for value in inner.parameters]
-        src = xp.ascontiguousarray(xp.concatenate(columns).T)
-        engine.parallel_for(
-            TeamPolicy(space, math.ceil(nt / CHUNK), CHUNK, 1), workunit(kernel, dtype),
-            xt=xp.asarray(scaling.times(x, length)), src=src, u=out, nt=nt, ns=ns, chunk=CHUNK, tiny=coincident(dtype),
-        )  # fmt: skip
-        scaling.multiply(out, powers.result[0])
-    result = out[0] if kernel.result == 1 else out
-    return arrays.to_host(result) if module_of(x) is np else result
-
-
-def workunit(pair: Pair, dtype: np.dtype) -> Workunit:
-    """Return the kernel that `direct_sum` launches for points of this dtype."""
-    return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=pair.hints, **dict(pair.slots))
-
-
-def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:
-    """Checked strengths by name."""
-    n, dtype = sources.shape[1], sources.dtype
-    checked = {"dens": arrays.density("dens", dens, kernel.dens, n, promoted=dtype)}
-    if kernel.normals:
-        if normals is None:
-            raise ValueError(f"normals is missing; {kernel} expects (3, {n}), one normal for each source.")
-        checked["normals"] = arrays.density("normals", normals, 3, n, promoted=dtype)
-    elif normals is not None:
-        raise ValueError(f"normals was given, but {kernel} takes none.")
-    return checked
-
-
-def coincident(dtype: np.dtype) -> float:
-    """Return the squared distance, over that of the target from the origin, up to which a pair coincides."""
-    return 0.0 if dtype == np.float32 else COINCIDENT**2
+    options, parameters = FreeOptions.split(keywords)
+    return make(Direct(find(kernel, options, parameters), options), targets, sources)

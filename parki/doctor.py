@@ -6,10 +6,10 @@ import platform
 from pathlib import Path
 
 import parki
+from parki import prediction
 from parki.engine import spaces
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, compiler, devices, rtc
-from parki.ewald.choice import predict
 from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing
@@ -46,25 +46,25 @@ def report() -> tuple[str, bool]:
 
 def backend(space: spaces.Space) -> str:
     """Return one line on what runs kernels in this space."""
-    if space.kind == "device":
+    if space.own_memory:
         text = _device(devices.current() or devices.find(space.name)[0])
         return f"{space.name}, {text}, {rtc.version('cuda' if space.name == devices.CUDA else 'hip')}"
     found, target = compiler.toolchains()[0]
-    if space.kind == "sim":
+    if space.checks_accesses:
         return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
     count = spaces.workers(space)
     plural = "" if count == 1 else "s"
     return f"{space.name}, {count} thread{plural}, {found.version}, {_vectors(target.vector_bytes)}"
 
 
-def _ready(space: str) -> list[str]:
-    """Return what is to be said of a space that is here: one text for each device."""
-    match spaces.Space(space).kind:
-        case "device":
-            return [_device(device) for device in devices.find(space)]
-        case "sim":
-            return [f"GPU kernels on the host, slow and checked, warps of {spaces.Space(space).warp} threads"]
-    return [f"{spaces.threads()} threads" if space == "OpenMP" else "1 thread"]
+def _ready(name: str) -> list[str]:
+    """Return the lines that describe a space that is here: one for each device."""
+    space = spaces.Space(name)
+    if space.own_memory:
+        return [_device(device) for device in devices.find(name)]
+    if space.checks_accesses:
+        return [f"GPU kernels on the host, slow and checked, warps of {space.warp} threads"]
+    return [f"{spaces.threads()} threads" if name == "OpenMP" else "1 thread"]
 
 
 def _device(device: devices.Device) -> str:
@@ -108,7 +108,7 @@ def _rates() -> str:
     """Return where the rates come from that parameters are chosen by."""
     if machine.ignored():
         return f"common ones, as PARKI_CALIBRATION={machine.ignored()}"
-    if machine.calibrated(predict.built()):
+    if machine.calibrated(prediction.built()):
         return "measured here"
     why = "were by another compiler or for other vectors" if machine.calibrated() else "have not been measured here"
     return f"common ones, others {why} → parki calibrate"

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from parki import formats
+from parki.arguments import PUBLISHED
 from parki.arrays import Array
-from parki.ewald import api
+from parki.ewald import kernels
+from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params
+from parki.plan import make
 from parki.progress import Progress
 
 FACTS = ("rc", "kmax", "c", "split", "window_P", "grid_shape_ext", "h")
@@ -67,7 +70,7 @@ def run(
         src, trg = found["src"], found.get("trg", found["src"])
         began = time.perf_counter()
         showing("preparing")
-        plan = api.plan(kernel, trg, src, options, kappa=kappa)
+        plan = make(Ewald(kernels.find(kernel, kappa=kappa), options, names=PUBLISHED), trg, src)
         plan.walltime.watch = showing
         potential = plan(*(found[name] for name in formats.strengths(kernel)))
         spent = time.perf_counter() - began

@@ -48,18 +48,24 @@ class KernelParameters(TypedDict, total=False):
     radius: float | None
 
 
-class FreeOptions(KernelParameters, total=False):
-    """Options of all sums in free space but direct ones, `gradient` apart."""
+class DirectKeywords(KernelParameters, total=False):
+    """Options of direct sums, `gradient` apart."""
 
-    tolerance: float | None
-    leaf_size: int | None
     layout: Layout
     execution_space: SpaceName | Space | None
     threads: int | None
     verbose: bool
+    rhs: int
 
 
-class TreecodeOptions(FreeOptions, total=False):
+class FreeKeywords(DirectKeywords, total=False):
+    """Options of all other sums in free space, `gradient` apart."""
+
+    tolerance: float | None
+    leaf_size: int | None
+
+
+class TreecodeKeywords(FreeKeywords, total=False):
     """Options of a treecode."""
 
     theta: float | None
@@ -68,25 +74,25 @@ class TreecodeOptions(FreeOptions, total=False):
     far_precision: Precision | None
 
 
-class TreecodeAlone(TreecodeOptions, NoReports):
+class TreecodeAlone(TreecodeKeywords, NoReports):
     """Keywords of a treecode that returns its result alone."""
 
 
-class TreecodeReported(TreecodeOptions, Reports):
+class TreecodeReported(TreecodeKeywords, Reports):
     """Keywords of a treecode."""
 
 
-class FmmOptions(FreeOptions, total=False):
+class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
 
 
-class FmmAlone(FmmOptions, NoReports):
+class FmmAlone(FmmKeywords, NoReports):
     """Keywords of a fast multipole method that returns its result alone."""
 
 
-class FmmReported(FmmOptions, Reports):
+class FmmReported(FmmKeywords, Reports):
     """Keywords of a fast multipole method."""
 
 
@@ -136,10 +142,9 @@ def shows(
     Parameters
     ----------
     options : callable, optional
-        A class or function that takes the options; a name that the call itself has is not repeated.  Its own
-        ``**parameters``, if it has them, stand in place of ``**keywords``.
+        A class or function that takes the options; a name that the call itself has is not repeated.
     parameters : TypedDict, optional
-        Keywords of default None that follow.
+        Keywords of default None that follow, and after them any others: the parameters of a caller's own kernel.
     without : iterable of str
         Options that the call does not take.
     """
@@ -147,16 +152,15 @@ def shows(
     def decorate(call: Call) -> Call:
         own = inspect.signature(call)
         kept = {name: p for name, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
-        rest = [p for p in own.parameters.values() if p.kind is p.VAR_KEYWORD]
         if options is not None:
-            theirs = inspect.signature(options).parameters.values()
-            rest = [p for p in theirs if p.kind is p.VAR_KEYWORD]
-            for p in theirs:
-                if p.name not in (*kept, *without) and p not in rest:
-                    kept[p.name] = p.replace(kind=p.KEYWORD_ONLY)
+            for name, p in inspect.signature(options).parameters.items():
+                if name not in (*kept, *without):
+                    kept[name] = p.replace(kind=p.KEYWORD_ONLY)
         for name, annotation in (parameters.__annotations__ if parameters else {}).items():
             kept[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        call.__signature__ = own.replace(parameters=[*kept.values(), *rest])  # type: ignore[attr-defined]
+        rest = [inspect.Parameter("parameters", inspect.Parameter.VAR_KEYWORD, annotation="float | None")]
+        shown = [*kept.values(), *(rest if parameters else [])]
+        call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
         return call
 
     return decorate

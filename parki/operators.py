@@ -1,14 +1,73 @@
-"""Sums as linear operators of flattened arrays."""
+"""Sums as linear operators of flattened arrays, with their transposes by sums of other kernels (`parki.adjoints`)."""
+
+from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from parki.arguments import Arguments
 from parki.arrays import Array
+from parki.method import Method
 
 Columns = Callable[[Array], Array]
+
+
+class Summed(Protocol):
+    """A plan: `parki.plan.Plan`."""
+
+    method: Method
+    kernel: Any
+    arguments: Arguments
+    n_targets: int
+    n_sources: int
+    dtype: np.dtype[Any]
+
+    def __call__(self, density: Array, normals: Array | None = None) -> Any:
+        """Return the sum at all targets."""
+
+    def transposed(self, kernel: str | None = None) -> Summed:
+        """Return the plan of a kernel from the targets to the sources."""
+
+
+def of(plan: Summed, normals: Array | None, correction: Any) -> Any:
+    """Return the linear operator of a plan: see `parki.plan.Plan.operator`."""
+    kernel, arguments, nt, ns = plan.kernel, plan.arguments, plan.n_targets, plan.n_sources
+    if arguments.gradient is True:
+        raise ValueError("this plan has gradient=True; expected a plan with one result, as of gradient='only'.")
+    axes = arguments.normals(normals)
+
+    def columns(x: Array) -> Array:
+        return arguments.columns(x, lambda dens: apply(plan, dens, axes), kernel.dens, ns)
+
+    def rows(w: Array) -> Array:
+        return arguments.columns(w, lambda w: adjoint(plan, w, axes), kernel.result, nt)
+
+    return linear((kernel.result * nt, kernel.dens * ns), plan.dtype, columns, rows, correction, arguments.on_gpu)
+
+
+def apply(plan: Summed, density: Array, normals: Array | None = None) -> Array:
+    """Return sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, whatever the layout of the plan."""
+    arguments = plan.arguments
+    if normals is not None and arguments.layout == "nd":
+        normals = normals.T
+    return arguments.rows(plan(arguments.given(density), normals), len(density))
+
+
+def adjoint(plan: Summed, w: Array, normals: Array | None) -> Array:
+    """Return the transposed sums ``(rhs, components, Ns)`` of ``(rhs, components, Nt)``; normals ``(3, Ns)``.
+
+    Raises
+    ------
+    NotImplementedError
+        For a kernel whose adjoint is not known.
+    """
+    back = plan.method.adjoint()
+    if back is None:
+        raise NotImplementedError(f"the transpose of {plan.kernel} is not known; expected a kernel of parki's own.")
+    return back(lambda name, w, normals=None: apply(plan.transposed(name), w, normals), w, normals)
 
 
 def linear(
@@ -54,7 +113,7 @@ def linear(
 
 
 def _check(correction: Any, shape: tuple[int, int]) -> None:
-    """Refuse what cannot be added to an operator of this shape."""
+    """Refuse a correction that cannot be added to an operator of this shape."""
     if correction is None:
         return
     matrix = hasattr(correction, "shape") and hasattr(correction, "__matmul__")
@@ -66,10 +125,10 @@ def _check(correction: Any, shape: tuple[int, int]) -> None:
 
 
 def _adjoint(matrix: Any) -> Any:
-    """The conjugate transpose of a matrix, or of a LinearOperator, which conjugates only with its transpose."""
+    """Return the conjugate transpose of a matrix, or of a LinearOperator, which conjugates only with its transpose."""
     return matrix.conj().T if hasattr(matrix, "conj") else matrix.H
 
 
 def _complex(function: Columns, x: Array) -> Array:
-    """A real function of columns that may be complex."""
+    """Apply a real function to columns that may be complex."""
     return function(x.real) + 1j * function(x.imag) if x.dtype.kind == "c" else function(x)

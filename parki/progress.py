@@ -4,14 +4,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from parki.ewald.report import PHASES
+from parki.ewald.report import TITLES
 
 if TYPE_CHECKING:
     from rich.live import Live
 
 AFTER = 5.0  # seconds without a word
-TITLES = {name: title for name, title, *_ in PHASES}
-WHOLES = ("ewald", "cell_list")  # phases of a WallTime that hold others
+WHOLES = ("ewald", "cell_list")  # phases of `parki.ewald.report.WallTime` that hold others
 
 
 class Progress:

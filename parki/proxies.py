@@ -17,7 +17,7 @@ from parki import engine
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 
-MOST = 24  # points per direction, at most
+MOST_POINTS = 24  # points per direction, at most
 THREADS = (128, 1)  # shape of a team on a device whose threads take a target each
 WARPS = (4, 32)  # shape of a team on a device whose threads have lanes
 
@@ -26,18 +26,18 @@ WARPS = (4, 32)  # shape of a team on a device whose threads have lanes
 def tables() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Chebyshev points of the second kind and the weights of their Lagrange polynomials.
 
-    The first m places of row m − 1 hold the values for m points, for every m up to `MOST`.
+    The first m places of row m − 1 hold the values for m points, for every m up to `MOST_POINTS`.
 
     Returns
     -------
-    nodes : array (MOST, MOST)
+    nodes : array (MOST_POINTS, MOST_POINTS)
         cos(πk/(m − 1)), k = 0 … m − 1, in [−1, 1]; a single point stands at 0.
-    weights : array (MOST, MOST)
+    weights : array (MOST_POINTS, MOST_POINTS)
         w_k = 1/∏_{j≠k}(s_k − s_j): with p = ∏_j (x − s_j), L_k(x) = w_k p/(x − s_k).
     """
-    nodes, weights = np.zeros((MOST, MOST)), np.zeros((MOST, MOST))
+    nodes, weights = np.zeros((MOST_POINTS, MOST_POINTS)), np.zeros((MOST_POINTS, MOST_POINTS))
     weights[0, 0] = 1.0
-    for m in range(2, MOST + 1):
+    for m in range(2, MOST_POINTS + 1):
         k = np.arange(m)
         nodes[m - 1, :m] = np.sin(0.5 * np.pi * (m - 1 - 2 * k) / (m - 1))  # cos, but exactly odd about the middle
         ends = np.where((k == 0) | (k == m - 1), 0.5, 1.0)

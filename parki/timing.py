@@ -3,104 +3,138 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Self
-
-
-@contextlib.contextmanager
-def timed(add: Callable[[float], None], wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """Give the seconds that the body takes to `add`, also if it fails.
-
-    With `wait`, which returns when everything launched before is done, the time starts and ends there.
-    """
-    if wait is not None:
-        wait()
-    began = time.perf_counter()
-    try:
-        yield
-    finally:
-        if wait is not None:
-            wait()
-        add(time.perf_counter() - began)
+from types import TracebackType
 
 
 class PhaseTimes:
-    """Seconds of wall-clock time of each phase of one or more sums; they add up.
+    """Seconds of each phase of one or more sums; they add up.
+
+    Parameters
+    ----------
+    phases : dict
+        Titles of the phases by name.  A dotted name is a part of a phase: the time of ``"p2p.sort"`` is also one of
+        ``"p2p"``.
+    planned : sequence of str
+        Phases of making a plan, which `reset` keeps.
+    wait : callable, optional
+        Returns when everything launched before is done; a phase then lasts until its launches are done, without until
+        they are made.
+    clock : callable, optional
+        Returns seconds.
 
     Attributes
     ----------
-    PHASES : dict
-        Titles of the phases by name.
-    PLANNED : sequence of str
-        Those of making a plan.
     time : dict
-        Seconds by phase.
+        Seconds by name.
     pairs : dict
         Evaluations of the kernel in one sum, by phase.
-
-    With `wait`, which returns when everything launched before is done, a phase lasts until its launches are done;
-    without, until they are made.
+    watch : callable or None
+        Called with the name of each phase as it begins.
+    whole_phase : str or None
+        The phase that is the whole of a call.
     """
 
-    PHASES: ClassVar[Mapping[str, str]] = {}
-    PLANNED: ClassVar[Sequence[str]] = ()
-
-    def __init__(self, wait: Callable[[], None] | None = None) -> None:
-        self._wait = wait
-        self.time = dict.fromkeys(self.PHASES, 0.0)
+    def __init__(
+        self, phases: Mapping[str, str], planned: Sequence[str] = (), wait: Callable[[], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:  # fmt: skip
+        self.phases, self.planned = dict(phases), tuple(planned)
+        self._wholes = {name: name.partition(".")[0] for name in phases}
+        self.wait, self.clock = wait, clock
+        self.watch: Callable[[str], None] | None = None
+        self.whole_phase: str | None = None
+        self.time = dict.fromkeys(self.phases, 0.0)
         self.pairs: dict[str, float] = {}
 
     @property
     def total(self) -> float:
         """All phases."""
-        return sum(self.time.values())
+        return sum(seconds for name, seconds in self.time.items() if self._wholes[name] == name)
 
     def reset(self) -> None:
         """Set the times of sums to zero; those of making the plan stay."""
-        for name in self.PHASES:
-            if name not in self.PLANNED:
+        for name, whole in self._wholes.items():
+            if whole not in self.planned:
                 self.time[name] = 0.0
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time that the body takes to a phase."""
-        before = self.time[name]  # before the clock starts: a wrong name fails without running the body
+    def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Add the time that the body takes to a phase, or to a part of a phase and to the phase, also if it fails.
 
-        def add(spent: float) -> None:
-            self.time[name] = before + spent
+        Raises
+        ------
+        KeyError
+            For an unknown name; the body does not run.
+        """
+        if name not in self._wholes:
+            raise KeyError(f"phase is {name!r}, expected one of {', '.join(self.phases)}")
+        return _PhaseBody(self, name, self._wholes[name])
 
-        with timed(add, self._wait):
-            yield
+    def whole(self) -> contextlib.AbstractContextManager[None]:
+        """Time the whole of a call, where that is a phase of its own."""
+        return contextlib.nullcontext() if self.whole_phase is None else self.phase(self.whole_phase)
 
     @property
     def apart(self) -> bool:
         """Whether each phase is waited for, so that none may go on beside another."""
-        return self._wait is not None
+        return self.wait is not None
 
     @contextlib.contextmanager
-    def members(self, size: int) -> Iterator[list[Self]]:
+    def members(self, size: int) -> Iterator[list["PhaseTimes"]]:
         """Give times to workers side by side; the time that passes is shared out as theirs together is."""
-        each = [type(self)() for _ in range(size)]
-        began = time.perf_counter()
+        each = [PhaseTimes(self.phases, clock=self.clock) for _ in range(size)]
+        each[0].watch = self.watch
+        began = self.clock()
         try:
             yield each
         finally:
-            spent = time.perf_counter() - began
-            sums = {name: sum(one.time[name] for one in each) for name in self.PHASES}
-            worked = sum(sums.values())
-            for name, seconds in sums.items():
-                self.time[name] += spent * seconds / worked if worked else 0.0
+            spent, worked = self.clock() - began, sum(one.total for one in each)
+            for name in self.phases:
+                self.time[name] += spent * sum(one.time[name] for one in each) / worked if worked else 0.0
 
     def table(self) -> str:
-        """Return a table of the phases: time, share of the whole, kernel evaluations and their rate."""
+        """Return a table of the phases and their parts: time, share of the whole, kernel evaluations and their rate."""
         lines = [f"{'phase':<24}{'time':>12}{'share':>8}{'pairs':>10}   rate"]
-        for name, title in self.PHASES.items():
+        for name, title in self.phases.items():
             seconds, pairs = self.time[name], self.pairs.get(name, 0.0)
-            share = f"{100 * seconds / self.total:.1f} %" if self.total > 0 else "–"
-            row = f"{title:<24}{1e3 * seconds:>9.2f} ms{share:>8}"
+            line = row(title if self._wholes[name] == name else f"  {title}", seconds, self.total, 24)
             if pairs:
-                row += f"{pairs:>10.2e}" + (f"   {pairs / seconds / 1e9:.3g} G/s" if seconds > 0 else "")
-            lines.append(row)
+                line += f"{pairs:>10.2e}" + (f"   {pairs / seconds / 1e9:.3g} G/s" if seconds > 0 else "")
+            lines.append(line)
         return "\n".join([*lines, f"{'total':<24}{1e3 * self.total:>9.2f} ms"])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.total:.3g} s>"
+
+
+class _PhaseBody:
+    """The body of a phase, of which the seconds are added to two names."""
+
+    __slots__ = ("_before", "_began", "_name", "_times", "_whole")
+
+    def __init__(self, times: PhaseTimes, name: str, whole: str) -> None:
+        self._times, self._name, self._whole = times, name, whole
+
+    def __enter__(self) -> None:
+        times = self._times
+        if times.watch is not None:
+            times.watch(self._whole)
+        self._before = times.time[self._name], times.time[self._whole]
+        if times.wait is not None:
+            times.wait()
+        self._began = times.clock()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        times = self._times
+        if times.wait is not None:
+            times.wait()
+        spent, (part, whole) = times.clock() - self._began, self._before
+        times.time[self._name] = part + spent
+        times.time[self._whole] = whole + spent
+
+
+def row(title: str, seconds: float, whole: float, width: int) -> str:
+    """Return a line of a table: a title of so many characters, milliseconds, and their share of the whole."""
+    share = f"{100 * seconds / whole:.1f} %" if whole > 0 else "–"
+    return f"{title:<{width}}{1e3 * seconds:>9.2f} ms{share:>8}"

@@ -7,11 +7,12 @@ the gradient of the cotangent's field, contracted with the density.  First deriv
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
+from parki import adjoints
 from parki.ewald import api, kernels
 from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
@@ -29,8 +30,6 @@ __all__ = [
     "laplace", "laplace_dipole", "laplace_grad", "stokes_comb", "stokes_dl", "stokes_pressure", "stokes_sl", "yukawa",
 ]  # fmt: skip
 
-#: The kernel of the gradient of a sum, where there is one.
-SLOPES = {"laplace": "laplace_grad", "stokes_sl": "stokes_grad"}
 REPORTS = ("return_walltime", "return_params", "return_error")  # options that are not offered
 
 
@@ -147,7 +146,7 @@ def _apply(
     for argument, x in given.items():
         if not isinstance(x, Tensor):
             raise TypeError(f"{argument} is a {type(x).__name__}; expected a torch.Tensor.")
-        if argument in ("trg", "src") and name not in SLOPES and x.requires_grad and torch.is_grad_enabled():
+        if argument in ("trg", "src") and name not in kernels.SLOPES and x.requires_grad and torch.is_grad_enabled():
             raise ValueError(
                 f"{argument} requires a gradient, and {name} is not differentiable in its points here. "
                 f"Pass {argument}.detach()."
@@ -166,7 +165,7 @@ def _apply(
                 raise ValueError(f"{argument} has shape {shape}; expected (N, {vectors[argument]}).")
             given[argument] = given[argument].mT
     trg, src, *strengths = given.values()
-    u = _Sum.apply(kernel, resolved, same, trg, src, *strengths, *(() if kernel.normals else (None,)))
+    u = _Sum.apply(TensorSum(kernel, resolved, same), trg, src, *strengths, *(() if kernel.normals else (None,)))
     return u.mT if nd and kernel.result > 1 else u
 
 
@@ -176,28 +175,37 @@ def _plain(kappa: Any) -> float:
     return float(kappa)
 
 
+@dataclass(frozen=True)
+class TensorSum:
+    """A sum apart from its tensors: kernel, options, and whether the targets are the sources."""
+
+    kernel: Kernel
+    options: EwaldOptions
+    same: bool
+
+
 class _Sum(torch.autograd.Function):
     """A sum as a node of PyTorch's graph; arrays are ``(components, N)``."""
 
     @staticmethod
-    def forward(ctx: Any, kernel: Kernel, options: EwaldOptions, same: bool, *tensors: Tensor | None) -> Tensor:
+    def forward(ctx: Any, question: TensorSum, *tensors: Tensor | None) -> Tensor:
         ctx.save_for_backward(*tensors)
-        ctx.question = kernel, options, same
+        ctx.question = question
         trg, src, dens, normals = tensors
-        return _field(kernel, trg, trg if same else src, dens, normals, options)
+        return _field(question.kernel, trg, trg if question.same else src, dens, normals, question.options)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, cotangent: Tensor) -> tuple:
-        kernel, options, same = ctx.question
+        kernel, options, same = ctx.question.kernel, ctx.question.options, ctx.question.same
         trg, src, dens, normals = ctx.saved_tensors
-        need_trg, need_src, need_dens, need_normals = ctx.needs_input_grad[3:]
+        need_trg, need_src, need_dens, need_normals = ctx.needs_input_grad[1:]
         g = cotangent.reshape(-1, kernel.result, trg.shape[1])
         d = dens.reshape(-1, kernel.dens, src.shape[1])
         to_dens = to_normals = None
-        to_trg, to_src = _to_points(kernel, options, same, trg, src, d, g, need_trg, need_src)
+        to_trg, to_src = _to_points(ctx.question, trg, src, d, g, need_trg, need_src)
         if need_dens and not kernel.normals:
-            adjoint = kernel.adjoint
+            adjoint = adjoints.of(kernel)
             back = replace(kernels.KERNELS[adjoint.name], parameters=kernel.parameters)
             to_dens = adjoint.factor * _field(back, src, src if same else trg, _given(back, g), None, options)
         elif need_dens or need_normals:
@@ -208,17 +216,17 @@ class _Sum(torch.autograd.Function):
                 single = _field(kernels.STOKES_SL, src, src if same else trg, g, None, options)
                 to_dens = torch.cat([single, to_dens], dim=1)
         to_dens = to_dens.reshape(dens.shape) if need_dens else None
-        return None, None, None, to_trg, to_src, to_dens, to_normals if need_normals else None
+        return None, to_trg, to_src, to_dens, to_normals if need_normals else None
 
 
 def _to_points(
-    kernel: Kernel, options: EwaldOptions, same: bool, trg: Tensor, src: Tensor, d: Tensor, g: Tensor, need_trg: bool,
-    need_src: bool,
-) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
-    """The cotangents of targets and sources, of densities d and cotangents g ``(rhs, components, N)``."""
+    question: TensorSum, trg: Tensor, src: Tensor, d: Tensor, g: Tensor, need_trg: bool, need_src: bool
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the cotangents of targets and sources, of densities d and cotangents g ``(rhs, components, N)``."""
     if not (need_trg or need_src):
         return None, None
-    slope = kernels.KERNELS[SLOPES[kernel.name]]
+    kernel, options, same = question.kernel, question.options, question.same
+    slope = kernels.KERNELS[kernels.SLOPES[kernel.name]]
 
     def contracted(at: Tensor, sources: Tensor, strengths: Tensor, weights: Tensor) -> Tensor:
         found = _field(slope, at, sources, _given(slope, strengths), None, options)

@@ -8,11 +8,12 @@ import statistics
 from collections.abc import Sequence
 
 from parki.engine.spaces import Space, workers
-from parki.perfmodels import bench_models, clusters, clusterwork, roofline
+from parki.perfmodels import bench_models, clusters, roofline
 from parki.perfmodels.bench_treecode import CASES, TreecodeCase, cloud
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import Row, row
-from parki.treecode.plan import Plan
+from parki.plan import Plan
+from parki.treecode import work
 
 #: Cases whose PP and PC are held against the roofline.
 LIMITED = (TreecodeCase("coulomb", "pc", 8), TreecodeCase("yukawa", "pc", 8))
@@ -28,7 +29,8 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
 def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
     """Rows of one case: phases that take no time are left out; the last row is the whole call."""
     plan, runs = _runs(case, asked, space)
-    bounds = clusterwork.predict(plan, machine, min(workers(space), machine.units))
+    counts, dtypes = work.counts(plan.structure, plan.parameters, machine), (plan.dtype.name, plan.parameters.far)
+    bounds = clusters.predict(counts, machine, *dtypes, min(workers(space), machine.units))
     parts = {name: (name,) for name in clusters.PHASES if bounds[name].seconds > 0}
     rows = []
     for part, phases in {**parts, "whole": tuple(parts)}.items():
@@ -76,7 +78,7 @@ def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
     rows = []
     for case in LIMITED:
         plan, runs = _runs(case, asked, space, far_precision="double")
-        found = clusterwork.counts(plan, machine)
+        found = work.counts(plan.structure, plan.parameters, machine)
         for phase, name in KERNELS.items():
             counts, times = found[phase], [run[phase] for run in runs]
             if not counts.amount:

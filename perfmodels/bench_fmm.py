@@ -20,14 +20,14 @@ from parki import direct, samples
 from parki.arrays import Array
 from parki.engine.runtime import compiler
 from parki.engine.spaces import Space, workers
-from parki.fmm import api, balance
-from parki.fmm.plan import Plan
+from parki.fmm import api, balance, work
 from parki.fmm.report import PHASES, PLANNED
 from parki.pairs import find
-from parki.perfmodels import bench_clusters, bench_models, bench_treecode, fmm, fmmwork, handwritten
+from parki.perfmodels import bench_clusters, bench_models, bench_treecode, fmm, handwritten
 from parki.perfmodels.bench_treecode import Ours, one_core
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import Row, clock, on, row, spread, turns
+from parki.plan import Plan
 
 KAPPA = {"yukawa": {"kappa": 0.5}}
 KERNELS = ("coulomb", "stokes_sl")  # that FMM3D has
@@ -131,8 +131,8 @@ def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     )  # the first turn does not count
     rate = math.prod(PAIRS) / min(loop)
     about = {"n": n, "threads": workers(space), "tolerance": 0.0, "case": str(case), "loop": rate}
-    about |= {"error": kept.error(q, n=SAMPLE).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
-    about |= {"boxes": kept.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
+    about |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory, "leaf": kept.parameters.leaf_size}
+    about |= {"boxes": kept.structure.tree.nodes.n, "pairs": dict(kept.walltime.pairs)}
     rows = []
     for what, found, phases in (("whole call", call, first), ("plan(charges)", again, later)):
         phases = {name: spent for name, spent in phases.items() if what == "whole call" or name not in PLANNED}
@@ -287,7 +287,8 @@ def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: M
         plan = case.plan(x, space)
         plan(q)
         runs.append(dict(plan.walltime.time))
-    steps = fmm.predict(fmmwork.counts(plan, machine), machine, units=min(workers(space), machine.units))
+    counts = work.counts(plan.structure, plan.parameters, machine)
+    steps = fmm.predict(counts, machine, units=min(workers(space), machine.units))
     bounds = fmm.by_phase(steps)
     parts = {name: (name,) for name, seconds in bounds.items() if seconds > 0}
     rows = []

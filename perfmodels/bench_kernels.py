@@ -19,10 +19,11 @@ from parki.ewald import api
 from parki.ewald.choice import choose, params, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.kernels import KERNELS
-from parki.ewald.options import CHOICES
+from parki.ewald.options import EwaldOptions
 from parki.ewald.stages import far
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.spread import spread
+from parki.options import choices
 from parki.perfmodels import handwritten
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 
@@ -69,7 +70,7 @@ def near_field(kernel: str, n: int, tolerance: float, crowd: float) -> tuple[Cal
     options = {"box": CUBE, "tolerance": tolerance, "cell_size": crowd, "execution_space": "Serial"}
     plan = api.plan(kernel, x, x, **options)
     plan(*strengths(kernel, dens, normals))
-    return lambda: plan.stages[1].placed.again("p2p.kernel"), 4 / 3 * math.pi * plan.parameters.rc**3 * n * n / 1e9
+    return lambda: plan.sums[1].placed.again("p2p.kernel"), 4 / 3 * math.pi * plan.parameters.rc**3 * n * n / 1e9
 
 
 def scalar_near(
@@ -202,8 +203,8 @@ def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
     options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "return_walltime": True}
     rows: list[Row] = []
     for kernel in ("p2p", "p2g", "g2p"):
-        default = variants.DEFAULTS[space.kind][kernel]
-        names = [default, *(n for n in CHOICES[f"{kernel}_method"] if n not in ("AUTO", default))]
+        default = variants.defaults(space)[kernel]
+        names = [default, *(n for n in choices(EwaldOptions, f"{kernel}_method") if n not in ("AUTO", default))]
         plans = [api.plan("stokes_comb", x, x, **options, **{f"{kernel}_method": name}) for name in names]
 
         def alone(plan: Callable[..., Array], phase: str = f"time_{kernel}") -> float:

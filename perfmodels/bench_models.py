@@ -17,19 +17,21 @@ from functools import partial
 
 import numpy as np
 
+from parki import prediction
 from parki.engine.spaces import Space, workers
 from parki.ewald import api
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters
-from parki.ewald.plan import Plan
+from parki.ewald.report import TITLES
 from parki.ewald.stages import work
 from parki.perfmodels import calibrate, model, roofline
 from parki.perfmodels.bench_sums import KERNELS
-from parki.perfmodels.calibrate import Times
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import CUBE, Row, cloud, row, strengths, turns
 from parki.perfmodels.roofline import Bound
+from parki.plan import Plan
+from parki.timing import PhaseTimes
 
 SECONDS = 4.0  # of a calibration where none is stored
 CLOSE = 0.25  # of a measured time, what a good prediction may be off by
@@ -40,7 +42,7 @@ WANTED = {"p2p": 0.7, "p2g": 0.6, "g2p": 0.6, "cnv": 0.8, "ranges": 0.7, "grids"
 
 
 @dataclass(frozen=True)
-class Problem:
+class ModelProblem:
     """A sum of so many of the points asked for, to be made; `filled` is the part of the box that has points."""
 
     kernel: str
@@ -62,18 +64,18 @@ class Problem:
 
 
 PROBLEMS = (
-    Problem("laplace", 1 / 3, 1e-4),
-    Problem("laplace", 1, 1e-7),
-    Problem("laplace", 1, 1e-10),
-    Problem("laplace", 1, 1e-4, dtype="float32"),
-    Problem("stokes_sl", 1 / 3, 1e-7),
-    Problem("stokes_sl", 1, 1e-4),
-    Problem("stokes_sl", 1, 1e-10),
-    Problem("stokes_sl", 1, 1e-7, periodicity=1),
-    Problem("stokes_comb", 1 / 3, 1e-10),
-    Problem("stokes_comb", 1, 1e-4, filled=0.5),
-    Problem("stokes_comb", 1, 1e-7),
-    Problem("stokes_comb", 1 / 3, 1e-7, periodicity=1),
+    ModelProblem("laplace", 1 / 3, 1e-4),
+    ModelProblem("laplace", 1, 1e-7),
+    ModelProblem("laplace", 1, 1e-10),
+    ModelProblem("laplace", 1, 1e-4, dtype="float32"),
+    ModelProblem("stokes_sl", 1 / 3, 1e-7),
+    ModelProblem("stokes_sl", 1, 1e-4),
+    ModelProblem("stokes_sl", 1, 1e-10),
+    ModelProblem("stokes_sl", 1, 1e-7, periodicity=1),
+    ModelProblem("stokes_comb", 1 / 3, 1e-10),
+    ModelProblem("stokes_comb", 1, 1e-4, filled=0.5),
+    ModelProblem("stokes_comb", 1, 1e-7),
+    ModelProblem("stokes_comb", 1 / 3, 1e-7, periodicity=1),
 )
 
 
@@ -88,19 +90,22 @@ class TimedPlan:
 
     def once(self, whole: bool = True) -> float:
         """Run once more; the seconds of all phases, with packing and sorting back if it is the whole sum."""
-        times, (dens, *normals) = Times(self.clock, without=() if whole else ("sort",)), self.given
+        times, (dens, *normals) = PhaseTimes(TITLES, clock=self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
         given = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
-        self.plan.stages[1].run(*given, out, times)
-        self.runs.append(times.seconds)
-        return sum(times.seconds.values())
+        self.plan.sums[1].run(*given, out, times)
+        seconds = {phase: times.time[phase] for phase in Machine.PHASES}
+        if not whole:
+            seconds |= {phase: seconds[phase] - times.time[f"{phase}.sort"] for phase in ("p2p", "p2g", "g2p")}
+        self.runs.append(seconds)
+        return sum(seconds.values())
 
     def times(self, phases: Iterable[str]) -> list[float]:
         """Seconds of some phases together, of every run but the first."""
         return [sum(seconds[name] for name in phases) for seconds in self.runs[1:]]
 
 
-def made(problem: Problem, most: int, space: Space) -> TimedPlan:
+def made(problem: ModelProblem, most: int, space: Space) -> TimedPlan:
     """The problem's sum as it is chosen."""
     x, *others = (a.astype(problem.dtype) for a in cloud(problem.n(most)))
     x[2] *= problem.filled
@@ -123,13 +128,15 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
         raise ValueError(f"space: found {space.name}, expected one of the host: its rates can be measured")
     one = workers(space) == 1 or not asked.threads
     space = Space("Serial") if one else space
-    return space, predict.calibrated(space) or calibrate.measure(SECONDS)
+    return space, prediction.calibrated(space) or calibrate.measure(SECONDS)
 
 
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
     """The roofline of a phase on the plan's threads, which fall short of so many cores as they were measured to."""
     units = min(workers(plan.space), machine.units)
-    return roofline.time(counts, machine, plan.chosen.type_of(name), units, share * machine.together(name, units))
+    return roofline.time(
+        counts, machine, plan.chosen.parameters.type_of(name), units, share * machine.together(name, units)
+    )
 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
@@ -144,9 +151,9 @@ def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [r for problem, it in zip(PROBLEMS, sums, strict=True) for r in _predicted(problem, it, asked.n, machine)]
 
 
-def _predicted(problem: Problem, it: TimedPlan, most: int, machine: Machine) -> list[Row]:
+def _predicted(problem: ModelProblem, it: TimedPlan, most: int, machine: Machine) -> list[Row]:
     plan, name, n = it.plan, problem.name(most), problem.n(most)
-    counts = model.count(plan.chosen, plan.variants, n, "host")
+    counts = model.count(plan.chosen.parameters, plan.chosen.variants, n, "host")
     modelled = {
         phase: bound(plan, phase, found, machine, machine.reached[phase]).seconds for phase, found in counts.items()
     }
@@ -194,7 +201,7 @@ def selections(asked: argparse.Namespace, space: Space) -> list[Row]:
     return [r for problem in PROBLEMS for r in _swept(problem, asked, space)]
 
 
-def _swept(problem: Problem, asked: argparse.Namespace, space: Space) -> list[Row]:
+def _swept(problem: ModelProblem, asked: argparse.Namespace, space: Space) -> list[Row]:
     chosen, name, n = made(problem, asked.n, space), problem.name(asked.n), problem.n(asked.n)
     others = sweep(chosen.plan)
     quick = [(min(turns([other(chosen, p).once], 1)[0]), k) for k, p in enumerate(others)]
@@ -214,7 +221,8 @@ def _swept(problem: Problem, asked: argparse.Namespace, space: Space) -> list[Ro
 def other(it: TimedPlan, p: Parameters) -> TimedPlan:
     """The same sum with other parameters."""
     plan = it.plan
-    return replace(it, plan=plan.like(plan.kernel, *plan.points.originals(), plan.options, plan.dtype, p), runs=[])
+    problem = plan.problem.with_points(*plan.structure.originals())
+    return replace(it, plan=Plan(plan.method, problem, replace(plan.chosen, parameters=p)), runs=[])
 
 
 def sweep(plan: Plan) -> list[Parameters]:
@@ -222,12 +230,12 @@ def sweep(plan: Plan) -> list[Parameters]:
 
     A window is not asked for but made cheap or dear, so each is what would be chosen on some machine.
     """
-    p, costs, found = plan.chosen, predict.costs(plan.space), []
+    p, costs, found = plan.chosen.parameters, prediction.costs(plan.space), []
     most = params.most_cutoff(p.box, p.periodicity)
     for rc in sorted({min(most, p.rc * float(factor)) for factor in (*FACTORS, 1.0)}):
         for weight in WEIGHTS:
             priced = replace(costs, spread=weight * costs.spread, gather=weight * costs.gather)
-            made = choose.parameters(replace(plan.question, rc=rc), priced)
+            made = choose.parameters(replace(plan.chosen.question, rc=rc), priced)
             if made not in found and made != p:
                 found.append(made)
     return found
@@ -255,13 +263,15 @@ def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
     Work is counted from the cells that the points are in; `ratio` is the share that is reached.
     """
     space, machine = host(asked, space)
-    problems = [Problem(kernel, 1, asked.tolerance) for kernel in KERNELS]
+    problems = [ModelProblem(kernel, 1, asked.tolerance) for kernel in KERNELS]
     sums = [made(problem, asked.n, space) for problem in problems]
     turns([partial(it.once, whole=False) for it in sums], asked.repeat)
     rows: list[Row] = []
     for problem, it in zip(problems, sums, strict=True):
         plan = it.plan
-        found = work.count(plan.chosen, plan.variants, plan.points.targets, plan.points.sources)
+        found = work.count(
+            plan.chosen.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
+        )
         for name in Machine.PHASES:
             counts, times = found.counts[name], it.times((name,))
             limit = bound(plan, name, counts, machine)

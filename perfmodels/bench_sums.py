@@ -12,10 +12,10 @@ import parki
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.ewald.plan import Plan
 from parki.perfmodels import free
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
+from parki.plan import Plan
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 RHS = 8
@@ -202,4 +202,4 @@ def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable
 def _error(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> float:
     """The relative RMS error at some targets, measured by a second sum of other parameters."""
     plan, given = _plan(kernel, cloud_, options), strengths(kernel, *cloud_[1:])
-    return plan.error(SAMPLE, dens=given[0], normals=given[1] if len(given) > 1 else None).value
+    return plan.error(SAMPLE, density=given[0], normals=given[1] if len(given) > 1 else None).value

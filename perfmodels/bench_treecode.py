@@ -27,8 +27,8 @@ from parki.pairs import find
 from parki.perfmodels import handwritten
 from parki.perfmodels.free import reaching, theirs
 from parki.perfmodels.measure import Row, absent, clock, on, row, spread, turns
+from parki.plan import Plan
 from parki.treecode import api
-from parki.treecode.plan import Plan
 from parki.treecode.report import PHASES, PLANNED
 
 KERNELS: dict[str, dict[str, float]] = {"coulomb": {}, "yukawa": {"kappa": 0.5}}
@@ -110,7 +110,7 @@ def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> l
     about = {"n": n, "threads": workers(space), "case": str(case), "kernel": case.kernel, "method": case.method}
     about |= {"degree": case.degree, "tolerance": 0.0}
     done = {"pairs": pairs, "loop": rate, "far": kept.parameters.far, "leaf": kept.parameters.leaf_size}
-    done |= {"error": kept.error(q, n=SAMPLE).value, "memory": kept.memory}
+    done |= {"error": kept.error(SAMPLE, density=q).value, "memory": kept.memory}
     rows = [row(f"{case}: published loop", loop, 1e-9 * math.prod(LOOP), "G pairs", **about | {"threads": 1})]
     whole = row(f"{case}: whole call", call, n / 1e6, "M particles", phases=first, **about | done)
     if seconds := barytree(case, n, workers(space)):

@@ -7,35 +7,39 @@ counts, in processor time: others may use the machine meanwhile.
 """
 
 import argparse
-import contextlib
 import datetime
 import functools
 import logging
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter, thread_time
 
 import numpy as np
 
-from parki import engine, fft, pairs, samples
+from parki import engine, fft, pairs, prediction, samples
 from parki.engine import RangePolicy, spaces
 from parki.engine.runtime import cache
 from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
-from parki.ewald.choice import choose, predict, variants
+from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
+from parki.ewald.report import TITLES
 from parki.ewald.stages import points, sums
-from parki.perfmodels import clusters, clusterwork, machine, microbench, model, roofline, select
+from parki.perfmodels import clusters, machine, microbench, model, roofline, select
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.measure import CUBE
 from parki.perfmodels.microbench import Probe
-from parki.treecode.plan import Plan
+from parki.plan import Plan
+from parki.timing import PhaseTimes
+from parki.treecode import api, work
+from parki.treecode.report import PHASES
 
 TOLERANCE = 1e-6
 FULL = 10.0  # seconds for which sums are of full size
+TICK = 1e-9  # seconds of a phase that a coarse clock does not see
 #: Name → kernel, points, sources in rc³, type.  "many" gives pairs, "few" and "vectors" all else, "single" is "few" in
 #: single precision.
 SUMS = {
@@ -53,35 +57,6 @@ NAMES = {"float64": "double", "float32": "single"}
 DOUBLE = ("many", "few", "vectors")
 
 log = logging.getLogger("parki.perfmodels")
-
-
-class Times:
-    """Seconds of each phase of one sum, by some clock; parts named in `without` are left out."""
-
-    apart = False
-
-    def __init__(
-        self, clock: Callable[[], float], phases: Iterable[str] = Machine.PHASES, without: tuple[str, ...] = ()
-    ) -> None:
-        self.clock, self.seconds, self.without = clock, dict.fromkeys(phases, 0.0), without
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the seconds of the body."""
-        began, (phase, _, part) = self.clock(), name.partition(".")
-        yield
-        if part not in self.without:
-            self.seconds[phase] += max(self.clock() - began, 1e-9)
-
-    @contextlib.contextmanager
-    def members(self, size: int) -> Iterator[list["Times"]]:
-        """Give times to workers side by side; the time that passes is shared out as theirs together is."""
-        each = [Times(self.clock, self.seconds) for _ in range(size)]
-        began = self.clock()
-        yield each
-        spent, worked = self.clock() - began, sum(sum(one.seconds.values()) for one in each)
-        for name in self.seconds:
-            self.seconds[name] += spent * sum(one.seconds[name] for one in each) / worked if worked else 0.0
 
 
 class CalibrationSum:
@@ -105,9 +80,9 @@ class CalibrationSum:
 
     def once(self) -> None:
         """Run once more."""
-        times = Times(self.clock)
+        times = PhaseTimes(TITLES, clock=self.clock)
         self.stages.run(self.dens, None, self.out, times)
-        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in times.seconds.items()}
+        self.seconds = {phase: min(best, max(times.time[phase], TICK)) for phase, best in self.seconds.items()}
 
     @property
     def crowd(self) -> float:
@@ -126,7 +101,7 @@ class CalibrationSum:
         return spent / (self.points * (self.p.kernel.spread + self.p.kernel.result))
 
 
-class Treecode:
+class TreecodeProbe:
     """A treecode's sum of random charges at random points on one thread, planned anew each time.
 
     Otherwise as `CalibrationSum`.
@@ -141,20 +116,20 @@ class Treecode:
     def planned(self) -> Plan:
         """Plan it."""
         options = {"degree": self.degree, "far_precision": "double", "execution_space": "Serial"}
-        return Plan(self.pair, self.x, self.x, **options)
+        return api.plan(self.pair, self.x, self.x, **options)
 
     def once(self) -> None:
         """Plan and run once more."""
-        self.plan, times = self.planned(), Times(thread_time, clusters.PHASES)
-        of = self.plan.sum
-        self.plan.placed.run({of.charges: self.q[None], of.u: np.empty(of.u.shape)}, times)
-        found = {name: spent or self.plan.walltime.time[name] for name, spent in times.seconds.items()}
-        self.seconds = {phase: min(self.seconds[phase], spent) for phase, spent in found.items()}
+        self.plan, times = self.planned(), PhaseTimes(PHASES, clock=thread_time)
+        out = np.empty((1, 1, len(self.q)))
+        self.plan.sums[1].run(self.q[None, None], None, out, times)
+        spent = {phase: times.time[phase] or self.plan.walltime.time[phase] for phase in self.seconds}
+        self.seconds = {phase: min(best, spent[phase]) for phase, best in self.seconds.items()}
 
     def reached(self, made: Machine) -> dict[str, float]:
         """The time that a machine's rates allow over the measured one, by the names of `clusters.SHARES`."""
-        limits = {name: roofline.time(it, made).seconds for name, it in clusterwork.counts(self.plan, made).items()}
-        found = {}
+        counts, found = work.counts(self.plan.structure, self.plan.parameters, made), {}
+        limits = {name: roofline.time(it, made).seconds for name, it in counts.items()}
         for share in dict.fromkeys(clusters.SHARES.values()):
             phases = [name for name, known in clusters.SHARES.items() if known == share]
             limit, spent = (sum(of[name] for name in phases) for of in (limits, self.seconds))
@@ -191,7 +166,7 @@ def measure(seconds: float = FULL) -> Machine:
     probes = [probe for dtype in NAMES for probe in microbench.arithmetic(dtype, lanes[dtype])]
     probes += [*microbench.memory(threads), *_transforms(), _launch(one)]
     sums = {name: CalibrationSum(*_sized(given, seconds), one) for name, given in SUMS.items()}
-    treecode = Treecode(max(LEAST_CLUSTERS, int(CLUSTERS * min(1.0, seconds / FULL))), DEGREE)
+    treecode = TreecodeProbe(max(LEAST_CLUSTERS, int(CLUSTERS * min(1.0, seconds / FULL))), DEGREE)
     began, rounds, whole, everywhere = perf_counter(), 0, None, None
     for probe in probes:
         probe.plan(min(microbench.LEAST, seconds / 200))
@@ -229,7 +204,7 @@ def measure(seconds: float = FULL) -> Machine:
 
 def store(made: Machine, path: Path) -> None:
     """Write a machine: whole or not at all."""
-    cache.write(path, f"# {predict.built()}\n{made.text()}")
+    cache.write(path, f"# {prediction.built()}\n{made.text()}")
 
 
 def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
@@ -288,8 +263,9 @@ def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[f
 
 def _modelled(it: CalibrationSum, costs: Costs) -> dict[str, float]:
     """Seconds that the model expects, by its parts."""
-    given = it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.rc, it.points, it.p.P
-    return {part: float(spent) for part, spent in select.phases(*given, it.p.itemsizes, costs).items()}
+    question = select.ModelledSum(it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.itemsizes)
+    phases = select.phases(question, it.p.rc, it.points, it.p.P, costs)
+    return {part: float(seconds) for part, seconds in phases.items()}
 
 
 def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, float]:

@@ -341,7 +341,7 @@ def time_of(text: LoopText, machine: Machine, dtype: str = "float64", points: in
     points
         Per direction of a source cluster, whose points³ proxy points are the sources; 0 for particles.
     """
-    device, lanes = machine.kind == "device", machine.lanes[dtype]
+    device, lanes = machine.is_gpu, machine.lanes[dtype]
     each = float(points**3 if points else MANY)
     targets = np.full(machine.multiprocessors * TEAM if device else 1, TEAM if device else 8 * lanes)
     places = np.full(len(targets), max(1.0, MANY / each))

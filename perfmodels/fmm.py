@@ -138,6 +138,26 @@ class FmmTexts:
     result: int
 
 
+@dataclass(frozen=True)
+class OctetLaunch:
+    """Octets of a launch, with siblings in the lanes.
+
+    Attributes
+    ----------
+    octets
+        Number of octets.
+    filled
+        Share of the places in octets that are boxes.
+    lanes, device
+        Lanes of a host's vectors, and whether the machine is a device.
+    """
+
+    octets: int
+    filled: float
+    lanes: int
+    device: bool
+
+
 def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool = False) -> dict[str, Counts]:
     """Count all steps of a plan and one sum.
 
@@ -176,14 +196,14 @@ def _dense(
 ) -> Counts:
     """Count the dense steps of one level in one direction: fold, solve, unfold, and between it and its children."""
     size, filled = itemsize * SIBLINGS * level.octets, level.boxes / (SIBLINGS * level.octets)
-    about = (level.octets, filled, lanes, device)
+    launch = OctetLaunch(level.octets, filled, lanes, device)
     first, second = n.matrices[way]
     check, equivalent = n.check * n.points, n.equivalent * n.points
-    found = _folding(texts.dense["fold"], n, n.check, size * (check + first.columns), *about)
-    found += _folding(texts.dense["unfold"], n, n.equivalent, size * (equivalent + second.rows), *about)
+    found = _folding(texts.dense["fold"], n, n.check, size * (check + first.columns), launch)
+    found += _folding(texts.dense["unfold"], n, n.equivalent, size * (equivalent + second.rows), launch)
     both = Matrix(first.classes, first.tiles + second.tiles, first.turns + second.turns, second.rows, first.columns)
     moved = size * (first.columns + second.rows)
-    found += _products(texts.dense["solve"], both, n.together[0], moved, *about, stages=2)
+    found += _products(texts.dense["solve"], both, n.together[0], moved, launch, stages=2)
     if level.inner:
         (matrix,) = n.matrices[step]
         up = step == "to_parent"
@@ -191,36 +211,37 @@ def _dense(
         text = texts.dense["fold_children" if up else "unfold_children"]
         trips = {"e": components * n.points, "b >= 0": filled}
         moved = size * 2 * SIBLINGS * side
-        one = _of_octets(text, trips, level.octets, moved, *about)
+        one = _of_octets(text, trips, level.octets, moved, launch)
         moved = size * (matrix.columns + matrix.rows) * (2 if up else 1)
-        one += _products(texts.dense["products_add" if up else "products"], matrix, n.together[0], moved, *about)
+        one += _products(texts.dense["products_add" if up else "products"], matrix, n.together[0], moved, launch)
         found += replace(one, launches=2 * -(-level.octets // n.together[1]))
     return found
 
 
-def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, octets: int, filled: float, lanes: int,
-             device: bool) -> Counts:  # fmt: skip
+def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, launch: OctetLaunch) -> Counts:
     """Count surface values to class values, or back."""
     share = n.points / (SIBLINGS * n.orbits)
     trips = {"e": components * n.orbits, "row[e][g] >= 0": share, "own[o][g] >= 0": share}
-    return _of_octets(text, trips, octets, moved, octets, filled, lanes, device)
+    return _of_octets(text, trips, launch.octets, moved, launch)
 
 
-def _products(text: LoopText, matrix: Matrix, together: int, moved: float, octets: int, filled: float, lanes: int,
-              device: bool, stages: int = 1) -> Counts:  # fmt: skip
+def _products(
+    text: LoopText, matrix: Matrix, together: int, moved: float, launch: OctetLaunch, stages: int = 1
+) -> Counts:
     """Count matrices of all classes times class values; `stages` of them in loops of one name."""
+    octets = launch.octets
     teams = matrix.classes * -(-octets // together)
     trips = {"t": matrix.tiles / matrix.classes / stages, "j": matrix.turns / matrix.tiles}
     share = octets / (together * -(-octets // together))
     trips |= {"first + a < octets": share}
-    return _of_octets(text, trips, teams, moved, octets, filled * share, lanes, device)
+    return _of_octets(text, trips, teams, moved, replace(launch, filled=launch.filled * share))
 
 
-def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: float, octets: int, filled: float,
-               lanes: int, device: bool) -> Counts:  # fmt: skip
-    """Count a launch with siblings in the lanes, so many of which are boxes."""
-    found = of_teams(text, trips, teams, lanes, device)
-    bytes_ = levels(found, moved, moved, device)
+def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: float, launch: OctetLaunch) -> Counts:
+    """Count a launch with siblings in the lanes."""
+    filled = launch.filled
+    found = of_teams(text, trips, teams, launch.lanes, launch.device)
+    bytes_ = levels(found, moved, moved, launch.device)
     near = {level: filled * n if level in roofline.PER_LANE else n for level, n in bytes_.items()}
     return Counts(times(found.operations, filled), near, found.atomics, 1, filled)
 
@@ -237,8 +258,8 @@ def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: in
         (texts.backward, n.check, it.targets, it.groups),
     ):
         moved = itemsize * octets * components * (2 * SIBLINGS * n.frequencies + SIBLINGS * n.points)
-        about = (octets, it.boxes, lanes, device)
-        found += _of_octets(text, trips, octets * components * teams, moved, *about)
+        launch = OctetLaunch(octets, it.boxes, lanes, device)
+        found += _of_octets(text, trips, octets * components * teams, moved, launch)
     return Counts(found.operations, found.bytes, found.atomics, 2 * it.groups, found.fill)
 
 

@@ -99,7 +99,7 @@ class Costs:
         """
         if machine.costs is not None:
             return machine.costs
-        device, rates, level = machine.kind == "device", machine.operations, machine.bandwidth
+        device, rates, level = machine.is_gpu, machine.operations, machine.bandwidth
         lanes, share = machine.lanes["float64"], machine.reached
         near = sum(count / rates["float64"][name] for name, count in PAIR.items()) * _waste(lanes / CROWD)
         transform = 2.5 * np.log2(POINTS) * PRUNED / machine.fft["float64"] / share["fft"]
@@ -207,7 +207,7 @@ class Machine:
         """Return the GPU that a driver calls so (``"NVIDIA A100-SXM4-80GB"``), None for one that is not known."""
         plain = name.lower().replace(" ", "").replace("-", "")
         found = [known for known in cls.names() if known in plain]
-        found = [known for known in found if known != HOST and _known(known).kind == "device"]
+        found = [known for known in found if known != HOST and _known(known).is_gpu]
         return _known(max(found, key=len)) if found else None
 
     @classmethod
@@ -231,6 +231,11 @@ class Machine:
         if missing := [phase for phase in cls.PHASES if phase not in made.reached]:
             raise ValueError(f"machine: found no share that {', '.join(missing)} reach")
         return made
+
+    @property
+    def is_gpu(self) -> bool:
+        """Return whether this is a GPU: threads stand for lanes."""
+        return self.kind == "device"
 
     def some(self, units: int | None) -> int:
         """The number of cores that is asked for, all if it is not given.

@@ -87,31 +87,29 @@ def _moved(count: float) -> Counts:
     return Counts(bytes={"dram": float(count)}, launches=1)
 
 
-def predict(
-    kernel: str, box: tuple[float, float, float], n: int, tolerance: float, machine: Machine, periodicity: int = 3,
-    dtype: str = "float64", rc: float | None = None, units: int | None = None,
-) -> Model:  # fmt: skip
-    """Predict a sum over n uniform points that are targets and sources.
+def predict(question: Question, machine: Machine, units: int | None = None) -> Model:
+    """Predict a sum over uniform points that are targets and sources.
 
     Parameters
     ----------
-    kernel, box, n, tolerance, periodicity, dtype, rc
-        As in `parki.ewald.plan`.
+    question
+        The sum, as many targets as sources.
     machine, units
         Where; on how many cores, all if not given.
 
     Raises
     ------
     ValueError
-        As `parki.ewald.choice.question.Question` and `parki.ewald.choice.choose.parameters`, and for more cores than
-        there are.
+        As `parki.ewald.choice.choose.parameters`, for more cores than there are, and for other numbers of targets than
+        of sources.
     """
+    n = question.n_sources
+    if question.n_targets != n:
+        raise ValueError(f"question: found {question.n_targets} targets and {n} sources, expected as many")
     units = machine.some(units)
-    space, lanes = _space(machine), machine.lanes[dtype]
-    p = choose.parameters(
-        Question(kernel, box, n, n, tolerance, dtype, rc=rc, periodicity=periodicity), Costs.of(machine)
-    )
-    v = variants.choose(space, dtype)
+    space, lanes = _space(machine), machine.lanes[question.dtype]
+    p = choose.parameters(question, Costs.of(machine))
+    v = variants.choose(space, question.dtype)
     if space.kind == "host":
         v = replace(v, targets=lanes, lanes=lanes)
     found = {}
@@ -146,8 +144,8 @@ def curve(model: Model) -> list[Model]:
     """Return the same sum with shorter and longer cutoffs."""
     p, most = model.parameters, params.most_cutoff(model.parameters.box, model.parameters.periodicity)
     cutoffs = np.geomspace(p.rc / SPAN, min(most, p.rc * SPAN), STEPS)
-    asked = p.kernel.name, p.box, model.n, p.tolerance, model.machine, p.periodicity, p.dtype
-    return [predict(*asked, rc=float(rc), units=model.units) for rc in cutoffs]
+    question = Question(p.kernel, p.box, model.n, model.n, p.tolerance, p.dtype, periodicity=p.periodicity)
+    return [predict(replace(question, rc=float(rc)), model.machine, model.units) for rc in cutoffs]
 
 
 def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
@@ -184,8 +182,9 @@ def main(asked: argparse.Namespace) -> int:
     machine = Machine.load(asked.device)
     kernel, tolerance = asked.kernel or "stokes_comb", TOLERANCE if asked.tolerance is None else asked.tolerance
     box, n = tuple(asked.box), asked.n
-    given = 3 if asked.periodicity is None else asked.periodicity, asked.dtype, asked.rc, asked.threads
-    model = predict(kernel, box, n, tolerance, machine, *given)
+    periodicity = 3 if asked.periodicity is None else asked.periodicity
+    question = Question(kernel, box, n, n, tolerance, asked.dtype, rc=asked.rc, periodicity=periodicity)
+    model = predict(question, machine, asked.threads)
     arch = ARCHES.get(asked.device.lower())
     compiled = arch is not None and devices.missing_compiler("Cuda") is None
     held = resident(model, arch) if compiled else {}

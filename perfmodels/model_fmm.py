@@ -1,7 +1,7 @@
 """`parki model fmm`: what each step of a fast multipole sum does, and how long it takes on any machine that is known.
 
 Tree, lists and operators are made here, of points uniform in a cube; what a machine would do with them is counted from
-the kernels' texts (`parki.perfmodels.fmmwork`).  The time of a step is its roofline over the share of it that is
+the kernels' texts (`parki.fmm.work`).  The time of a step is its roofline over the share of it that is
 reached: measured, or a stated assumption.
 """
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from parki import samples
 from parki.engine.runtime import writing
-from parki.fmm import api
-from parki.fmm.plan import Plan
-from parki.perfmodels import fmm, fmmwork, modeltable
+from parki.fmm import api, work
+from parki.perfmodels import fmm, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_treecode import TOLERANCE
 from parki.perfmodels.modeltable import Phase
+from parki.plan import Plan
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -41,7 +41,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
         For more cores than there are, and for another plan.
     """
     units = machine.some(units)
-    counts = fmmwork.counts(plan, machine)
+    counts = work.counts(plan.structure, plan.parameters, machine)
     bounds = fmm.predict(counts, machine, plan.dtype.name, units)
     return {
         name: Phase(counts[name], bound, fmm.share(machine, name)) for name, bound in bounds.items() if bound.seconds
@@ -79,10 +79,10 @@ def _kernel(asked: argparse.Namespace) -> str:
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
     """Return the table."""
     many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
-    nodes = plan.tree.nodes
+    nodes, octets = plan.structure.tree.nodes, len(plan.structure.lists.v_t)
     lines = [
         f"{_kernel(asked)}, kifmm, N = {asked.n:,}, {asked.dtype}, on {machine.name}{many}",
-        f"{plan.parameters}; {nodes.n} boxes on {nodes.depth + 1} levels; {len(plan.lists.v_t)} pairs of octets; "
+        f"{plan.parameters}; {nodes.n} boxes on {nodes.depth + 1} levels; {octets} pairs of octets; "
         f"near pairs in G: {plan.walltime.pairs['near'] / 1e9:.4g}",
         "",
         *modeltable.phases({TITLES[name]: step for name, step in steps.items()}),
@@ -105,7 +105,7 @@ def record(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[
         "machine": machine.name,
         "units": asked.threads or machine.units,
         "parameters": {"order": p.order, "leaf_size": p.leaf_size},
-        "boxes": plan.tree.nodes.n,
+        "boxes": plan.structure.tree.nodes.n,
         "evaluations": dict(plan.walltime.pairs),
         "steps": {name: modeltable.figures(step) for name, step in steps.items()},
         "phases": {name: seconds for name, seconds in phases.items() if seconds},

@@ -1,7 +1,7 @@
 """`parki model treecode`: what each phase of a treecode sum does, and how long it takes on any machine that is known.
 
 Trees and lists are made here, of points uniform in a cube; what a machine would do with them is counted from the
-kernels' texts (`parki.perfmodels.clusterwork`).  The time of a phase is its roofline over the share of it that is
+kernels' texts (`parki.treecode.work`).  The time of a phase is its roofline over the share of it that is
 reached: measured by `parki calibrate` on a host, a stated assumption for a GPU.
 """
 
@@ -11,11 +11,11 @@ from typing import Any
 
 from parki import samples
 from parki.engine.runtime import writing
-from parki.perfmodels import clusters, clusterwork, modeltable
+from parki.perfmodels import clusters, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.modeltable import Phase
-from parki.treecode import api
-from parki.treecode.plan import Plan
+from parki.plan import Plan
+from parki.treecode import api, work
 
 TOLERANCE = 1e-7  # if nothing is given
 
@@ -36,7 +36,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
         For more cores than there are.
     """
     units = machine.some(units)
-    counts = clusterwork.counts(plan, machine)
+    counts = work.counts(plan.structure, plan.parameters, machine)
     bounds = clusters.predict(counts, machine, plan.dtype.name, plan.parameters.far, units)
     return {
         name: Phase(counts[name], bounds[name], clusters.share(machine, name))

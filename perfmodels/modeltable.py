@@ -52,7 +52,7 @@ def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, 
         The published method on this machine.
     """
     p, v, machine = model.parameters, model.variants, model.machine
-    where = machine.name if machine.kind == "device" else f"{machine.name}, {model.units} of {machine.units} cores"
+    where = machine.name if machine.is_gpu else f"{machine.name}, {model.units} of {machine.units} cores"
     lines = [
         f"{p.kernel.name}, N = {model.n:,}, tolerance {p.tolerance:g}, {p.dtype}, on {where}",
         f"{parameters}",
@@ -88,7 +88,7 @@ def phases(found: Mapping[str, Phase]) -> list[str]:
 
 def about(machine: Machine) -> str:
     """Return what the columns are."""
-    shares = "assumed." if machine.kind == "device" else "measured or assumed, as the rates."
+    shares = "assumed." if machine.is_gpu else "measured or assumed, as the rates."
     return f"GB: from and to memory.  lanes: share whose work counts.  of it: share of the limit, {shares}"
 
 

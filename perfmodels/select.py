@@ -100,6 +100,27 @@ class Domain:
         return lines / (1 + 1 / SIGMA + CIRCLE / SIGMA**2), along * e[1] * e[2] + 0.25 * area
 
 
+@dataclass(frozen=True)
+class ModelledSum:
+    """A sum as the models take it.
+
+    Attributes
+    ----------
+    kernel
+        Kernel of the sum.
+    n_targets, n_sources, domain
+        Numbers of points, and where they are.
+    itemsizes
+        Bytes of a real number, and of one of the far field.
+    """
+
+    kernel: ModelledKernel
+    n_targets: int
+    n_sources: int
+    domain: Domain
+    itemsizes: tuple[int, int] = (8, 8)
+
+
 def relative(kernel: ModelledKernel, tolerance: float, costs: Costs) -> float:
     """Return the time of a near-field pair over one of laplace at 1e-7."""
     return (1.0 + costs.differ * (kernel.near - 1.0)) * (1.0 + DIGIT * len(kernel.far) * math.log10(1e-7 / tolerance))
@@ -111,46 +132,38 @@ def grid_bytes(kernel: ModelledKernel, points: NDArray | float, itemsize: int) -
 
 
 def seconds(
-    kernel: ModelledKernel,
-    n_targets: int,
-    n_sources: int,
-    domain: Domain,
+    question: ModelledSum,
     rc: NDArray | float,
     points: NDArray | float,
     P: NDArray | int,
-    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> NDArray | float:
     """Predict the time of one sum.
 
     Parameters
     ----------
-    kernel
-        What is summed.
-    n_targets, n_sources, domain, rc
-        Numbers of points, where they are, cutoff: they give the near pairs.
+    question
+        The sum.
+    rc
+        Cutoff, which gives the near pairs.
     points, P
         Points of the transforms (`Domain.work`) and window width.
-    itemsizes
-        Bytes of a real number, and of one of the far field.
     costs
         Calibrated costs.
     """
-    return sum(phases(kernel, n_targets, n_sources, domain, rc, points, P, itemsizes, costs).values())
+    return sum(phases(question, rc, points, P, costs).values())
 
 
 def phases(
-    kernel: ModelledKernel,
-    n_targets: int,
-    n_sources: int,
-    domain: Domain,
+    question: ModelledSum,
     rc: NDArray | float,
     points: NDArray | float,
     P: NDArray | int,
-    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> dict[str, NDArray | float]:
-    """As `seconds`, apart: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
+    """Predict `seconds` by phase: ``"near"``, ``"transform"``, ``"spread"`` and ``"gather"``."""
+    kernel, domain, itemsizes = question.kernel, question.domain, question.itemsizes
+    n_targets, n_sources = question.n_targets, question.n_sources
     costs = costs or Costs()
     rhs = costs.rhs
     near = costs.single if itemsizes[0] == 4 else 1.0
@@ -202,29 +215,26 @@ def grids(
 
 
 def balance(
-    kernel: ModelledKernel,
-    n_targets: int,
-    n_sources: int,
-    domain: Domain,
+    question: ModelledSum,
     rc: NDArray[np.float64],
     kmax: NDArray[np.float64],
     P: NDArray[np.int64],
     sigma: NDArray[np.float64],
-    itemsizes: tuple[int, int] = (8, 8),
     costs: Costs | None = None,
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
 
     The fastest within the budget of memory, or the smallest if none is within it.
     """
+    domain = question.domain
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
     points, held = domain.work(spacing, shape, P, rc[:, None])
-    time = seconds(kernel, n_targets, n_sources, domain, rc[:, None], points, P, itemsizes, costs)
-    particles = max(n_targets, n_sources)
+    time = seconds(question, rc[:, None], points, P, costs)
+    particles = max(question.n_targets, question.n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles
-        excess = np.maximum(grid_bytes(kernel, held, itemsizes[1]) / room, 1.0)
+        excess = np.maximum(grid_bytes(question.kernel, held, question.itemsizes[1]) / room, 1.0)
         rank = np.where(excess > 1.0, excess * 1e30, time)
     else:
         rank = time

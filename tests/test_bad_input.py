@@ -162,11 +162,14 @@ CALLS = [
     (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1), kappa=2.0), "kappa was given, but laplace takes no"),
     (
         lambda x: parki.ewald.plan("laplace", x, x[:, :0], box=(1, 1, 1))(x[0]),
-        r"dens has shape \(9,\); expected \(0,\)",
+        r"density has shape \(9,\); expected \(0,\)",
     ),
     (lambda x: parki.ewald.stokes_dl(x, x, x, None, box=(1, 1, 1)), "normals is missing; stokes_dl expects"),
     (lambda x: parki.ewald.plan("stokes_sl", x, x, box=(1, 1, 1))(x, x), "normals was given, but stokes_sl takes none"),
-    (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1)).move(x[:, :4]), "src has 4 points; expected 9"),
+    (
+        lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1)).move(x[:2]),
+        r"sources has shape \(2, 9\); expected \(3, N\)",
+    ),
     (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1)).error(), "this plan has not been called"),
     (
         lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1))(x[0], out=np.empty(4)),
@@ -237,11 +240,11 @@ def test_an_unknown_kernel():
 def test_a_plan_checks_its_densities():
     arguments = good("stokes_comb")
     plan = parki.ewald.plan("stokes_comb", arguments["trg"], arguments["src"], box=(1, 1, 1), tolerance=1e-3)
-    with pytest.raises(ValueError, match=r"dens has shape \(3, 7\); expected \(6, 7\)"):
+    with pytest.raises(ValueError, match=r"density has shape \(3, 7\); expected \(6, 7\)"):
         plan(arguments["dens"][:3], arguments["normals"])
     with pytest.raises((TypeError, ValueError), match="normals"):
         plan(arguments["dens"])
-    with pytest.raises(ValueError, match="dens float32"):
+    with pytest.raises(ValueError, match="density float32"):
         plan(single(arguments["dens"]), single(arguments["normals"]))
 
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import parki
-from parki import cli, doctor
+from parki import cli, doctor, prediction
 from parki.engine import spaces
 from parki.engine.runtime import devices, rtc
-from parki.ewald.choice import predict
 from parki.perfmodels import machine
 
 
@@ -101,7 +100,7 @@ def test_doctor_says_where_rates_come_from(capsys, monkeypatch, tmp_path):
     path = machine.stored()
     path.parent.mkdir(parents=True)
     text = importlib.resources.files("parki.perfmodels.machines").joinpath("xeon.toml").read_text()
-    path.write_text(f"# {predict.built()}\n{text}")
+    path.write_text(f"# {prediction.built()}\n{text}")
     assert said() == "measured here"
     path.write_text(f"# g++ 4.2\n{text}")
     assert said() == "common ones, others were by another compiler or for other vectors → parki calibrate"

@@ -38,7 +38,7 @@ def test_public_calls_have_examples():
     assert {"laplace", "laplace_grad", "laplace_dipole", "yukawa"} <= names
     names = {test.name.removeprefix("parki.ewald.stokes.") for test in found("parki.ewald.stokes")}
     assert {"stokes_sl", "stokes_dl", "stokes_comb"} <= names
-    plan = {test.name.removeprefix("parki.ewald.plan.") for test in found("parki.ewald.plan")}
-    assert {"Plan", "Plan.__call__", "Plan.move"} <= plan
-    queries = {test.name.removeprefix("parki.ewald.queries.") for test in found("parki.ewald.queries")}
-    assert {f"Queries.{name}" for name in ("predict", "operator", "error")} <= queries
+    plan = {test.name.removeprefix("parki.plan.") for test in found("parki.plan")}
+    assert {"Plan.__call__", "Plan.move", "Plan.operator"} <= plan
+    queries = {test.name.removeprefix("parki.queries.") for test in found("parki.queries")}
+    assert {f"Queries.{name}" for name in ("predict", "near_pairs", "error")} <= queries

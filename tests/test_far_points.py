@@ -38,7 +38,7 @@ def test_a_grid_around_far_points_is_refused(rng):
         parki.ewald.laplace(x, x, np.ones(501), periodicity=0)
     plan = parki.ewald.plan("laplace", x[:, :-1], x[:, :-1].copy(), periodicity=0, tolerance=1e-3)
     with pytest.raises(ValueError, match="expected points without distant ones"):
-        plan.move(x[:, 1:])
+        plan.move(sources=x[:, 1:])
     exact = parki.direct.direct_sum("laplace", x[:, :-1], x[:, :-1], np.ones(500))
     assert error(plan(np.ones(500)), exact) < 1e-3  # as it was
 

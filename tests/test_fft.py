@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parki
-from parki import fft
+from parki import fft, prediction
 from parki.engine.steps import workers
-from parki.ewald.choice import predict
 from parki.ewald.stages import multipliers
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
@@ -262,10 +261,10 @@ def test_a_plan_used_again(name, fft_type):
     given = problem("stokes_comb")
     exact = total("stokes_comb", given)
     plan = parki.ewald.plan("stokes_comb", *given[:2], box=BOX, tolerance=1e-7, fft=name, fft_type=fft_type)
-    far = plan._prepared(1).sum.far
+    far = plan._placed(1).sum.far
     assert type(far.transforms.library) is fft.BACKENDS[name].make
     # All modes but those of kx = 0 have a mirror image, which C2C transforms, too.
-    modes = [m for c in multipliers.planes(plan.chosen, fft_type == "C2C") for m in c.modes]
+    modes = [m for c in multipliers.planes(plan.chosen.parameters, fft_type == "C2C") for m in c.modes]
     half = [m for m in modes if 2 * m < far.mesh.box[0]]
     mirrored = [far.mesh.box[0] - m for m in half if m] if fft_type == "C2C" else []
     assert sorted(modes) == sorted(half + mirrored)
@@ -277,7 +276,7 @@ def test_threads_are_those_of_the_plan(monkeypatch):
     given = problem("laplace")
 
     def shared(**options):
-        made = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)._prepared(1)
+        made = parki.ewald.plan("laplace", *given[:2], box=BOX, tolerance=1e-3, **options)._placed(1)
         transforms = made.sum.far.transforms
         assert transforms.library.threads == transforms.each
         assert made.placed.size == transforms.size
@@ -306,8 +305,8 @@ def test_torch(asked, fft_type, torch):
 
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
 def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypatch):
-    monkeypatch.setattr(predict, "H200", Costs())  # the parameters of a host
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())  # the parameters of a host
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     given = problem("stokes_sl")
     u = total("stokes_sl", [cupy.asarray(a) for a in given], torch_fft=True, fft_type=fft_type)
     equal(u.get(), total("stokes_sl", given))
@@ -317,8 +316,8 @@ def test_torch_on_a_gpu_takes_the_stream_of_cupy(fft_type, torch, cupy, monkeypa
 
 @pytest.mark.parametrize("asked", [{}, {"fft": "cupy"}, {"fft_type": "C2C"}], ids=str)
 def test_arrays_on_a_gpu(asked, cupy, monkeypatch):
-    monkeypatch.setattr(predict, "H200", Costs())
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     given = problem("stokes_comb")
     there = [cupy.asarray(a) for a in given]
     plan = parki.ewald.plan("stokes_comb", *there[:2], box=BOX, tolerance=1e-7, **asked)

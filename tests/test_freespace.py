@@ -10,6 +10,7 @@ from parki import samples
 from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.pairs import find
+from parki.timing import PhaseTimes
 
 #: By call: the module, what its plans call the method, and few points for a cluster, so that a box has far pairs.
 METHODS = {
@@ -67,7 +68,7 @@ def test_calls_are_plans_used_once(same, method, q):
     assert 1e-5 < relative(u, direct_sum("coulomb", x, y, q)) < 0.05
     np.testing.assert_array_equal(call(method, x, y, q), u)
     np.testing.assert_array_equal(getattr(METHODS[method][0], method)(x, y, q, **METHODS[method][2]), u)
-    assert repr(plan).startswith(f"<Plan: 400 sources, {x.shape[1]} targets, coulomb, {METHODS[method][1]}, ")
+    assert repr(plan).startswith(f"<Plan: coulomb, {METHODS[method][1]}, 400 sources, {x.shape[1]} targets, ")
     assert plan.memory > u.nbytes
 
 
@@ -75,7 +76,7 @@ def test_what_is_returned_and_in_which_order(method, q):
     x, y = points()
     u, module = call(method, x, y, q), METHODS[method][0]
     kinds = {
-        "return_walltime": module.report.WallTime,
+        "return_walltime": PhaseTimes,
         "return_params": module.Parameters,
         "return_error": parki.error.ErrorEstimate,
     }
@@ -109,7 +110,7 @@ def test_parameters_are_logged_if_asked(method, caplog):
         assert caplog.text == ""
         plan = plan_of(method, verbose=True)
     assert str(plan.parameters) in caplog.text
-    assert str(plan) == f"coulomb, {METHODS[method][1]}, {plan.parameters}"
+    assert str(plan).splitlines()[1] == f"{METHODS[method][1]}, {plan.parameters}"
 
 
 @pytest.mark.parametrize("kernel", ["coulomb", pytest.param("stresslet", marks=pytest.mark.slow)])
@@ -121,7 +122,7 @@ def test_errors_are_measured(kernel, options, method, rng):
     if options:
         x, y, given = x.T, y.T, [a.T for a in given]
     plan = plan_of(method, kernel, at=(x, y), **options)
-    with pytest.raises(ValueError, match="charges is missing: this plan has not been called"):
+    with pytest.raises(ValueError, match="density is missing: this plan has not been called"):
         plan.error()
     u = plan(*given)
     true = relative(u.T if options and u.ndim == 2 else u, exact)
@@ -145,9 +146,9 @@ def test_errors_of_other_charges_and_many(method, rng):
     true = relative(plan(charges), exact)
     assert plan.error(n=NS).value == pytest.approx(true, rel=1e-6)
     one = relative(plan(charges[1]), exact[1])
-    assert plan.error(charges[1], n=NS).value == pytest.approx(one, rel=1e-6)
+    assert plan.error(NS, density=charges[1]).value == pytest.approx(one, rel=1e-6)
     with pytest.raises(ValueError, match="the sum is zero at all sampled targets"):
-        plan.error(0 * charges)
+        plan.error(density=0 * charges)
 
 
 # Right-hand sides, layouts, places of results -------------------------------------------------------------------------
@@ -218,11 +219,11 @@ def test_where_a_result_goes(method, q, rng):
 def test_what_a_result_cannot_go_to(method, q):
     plan, kept = plan_of(method, same=True), q.copy()
     for out, text in (
-        (np.empty(NS + 1), r"out is a ndarray of shape \(401,\) and float64; expected an array like the result"),
-        (np.empty(NS, np.float32), r"and float32; expected an array like the result, of \(400,\) and float64"),
+        (np.empty(NS + 1), r"out is a ndarray of shape \(401,\) and float64; expected a NumPy array of shape"),
+        (np.empty(NS, np.float32), r"and float32; expected a NumPy array of shape \(400,\) and float64"),
         (np.empty((1, NS)), r"of shape \(1, 400\)"),
         ([0.0] * NS, "out is a list of shape None"),
-        (q, "out shares memory with charges"),
+        (q, "out shares memory with density"),
     ):
         with pytest.raises(ValueError, match=text):
             plan(q, out=out)
@@ -254,15 +255,16 @@ def test_moved_points(method, rng):
     x, y = samples.uniform(300, 5), 2 * samples.plummer(450, 6, 1.0)
     q, w = rng.standard_normal(450), rng.standard_normal(300)
     plan.operator().rmatvec(first)  # transposed sums move, too
-    plan.move(x, y)
+    plan.move(targets=x, sources=y)
     assert (plan.n_targets, plan.n_sources) == (300, 450)
     with pytest.raises(ValueError, match="this plan has not been called"):
         plan.error()
     np.testing.assert_array_equal(plan(q), plan_of(method, at=(x, y))(q))
     assert relative(plan.operator().rmatvec(w), direct_sum("coulomb", y, x, w)) < 0.05
-    plan.move(x[:, :0], y)
+    plan.move(targets=x[:, :0], sources=y)
     assert plan(q).shape == (0,)
-    plan.move(*points(True))
+    x, _ = points(True)
+    plan.move(targets=x, sources=x)
     np.testing.assert_array_equal(plan(first), kept)
 
 
@@ -272,11 +274,11 @@ def test_points_that_a_plan_cannot_move_to(method, q):
     for targets, sources, text in (
         (x[:2], x, r"targets has shape \(2, 5\); expected \(3, N\)"),
         (x, x + np.nan, "sources has 15 of 15 values that are NaN or infinite"),
-        (x.astype(np.float32), x, "dtypes differ: targets float32, sources float64"),
-        (*(x.astype(np.float32),) * 2, "targets and sources have dtype float32; expected float64, that of this plan"),
+        (x.astype(np.float32), x, "targets has dtype float32; expected float64, that of this plan"),
+        (*(x.astype(np.float32),) * 2, "sources has dtype float32; expected float64, that of this plan"),
     ):
         with pytest.raises(ValueError, match=text):
-            plan.move(targets, sources)
+            plan.move(targets=targets, sources=sources)
     np.testing.assert_array_equal(plan(q), kept)
     assert plan.error(n=NT).value < 0.05
 
@@ -293,7 +295,8 @@ def test_no_points(kernel, method):
     np.testing.assert_array_equal(silent(np.ones((*many, 0))), np.zeros((*many, 7)))
     nothing = module.plan(kernel, none, none, method=name, tolerance=1e-3)
     assert nothing(np.ones((*many, 0))).shape == (*many, 0)
-    assert empty.memory == silent.memory == nothing.memory == 0
+    assert max(empty.memory, silent.memory) <= x.nbytes
+    assert nothing.memory == 0
     for plan in (empty, silent):
         with pytest.raises(ValueError, match="this plan has no targets or no sources"):
             plan.error()
@@ -323,11 +326,11 @@ WRONG = [
     ({"y": np.zeros((3, 4), int)}, "sources has dtype int64; expected float32 or float64"),
     ({"y": np.full((3, 4), np.inf)}, "sources has 12 of 12 values that are NaN or infinite"),
     ({"y": np.zeros((3, 4), np.float32)}, "dtypes differ: targets float64, sources float32"),
-    ({"charges": np.zeros(5)}, r"charges has shape \(5,\); expected \(4,\)"),
-    ({"charges": np.zeros((0, 4))}, r"charges has shape \(0, 4\); expected at least one right-hand side"),
-    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: targets and sources float64, charges float32"),
-    ({"charges": np.array([0, 1, np.nan, 0])}, r"charges has 1 of 4 .* \(first: charges\[2\] = nan\)"),
-    ({"kernel": "stokeslet"}, r"charges has shape \(4,\); expected \(3, 4\)"),
+    ({"charges": np.zeros(5)}, r"density has shape \(5,\); expected \(4,\)"),
+    ({"charges": np.zeros((0, 4))}, r"density has shape \(0, 4\); expected at least one right-hand side"),
+    ({"charges": np.zeros(4, np.float32)}, "dtypes differ: targets and sources float64, density float32"),
+    ({"charges": np.array([0, 1, np.nan, 0])}, r"density has 1 of 4 .* \(first: density\[2\] = nan\)"),
+    ({"kernel": "stokeslet"}, r"density has shape \(4,\); expected \(3, 4\)"),
     ({"kernel": "stresslet", "charges": np.ones((3, 4))}, r"normals is missing; stresslet expects \(3, 4\)"),
     ({"normals": np.ones((3, 4))}, "normals was given, but coulomb takes none"),
     (

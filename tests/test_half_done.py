@@ -20,8 +20,6 @@ METHODS = {
     "kifmm": lambda x, y: parki.fmm.plan("laplace", x, y, order=3, leaf_size=4),
     "chebyshev": lambda x, y: parki.fmm.plan("laplace", x, y, method="chebyshev", order=3, leaf_size=4),
 }
-MOVES = {name: (lambda p, x, y: p.move(y, x)) if name in ("3P", "cell", "0P") else (lambda p, x, y: p.move(x, y))
-         for name in METHODS}  # fmt: skip
 
 
 class Strike:
@@ -71,37 +69,37 @@ def every(strike, action, step):
 def test_a_move_that_fails(method, strike):
     plan, new, old = METHODS[method](X, Y), METHODS[method](Z, Y)(Q), METHODS[method](X, Y)(Q)
     there, steps = [Z], 0
-    for _ in every(strike, lambda: MOVES[method](plan, there[0], Y), 30):
+    for _ in every(strike, lambda: plan.move(targets=there[0], sources=Y), 30):
         steps += 1
         try:
             u = plan(Q)
         except RuntimeError as refused:
             assert "the last move of this plan did not finish" in str(refused)  # noqa: PT017  or the sum is right
             with pytest.raises(RuntimeError, match="the last move of this plan did not finish"):
-                plan.error(n=5, **({"dens": Q} if method in ("3P", "cell", "0P") else {}))
+                plan.error(n=5, density=Q)
         else:
             same = [np.allclose(u, one, rtol=1e-12, atol=1e-12) for one in (old, new)]
             assert any(same)
-        MOVES[method](plan, X, Y)
+        plan.move(targets=X, sources=Y)
         np.testing.assert_allclose(plan(Q), old, rtol=1e-12, atol=1e-12)
     assert steps > 3
 
 
-@pytest.mark.parametrize("method", ["3P", "cell", "0P"])
+@pytest.mark.parametrize("method", METHODS)
 def test_half_a_move_does_not_mend_a_plan(method, strike):
     """Sources alone leave targets where the failed move left them."""
     plan = METHODS[method](X, Y)
     refused = 0
-    for _ in every(strike, lambda: plan.move(Z, X), 12):
+    for _ in every(strike, lambda: plan.move(sources=Z, targets=X), 12):
         try:
-            plan.move(Y)
+            plan.move(sources=Y)
         except RuntimeError as error:
-            assert "the last move of this plan did not finish; expected src and trg" in str(error)  # noqa: PT017
+            assert "the last move of this plan did not finish; expected targets and sources" in str(error)  # noqa: PT017
             refused += 1
-        plan.move(0.5 * Y + 0.25, 0.5 * X + 0.25)  # within a box that the failed move may have made
+        plan.move(sources=0.5 * Y + 0.25, targets=0.5 * X + 0.25)  # within a box that the failed move may have made
         exact = METHODS[method](0.5 * X + 0.25, 0.5 * Y + 0.25)(Q)
         np.testing.assert_allclose(plan(Q), exact, rtol=0, atol=3e-3 * np.abs(exact).max())
-        plan.move(Y, X)
+        plan.move(sources=Y, targets=X)
     assert refused
 
 

@@ -68,4 +68,4 @@ def test_the_sums_above_have_all_parts(ones, rng):
     assert min(evaluations.values()) > 0
     assert set(evaluations) == {"pp", "pc", "cp", "cc"}
     plan = parki.fmm.plan(ones, x, x, method="chebyshev", order=3, leaf_size=8, execution_space="Serial")
-    assert min(len(getattr(plan.lists, f"{name}_t")) for name in "uvwx") > 0
+    assert min(len(getattr(plan.structure.lists, f"{name}_t")) for name in "uvwx") > 0

@@ -7,8 +7,9 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
-arrays cells checks dimensions direct error fft freespace keywords memory names operators pairs plans proxies scaling
-spelling timing trees utils
+adjoints all_pairs arguments arrays cells checks dimensions direct_method error fft freespace keywords lattice memory
+method moves names neighbours operators options pairs plan prediction proxies queries saying scaling spelling
+timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
@@ -17,27 +18,32 @@ LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
-bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate clusterwork compare
-fmmwork measure model model_fmm model_treecode peers plot tune
+bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate compare measure
+model model_fmm model_treecode peers plot tune
 """.split()
-MODELS = [f"parki.perfmodels.{name}" for name in "clusters convolve counts fft g2p machine p2g p2p select".split()]
+MODELS = "clusters convolve counts fft fmm g2p machine p2g p2p roofline select".split()
+MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
 
 # The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
 EDGES = {
     "parki.engine": ("parki.engine",),
     "parki.kernels": ("parki.kernels",),
     **dict.fromkeys([f"parki.perfmodels.{name}" for name in MEASURING], ("parki",)),
+    **dict.fromkeys(MODELS, MODELS),
     "parki.perfmodels.free": ("parki",),
     "parki.perfmodels.handwritten": ("parki.engine",),
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.clusters"),
+    "parki.direct": (*SHARED, "parki.engine"),
+    "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.memory",),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
-    "parki.torch": ("parki.ewald", "parki.keywords"),
+    "parki.torch": ("parki.adjoints", "parki.ewald", "parki.keywords"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }
@@ -92,17 +98,23 @@ def test_imports_point_one_way(root):
         ("parki.engine.launch", "parki.arrays.points", False),
         ("parki.engine.launch", "parki.engine.errors", True),
         ("parki.engine.launch", "numpy", True),
-        ("parki.ewald.plan", "parki.perfmodels.select.p2p", True),
-        ("parki.ewald.plan", "parki.perfmodels.bench", False),
-        ("parki.ewald.plan", "parki.cli", False),
+        ("parki.ewald.method", "parki.perfmodels.select.p2p", True),
+        ("parki.ewald.method", "parki.perfmodels.bench", False),
+        ("parki.ewald.method", "parki.cli", False),
+        ("parki.plan", "parki.ewald.method", False),
         ("parki.arrays", "parki.ewald", False),
-        ("parki.treecode.plan", "parki.ewald.kernels", False),
+        ("parki.treecode.method", "parki.ewald.kernels", False),
         ("parki.trees.dual", "parki.pairs", False),
         ("parki.fmm.expansion", "parki.treecode.steps", False),
         ("parki.treecode.steps", "parki.fmm.expansion", False),
         ("parki.fmm.expansion", "parki.proxies", True),
+        ("parki.fmm.work", "parki.perfmodels.fmm", True),
+        ("parki.treecode.work", "parki.perfmodels.model_treecode", False),
+        ("parki.prediction", "parki.perfmodels.machine", True),
+        ("parki.prediction", "parki.perfmodels.select", False),
         ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.choice.params", False),
+        ("parki.perfmodels.fmm", "parki.perfmodels.bench", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),
         ("parki", "parki.ewald", False),
     ],

@@ -14,10 +14,13 @@ import pytest
 import parki
 from parki import arrays, fft, keywords, names, pairs, utils
 from parki.engine import spaces
-from parki.ewald import kernels, options
-from parki.fmm.plan import METHODS as FMM_METHODS
+from parki.ewald import EwaldOptions, kernels
+from parki.fmm.options import METHODS as FMM_METHODS
+from parki.fmm.options import FmmOptions
+from parki.options import choices
 from parki.treecode.api import VARIANTS
-from parki.treecode.plan import METHODS as TREECODE_METHODS
+from parki.treecode.options import METHODS as TREECODE_METHODS
+from parki.treecode.options import TreecodeOptions
 
 PACKAGES = ("direct", "engine", "ewald", "fmm", "pairs", "samples", "treecode", "utils")
 #: The names that run time accepts, by the type that lists them.
@@ -31,17 +34,18 @@ ACCEPTED = {
     "Precision": arrays.PRECISIONS,
     "EngineName": spaces.ENGINES,
     "TransformLibrary": fft.BACKENDS,
-    "TransformKind": options.CHOICES["fft_type"],
-    "SplitName": options.CHOICES["split"],
-    "P2PMethod": options.CHOICES["p2p_method"],
-    "P2GMethod": options.CHOICES["p2g_method"],
-    "G2PMethod": options.CHOICES["g2p_method"],
+    "TransformKind": choices(EwaldOptions, "fft_type"),
+    "SplitName": choices(EwaldOptions, "split"),
+    "P2PMethod": choices(EwaldOptions, "p2p_method"),
+    "P2GMethod": choices(EwaldOptions, "p2g_method"),
+    "G2PMethod": choices(EwaldOptions, "g2p_method"),
     "DtypeName": utils.DTYPES,
 }
 EWALD = [name for name in parki.ewald.__all__ if inspect.isfunction(getattr(parki.ewald, name))]
 FREE = [(parki.treecode, "bldtt"), (parki.treecode, "bltc"), (parki.fmm, "kifmm"), (parki.fmm, "chebyshev")]
 FREE += [(parki.treecode, "plan"), (parki.fmm, "plan")]
-TABLES = {parki.treecode: keywords.TreecodeOptions, parki.fmm: keywords.FmmOptions}
+TABLES = {parki.treecode: keywords.TreecodeKeywords, parki.fmm: keywords.FmmKeywords}
+OPTIONS = {parki.treecode: TreecodeOptions, parki.fmm: FmmOptions}
 
 
 # Names ----------------------------------------------------------------------------------------------------------------
@@ -82,10 +86,10 @@ def test_parameters_are_of_the_kernels():
 def test_keywords_of_sums_in_free_space_are_those_of_their_plans(package):
     typed, apart = get_type_hints(TABLES[package]), {"method", "gradient", "timed"}
     parameters = get_type_hints(keywords.KernelParameters)
-    hints = get_type_hints(package.Plan.__init__)
-    taken = inspect.signature(package.Plan).parameters.values()
-    found = {p.name: hints[p.name] for p in taken if p.kind is p.KEYWORD_ONLY and p.name not in apart}
-    assert found == {name: hint for name, hint in typed.items() if name not in parameters}
+    options = {name: hint for name, hint in get_type_hints(OPTIONS[package]).items() if name != "TITLE"}
+    taken = {name: hint for name, hint in options.items() if name not in apart}
+    assert taken == {name: hint for name, hint in typed.items() if name not in parameters}
+    assert set(options) == set(OPTIONS[package].names())
 
 
 @pytest.mark.parametrize("name", EWALD)

@@ -1,5 +1,6 @@
 """Launches: checks of the arguments, and prepared launches that cost microseconds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,21 @@ class Prepared:
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, object]) -> None:
         self.workunit, self.policy = workunit, policy
         counting.add("prepares")
-        self._released: set[str] = set()
         self._xp = spaces.array_module(policy.space)
         k = workunit.ir
         if k.policy != policy.kind:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
         _names(k, args)
+        self._params = {p.name: p for p in k.params}
         self._arrays = {p.name: _view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
         self._layouts = {name: layout(a) for name, a in self._arrays.items()}
-        _overlap(k, self._arrays)
+        _overlap(k, self._arrays, self._arrays)
         self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
         for name, a in self._arrays.items():
             self._call.bind(name, a)
         self._call.numbers(self._scalars)
+        self._sent = True  # the numbers; False while they change, and after a change that was interrupted
 
     def set(self, **args: object) -> None:
         """Replace arguments; an array must have the type, rank and layout of the one it replaces.
@@ -42,37 +44,43 @@ class Prepared:
         LaunchError
             Then nothing has been replaced.
         """
-        k, arrays, scalars = self.workunit.ir, dict(self._arrays), dict(self._scalars)
+        k, arrays, numbers = self.workunit.ir, {}, {}
         for name, value in args.items():
-            try:
-                p = k.param(name)
-            except KeyError:
-                raise LaunchError(f"{k.name} has no argument '{name}'") from None
+            p = self._params.get(name)
+            if p is None:
+                raise LaunchError(f"{k.name} has no argument '{name}'")
             if not p.rank:
-                scalars[name] = _scalar(k, p, value)
+                numbers[name] = _scalar(k, p, value)
                 continue
             arrays[name] = _view(k, p, value, self._xp)
-            if layout(arrays[name]) != self._layouts[name]:
+            if layout(value) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
-        _overlap(k, arrays)
-        if scalars != self._scalars:
+        if arrays:
+            _overlap(k, self._arrays | arrays, arrays)
+        scalars = self._scalars | numbers
+        if scalars != self._scalars or not self._sent:
+            self._sent = False
             self._call.numbers(scalars)
-        for name in args:
-            if name in arrays:
-                self._call.bind(name, arrays[name])
-        self._arrays, self._scalars = arrays, scalars
-        self._released.difference_update(args)
+            self._scalars, self._sent = scalars, True
+        for name, a in arrays.items():
+            self._call.bind(name, a)
+        self._arrays.update(arrays)
 
     def release(self, *names: str) -> None:
         """Let go of arrays: `set` must give others before the next launch."""
         for name in names:
-            self._arrays[name] = self._arrays[name][:0]
-            self._released.add(name)
+            self._arrays.pop(name, None)
+
+    def _refuse_released(self) -> None:
+        """Raise LaunchError if an array was released and not set again."""
+        if len(self._arrays) < len(self._layouts):
+            released = sorted(self._layouts.keys() - self._arrays.keys())
+            raise LaunchError(f"{self.workunit.ir.name}: {released} were released and not set again")
 
     @property
     def arrays(self) -> list[Any]:
         """The arrays that it keeps alive, its scratch among them."""
-        return [a for name, a in self._arrays.items() if name not in self._released] + self.own
+        return [*self._arrays.values(), *self.own]
 
     @property
     def own(self) -> list[Any]:
@@ -82,8 +90,7 @@ class Prepared:
 
     def launch(self) -> None:
         """Launch; on a device without waiting, in the order of CuPy's current stream."""
-        if self._released:
-            raise LaunchError(f"{self.workunit.ir.name}: {sorted(self._released)} were released and not set again")
+        self._refuse_released()
         if self.policy.league:
             self._call.run()
 
@@ -116,8 +123,7 @@ class Prepared:
             raise LaunchError(f"{name} has an accumulator: expected a launch as a whole, not a part")
         if self.policy.space.engine != "parki":
             raise LaunchError(f"{name}: {self.policy.space.engine} launches as a whole, expected engine 'parki'")
-        if self._released:
-            raise LaunchError(f"{name}: {sorted(self._released)} were released and not set again")
+        self._refuse_released()
         return Part(self, self._call.part(first, count, shared), first, count)
 
     def rest(self) -> None:
@@ -273,9 +279,11 @@ def _scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
     raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
 
 
-def _overlap(k: ir.KernelTree, arrays: dict[str, Any]) -> None:
+def _overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
+    """Raise LaunchError where an array that is written overlaps another, and one of both has changed."""
     for p in k.params:
-        if p.rank and p.written:
-            for other, b in arrays.items():
+        if p.written and p.name in arrays:
+            against = arrays if p.name in changed else changed
+            for other, b in against.items():
                 if other != p.name and shared_memory(arrays[p.name], b):
                     raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{other}'")

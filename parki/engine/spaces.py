@@ -53,9 +53,19 @@ class Space:
         """Whether arrays of this space are in a device's memory."""
         return self.kind == "device"
 
+    @property
+    def native(self) -> bool:
+        """Whether kernels are compiled C++ of this host, whose lanes are those of a vector."""
+        return self.kind == "host"
+
+    @property
+    def checks_accesses(self) -> bool:
+        """Whether every access of a kernel is checked: by the simulator of a GPU."""
+        return self.kind == "sim"
+
     def pick(self, host: T, device: T) -> T:
         """Return the value for hosts, or that for devices and for the simulator, which runs their text."""
-        return host if self.kind == "host" else device
+        return host if self.native else device
 
     @property
     def warp(self) -> int:
@@ -116,7 +126,7 @@ def array_module(space: Space) -> ModuleType:
     ImportError
         If the space is Cuda or HIP, and CuPy cannot be imported; never for a space that `get` returned.
     """
-    return devices.cupy() if space.kind == "device" else np
+    return devices.cupy() if space.own_memory else np
 
 
 def _candidates(asked: str) -> tuple[str, ...]:

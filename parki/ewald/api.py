@@ -2,49 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki.arguments import PUBLISHED, renamed
 from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
 from parki.ewald.kernels import Kernel
+from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
-from parki.ewald.plan import Plan
-from parki.ewald.report import Params
 from parki.keywords import EwaldAlone, EwaldReported, shows
 from parki.names import EwaldKernelName
+from parki.plan import Plan, make
+from parki.plan import once as sum_once
 
 
 @overload
 def plan(
-    kernel: EwaldKernelName | Kernel, trg: NDArray[Real], src: NDArray[Real], options: EwaldOptions | None = None, *,
-    kappa: float | None = None, **keywords: Unpack[EwaldReported],
+    kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, gradient: Literal[False, "only"] = False,
+    **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
-    kernel: EwaldKernelName | Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, **keywords: Unpack[EwaldReported],
+    kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
+    kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
+@renamed(trg="targets", src="sources")
 @shows(EwaldOptions)
 def plan(
-    kernel: EwaldKernelName | Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, **keywords: Any,
+    kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
+    kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
-    """Prepare a sum for fixed points: ``u = plan(dens[, normals])``.
+    """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
     Parameters
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
         ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, or a kernel of your own (`parki.ewald.kernels`).
-    trg, src : array (3, Nt), (3, Ns)
+    targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
     options : EwaldOptions, optional
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``.
+    gradient : False or "only"
+        Sum the gradient of ``"laplace"`` or ``"stokes_sl"``, as ``"laplace_grad"`` and ``"stokes_grad"`` do.
 
     Raises
     ------
@@ -61,8 +67,11 @@ def plan(
     >>> print(f"{plan(np.array([1.0, -1.0]))[0] * np.sqrt(0.75):.6f}")  # Madelung constant of CsCl
     -1.762675
     """
-    resolved = EwaldOptions.resolve(options, {"trg": trg, "src": src}, ("kappa",), **keywords)
-    return _made(kernels.find(kernel, kappa=kappa), trg, src, resolved)
+    resolved = EwaldOptions.resolve(
+        options, {"targets": targets, "sources": sources}, ("kappa", "gradient"), **keywords
+    )
+    found = kernels.find(kernel, kappa=kappa)
+    return make(Ewald(kernels.gradient(found, gradient), resolved), targets, sources)
 
 
 @overload
@@ -218,11 +227,6 @@ def yukawa(
     return once("yukawa", trg, src, (dens,), options, keywords, kappa)
 
 
-def _made(kernel: Kernel, trg: AnyArray, src: AnyArray, options: EwaldOptions) -> Plan[Any]:
-    """Make the plan; warnings that it gives point at the caller of this one's caller, as in `once`."""
-    return Plan(kernel, trg, src, options)
-
-
 def once(
     name: str, trg: AnyArray, src: AnyArray, strengths: tuple[AnyArray, ...], options: EwaldOptions | None,
     keywords: dict[str, Any], kappa: float | None = None,
@@ -230,13 +234,7 @@ def once(
     """Make a plan of the kernel of this name, and return its sum, in a tuple with the reports that options ask for."""
     given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
     resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
-    made = Plan(kernels.find(name, kappa=kappa), trg, src, resolved)
-    found = [made(*strengths)]
-    if resolved.return_walltime:
-        found.append(made.walltime)
-    if resolved.return_params:
-        found.append(Params(made.parameters))
-    if resolved.return_error:
-        found.append(made.error(dens=strengths[0], normals=next(iter(strengths[1:]), None), u=found[0]))
-    made.retire()
-    return tuple(found) if len(found) > 1 else found[0]
+    method = Ewald(kernels.find(name, kappa=kappa), resolved, names=PUBLISHED)
+    dens, normals = (*strengths, None)[:2]
+    reports = (resolved.return_walltime, resolved.return_params, resolved.return_error)
+    return sum_once(method, (trg, src), dens, normals, reports)

@@ -14,6 +14,7 @@ import numpy as np
 
 from parki import scaling
 from parki.arrays import Array, module_of, to_host
+from parki.lattice import STRAIGHT, wrapped
 
 if TYPE_CHECKING:
     from parki.ewald.choice.params import Parameters
@@ -78,7 +79,7 @@ class Geometry:
                 f"{name} has points {(reach / sides).max():.3g} boxes away; expected at most {most:g} in {x.dtype}, "
                 "beyond which rounding leaves their place in the box unknown. Wrap them into the box."
             )
-        return _brick(x, self.box, self.periodicity, self.skew or (0.0, 0.0, 0.0)), float(reach.max())
+        return wrapped(x, self.box[: self.periodicity], self.skew or STRAIGHT), float(reach.max())
 
     def inner(self, length: float) -> float:
         """Return a length of the caller in the stages' unit."""
@@ -94,25 +95,6 @@ def _turned(matrix: np.ndarray, x: Array) -> Array:
     if set(matrix.ravel().tolist()) <= {0.0, 1.0}:
         return module_of(x).ascontiguousarray(x[np.argmax(matrix, axis=1)])
     return (module_of(x).asarray(matrix) @ x.astype(np.float64)).astype(x.dtype)
-
-
-def _brick(x: Array, box: tuple[float, ...], periodicity: int, skew: tuple[float, float, float]) -> Array:
-    """Return the points wrapped into ``[0, side)`` along the periodic axes, a new array."""
-    xp, x = module_of(x), x.copy()
-    t01, t02, t12 = skew
-    for axis, (side, tilts) in enumerate(zip(box[:periodicity], ((t01, t02), (t12,), ()), strict=False)):
-        # Points inside keep all their digits.
-        outside = (x[axis] < 0) | (x[axis] >= side)
-        cells = xp.where(outside, xp.floor(x[axis] / side), 0).astype(x.dtype)
-        x[axis] -= cells * x.dtype.type(side)
-        # Rounding may leave a point just below the lower face, or on the upper one: that is the next cell's lower face.
-        above = x[axis] >= side
-        cells += above
-        x[axis] = xp.where((x[axis] < 0) | above, 0, x[axis])
-        for other, tilt in enumerate(tilts, axis + 1):
-            if tilt:
-                x[other] -= cells * x.dtype.type(tilt)
-    return x
 
 
 def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], scaled: bool = True) -> Geometry:
@@ -182,7 +164,7 @@ def around(*clouds: Array, scaled: bool = True) -> Geometry:
 
 def lattice(p: "Parameters", x: Array) -> Array:
     """Points of the brick in lattice coordinates, ``[0, side)`` too; the same array in a rectangular box."""
-    return x if p.skew is None else _brick(directions(p, x), p.box, 3, (0.0, 0.0, 0.0))
+    return x if p.skew is None else wrapped(directions(p, x), p.box, STRAIGHT)
 
 
 def directions(p: "Parameters", v: Array) -> Array:

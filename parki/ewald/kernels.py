@@ -2,7 +2,7 @@
 
 A kernel is a pair function (`kernels/pair/`), a function of the modes (`kernels/multiplier/`), the radial functions of
 its far part (`far_parts`), its Green's function (`spectra`), the constants of a net density (`means`), the estimates of
-its error (`layers`), and its transpose (`adjoints`).
+its error (`layers`).
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from parki import pairs
-from parki.ewald.split import adjoints, layers, means, spectra
-from parki.ewald.split.adjoints import Adjoint, Multiple
+from parki.checks import check_choice
+from parki.ewald.split import layers, means, spectra
 from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y
 from parki.ewald.split.layers import Layer
 from parki.ewald.split.means import Surroundings
@@ -65,8 +65,6 @@ class Kernel(Pair):
         The density of which a net value deserves a warning in fully periodic sums.
     crystal
         Shares of the tolerance for sources that are a perfect crystal: near field, window, tables.
-    adjoint
-        The transposed sum, see `adjoints`.
     near, common
         Time of a near-field pair over that of laplace, both at a tolerance of 1e-7 and by ``LIST``; the part of this
         time that right-hand sides share.
@@ -86,7 +84,6 @@ class Kernel(Pair):
     mean: Callable[[Surroundings], NDArray] | None = None
     net: Net | None = None
     crystal: tuple[float, float, float] = CRYSTAL
-    adjoint: Adjoint | None = None
     near: float = 1.0
     common: float = 0.95
     periodicities: tuple[int, ...] = (0, 1, 2, 3)
@@ -119,39 +116,38 @@ def _kernel(name: str, *parts: Any, **options: Any) -> Kernel:
 
 LAPLACE = _kernel(
     "laplace", (F,), "multiplier/scalar", 1, (layers.LAPLACE,), mean=means.harmonic, net=CHARGE, crystal=EVEN_CRYSTAL,
-    adjoint=Multiple("laplace"),
 )  # fmt: skip
 LAPLACE_GRAD = _kernel(
     "laplace_grad", (H,), "multiplier/gradient", 1, (layers.LAPLACE_GRAD,), net=CHARGE,
-    adjoint=Multiple("laplace_dipole"), near=1.17, common=0.9,
+    near=1.17, common=0.9,
 )  # fmt: skip
 LAPLACE_DIPOLE = _kernel(
-    "laplace_dipole", (H,), "multiplier/divergence", 3, (layers.LAPLACE_GRAD,), adjoint=Multiple("laplace_grad"),
+    "laplace_dipole", (H,), "multiplier/divergence", 3, (layers.LAPLACE_GRAD,),
     near=1.13, common=0.9,
 )  # fmt: skip
 STOKES_SL = _kernel(
     "stokes_sl", (D, E), "multiplier/stokes", 3, (layers.STOKES_SL,), spectra.BIHARMONIC, mean=means.stokes, net=FORCE,
-    crystal=EVEN_CRYSTAL, adjoint=Multiple("stokes_sl"), near=1.8, common=0.84,
+    crystal=EVEN_CRYSTAL, near=1.8, common=0.84,
 )  # fmt: skip
 STOKES_DL = _kernel(
     "stokes_dl", (D, E, G), "multiplier/stokes_comb", 4, (layers.STOKES_DL,), spectra.BIHARMONIC, slopes=True,
-    adjoint=adjoints.traction, near=2.36, common=0.75,
+    near=2.36, common=0.75,
 )  # fmt: skip
 STOKES_COMB = _kernel(
     "stokes_comb", (D, E, G), "multiplier/stokes_comb", 4, (layers.STOKES_SL, layers.STOKES_DL), spectra.BIHARMONIC,
-    slopes=True, single=True, mean=means.stokes, net=FORCE, adjoint=adjoints.flow_and_traction, near=3.0, common=0.71,
+    slopes=True, single=True, mean=means.stokes, net=FORCE, near=3.0, common=0.71,
 )  # fmt: skip
 STOKES_PRESSURE = _kernel(
     "stokes_pressure", (H,), "multiplier/divergence", 3, (layers.LAPLACE_GRAD,), scale=2.0,
-    adjoint=Multiple("laplace_grad", 2.0), near=1.2, common=0.9,
+    near=1.2, common=0.9,
 )  # fmt: skip
 STOKES_GRAD = _kernel(
     "stokes_grad", (E, G), "multiplier/stokes_grad", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, net=FORCE,
-    adjoint=adjoints.doublets, near=2.8, common=0.7,
+    near=2.8, common=0.7,
 )  # fmt: skip
 YUKAWA = _kernel(
     "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,
-    adjoint=Multiple("yukawa"), near=1.42, periodicities=(0, 3),
+    near=1.42, periodicities=(0, 3),
 )  # fmt: skip
 
 KERNELS = {
@@ -177,3 +173,23 @@ def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
     elif not isinstance(kernel, Kernel):
         raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name or a parki.ewald.Kernel.")
     return pairs.with_parameters(kernel, parameters)
+
+
+#: The kernel of the gradient of a sum, where there is one.
+SLOPES = {"laplace": "laplace_grad", "stokes_sl": "stokes_grad"}
+
+
+def gradient(kernel: Kernel, wanted: Any) -> Kernel:
+    """Return the kernel of the gradient where it is wanted, else the kernel.
+
+    Raises
+    ------
+    ValueError
+        For another value than False and "only", and for a kernel whose gradient is not known.
+    """
+    check_choice("gradient", wanted, (False, "only"))
+    if not wanted:
+        return kernel
+    if KERNELS.get(kernel.name) != kernel or kernel.name not in SLOPES:
+        raise ValueError(f"{kernel} has no gradient in Ewald sums; expected one of {', '.join(map(repr, SLOPES))}.")
+    return KERNELS[SLOPES[kernel.name]]

@@ -16,18 +16,10 @@ from parki.engine import spaces
 from parki.ewald import geometry
 from parki.keywords import Box
 from parki.names import Layout, Precision, SpaceName
+from parki.options import check_fields, count, flag, option, positive, spelled, whole
 
-CHOICES = {
-    "p2p_method": ("AUTO", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"),
-    "p2g_method": ("AUTO", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"),
-    "g2p_method": ("AUTO", "BASE", "TARGET"),
-    "fft_type": ("AUTO", "R2C", "C2C"),
-    "split": ("prolate", "gaussian"),
-    "layout": LAYOUTS,
-}
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
 STRAIGHT = 1e-14  # of the shortest side: lattice vectors that tilt less are along the axes
-FLAGS = ("torch_fft", "return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
 
 
 class PublishedText(str):
@@ -45,6 +37,28 @@ class PublishedCount(int):
 def named(value: str | int) -> bool:
     """Tell whether a caller has named this variant or block size; "AUTO" names none."""
     return not isinstance(value, PublishedText | PublishedCount) and value != "AUTO"
+
+
+def named_option(default: str | None, *allowed: str | None, kw_only: bool = False) -> Any:
+    """Return the field of an option that is one of these names in any case."""
+    return option(default, spelled(*allowed), choices=allowed, kw_only=kw_only)
+
+
+def variant(published: str, *allowed: str) -> Any:
+    """Return the field of a kernel's variant, with the published default."""
+    choose = spelled("AUTO", *allowed)
+
+    def check(name: str, value: Any) -> Any:
+        return value if isinstance(value, PublishedText) else choose(name, value)
+
+    return option(PublishedText(published), check, choices=("AUTO", *allowed))
+
+
+def required_share(name: str, value: Any) -> Any:
+    """Check an option that is a number between 0 and 1."""
+    if not 0 < _number(value) < 1:
+        raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1, such as 1e-6.")
+    return value
 
 
 @dataclasses.dataclass(slots=True)
@@ -125,32 +139,32 @@ class EwaldOptions:
 
     box: Box | None = None
     periodicity: int | Sequence[bool] = 3
-    tolerance: float = 1e-6
+    tolerance: float = option(1e-6, required_share)
     execution_space: SpaceName | spaces.Space | None = None
-    p2p_method: names.P2PMethod = dataclasses.field(default=PublishedText("GM-1D"))
-    p2g_method: names.P2GMethod = dataclasses.field(default=PublishedText("HYBRID"))
-    g2p_method: names.G2PMethod = dataclasses.field(default=PublishedText("TARGET"))
-    fft_type: names.TransformKind = "R2C"
-    torch_fft: bool = False
-    p2p_threads_x: int = PublishedCount(128)
-    p2p_threads_y: int = PublishedCount(1)
-    p2g_threads: int = PublishedCount(128)
-    g2p_threads: int = PublishedCount(128)
-    cell_size: float | None = None
-    rc: float | None = None
-    return_walltime: bool = False
-    return_params: bool = False
-    split: names.SplitName = dataclasses.field(default="prolate", kw_only=True)
-    far_precision: Precision | None = dataclasses.field(default=None, kw_only=True)
-    threads: int | None = dataclasses.field(default=None, kw_only=True)
-    layout: Layout = dataclasses.field(default="dn", kw_only=True)
-    return_error: bool = dataclasses.field(default=False, kw_only=True)
-    verbose: bool = dataclasses.field(default=False, kw_only=True)
-    engine: names.EngineName | None = dataclasses.field(default=None, kw_only=True)
-    fft: names.TransformLibrary | None = dataclasses.field(default=None, kw_only=True)
-    tune: bool = dataclasses.field(default=False, kw_only=True)
-    graph: bool = dataclasses.field(default=False, kw_only=True)
-    rhs: int = dataclasses.field(default=1, kw_only=True)
+    p2p_method: names.P2PMethod = variant("GM-1D", "LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")
+    p2g_method: names.P2GMethod = variant("HYBRID", "BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")
+    g2p_method: names.G2PMethod = variant("TARGET", "BASE", "TARGET")
+    fft_type: names.TransformKind = named_option("R2C", "AUTO", "R2C", "C2C")
+    torch_fft: bool = option(False, flag)
+    p2p_threads_x: int = option(PublishedCount(128), count)
+    p2p_threads_y: int = option(PublishedCount(1), count)
+    p2g_threads: int = option(PublishedCount(128), count)
+    g2p_threads: int = option(PublishedCount(128), count)
+    cell_size: float | None = option(None, positive)
+    rc: float | None = option(None, positive)
+    return_walltime: bool = option(False, flag)
+    return_params: bool = option(False, flag)
+    split: names.SplitName = named_option("prolate", "prolate", "gaussian", kw_only=True)
+    far_precision: Precision | None = named_option(None, None, *PRECISIONS, kw_only=True)
+    threads: int | None = option(None, whole(), kw_only=True)
+    layout: Layout = named_option("dn", *LAYOUTS, kw_only=True)
+    return_error: bool = option(False, flag, kw_only=True)
+    verbose: bool = option(False, flag, kw_only=True)
+    engine: names.EngineName | None = named_option(None, None, *spaces.ENGINES, kw_only=True)
+    fft: names.TransformLibrary | None = named_option(None, None, *fft.BACKENDS, kw_only=True)
+    tune: bool = option(False, flag, kw_only=True)
+    graph: bool = option(False, flag, kw_only=True)
+    rhs: int = option(1, count, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()
@@ -210,33 +224,18 @@ class EwaldOptions:
         """Raise where a value is not allowed; spell choices as listed.  Fields may change, so it runs on entry too."""
         _check_periodicity(self.periodicity)
         sides = _check_box(self.box, self.periodic)
-        if not 0 < _number(self.tolerance) < 1:
-            raise ValueError(f"tolerance is {self.tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
-        for name, choices in CHOICES.items():
-            setattr(self, name, _choice(name, getattr(self, name), choices))
-        named_choices = {"engine": spaces.ENGINES, "fft": tuple(fft.BACKENDS), "far_precision": tuple(PRECISIONS)}
-        for name, choices in named_choices.items():
-            if getattr(self, name) is not None:
-                setattr(self, name, _choice(name, getattr(self, name), choices))
-        for name in FLAGS:
-            value = getattr(self, name)
-            if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
-                raise ValueError(f"{name} is {value!r}; expected True or False.")
+        check_fields(self)
         if self.torch_fft and self.fft not in (None, "torch"):
             raise ValueError(f"fft is {self.fft!r} and torch_fft is True; expected at most one of them.")
         if self.graph and self.transform() == "torch":
             name = "torch_fft is True" if self.torch_fft else "fft is 'torch'"
             raise ValueError(f"graph is True and {name}; expected at most one of them: PyTorch has memory of its own.")
-        for name in (*COUNTS, "rhs", *(() if self.threads is None else ("threads",))):
-            value = getattr(self, name)
-            if not (isinstance(value, numbers.Integral) and _number(value) > 0):
-                raise ValueError(f"{name} is {value!r}; expected a positive integer.")
-        for name in ("cell_size", "rc"):
-            value = getattr(self, name)
-            if value is not None and not 0 < _number(value) < math.inf:
-                raise ValueError(f"{name} is {value!r}; expected a positive number, or None to have it chosen.")
-            if value is not None and self.tune:
-                raise ValueError(f"{name} is {value!r} and tune is True; expected at most one of them: tune sets rc.")
+        named_radius = next((name for name in ("cell_size", "rc") if getattr(self, name) is not None), None)
+        if named_radius and self.tune:
+            value = getattr(self, named_radius)
+            raise ValueError(
+                f"{named_radius} is {value!r} and tune is True; expected at most one of them: tune sets rc."
+            )
         shortest = min((side for side, on in zip(sides, self.periodic, strict=True) if on), default=math.inf)
         if self.rc is not None and self.rc > shortest:
             raise ValueError(
@@ -248,6 +247,12 @@ class EwaldOptions:
                 f"rc is {self.rc!r} and cell_size is {self.cell_size!r}; expected at most one of them, because "
                 "cell_size sets rc."
             )
+
+
+def quiet(options: EwaldOptions, **others: Any) -> EwaldOptions:
+    """Return options of a sum that serves another one, with `others` in place of their values."""
+    flags = ("return_walltime", "return_params", "return_error", "verbose", "tune", "graph")
+    return dataclasses.replace(options, **(dict.fromkeys(flags, False) | others))
 
 
 def _number(value: Any) -> float:
@@ -316,17 +321,3 @@ def _check_cell(box: Any, cell: np.ndarray, periodic: tuple[bool, bool, bool]) -
     if abs(np.linalg.det(cell)) <= 1e-6 * np.prod(edges):
         raise ValueError(f"box is {box!r}, whose lattice vectors lie in a plane; expected a cell with a volume.")
     return list(geometry.of_cell(cell).box)
-
-
-def _choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return the choice that `value` spells in any case; a default that nobody has named stays one."""
-    if isinstance(value, PublishedText):
-        return value
-    spelled = {choice.upper(): choice for choice in choices}
-    asked = value.upper() if isinstance(value, str) else ""
-    if asked not in spelled:
-        near = spelling.meant(asked, spelled)
-        advice = f" Did you mean {spelled[near]!r}?" if near else ""
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} is {value!r}; expected one of {listed}.{advice}")
-    return spelled[asked]

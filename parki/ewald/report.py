@@ -1,15 +1,13 @@
 """The reports of a sum: wall-clock times by phase, and parameters by their published names."""
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from parki.arrays import Array
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
-from parki.timing import timed
+from parki.timing import PhaseTimes, row
 
 # phase, its title, the count that its rate is of, the unit of that count
 PHASES = (
@@ -20,15 +18,32 @@ PHASES = (
     ("ifft", "inverse FFT", "N_grid", "grid points"),
     ("g2p", "interpolate (G2P)", "N_out", "targets"),
 )
+# parts of phases over particles: packing or sorting back, and kernels
+PARTS = {f"{name}.{part}": part for name in ("p2p", "p2g", "g2p") for part in ("sort", "kernel")}
+TITLES = {name: title for name, title, *_ in PHASES} | PARTS
+PLANNED = ("cell_list",)
 
 
-class WallTime:
-    """Seconds of wall-clock time of each phase of one or more sums; they add up.
+def _published(name: str) -> property:
+    """Return the property that gives the seconds of a phase and of its parts."""
+    keys = {"tot": name} | {PARTS[part]: part for part in PARTS if part.startswith(f"{name}.")}
+
+    def seconds(self: PhaseTimes) -> dict[str, float]:
+        return {key: self.time[part] for key, part in keys.items()}
+
+    return property(seconds)
+
+
+class WallTime(PhaseTimes):
+    """Seconds of wall-clock time of each phase of one or more sums, by their published names; they add up.
+
+    Besides the phases there are ``"ewald"``, the whole sum, and ``"cell_list"``, making cell lists, which `reset`
+    keeps.
 
     Attributes
     ----------
     time_p2p, time_p2g, time_fft, time_cnv, time_ifft, time_g2p : dict
-        ``"tot"``, and for phases over particles also its parts ``"sort"`` and ``"kernel"``.
+        ``"tot"``, and for phases over particles also its parts ``"sort"`` and ``"kernel"``; read only, of `time`.
     time_ewald : float
         The whole sum.
     time_cell_list : float
@@ -41,26 +56,17 @@ class WallTime:
         Bytes that it reads and writes.
     N_pairs : int
         Pairs of a target and a source that the near field looks at.
-
-    With `wait`, which returns when everything launched before is done, a phase lasts until its launches are done;
-    without, until they are made.  If `watch` is set, it is called with the name of each phase as that begins.
     """
 
     def __init__(
         self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0, wait: Callable[[], None] | None = None
     ) -> None:
-        self._wait = wait
-        self.watch: Callable[[str], None] | None = None
+        super().__init__(TITLES | {"ewald": "sum", "cell_list": "cell lists"}, PLANNED, wait)
+        self.whole_phase = "ewald"
         self.N_in, self.N_out, self.N_grid, self.N_fft, self.N_pairs = N_in, N_out, N_grid, N_fft, 0
         for name, *_ in PHASES:
             setattr(self, f"flop_{name}", 0)
             setattr(self, f"mop_{name}", 0)
-        self.reset()
-
-    @property
-    def apart(self) -> bool:
-        """Tell whether each phase is waited for, so that none may go on beside another."""
-        return self._wait is not None
 
     def take(self, flop: Mapping[str, int], mop: Mapping[str, int], pairs: int, values: int) -> None:
         """Set the counts of one sum: operations and bytes by phase, near pairs, and values of a transform."""
@@ -69,65 +75,38 @@ class WallTime:
             setattr(self, f"flop_{name}", flop[name])
             setattr(self, f"mop_{name}", mop[name])
 
-    def reset(self, keep_cell_list: bool = False) -> None:
-        """Set all times to zero, but for that of the cell lists where a plan keeps them."""
-        self.time_ewald = 0.0
-        self.time_cell_list = self.time_cell_list if keep_cell_list else 0.0
-        for name, *_ in PHASES:
-            parts = ("tot", "sort", "kernel") if name in ("p2p", "p2g", "g2p") else ("tot",)
-            setattr(self, f"time_{name}", dict.fromkeys(parts, 0.0))
+    @property
+    def time_ewald(self) -> float:
+        """Seconds of the whole sum."""
+        return self.time["ewald"]
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add the time that the body takes to a phase, and to a part of it, as ``"p2p.kernel"``.
+    @property
+    def time_cell_list(self) -> float:
+        """Seconds of making cell lists."""
+        return self.time["cell_list"]
 
-        The phases ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` keep a total and parts, others are
-        ``"ewald"`` and ``"cell_list"``.
-        """
-        name, _, part = name.partition(".")
-        attribute = f"time_{name}"
-        times = getattr(self, attribute)  # before the clock starts: a wrong name fails without running the body
-        if part and (not isinstance(times, dict) or part not in times):
-            raise KeyError(f"phase {name!r} has no part {part!r}")
-        if self.watch is not None:
-            self.watch(name)
+    time_p2p = _published("p2p")
+    time_p2g = _published("p2g")
+    time_fft = _published("fft")
+    time_cnv = _published("cnv")
+    time_ifft = _published("ifft")
+    time_g2p = _published("g2p")
 
-        def add(spent: float) -> None:
-            if isinstance(times, dict):
-                times["tot"] += spent
-                if part and part != "tot":
-                    times[part] += spent
-            else:
-                setattr(self, attribute, getattr(self, attribute) + spent)
+    @property
+    def total(self) -> float:
+        """The whole sum, or all its phases where it was not timed."""
+        return self.time_ewald or self._accounted
 
-        with timed(add, self._wait):
-            yield
-
-    @contextlib.contextmanager
-    def members(self, size: int) -> Iterator[list["WallTime"]]:
-        """Give times to as many threads that work side by side; the body's time is shared out as theirs together."""
-        members = [WallTime() for _ in range(size)]
-        members[0].watch = self.watch
-        began = time.perf_counter()
-        try:
-            yield members
-        finally:
-            spent = time.perf_counter() - began
-            sums = {name: sum(getattr(m, f"time_{name}")["tot"] for m in members) for name, *_ in PHASES}
-            worked = sum(sums.values())
-            for name, seconds in sums.items():
-                getattr(self, f"time_{name}")["tot"] += spent * seconds / worked if worked else 0.0
+    @property
+    def _accounted(self) -> float:
+        return sum(self.time[name] for name, *_ in PHASES)
 
     def table(self) -> str:
         """Return a table of the phases: time, share of the whole, rate."""
-        phases = [
-            (title, getattr(self, f"time_{name}")["tot"], getattr(self, n), unit) for name, title, n, unit in PHASES
-        ]
-        accounted = sum(seconds for _, seconds, _, _ in phases)
-        whole = self.time_ewald or accounted
-        lines = [f"{'phase':<20}{'time':>12}{'share':>8}   rate"]
-        lines += [_row(title, seconds, whole, n, unit) for title, seconds, n, unit in phases]
-        lines.append(_row("other", max(whole - accounted, 0.0), whole))
+        whole, lines = self.total, [f"{'phase':<20}{'time':>12}{'share':>8}   rate"]
+        for name, title, count, unit in PHASES:
+            lines.append(_row(title, self.time[name], whole, getattr(self, count), unit))
+        lines.append(_row("other", max(whole - self._accounted, 0.0), whole))
         lines.append(_row("total", whole, whole, self.N_out, "targets"))
         return "\n".join(lines)
 
@@ -136,9 +115,8 @@ class WallTime:
 
 
 def _row(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -> str:
-    share = f"{100 * seconds / whole:.1f} %" if whole > 0 else "–"
     rate = f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
-    return f"{title:<20}{1e3 * seconds:>9.2f} ms{share:>8}   {rate}".rstrip()
+    return f"{row(title, seconds, whole, 20)}   {rate}".rstrip()
 
 
 class Params:
@@ -193,3 +171,10 @@ class Params:
 
     def __repr__(self) -> str:
         return f"<Params: {self}>"
+
+
+def describe(p: Parameters, periodic: tuple[bool, bool, bool]) -> str:
+    """Describe parameters, in the caller's unit of length, in two lines."""
+    axes = "".join(axis for axis, on in zip("xyz", periodic, strict=True) if on) or "no direction"
+    shape = "box {:.4g} × {:.4g} × {:.4g}".format(*p.box) if p.skew is None else "triclinic cell"
+    return f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}\n{Params(p)}"

@@ -2,7 +2,7 @@
 
 from parki.fmm.api import chebyshev, kifmm, plan
 from parki.fmm.params import Parameters
-from parki.fmm.plan import Plan
+from parki.plan import Plan
 
 __all__ = ["Parameters", "Plan", "chebyshev", "kifmm", "plan"]
 

@@ -6,31 +6,36 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.fmm.plan import Plan
-from parki.keywords import FmmAlone, FmmOptions, FmmReported, KernelParameters, shows
+from parki.fmm.method import KINDS, Fmm
+from parki.fmm.options import FmmOptions
+from parki.freespace import check_reports, find
+from parki.keywords import FmmAlone, FmmKeywords, FmmReported, KernelParameters, shows
 from parki.names import FmmMethod, Gradient
 from parki.pairs import KernelLike
+from parki.plan import Plan, make, once
 
 
 @overload
 def kifmm(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[FmmAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def kifmm(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[FmmAlone],
 ) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
 @overload
 def kifmm(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
 ) -> Any: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+@renamed(charges="density")
+@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"))
 def kifmm(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
     return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
@@ -46,7 +51,7 @@ def kifmm(
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
         ``(N, 3)`` with ``layout="nd"``.
-    charges : array (Ns,) or (components, Ns)
+    density : array (Ns,) or (components, Ns)
         Strengths of the sources, with an axis of right-hand sides in front if there are many.
     kernel : str, path or Pair
         ``"coulomb"``, ``"yukawa"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``,
@@ -55,8 +60,8 @@ def kifmm(
     normals : array (3, Ns), optional
         Normals of the double layer; required for kernels with one, and only there.
     return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
-        the direct sum.
+        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
+        against the direct sum.
     tolerance : float, default 1e-6
         Relative error, as a 2-norm over all targets.
     order : int, optional
@@ -98,28 +103,29 @@ def kifmm(
     >>> bool(np.linalg.norm(u - exact) < 1e-5 * np.linalg.norm(exact))
     True
     """
-    returned = (return_walltime, return_params, return_error)
-    return Plan.once("kifmm", targets, sources, charges, kernel, normals, returned, keywords)
+    reports = (return_walltime, return_params, return_error)
+    return _once("kifmm", (kernel, targets, sources, density, normals), reports, keywords)
 
 
 @overload
 def chebyshev(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[FmmAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def chebyshev(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[FmmAlone],
 ) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
 @overload
 def chebyshev(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
 ) -> Any: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+@renamed(charges="density")
+@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"))
 def chebyshev(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
     return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
@@ -145,30 +151,30 @@ def chebyshev(
     >>> print(parki.fmm.chebyshev(x, x, np.array([1.0, 4.0]), "multiquadric", width=1.5))
     [11.5  8.5]
     """
-    returned = (return_walltime, return_params, return_error)
-    return Plan.once("chebyshev", targets, sources, charges, kernel, normals, returned, keywords)
+    reports = (return_walltime, return_params, return_error)
+    return _once("chebyshev", (kernel, targets, sources, density, normals), reports, keywords)
 
 
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
-    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[FmmOptions],
+    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
-    gradient: Literal[True], timed: bool = False, **keywords: Unpack[FmmOptions],
+    gradient: Literal[True], timed: bool = False, **keywords: Unpack[FmmKeywords],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
-    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmOptions],
+    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters)
+@shows(FmmOptions, parameters=KernelParameters)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm", **keywords: Any
 ) -> Plan[Any]:
-    """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `kifmm` for the keywords.
+    """Prepare a sum for fixed points: ``u = plan(density)``.  See `Plan`, and `kifmm` for the keywords.
 
     Parameters
     ----------
@@ -184,4 +190,17 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return Plan(kernel, targets, sources, method=method, **keywords)
+    return make(_method(kernel, method=method, **keywords), targets, sources)
+
+
+def _method(kernel: KernelLike, **keywords: Any) -> Fmm:
+    """Return the method of a kernel and the keywords of a call."""
+    options, parameters = FmmOptions.split(keywords)
+    return KINDS[options.method](find(kernel, options, parameters), options)
+
+
+def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
+    kernel, targets, sources, density, normals = given
+    check_reports(*reports)
+    made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
+    return once(made, (targets, sources), density, normals, reports)

@@ -1,7 +1,7 @@
 """Sizes of leaves: the near field's cost against the far field's, by the models of `parki.perfmodels`.
 
-Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by what trees of such boxes
-have in their lists.  For others trees of a sample are built, with as many times smaller leaves, and their lists tell.
+Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by the lists of trees of such
+boxes.  For others trees of a sample are built, with as many times smaller leaves, and their lists give the costs.
 """
 
 import math
@@ -22,10 +22,10 @@ from parki.proxies import ProxyKernels
 from parki.trees import octlists, octree
 
 SAMPLE, CELLS = 20_000, 4  # points looked at, and cells across, to tell whether points are even
-UNEVEN = 1.6  # variance of their numbers over that of uniform points from which on they are not
+UNEVEN = 1.6  # least variance of numbers in cells, over that of uniform points, of points that are not even
 SPREAD = 5.0  # standard deviations by which a box of uniform points may be over
 FEWEST = 8  # points of a leaf of a sample
-SIZES = (2.0, 4.0)  # of leaves that are compared, over the one that suits a cube
+SIZES = (2.0, 4.0)  # sizes of leaves that are compared, over the size that suits a cube
 #: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
 

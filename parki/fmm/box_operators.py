@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 VERSION = 1  # version of the files on disk
 DIGEST = 64  # bytes of the digest in front of a file
 CUT = 1e-3  # singular values left out, over the largest, for a tolerance of 1
-LEAST = 1e-15  # singular values left out, over the largest, whatever the tolerance
+LEAST_CUT = 1e-15  # singular values left out, over the largest, whatever the tolerance
 HALF = 0.5  # half side of a child, that of its parent being 1
 NAMES = ("up_first", "up_second", "down_first", "down_second", "to_parent", "to_children")
 
@@ -60,7 +60,7 @@ class Operators:
 
 def cut(tolerance: float) -> float:
     """Return the share of the largest singular value below which others are left out."""
-    return max(CUT * tolerance, LEAST)
+    return max(CUT * tolerance, LEAST_CUT)
 
 
 def operators(representation: Representation, p: int, tolerance: float, half: float = 1.0) -> Operators:
@@ -112,7 +112,7 @@ class _Key:
 
     @property
     def file(self) -> Path:
-        """Path of the operators, by the text of the kernel."""
+        """Return the path of the operators, by the text of the kernel."""
         text = (representations.unit(self.pair).l0.hash, self.pair.parameters, self.masks, self.a, self.b)
         content = repr((VERSION, *text, self.p, self.cut, self.size)).encode()
         name = hashlib.blake2b(content, digest_size=16).hexdigest()
@@ -124,11 +124,13 @@ def _kept(key: _Key) -> Operators:
     check, equivalent = (
         Classes(key.p, key.masks and key.masks[side], n) for side, n in enumerate((key.pair.result, key.pair.dens))
     )
-    found = _read(key.file)
-    if found is None or (found[0].columns, found[1].rows) != (check.begin[-1], equivalent.begin[-1]):
-        found = _make(key, check, equivalent)
-        _write(key.file, found)
-    return Operators(check, equivalent, (found[0], found[1]), (found[2], found[3]), found[4], found[5])
+    matrices = _read(key.file)
+    if matrices is None or (matrices[0].columns, matrices[1].rows) != (check.begin[-1], equivalent.begin[-1]):
+        matrices = _make(key, check, equivalent)
+        _write(key.file, matrices)
+    return Operators(
+        check, equivalent, (matrices[0], matrices[1]), (matrices[2], matrices[3]), matrices[4], matrices[5]
+    )
 
 
 def _read(path: Path) -> list[ClassMatrices] | None:
@@ -143,10 +145,10 @@ def _read(path: Path) -> list[ClassMatrices] | None:
         return [ClassMatrices(file[f"{name}_table"], file[f"{name}_part"]) for name in NAMES]
 
 
-def _write(path: Path, made: list[ClassMatrices]) -> None:
-    """Keep operators; where nothing can be written, they are made again by the next process."""
+def _write(path: Path, matrices: list[ClassMatrices]) -> None:
+    """Store operators; where nothing can be written, the next process makes them again."""
     content = io.BytesIO()
-    parts = zip(NAMES, made, strict=True)
+    parts = zip(NAMES, matrices, strict=True)
     np.savez(content, **{f"{name}_{part}": getattr(b, part) for name, b in parts for part in ("table", "part")})
     try:
         cache.write(path, hashlib.blake2b(content.getvalue()).digest() + content.getvalue())
@@ -196,7 +198,7 @@ def _reduced(
     k *= (1.0 if columns_are_octets else np.sqrt(equivalent.size)) / group
     if not rows_are_octets:
         k *= np.sqrt(check.size)[:, None, None]
-    made = []
+    classes = []
     for c in range(group):
         parts = []
         for t, row_mask in enumerate(check.signed):
@@ -206,8 +208,8 @@ def _reduced(
                 columns = slice(None) if columns_are_octets else equivalent.present[:, c ^ mask]
                 line.append(k[c ^ mask, t, rows, s][:, columns])
             parts.append(np.concatenate(line, axis=1))
-        made.append(np.concatenate(parts))
-    return made
+        classes.append(np.concatenate(parts))
+    return classes
 
 
 def _factors(matrices: list[Floats], share: float) -> tuple[ClassMatrices, ClassMatrices]:

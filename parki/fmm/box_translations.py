@@ -21,8 +21,8 @@ from parki.fmm.expansion import table
 from parki.fmm.symmetry import Classes
 
 TEAM = (16, 8)  # threads of a team on a device and their lanes, which are siblings
-SMALL = (4, 8)  # where a team has few tiles of a matrix
-OCTETS = 2  # that share an entry of a matrix once read
+SMALL = (4, 8)  # threads and lanes of a team that has few tiles of a matrix
+OCTETS = 2  # octets that share an entry of a matrix once read
 
 Tables = dict[str, Handle]
 
@@ -105,7 +105,7 @@ class BoxTranslations:
 
     @property
     def between_rows(self) -> int:
-        """Rows of the values between the two factors of an inverse."""
+        """Return the number of rows of the values between the two factors of an inverse."""
         return max(self.operators.up[0].rows, self.operators.down[0].rows)
 
     def to_parent(self, phase: str, value: Handle, below: Handle, between: Handle, made: Handle) -> list[Step]:

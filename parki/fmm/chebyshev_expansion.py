@@ -1,4 +1,4 @@
-"""The black-box method: Chebyshev interpolation on the boxes of an octree, for any smooth kernel.
+"""Black-box method: Chebyshev interpolation on the boxes of an octree, for any smooth kernel.
 
 Charges of a box stand at order³ Chebyshev points of its own, and so do potentials.  The parts of `proxy` and `clusters`
 make charges from particles and boxes below, potentials from boxes above, and the sums of lists U, W and X.  Lists V are
@@ -17,7 +17,7 @@ from parki.arrays import to_host
 from parki.engine.steps import Handle, Step, Steps, glue, state
 from parki.fmm import chebyshev_tables, groups
 from parki.fmm.chebyshev_translations import Translations
-from parki.fmm.expansion import TOP, Expansion, Particles, table, teams
+from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
 from parki.pairs import Pair
 from parki.proxies import WARPS, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
@@ -100,7 +100,7 @@ class _ChebyshevBoxes:
         leaves = self._leaves(nodes.sources.begin, nodes.sources.end)
         args = {"src": self.particles.rows, "box": self.box, "charge": self.charge, **self.tables}
         steps += teams(phase, self.kernels.particles_to_charges(), leaves, args, "leaf", WARPS)
-        for level in range(len(nodes.level_begin) - 3, TOP - 1, -1):
+        for level in range(len(nodes.level_begin) - 3, TOP_LEVEL - 1, -1):
             node = np.arange(*nodes.level_begin[level : level + 2])
             node = node[(nodes.n_children[node] > 0) & (nodes.sources.end[node] > nodes.sources.begin[node])]
             first, here, there = nodes.first_child[node], self._level(level), self._level(level + 1)
@@ -112,7 +112,7 @@ class _ChebyshevBoxes:
     def downward(self) -> list[Step]:
         """Return L2L and L2P."""
         nodes, steps, phase, m3 = self.tree.nodes, [], "downward", self.order**3
-        for level in range(TOP + 1, len(nodes.level_begin) - 1):
+        for level in range(TOP_LEVEL + 1, len(nodes.level_begin) - 1):
             node = np.arange(*nodes.level_begin[level : level + 2])
             node = node[nodes.targets.end[node] > nodes.targets.begin[node]]
             items = np.column_stack([node, nodes.parent[node], nodes.parent[node] + 1])
@@ -129,7 +129,7 @@ class _ChebyshevBoxes:
     def _leaves(self, begin: Ints, end: Ints) -> Ints:
         """Return leaves with expansions and with points begin … end − 1, as rows (node, begin, end)."""
         nodes = self.tree.nodes
-        node = np.flatnonzero((nodes.n_children == 0) & (nodes.level >= TOP) & (end > begin))
+        node = np.flatnonzero((nodes.n_children == 0) & (nodes.level >= TOP_LEVEL) & (end > begin))
         return np.column_stack([node, begin[node], end[node]])
 
     def _transfer(self, phase: str, here: slice, there: slice, items: Ints, args: dict[str, Handle]) -> list[Step]:

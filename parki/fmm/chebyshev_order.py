@@ -15,16 +15,19 @@ from parki.pairs import Pair
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-SAMPLE = 64  # points of a box that errors are measured on
-SETS = 8  # of random charges
+SAMPLE_POINTS = 64  # points of a box that errors are measured on
+CHARGE_SETS = 8  # sets of random charges
 NEAREST = ((2, 0, 0), (2, 1, 1))  # offsets with the largest errors
-SHARE = 0.4  # measured error that is aimed at, over the tolerance: whole sums err less, as most boxes are further apart
-SHARE_OF_LENGTHS = 0.06  # the same for pairs with a length of their own, whose fields may cancel or fall off over it
-MET = ((4.0, 1.0), (2.3, 0.02))  # half sides between particles of boxes that meet, and the share that is as near
-FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of boxes that meet
-FAINT = 1e-6  # share of the square of the whole field below which a level does not matter
-LEAST = 2
-LOST = 1e-6  # share of fields below which nothing but rounding is left
+ERROR_SHARE = 0.4  # measured error aimed at, over the tolerance: whole sums err less, as most boxes are further apart
+ERROR_SHARE_OF_LENGTHS = (
+    0.06  # the same for pairs with a length of their own, whose fields may cancel or fall off over it
+)
+#: Distances in half sides of particles of boxes that translations join, and the share of pairs as near as that.
+FAR_DISTANCES = ((4.0, 1.0), (2.3, 0.02))
+FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of far boxes, and of near ones
+FAINT_SHARE = 1e-6  # share of the square of the whole field below which a level does not matter
+LEAST_ORDER = 2  # points per direction
+ROUNDING_SHARE = 1e-6  # share of fields below which sums are rounding only
 
 
 def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int:
@@ -33,7 +36,7 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
     Parameters
     ----------
     pair : Pair
-        Linear in what sources carry.
+        Linear in the strengths of sources.
     tolerance : float
         Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
     nodes : OctNodes
@@ -46,15 +49,15 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
         Where more than `MOST_ORDER` points would be needed: the kernel varies too much over the largest boxes.
     """
     if representations.exponents(pair) is not None:
-        # One size stands for all, and near fields are left out: they would allow what is given for far ones.
-        aim, weights, whole = SHARE * tolerance, {1.0: 1.0}, 1.0
+        # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
+        aim, weights, whole = ERROR_SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
         far, near = _pairs(nodes, lists)
-        aim = SHARE_OF_LENGTHS * tolerance
-        weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in MET) for h, n in far.items()}
+        aim = ERROR_SHARE_OF_LENGTHS * tolerance
+        weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in FAR_DISTANCES) for h, n in far.items()}
         whole = _variation(*_fields(pair, far, near))
-    counted = {h: w for h, w in weights.items() if w > FAINT * aim**2 * whole}
-    for m in range(LEAST, MOST_ORDER + 1):
+    counted = {h: w for h, w in weights.items() if w > FAINT_SHARE * aim**2 * whole}
+    for m in range(LEAST_ORDER, MOST_ORDER + 1):
         if sum(w * measured(pair, m, h) ** 2 for h, w in counted.items()) <= aim**2 * whole:
             return m
     raise ValueError(
@@ -72,11 +75,11 @@ def left(pair: Pair, nodes: OctNodes, lists: OctLists) -> float:
         return 1.0
     n, f = _fields(pair, *_pairs(nodes, lists))
     whole = float(n @ f**2)
-    return float(np.sqrt(max(_variation(n, f), LOST**2 * whole) / whole)) if whole > 0 else 1.0
+    return float(np.sqrt(max(_variation(n, f), ROUNDING_SHARE**2 * whole) / whole)) if whole > 0 else 1.0
 
 
 def _fields(pair: Pair, far: dict[float, float], near: dict[float, float]) -> tuple[Floats, Floats]:
-    """Numbers of pairs of particles, and their fields."""
+    """Return numbers of pairs of particles, and their fields."""
     both = ((far, FAR), (near, NEAR))
     n, f = np.array([(n / 2, field(pair, r * h)) for of, radii in both for h, n in of.items() for r in radii]).T
     return n, f
@@ -88,7 +91,7 @@ def _variation(n: Floats, f: Floats) -> float:
 
 
 def _pairs(nodes: OctNodes, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:
-    """Pairs of particles by half side of the boxes through which they meet: far, and near (U)."""
+    """Count pairs of particles by half side of the boxes through which they meet: far, and near (U)."""
     n_t, n_s = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
     above_t, above_s = nodes.octet_parent[lists.v_t], nodes.octet_parent[lists.v_s]
     count = [
@@ -104,7 +107,7 @@ def _pairs(nodes: OctNodes, lists: OctLists) -> tuple[dict[float, float], dict[f
 
 @lru_cache(maxsize=1024)
 def field(pair: Pair, distance: float) -> float:
-    """Root mean square of the result for unit charges at a distance."""
+    """Return the root mean square of the result for unit charges at a distance."""
     r = np.random.default_rng(0).standard_normal((16, 3))
     r *= distance / np.linalg.norm(r, axis=1)[:, None]
     return float(np.sqrt(np.square(representations.block(pair, r)).sum(axis=(1, 2)).mean()))
@@ -112,35 +115,37 @@ def field(pair: Pair, distance: float) -> float:
 
 @lru_cache(maxsize=1024)
 def measured(pair: Pair, m: int, half: float) -> float:
-    """Relative error between two boxes of this half side, `m` points per direction in both; the worst of `NEAREST`.
+    """Return the relative error between two boxes of this half side, `m` points per direction; the worst of `NEAREST`.
 
     Components of the result are taken one by one, as a potential and its gradient have different units.
     """
     rng = np.random.default_rng(1)
-    y, x = rng.uniform(-1, 1, (2, SAMPLE, 3))
-    charges = rng.uniform(-1, 1, (SAMPLE, pair.dens * SETS))
+    y, x = rng.uniform(-1, 1, (2, SAMPLE_POINTS, 3))
+    charges = rng.uniform(-1, 1, (SAMPLE_POINTS, pair.dens * CHARGE_SETS))
     up, down = polynomials(y, m), polynomials(x, m)
     proxies = grid(m)
     worst = 0.0
     for offset in NEAREST:
         shift = 2.0 * np.array(offset)
         exact = _sums(pair, half * (x + shift), half * y, charges)
-        found = np.tensordot(down, _sums(pair, half * (proxies + shift), half * proxies, up.T @ charges), 1)
+        interpolated = np.tensordot(down, _sums(pair, half * (proxies + shift), half * proxies, up.T @ charges), 1)
         size = np.linalg.norm(exact, axis=(0, 2))
-        some = size > FAINT * size.max()
-        errors = np.linalg.norm(found - exact, axis=(0, 2))[some] / size[some]
+        some = size > FAINT_SHARE * size.max()
+        errors = np.linalg.norm(interpolated - exact, axis=(0, 2))[some] / size[some]
         worst = max(worst, float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0)
     return worst
 
 
 def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
-    """Direct sums (n, result, SETS) of charges (m, dens × SETS), some targets at a time."""
-    rows, charges = max(1, (1 << 18) // len(y)), charges.reshape(-1, SETS)
+    """Return direct sums (n, result, CHARGE_SETS) of charges (m, dens × CHARGE_SETS), some targets at a time."""
+    rows, charges = max(1, (1 << 18) // len(y)), charges.reshape(-1, CHARGE_SETS)
     parts = []
     for first in range(0, len(x), rows):
         r = (x[first : first + rows, None] - y).reshape(-1, 3)
         k = representations.block(pair, r).reshape(-1, len(y), pair.result, pair.dens)
-        parts.append((k.transpose(0, 2, 1, 3).reshape(-1, len(charges)) @ charges).reshape(-1, pair.result, SETS))
+        parts.append(
+            (k.transpose(0, 2, 1, 3).reshape(-1, len(charges)) @ charges).reshape(-1, pair.result, CHARGE_SETS)
+        )
     return np.concatenate(parts)
 
 
@@ -149,5 +154,5 @@ def polynomials(x: Floats, m: int) -> Floats:
     nodes = points()[0][m - 1, :m]
     k = np.arange(m)
     at_nodes = np.cos(k[:, None] * np.arccos(nodes))
-    one = [(2 * np.cos(np.arccos(np.clip(x[:, d, None], -1, 1)) * k) @ at_nodes - 1) / m for d in range(3)]
-    return np.einsum("ni,nj,nk->nijk", *one).reshape(len(x), -1)
+    factors = [(2 * np.cos(np.arccos(np.clip(x[:, d, None], -1, 1)) * k) @ at_nodes - 1) / m for d in range(3)]
+    return np.einsum("ni,nj,nk->nijk", *factors).reshape(len(x), -1)

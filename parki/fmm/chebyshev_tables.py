@@ -3,7 +3,7 @@
 Offsets are target box − source box in sides.  Boxes are looked at in the frame in which their octant is 0: a reflection
 of the axes on which they are the upper child.  There all targets have the same 189 offsets, and so have all sources;
 a pair sees its offset with the same components on axes where that is even and opposite ones where it is odd.  So
-one place j of a list is one offset for both, and what a source makes for place j is what a target takes there.
+one place j of a list is one offset for both: a source makes for place j the values that a target takes there.
 
 Sources: W. Fong and E. Darve, J. Comput. Phys. 228 (2009) 8712 (interpolation, weighted compression); E. Agullo et al.,
 "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.1.2 (16 operators); the common frame
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parki.fmm import representations
 from parki.fmm.symmetry import SCALES
 from parki.pairs import Pair
-from parki.proxies import MOST
+from parki.proxies import MOST_POINTS
 
 Floats = NDArray[np.float64]
 Offset = tuple[int, int, int]
@@ -36,13 +36,13 @@ def points() -> tuple[Floats, Floats]:
 
     Returns
     -------
-    nodes : array (MOST, MOST)
+    nodes : array (MOST_POINTS, MOST_POINTS)
         cos((2k + 1)π/2m), k = 0 … m − 1, in row m − 1.
-    weights : array (MOST, MOST)
+    weights : array (MOST_POINTS, MOST_POINTS)
         1/∏_{j≠k}(x_k − x_j).
     """
-    nodes, weights = np.zeros((MOST, MOST)), np.zeros((MOST, MOST))
-    for m in range(1, MOST + 1):
+    nodes, weights = np.zeros((MOST_POINTS, MOST_POINTS)), np.zeros((MOST_POINTS, MOST_POINTS))
+    for m in range(1, MOST_POINTS + 1):
         k = np.arange(m)
         nodes[m - 1, :m] = np.sin(0.5 * np.pi * (m - 1 - 2 * k) / m)  # cos, but exactly odd about the middle
         weights[m - 1, :m] = (-1.0) ** k * np.sin((2 * k + 1) * np.pi / (2 * m)) * 2.0 ** (m - 1) / m
@@ -92,7 +92,7 @@ class Turn:
 
     @property
     def matrix(self) -> Floats:
-        """Q (3, 3)."""
+        """Return Q (3, 3)."""
         q = np.zeros((3, 3))
         q[np.arange(3), self.axis] = self.sign
         return q
@@ -152,7 +152,7 @@ def _layouts(n: int) -> Iterator[tuple[int, ...]]:
 
 @lru_cache(maxsize=256)
 def symmetry(pair: Pair) -> tuple[Components, Components] | None:
-    """How result and charges of a pair turn with the symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
+    """Return how result and charges turn with the symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
 
     Tested by the kernel's own values at a few points.
     """
@@ -206,7 +206,7 @@ def factors(matrix: Floats, left: Floats, right: Floats, eps: float) -> tuple[Fl
 
 
 def weights(order: int) -> Floats:
-    """Square roots (order³,) of the weights of Gauss–Chebyshev quadrature at `grid`."""
+    """Return the square roots (order³,) of the weights of Gauss–Chebyshev quadrature at `grid`."""
     x = points()[0][order - 1, :order]
     w = np.sqrt(np.pi / order * np.sqrt(1 - x * x))
     return np.einsum("i,j,k->ijk", w, w, w).ravel()
@@ -221,9 +221,9 @@ class Tables:
     Attributes
     ----------
     left : array (frames, C, result order³)
-        Row: what the target's values get, by component, then point.
+        Rows that expand to the target's values, by component, then point.
     right : array (frames, C, order³ dens)
-        Row: what is taken of the source's, by point, then component.
+        Rows that compress the source's values, by point, then component.
     column : array (190,) of int32
         Place j of `offsets` has columns column[j] … column[j + 1] − 1.
     operators : int
@@ -245,7 +245,7 @@ class Action:
 
     @staticmethod
     def of(turn: Turn, components: Components, order: int, points_last: bool) -> "Action":
-        """Of a symmetry on values at all points, ordered by component and point or by point and component."""
+        """Make the action of a symmetry on values at all points, by component and point or by point and component."""
         d = components.matrix(turn.matrix)
         node, comp = turn.of_points(order), np.abs(d).argmax(axis=1)
         sign = d[np.arange(len(d)), comp]
@@ -256,6 +256,6 @@ class Action:
         return Action(place, None if (sign > 0).all() else signs)
 
     def __call__(self, values: Floats) -> Floats:
-        """Of values along the last axis."""
+        """Apply the action to values along the last axis."""
         out = values[..., self.place]
         return out if self.sign is None else out * self.sign

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from parki import engine
 from parki.arrays import Array
 from parki.engine import TeamPolicy, Workunit
-from parki.engine.steps import Call, Context, Handle, constant, state
+from parki.engine.steps import Call, Context, Handle, constant, scratch
 from parki.fmm import chebyshev_m2l, groups, representations
 from parki.fmm.chebyshev_tables import Action, symmetry
-from parki.fmm.expansion import TOP, table
+from parki.fmm.expansion import TOP_LEVEL, table
 from parki.fmm.groups import Groups
 from parki.pairs import Pair
 from parki.trees.octlists import OctLists
@@ -76,12 +76,12 @@ class LevelTranslations:
 
     @property
     def widest(self) -> int:
-        """Columns of compressed values at one time, at most."""
+        """Return the largest number of columns of compressed values at one time."""
         return max(int(self.columns[end] - self.columns[first]) for first, end in self.parts)
 
     @property
     def handles(self) -> list[Handle]:
-        """The constants of the level."""
+        """Return the constants of the level."""
         return [
             self.source_boxes, self.target_boxes, self.places, self.row, self.left, self.right, self.column,
             self.target_scale, self.source_scale,
@@ -89,7 +89,7 @@ class LevelTranslations:
 
     @property
     def rooms(self) -> dict[str, tuple[int, int]]:
-        """Shapes of values in between, by name."""
+        """Return the shapes of intermediate values, by name."""
         n_src, n_trg, largest = len(self.sources.boxes), len(self.targets.boxes), np.diff(self.targets.begin).max()
         return {
             "given": (n_src, self.right.shape[2]), "made": (n_trg, self.left.shape[2]),
@@ -128,7 +128,7 @@ class Translations:
             self._frames = [[self._frame(a) for a in chebyshev_m2l.frame(c, order, last)] for c, last in of]
         in_s, in_t = np.zeros(octets, bool), np.zeros(octets, bool)
         in_s[lists.v_s], in_t[lists.v_t] = True, True
-        for level in range(TOP, len(nodes.level_begin) - 1):
+        for level in range(TOP_LEVEL, len(nodes.level_begin) - 1):
             box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
             octet = nodes.slot[box] // 8
             s = box[in_s[octet] & (nodes.sources.end[box] > nodes.sources.begin[box])]
@@ -182,7 +182,7 @@ class Translations:
         if not self.levels:
             return []
         shapes = [level.rooms for level in self.levels]
-        rooms = [state(name, (max(math.prod(one[name]) for one in shapes),), self.far) for name in shapes[0]]
+        rooms = [scratch(name, (max(math.prod(one[name]) for one in shapes),), self.far) for name in shapes[0]]
         frames = [a for side in self._frames or () for frame in side for a in frame if a is not None]
         constants = [self._near, self._ways, *frames, *(a for level in self.levels for a in level.handles)]
         reads = list(dict.fromkeys([charge, *constants]))

@@ -40,17 +40,17 @@ class ClassMatrices:
 
     @property
     def rows(self) -> int:
-        """Rows of the result, all classes together."""
+        """Return the number of rows of the result, all classes together."""
         return int(self.part[:, 3].sum())
 
     @property
     def columns(self) -> int:
-        """Rows of the values that it is applied to, all classes together."""
+        """Return the number of rows of the operand, all classes together."""
         return int(self.part[:, 1].sum())
 
     @property
     def flops(self) -> int:
-        """Operations for one box."""
+        """Return the operations for one box."""
         return int(2 * (self.part[:, 1].astype(np.int64) * self.part[:, 3]).sum())
 
     def matrix(self, c: int) -> Floats:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from parki import direct
+from parki import all_pairs
 from parki.arrays import index32
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Placed, Step, Steps, argument, constant, glue, result, state
@@ -17,7 +17,7 @@ from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
 FEWER = "Take a larger leaf_size, or a lower order."
-TOP = 2  # level of the largest boxes that have expansions
+TOP_LEVEL = 2  # level of the largest boxes that have expansions
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Particles:
 
     @property
     def real(self) -> np.dtype[Any]:
-        """The type of points, charges and results."""
+        """Return the type of points, charges and results."""
         return self.rows.dtype
 
     def load(self, phase: str) -> list[Step]:
@@ -87,7 +87,7 @@ class Particles:
     def coincident(self, lists: OctLists) -> float:
         """Return the squared distance up to which points coincide, over that from the origin."""
         meet = self.pair.singular and len(lists.u_t) + len(lists.x_t)
-        return direct.coincident(self.real) if meet else 0.0
+        return all_pairs.coincident(self.real) if meet else 0.0
 
     def near(self, tree: Octree, lists: OctLists, ranges: Workunit) -> list[Step]:
         """Return P2P: list U."""

@@ -1,7 +1,7 @@
 """Groups of boxes: the units of work of the Chebyshev method.
 
-A group is a number of boxes of one level that follow each other in Morton order.  What is done with a group is done by
-few launches or matrix products, in memory that a group needs.  Within a group boxes are sorted by octant: those of one
+A group is a number of boxes of one level that follow each other in Morton order.  A group takes few launches or
+matrix products, in memory that a group needs.  Within a group boxes are sorted by octant: those of one
 octant have the same lists of translations, up to a reflection.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 2.2.
@@ -40,7 +40,7 @@ class Groups:
         return len(self.begin) - 1
 
     def slices(self) -> Iterator[tuple[slice, list[tuple[int, slice]]]]:
-        """The rows of each group, and the octants in it with their rows, empty ones left out."""
+        """Return the rows of each group, and its octants with their rows, empty ones left out."""
         for g in range(len(self)):
             octants = [(o, slice(int(self.octant[g, o]), int(self.octant[g, o + 1]))) for o in range(8)]
             yield slice(int(self.begin[g]), int(self.begin[g + 1])), [(o, s) for o, s in octants if s.start < s.stop]
@@ -68,14 +68,14 @@ def cut(boxes: Ints, octant: Ints, size: int) -> Groups:
 
 
 def neighbours(target: Ints, source: Ints, direction: Ints, octets: int) -> Ints:
-    """Octet of the source (octets, 26) by octet of the target and direction, −1 where the list has none."""
+    """Return the source's octet (octets, 26) by the target's and direction, −1 where the list has none."""
     near = np.full((octets, DIRECTIONS), -1, np.int32)
     near[target, direction] = source
     return near
 
 
 def rows_by_place(groups: Groups, slot: Ints, octets: int) -> Ints:
-    """Row of each place 8 · octet + octant (8 · octets,), −1 where no box of the groups has it; `slot` is by box."""
+    """Return the row of each place 8 · octet + octant (8 · octets,), −1 where no box has it; `slot` is by box."""
     row = np.full(8 * octets, -1, np.int32)
     row[slot[groups.boxes]] = np.arange(len(groups.boxes), dtype=np.int32)
     return row

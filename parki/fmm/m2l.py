@@ -17,7 +17,7 @@ from parki.engine.workunit import Workunit
 from parki.fmm import spectra
 from parki.fmm.expansion import table
 
-SPECTRA = 256 << 20  # bytes
+SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
 TEAM = (16, 8)  # team of products on a device: a thread for each block of an item
 TRANSFORM = (8, 8)  # team of a transform on a device
@@ -127,7 +127,7 @@ class OctetValues:
 
     @property
     def real(self) -> np.dtype[Any]:
-        """The type of all values."""
+        """Return the type of all values."""
         return self.checks.dtype
 
 
@@ -210,13 +210,13 @@ class _PlaneGroups:
         """Return the three steps of one group of planes."""
         v, phase = self.values, self.phase
         begin, count = _frequencies(v.p, first, planes)
-        given = _room(self.rooms[0], count, len(self.sources), v.dens)
-        made = _room(self.rooms[1], count, len(self.targets), v.result)
+        spectra_in = _room(self.rooms[0], count, len(self.sources), v.dens)
+        spectra_out = _room(self.rooms[1], count, len(self.targets), v.result)
         item = self._items(count)
         some = {"first": first, "planes": planes, **self.shared.waves}
-        source = {"octet": self.sources, "given": v.equivalents, "spectra": given, **some}
-        target = {"octet": self.targets, "spectra": made, "made": v.checks, **some}
-        product = {"item": item, "given": given, "made": made, "place": self.shared.place, **self.lists}
+        source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **some}
+        target = {"octet": self.targets, "spectra": spectra_out, "made": v.checks, **some}
+        product = {"item": item, "given": spectra_in, "made": spectra_out, "place": self.shared.place, **self.lists}
         product |= {"table": self.kernel[begin : begin + count], "columns": spectra.COLUMNS}
         units = forward(v.p, v.dens, v.real), products(v.dens, v.result, v.real), backward(v.p, v.result, v.real)
         return [

@@ -8,18 +8,18 @@ from cachetools import LRUCache, cached
 
 from parki.engine import forks
 
-ROOM = 1 << 29  # bytes of tables that one function keeps
+TABLE_BYTES = 1 << 29  # bytes of tables that one function keeps
 
 
-def kept(room: int = ROOM) -> Callable[[Callable], Callable]:
+def kept(room: int = TABLE_BYTES) -> Callable[[Callable], Callable]:
     """Decorate a function of hashable arguments: of its results those used last are kept, `room` bytes of arrays."""
     return cached(LRUCache(room, getsizeof=_bytes), lock=forks.lock())
 
 
-def _bytes(made: Any) -> int:
+def _bytes(result: Any) -> int:
     """Return the bytes of the arrays in a result, which may be a dataclass or a tuple; at least one."""
-    if is_dataclass(made):
-        made = tuple(getattr(made, f.name) for f in fields(made))
-    if isinstance(made, tuple):
-        return 1 + sum(map(_bytes, made))
-    return 1 + int(getattr(made, "nbytes", 0))
+    if is_dataclass(result):
+        result = tuple(getattr(result, f.name) for f in fields(result))
+    if isinstance(result, tuple):
+        return 1 + sum(map(_bytes, result))
+    return 1 + int(getattr(result, "nbytes", 0))

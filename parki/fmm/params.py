@@ -1,10 +1,10 @@
-"""What a fast multipole sum is made with: points per edge, and sizes of leaves to begin with."""
+"""Parameters of a fast multipole sum: points per edge, and sizes of leaves to begin with."""
 
 import math
 from dataclasses import dataclass
 
-TOLERANCE = 1e-6  # if neither a tolerance nor an order is given
-LEAST_ORDER, MOST_ORDER = 3, 16
+TOLERANCE = 1e-6  # relative error if neither a tolerance nor an order is given
+LEAST_ORDER, MOST_ORDER = 3, 16  # points per edge of a surface
 #: Least tolerances that sums of each dtype reach.
 REACH = {"float64": 1e-12, "float32": 3e-5}
 # Errors of equivalents with 3, 4 … points per edge: twice the worst of potentials of points in a cube, in a Plummer
@@ -12,7 +12,7 @@ REACH = {"float64": 1e-12, "float32": 3e-5}
 ERRORS = (
     4e-3, 7e-4, 6e-5, 7e-6, 9e-7, 1.3e-7, 1.8e-8, 3e-9, 5e-10, 8e-11, 2e-11, 4.4e-12, 8e-13, 2e-13,
 )  # fmt: skip
-# Points of a leaf, by points per edge: where the near field costs as much as what it saves.
+# Points of a leaf, by points per edge: there the near field costs as much as the far field that it saves.
 LEAVES = {3: 24, 4: 30, 5: 42, 6: 54, 7: 72, 8: 94, 9: 120, 10: 135, 11: 160, 12: 180}
 CHEBYSHEV_LEAVES = {3: 24, 4: 40, 5: 60, 6: 90, 7: 140, 8: 200, 9: 280, 10: 380}
 
@@ -30,7 +30,7 @@ class Parameters:
     leaf_size
         Points of a leaf at most.
     tolerance
-        What was asked for, None if an order was.
+        Relative error asked for; None if an order was given.
     fill
         Boxes across all points on the level of leaves, for points that are uniform; None: a power of 2.
     """
@@ -43,7 +43,7 @@ class Parameters:
 
     @property
     def expected(self) -> float:
-        """Relative error of a sum: what was asked for, or what surfaces of this order are likely to give."""
+        """Return the relative error of a sum: the tolerance, or the likely error of surfaces of this order."""
         return ERRORS[self.order - LEAST_ORDER] if self.tolerance is None else self.tolerance
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Parameters:
 
 
 def order(tolerance: float, harder: int = 0) -> int:
-    """Points per edge of surfaces for a relative error, `harder` more than for potentials."""
+    """Return the points per edge of surfaces for a relative error, `harder` more than for potentials."""
     for p, error in enumerate(ERRORS, LEAST_ORDER):
         if error <= tolerance:
             return min(p + harder, MOST_ORDER)
@@ -59,7 +59,7 @@ def order(tolerance: float, harder: int = 0) -> int:
 
 
 def leaf_size(method: str, points: int, components: int = 1) -> int:
-    """Points of a leaf for so many points per edge, and components of the expansion."""
+    """Return the points of a leaf for a number of points per edge and of components of the expansion."""
     table = LEAVES if method == "kifmm" else CHEBYSHEV_LEAVES
     size = table.get(points) or table[max(table)] * (points / max(table)) ** 1.7
     return round(size * math.sqrt(components))

@@ -1,6 +1,4 @@
-"""Wall-clock times of a fast multipole sum by phase."""
-
-from parki.timing import PhaseTimes
+"""Phases of a fast multipole sum, by which `PhaseTimes` gives wall-clock times."""
 
 PHASES = {
     "tree": "octree",
@@ -13,18 +11,3 @@ PHASES = {
     "near": "near (P2P)",
 }
 PLANNED = ("tree", "lists", "prepare")
-
-
-class WallTime(PhaseTimes):
-    """Seconds of wall-clock time of each phase of one or more sums; they add up.
-
-    Attributes
-    ----------
-    time : dict
-        Seconds by phase: ``"tree"``, ``"lists"`` and ``"prepare"`` (operators, arrays and launches) of making a plan,
-        ``"upward"``, ``"m2l"``, ``"p2l_m2p"``, ``"downward"`` and ``"near"`` of its sums.
-    pairs : dict
-        Evaluations of the kernel in one sum, of phases that have nothing else: ``"near"``, ``"p2l_m2p"``.
-    """
-
-    PHASES, PLANNED = PHASES, PLANNED

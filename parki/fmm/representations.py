@@ -74,17 +74,17 @@ def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     n, i = here.shape[1], np.argwhere(used)
     rows = np.zeros((len(i), sum(here.shape[1:])))
     rows[np.arange(len(i)), i[:, 0]] = rows[np.arange(len(i)), n + i[:, 1]] = 1
-    found = np.linalg.lstsq(rows, power[used], rcond=None)[0]
-    if np.abs(rows @ found - power[used]).max(initial=0) > HOMOGENEOUS * 10:
+    powers = np.linalg.lstsq(rows, power[used], rcond=None)[0]
+    if np.abs(rows @ powers - power[used]).max(initial=0) > HOMOGENEOUS * 10:
         return None
-    found = np.round(np.where(np.arange(len(found)) < n, found - found[0], found + found[0]), 9) + 0.0
-    power = found[:n, None] + found[n:]
+    powers = np.round(np.where(np.arange(len(powers)) < n, powers - powers[0], powers + powers[0]), 9) + 0.0
+    power = powers[:n, None] + powers[n:]
     for scale in symmetry.SCALES:  # a length may be far from 1
         expected = here * scale**-power
         size = FAR * np.where(used, np.abs(expected), np.abs(expected).max())
         if not (np.abs(block(pair, scale * symmetry.GENERIC) - expected) <= size).all():
             return None
-    return tuple(found[:n].tolist()), tuple(found[n:].tolist())
+    return tuple(powers[:n].tolist()), tuple(powers[n:].tolist())
 
 
 def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
@@ -133,22 +133,22 @@ class Representation:
 
     @property
     def check(self) -> int:
-        """Components of check values."""
+        """Return the number of components of check values."""
         return self.up.result
 
     @property
     def equivalent(self) -> int:
-        """Components of equivalents."""
+        """Return the number of components of equivalents."""
         return self.up.dens
 
     @property
     def per_level(self) -> bool:
-        """Whether boxes of each size need operators of their own."""
+        """Tell whether boxes of each size need operators of their own."""
         return self.a is None or any(self.powers)
 
     @property
     def masks(self) -> symmetry.Masks | None:
-        """Masks of check values and of equivalents, see `parki.fmm.symmetry`; None: no reflection symmetry."""
+        """Return masks of check values and of equivalents, see `parki.fmm.symmetry`; None: no reflection symmetry."""
         return _masks(self.up)
 
     def size(self, half: float) -> float:
@@ -237,8 +237,8 @@ def find(pair: Pair) -> Representation:
         a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
         return Representation(linear, charges, both, both, source, target, a, b, separation=linear.separation())
     if not ours:
-        found = exponents(linear) or (None, None)
-        return Representation(linear, charges, linear, linear, linear, linear, *found)
+        powers = exponents(linear) or (None, None)
+        return Representation(linear, charges, linear, linear, linear, linear, *powers)
     own: Callable[..., Representation] = functools.partial(Representation, linear, charges, a=(0.0,), b=(1.0,))
     if linear.pair in ("pair/laplace", "pair/laplace_grad"):
         return own(up=LAPLACE, down=LAPLACE, source=LAPLACE, target=linear)

@@ -23,26 +23,26 @@ DIRECTIONS = np.delete(octlists.DIRECTIONS, octlists.CENTRE, axis=0)
 
 
 def plane_sizes(p: int) -> NDArray[np.int64]:
-    """Frequencies of each plane kz = 0 … p - 1: p (2 p - 1) in plane 0, (2 p - 1)² in the others."""
+    """Count the frequencies of each plane kz = 0 … p - 1: p (2 p - 1) in plane 0, (2 p - 1)² in the others."""
     f = 2 * p - 1
     return np.array([p * f] + [f * f] * (p - 1))
 
 
 def offsets() -> NDArray[np.int64]:
-    """All offsets of a table's columns (343, 3), target box minus source box in box widths, x slowest."""
+    """Return the offsets of a table's columns (343, 3), target box minus source box in box widths, x slowest."""
     side = 2 * REACH + 1
     return np.indices((side, side, side)).reshape(3, -1).T - REACH
 
 
 def places() -> NDArray[np.int32]:
-    """Columns of a table: entry 64 direction + 8 source octant + target octant."""
+    """Return the columns of a table: entry 64 direction + 8 source octant + target octant."""
     at = np.array([49, 7, 1])
     o = OCTANTS[None, None, :] - OCTANTS[None, :, None] - 2 * DIRECTIONS[:, None, None] + REACH
     return (o @ at).ravel().astype(np.int32)
 
 
 def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) -> NDArray[np.float64]:
-    """Transforms of a kernel for all offsets of boxes that do not touch.
+    """Return the transforms of a kernel for all offsets of boxes that do not touch.
 
     Parameters
     ----------
@@ -54,8 +54,9 @@ def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) 
     Returns
     -------
     array (frequencies, targets · sources, 2 · COLUMNS)
-        Real parts, then imaginary parts, of each offset; those of touching boxes are 0.  Frequencies in the order of
-        the workunits of ``kernels/m2l.py``, weighted for what they leave out, with the factor of the inverse transform.
+        Real parts, then imaginary parts, of each offset, 0 for touching boxes.  Frequencies in the order of
+        the workunits of ``kernels/m2l.py``, weighted for the ones that they leave out, with the factor of the
+        inverse transform.
     """
     f, n = 2 * p - 1, np.arange(2 * p - 1)
     step = 2 * INNER / (p - 1) * np.where(n < p, n, n - f)
@@ -86,13 +87,13 @@ def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) 
 
 
 def waves(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cosine and sine of 2 π k x / (2 p - 1) as (k, x), both 0 … p - 1."""
+    """Return cosine and sine of 2 π k x / (2 p - 1) as (k, x), both 0 … p - 1."""
     angle = 2 * np.pi / (2 * p - 1) * (np.outer(np.arange(p), np.arange(p)) % (2 * p - 1))
     return np.cos(angle), np.sin(angle)
 
 
 def columns(p: int) -> NDArray[np.int32]:
-    """Number of the first surface point above (x, y) at x p + y, points in the order of the grid, z fastest."""
+    """Return the first surface point above (x, y) at x p + y, points in the order of the grid, z fastest."""
     x, y = np.divmod(np.arange(p * p), p)
     rim = (x == 0) | (x == p - 1) | (y == 0) | (y == p - 1)
     count = np.where(rim, p, 2)

@@ -1,9 +1,9 @@
-"""The kernel-independent method: equivalent sources on surfaces around the boxes of an octree.
+"""Kernel-independent method: equivalent sources on surfaces around the boxes of an octree.
 
 Check values of a box are those of its sources on a surface around it, upward on the outer one, downward on the inner
 one; equivalents on the other surface make the same values.  Boxes pass them on to their parents and children
 (`box_translations`) and to boxes of their level that are apart (`m2l`).  Particles and surfaces meet in the kernels of
-`surfaces`, particles and particles in those that treecodes have.
+`surfaces`, particles and particles in the kernels of treecodes.
 
 Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. Lashuk et al., SC09.
 """
@@ -21,7 +21,7 @@ from parki.engine.workunit import Workunit
 from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations
-from parki.fmm.expansion import TOP, Expansion, Particles, table, teams
+from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
 from parki.fmm.limits import TeamLimits
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
@@ -89,7 +89,7 @@ class SurfaceExpansion(Expansion):
 
     @property
     def far(self) -> bool:
-        """Whether boxes have expansions."""
+        """Tell whether boxes have expansions."""
         return bool(self.operators)
 
 
@@ -125,7 +125,7 @@ def surface_expansion(
 
 def any_far(tree: Octree, lists: OctLists) -> bool:
     """Return whether particles meet through expansions of boxes."""
-    return tree.nodes.depth >= TOP and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
+    return tree.nodes.depth >= TOP_LEVEL and bool(len(lists.v_t) + len(lists.w_t) + len(lists.x_t))
 
 
 class _SurfaceBoxes:
@@ -140,9 +140,9 @@ class _SurfaceBoxes:
         self.check = state("check", (octets, self.representation.check * self.points, 8), self.real)
         self.equivalent = state("equivalent", (octets, self.representation.equivalent * self.points, 8), self.real)
         self.surface = {name: table(name, surfaces.points(p, r).T.astype(self.real)) for name, r in RADII.items()}
-        halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP}
+        halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP_LEVEL}
         #: Half side of the boxes of each level, or that of the largest boxes where all levels share their operators.
-        self.half = halves if self.representation.per_level else dict.fromkeys(halves, halves[TOP])
+        self.half = halves if self.representation.per_level else dict.fromkeys(halves, halves[TOP_LEVEL])
         of = {h: box_operators.operators(self.representation, p, tolerance, h) for h in {*self.half.values()}}
         self.operators = {level: of[h] for level, h in self.half.items()}
         translations = {h: BoxTranslations.of(one, self.real, limits.scratch) for h, one in of.items()}
@@ -156,7 +156,7 @@ class _SurfaceBoxes:
         below = np.full((octets, 8), -1, np.int32)
         below.reshape(-1)[nodes.slot[1:]] = nodes.octet[1:]
         self.below = table("below", below)
-        some, most = self.operators[TOP], int(np.diff(nodes.octet_begin).max())
+        some, most = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
         factors = max(one.between_rows for one in self.translations.values())
         self.folded = state("folded", (most, int(some.check.begin[-1]), 8), self.real)
@@ -186,10 +186,10 @@ class _SurfaceBoxes:
     def upward(self) -> list[Step]:
         """Return P2M and M2M: upward equivalents of all boxes."""
         nodes, steps = self.tree.nodes, glue.fill("upward", self.check)
-        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.sources.count > 0))
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.sources.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
-        for level in range(nodes.depth, TOP - 1, -1):
+        for level in range(nodes.depth, TOP_LEVEL - 1, -1):
             at, t = self._octets(level), self.translations[level]
             here, solved = self.folded[: at.stop - at.start], self.solved[at]
             steps.append(t.fold("upward", "check", self.check[at], here))
@@ -221,7 +221,7 @@ class _SurfaceBoxes:
     def downward(self) -> list[Step]:
         """Return L2L and L2P: the field of everything far, at the targets."""
         nodes, steps = self.tree.nodes, []
-        for level in range(TOP, nodes.depth + 1):
+        for level in range(TOP_LEVEL, nodes.depth + 1):
             at, t = self._octets(level), self.translations[level]
             here, solved = self.folded[: at.stop - at.start], self.solved[at]
             steps.append(t.fold("downward", "check", self.check[at], here))
@@ -230,14 +230,14 @@ class _SurfaceBoxes:
             if level < nodes.depth:
                 children = self._children(self.representation.check)
                 steps += t.to_children("downward", solved, self.below[at], children, self.check)
-        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP) & (nodes.targets.count > 0))
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.targets.count > 0))
         return steps + self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
 
     def _octets(self, level: int) -> slice:
         return slice(int(self.tree.nodes.octet_begin[level - 1]), int(self.tree.nodes.octet_begin[level]))
 
     def _children(self, components: int) -> Handle:
-        """Return the room of values of 8 children, of so many components, for several octets."""
+        """Return the room of values of 8 children, of a number of components, for several octets."""
         octets = len(self.children)
         return self.children.view(0, (octets, 8 * self.points * components, 8), self.real)
 

@@ -1,4 +1,4 @@
-"""The surfaces that carry equivalent sources and check values: points of a regular grid on a cube.
+"""Surfaces that carry equivalent sources and check values: points of a regular grid on a cube.
 
 Ying, Biros and Zorin, A kernel-independent adaptive fast multipole algorithm in two and three dimensions, J. Comput.
 Phys. 196 (2004).
@@ -19,13 +19,13 @@ CHILDREN = OCTANTS - 0.5
 
 
 def count(p: int) -> int:
-    """Points on the surface of a p × p × p grid."""
+    """Return the number of points on the surface of a p × p × p grid."""
     return 6 * (p - 1) ** 2 + 2
 
 
 @functools.lru_cache(maxsize=32)
 def grid(p: int) -> NDArray[np.int64]:
-    """Indices (points, 3) of the surface of a p × p × p grid, x slowest; read-only.
+    """Return the indices (points, 3) of the surface of a p × p × p grid, x slowest; read-only.
 
     Raises
     ------
@@ -41,5 +41,5 @@ def grid(p: int) -> NDArray[np.int64]:
 
 
 def points(p: int, half: float = 1.0) -> NDArray[np.float64]:
-    """Points (points, 3) of `grid` on the surface of the cube [−half, half]³."""
+    """Return the points (points, 3) of `grid` on the surface of the cube [−half, half]³."""
     return half * (2.0 * grid(p) / (p - 1) - 1.0)

@@ -23,12 +23,12 @@ Masks = tuple[tuple[int, ...], tuple[int, ...]]  # of check values, of equivalen
 #: Signs of reflection g in class c.
 SIGNS = np.array([[(-1.0) ** (g & c).bit_count() for g in range(8)] for c in range(8)])
 GENERIC = np.array([[0.37, 0.91, 1.43], [-1.21, 0.53, 0.29], [0.67, -1.87, 1.13]])
-SCALES = 10.0 ** np.arange(-9, 10, 3)  # at which kernels are looked at: their lengths may be anything
-SAME = 1e-11  # of the largest value: what is no more than rounding
+SCALES = 10.0 ** np.arange(-9, 10, 3)  # scales that kernels are evaluated at: their lengths may be anything
+SAME = 1e-11  # share of the largest value up to which differences are rounding
 
 
 def parities(values: Callable[[Floats], Floats]) -> Masks | None:
-    """Masks of the result's and of the density's components of a kernel, or None if reflections do not fit them.
+    """Return masks of the components of a kernel's result and density, or None if reflections do not fit them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def _join(
 ) -> tuple[list[int], list[int]]:
     """Set the masks of all components that entries of the kernel join to this one of the result, which has mask 0."""
     rows[first] = 0
-    found, by_column, todo = [first], [], [first]
+    by_row, by_column, todo = [first], [], [first]
     while todo:
         i = todo.pop()
         for j in np.flatnonzero(used[i] & (columns < 0)):
@@ -70,9 +70,9 @@ def _join(
             by_column.append(j)
             for k in np.flatnonzero(used[:, j] & (rows < 0)):
                 rows[k] = columns[j] ^ odd[k, j]
-                found.append(k)
+                by_row.append(k)
                 todo.append(k)
-    return found, by_column
+    return by_row, by_column
 
 
 def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], of_rows: list[int], of_columns: list[int]) -> None:
@@ -85,7 +85,7 @@ def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], of_rows: list[in
 
 @functools.lru_cache(maxsize=32)
 def images(p: int, group: int) -> Ints:
-    """images[g][i]: where reflection g takes surface point i; (group, points)."""
+    """Return the image of surface point i under reflection g as images[g][i]; (group, points)."""
     g = surfaces.grid(p)
     number = np.zeros((p, p, p), np.int32)
     number[tuple(g.T)] = np.arange(len(g))
@@ -112,38 +112,38 @@ class Classes:
 
     @property
     def group(self) -> int:
-        """Reflections, 8 or 1; also the number of classes."""
+        """Return the number of reflections, 8 or 1; also that of classes."""
         return 1 if self.masks is None else 8
 
     @property
     def signed(self) -> tuple[int, ...]:
-        """A mask for each component."""
+        """Return a mask for each component."""
         return self.masks or (0,) * self.components
 
     @property
     def points(self) -> int:
-        """Surface points."""
+        """Return the number of surface points."""
         return surfaces.count(self.p)
 
     @functools.cached_property
     def orbits(self) -> Ints:
-        """The images of one point of each orbit, (orbits, group); an orbit of fewer points has some twice or more."""
+        """Return the images of one point of each orbit, (orbits, group); smaller orbits have some twice or more."""
         image = images(self.p, self.group)
         return np.ascontiguousarray(image[:, image.min(axis=0) == np.arange(self.points)].T)
 
     @functools.cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Which images (orbits, group) are the first of their point."""
+        """Tell which images (orbits, group) are the first of their point."""
         return np.array([[v not in row[:g] for g, v in enumerate(row)] for row in self.orbits.tolist()])
 
     @functools.cached_property
     def size(self) -> NDArray[np.int64]:
-        """Points of each orbit."""
+        """Return the number of points of each orbit."""
         return self.first.sum(axis=1)
 
     @functools.cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Whether an orbit has values of a scalar's class, (orbits, group).
+        """Tell whether an orbit has values of a scalar's class, (orbits, group).
 
         Not where a reflection that leaves its points alone would change their sign.
         """
@@ -153,14 +153,14 @@ class Classes:
 
     @functools.cached_property
     def begin(self) -> Ints:
-        """First row of each class, and the number of all rows."""
+        """Return the first row of each class, and the number of all rows."""
         rows = self.present.sum(axis=0)
         counts = [sum(rows[c ^ mask] for mask in self.signed) for c in range(self.group)]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
     @functools.cached_property
     def row(self) -> Ints:
-        """Row of class values for (component, orbit, scalar's class), −1 where there is none.
+        """Return the row of class values for (component, orbit, scalar's class), −1 where there is none.
 
         A component of mask k has in class c the values that a scalar has in class c ^ k.
         """
@@ -174,7 +174,7 @@ class Classes:
         return row
 
     def octet_rows(self) -> Ints:
-        """First row of the values of 8 children for (component, scalar's class or child); its points follow.
+        """Return the first row of 8 children's values for (component, scalar's class or child); its points follow.
 
         Each class, or the only one, has 8 x components x points / group values.
         """
@@ -185,18 +185,18 @@ class Classes:
         return ((cls * self.components + k) * self.points).astype(np.int32)
 
     def fold(self, values: Floats) -> Floats:
-        """Class values (rows, n) of values (components x points, n): coefficients of an orthonormal basis."""
+        """Return class values (rows, n) of values (components x points, n): coefficients of an orthonormal basis."""
         v = values.reshape(self.components, self.points, -1)[:, self.orbits]
         v = np.einsum("cg,kogn->kocn", SIGNS[: self.group, : self.group], v)
         v *= (np.sqrt(self.size) / self.group)[:, None, None]
-        made = np.empty((self.begin[-1], v.shape[-1]))
-        made[self.row[self.row >= 0]] = v[self.row >= 0]
-        return made
+        class_values = np.empty((self.begin[-1], v.shape[-1]))
+        class_values[self.row[self.row >= 0]] = v[self.row >= 0]
+        return class_values
 
-    def unfold(self, made: Floats) -> Floats:
-        """Values (components x points, n) of class values (rows, n)."""
-        v = np.where((self.row >= 0)[..., None], made[self.row], 0.0)
+    def unfold(self, class_values: Floats) -> Floats:
+        """Return values (components x points, n) of class values (rows, n)."""
+        v = np.where((self.row >= 0)[..., None], class_values[self.row], 0.0)
         v = np.einsum("cg,kocn->kogn", SIGNS[: self.group, : self.group], v) / np.sqrt(self.size)[:, None, None]
-        values = np.empty((self.components, self.points, made.shape[1]))
+        values = np.empty((self.components, self.points, class_values.shape[1]))
         values[:, self.orbits] = v
-        return values.reshape(-1, made.shape[1])
+        return values.reshape(-1, class_values.shape[1])

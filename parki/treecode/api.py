@@ -6,33 +6,38 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.keywords import KernelParameters, TreecodeAlone, TreecodeOptions, TreecodeReported, shows
+from parki.freespace import check_reports, find
+from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
 from parki.pairs import KernelLike
-from parki.treecode.plan import Plan
+from parki.plan import Plan, make, once
+from parki.treecode.method import Treecode
+from parki.treecode.options import TreecodeOptions
 
 VARIANTS = ("pc", "cp")
 
 
 @overload
 def bldtt(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[TreecodeAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def bldtt(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Literal[True], **keywords: Unpack[TreecodeAlone],
 ) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
 @overload
 def bldtt(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[TreecodeReported],
 ) -> Any: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+@renamed(charges="density")
+@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"))
 def bldtt(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
     return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
@@ -46,7 +51,7 @@ def bldtt(
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
         ``(N, 3)`` with ``layout="nd"``.
-    charges : array (Ns,) or (components, Ns)
+    density : array (Ns,) or (components, Ns)
         Strengths of the sources, with an axis of right-hand sides in front if there are many.
     kernel : str, path or Pair
         A name of `parki.pairs.PAIRS`, a `Pair`, or the path of a file with a function ``pair`` as in ``kernels/pair``.
@@ -54,8 +59,8 @@ def bldtt(
     normals : array (3, Ns), optional
         Normals of the double layer; required for kernels with one, and only there.
     return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, WallTime][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
-        the direct sum.
+        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
+        against the direct sum.
     theta : float, default 0.7
         Clusters are far where the sum of their radii is less than theta times the distance of their centres.
     degree : int, default 8
@@ -99,31 +104,32 @@ def bldtt(
     >>> bool(np.linalg.norm(u - exact) < 1e-6 * np.linalg.norm(exact))
     True
     """
-    returned = (return_walltime, return_params, return_error)
-    return Plan.once("dual", targets, sources, charges, kernel, normals, returned, keywords)
+    reports = (return_walltime, return_params, return_error)
+    return _once("dual", (kernel, targets, sources, density, normals), reports, keywords)
 
 
 @overload
 def bltc(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Literal[False, "only"] = False,
     **keywords: Unpack[TreecodeAlone],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def bltc(
-    targets: NDArray[Real], sources: NDArray[Real], charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: NDArray[Real], sources: NDArray[Real], density: AnyArray, kernel: KernelLike = "coulomb", *,
     variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Literal[True],
     **keywords: Unpack[TreecodeAlone],
 ) -> tuple[NDArray[Real], NDArray[Real]]: ...  # fmt: skip
 @overload
 def bltc(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     variant: TreecodeVariant = "pc", normals: AnyArray | None = None, gradient: Gradient = False,
     **keywords: Unpack[TreecodeReported],
 ) -> Any: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters, without=("method", "timed"))
+@renamed(charges="density")
+@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"))
 def bltc(
-    targets: AnyArray, sources: AnyArray, charges: AnyArray, kernel: KernelLike = "coulomb", *,
+    targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     variant: TreecodeVariant = "pc", normals: AnyArray | None = None, return_walltime: bool = False,
     return_params: bool = False, return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
@@ -152,30 +158,30 @@ def bltc(
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant is {variant!r}; expected one of {', '.join(map(repr, VARIANTS))}.")
-    returned = (return_walltime, return_params, return_error)
-    return Plan.once(variant, targets, sources, charges, kernel, normals, returned, keywords)
+    reports = (return_walltime, return_params, return_error)
+    return _once(variant, (kernel, targets, sources, density, normals), reports, keywords)
 
 
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
-    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[TreecodeOptions],
+    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
-    gradient: Literal[True], timed: bool = False, **keywords: Unpack[TreecodeOptions],
+    gradient: Literal[True], timed: bool = False, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
-    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeOptions],
+    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(Plan, parameters=KernelParameters)
+@shows(TreecodeOptions, parameters=KernelParameters)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual", **keywords: Any
 ) -> Plan[Any]:
-    """Prepare a sum for fixed points: ``u = plan(charges)``.  See `Plan`, and `bldtt` for the keywords.
+    """Prepare a sum for fixed points: ``u = plan(density)``.  See `Plan`, and `bldtt` for the keywords.
 
     Parameters
     ----------
@@ -192,4 +198,17 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return Plan(kernel, targets, sources, method=method, **keywords)
+    return make(_method(kernel, method=method, **keywords), targets, sources)
+
+
+def _method(kernel: KernelLike, **keywords: Any) -> Treecode:
+    """Return the method of a kernel and the keywords of a call."""
+    options, parameters = TreecodeOptions.split(keywords)
+    return Treecode(find(kernel, options, parameters), options)
+
+
+def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
+    kernel, targets, sources, density, normals = given
+    check_reports(*reports)
+    made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
+    return once(made, (targets, sources), density, normals, reports)

@@ -7,7 +7,7 @@ from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 
-POINTS = 6  # per direction of the grids whose cost is taken for all grids
+POINTS = 6  # points per direction of the grids whose cost is taken for all grids
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from parki.arrays import index32
 from parki.engine.steps import Handle, Step, state
 from parki.proxies import THREADS
 from parki.treecode.interactions import FEWER, InteractionLists
-from parki.treecode.structure import Structure
+from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
 
 
@@ -23,7 +23,7 @@ class Potentials:
         Sums over particles, and sums over proxy points in the far precision: the same array where that is the points'.
     """
 
-    def __init__(self, s: Structure) -> None:
+    def __init__(self, s: TreecodeStructure) -> None:
         self._s, kernels = s, s.kernels
         count = {m: len(nodes) for m, nodes in s.down.items()} | ({kernels.points: s.target.nodes} if s.down else {})
         self._place, total = {}, 0

@@ -22,7 +22,7 @@ from parki.trees.dual import Nodes, Pairs, blocks
 
 PP, PC, CP, CC = range(4)
 FEWER = "Take larger leaf_size and batch_size, or a lower degree."
-CROWD = 64  # sources in one place, above which they are summed before they meet targets
+CROWD_SOURCES = 64  # sources in one place, above which they are summed before they meet targets
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
@@ -76,13 +76,13 @@ class InteractionLists:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of a target and a source range or node."""
+        """Count the pairs of a target and a source range or node."""
         return int((self.items[:, 5] - self.items[:, 4]).sum())
 
 
 @dataclass(frozen=True)
 class Interactions:
-    """All lists of targets with one source.
+    """Lists of targets with one source.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ def _interactions(far: _Far, pairs: Pairs) -> Interactions:
     targets, sources = far.targets, far.sources
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     evaluations = far.pairs
-    lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD)).astype(np.int32)
+    lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD_SOURCES)).astype(np.int32)
     begin, end = sources.begin.copy(), sources.end.copy()
     begin[lumps] = sources.n_points + np.arange(len(lumps), dtype=np.int32)
     end[lumps] = begin[lumps] + 1

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import direct, proxies
+from parki import all_pairs, proxies
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
 from parki.pairs import PAIRS, Pair
@@ -20,21 +20,22 @@ from parki.treecode import interactions
 from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunction
 
 COULOMB = PAIRS["coulomb"]
-THETA, DEGREE = 0.7, 8  # of the published treecodes
+THETA, DEGREE = 0.7, 8  # acceptance parameter and degree of the published treecodes
 TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
-# Of the tolerance that is aimed at; where few particles, or far ones with most of the field, leave little to average.
-SHARE, LEAST_SHARE = 0.5, 0.2
-FEW = 1000
-REACH = {"float64": 1e-13, "float32": 1e-6}  # relative errors below are not to be had
-MOST_DEGREE = proxies.MOST - 1
+# Shares of the tolerance that errors are chosen for: usual one, and that of few particles or of far ones with most of
+# the field, which leave little to average.
+ERROR_SHARE, LEAST_ERROR_SHARE = 0.5, 0.2
+FEW_POINTS = 1000  # targets or sources below which they are few
+REACH = {"float64": 1e-13, "float32": 1e-6}  # least relative errors that sums reach
+MOST_DEGREE = proxies.MOST_POINTS - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
 FIXED_MARGIN = 1  # the same where all pairs have one degree
 SAMPLE = 96  # particles of the clusters that errors are measured on
 SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
-SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of this
-FAINT = 1e-3  # share of the square of the largest field below which smaller clusters do not matter
+SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of measuring
+FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters do not matter
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Parameters:
 
     @property
     def expected(self) -> float:
-        """Relative error of a sum: what was asked for, or what theta and degree are likely to give."""
+        """Return the relative error of a sum: the tolerance, or the likely error of theta and degree."""
         return _expected(self.tolerance, self.error)
 
     def rule(self, field_size: RadialFunction, difficulty: RadialFunction, grid: float) -> FarPairRule:
@@ -84,18 +85,16 @@ class Parameters:
         return f"θ {self.theta:g}, degree {self.degree}, leaves {self.leaf_size}, batches {self.batch_size}"
 
 
-def choose(
-    pair: Pair, method: str, extent: float, spacing: float, fewest: int, dtype: np.dtype, *,
-    tolerance: float | None = None, theta: float | None = None, degree: int | None = None,
-    leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None, space: Space | None = None,
-) -> Parameters:  # fmt: skip
-    """Choose the parameters that are not given.
+@dataclass(frozen=True)
+class TreecodeQuestion:
+    """Sum that parameters are chosen for.
 
-    Parameters
+    Attributes
     ----------
     pair : Pair
-        Linear in what sources carry.
+        Linear in the strengths of sources.
     method : str
+        ``"dual"``, ``"pc"`` or ``"cp"``.
     extent : float
         Half the longest side of the box around all points.
     spacing : float
@@ -104,36 +103,58 @@ def choose(
         Number of points, the smaller one of targets and sources.
     dtype : dtype
         Of the points.
-    tolerance, theta, degree, leaf_size, batch_size, far
-        As in `Parameters`, or None.
     space : Space, optional
         Where errors are measured, by default on the host.
     """
+
+    pair: Pair
+    method: str
+    extent: float
+    spacing: float
+    fewest: int
+    dtype: np.dtype
+    space: Space | None = None
+
+
+def choose(
+    question: TreecodeQuestion, *, tolerance: float | None = None, theta: float | None = None,
+    degree: int | None = None, leaf_size: int | None = None, batch_size: int | None = None, far: str | None = None,
+) -> Parameters:  # fmt: skip
+    """Choose the parameters that are not given.
+
+    Parameters
+    ----------
+    question : TreecodeQuestion
+    tolerance, theta, degree, leaf_size, batch_size, far
+        As in `Parameters`, or None.
+    """
+    pair, extent, space = question.pair, question.extent, question.space
     if tolerance is None:
         theta, degree = THETA if theta is None else theta, DEGREE if degree is None else degree
         error = _bound(theta, degree + 1)
     else:
-        little = fewest < FEW or (extent > 0 and _grows(pair, extent, space))
-        theta, error = TOLERANT, (LEAST_SHARE if little else SHARE) * tolerance
+        little = question.fewest < FEW_POINTS or (extent > 0 and _grows(pair, extent, space))
+        theta, error = TOLERANT, (LEAST_ERROR_SHARE if little else ERROR_SHARE) * tolerance
         if extent <= 0:
             degree = 1
         elif pair.smooth:
-            levels = _levels(extent, spacing, fewest)
+            levels = _levels(extent, question.spacing, question.fewest)
             degree = max(_points(pair, _scales(extent, levels), levels, theta, error, space)[1]) - 1
         else:
-            degree = _measured_degree(pair, theta, _scales(extent, _levels(extent, spacing, fewest)), error, space)
+            scales = _scales(extent, _levels(extent, question.spacing, question.fewest))
+            degree = _measured_degree(pair, theta, scales, error, space)
     if far is None:
-        far = "float32" if dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
+        far = "float32" if question.dtype == np.float32 or _expected(tolerance, error) >= SINGLE else "float64"
     leaf_size = _leaf_size(degree + 1) if leaf_size is None else leaf_size
     if tolerance is not None:
         degree = min(degree + (MARGIN if pair.smooth else FIXED_MARGIN), MOST_DEGREE)
     batch_size = leaf_size if batch_size is None else batch_size
-    return Parameters(method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
+    return Parameters(question.method, theta, degree, leaf_size, batch_size, tolerance, error, pair.smooth, far)
 
 
 def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
     """Return the kernels that choosing parameters and rules launches, for compiling ahead."""
-    return [direct.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
+    return [all_pairs.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
 
 
 def _expected(tolerance: float | None, error: float) -> float:
@@ -141,7 +162,7 @@ def _expected(tolerance: float | None, error: float) -> float:
 
 
 def _scales(extent: float, levels: int) -> tuple[float, ...]:
-    """Half sides of clusters, largest first, to well below the last of so many levels."""
+    """Return half sides of clusters, largest first, to well below the last level."""
     return tuple(float(extent * 0.5**k) for k in range(1, max(SCALES, levels + BELOW) + 1))
 
 
@@ -157,7 +178,7 @@ def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialF
 
 @lru_cache(maxsize=64)
 def _fields(pair: Pair, radii: tuple[float, ...], space: Space | None) -> NDArray[np.float64]:
-    """Root mean squares of the result for unit charges in random directions."""
+    """Return root mean squares of the result for unit charges in random directions."""
     rng = np.random.default_rng(0)
     direction = rng.standard_normal((3, 16))
     direction /= np.linalg.norm(direction, axis=0)
@@ -179,10 +200,10 @@ def _sum(
     pair: Pair, targets: NDArray[np.float64], sources: NDArray[np.float64], charges: NDArray[np.float64],
     space: Space | None,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Direct sum of charges (NC, Ns) as (NU, Nt)."""
+    """Return the direct sum of charges (NC, Ns) as (NU, Nt)."""
     dens = charges[0] if pair.dens == 1 else np.ascontiguousarray(charges)
-    given = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
-    return direct.direct_sum(pair, *given, dens, execution_space=space).reshape(pair.result, -1)
+    points = np.ascontiguousarray(targets), np.ascontiguousarray(sources)
+    return all_pairs.direct_sum(pair, *points, dens, execution_space=space).reshape(pair.result, -1)
 
 
 def _bound(theta: float, points: int) -> float:
@@ -191,14 +212,14 @@ def _bound(theta: float, points: int) -> float:
 
 
 def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
-    """Squares of the fields of clusters of each size at their limit, random charges of one number density."""
+    """Return squares of the fields of clusters of each size at their limit, random charges of one number density."""
     return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
 def difficulty(
     pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None
 ) -> RadialFunction:
-    """Errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
+    """Return errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
 
     1 where theta and degree were given.
     """
@@ -212,7 +233,7 @@ def difficulty(
 
 
 def _levels(extent: float, spacing: float, points: int) -> int:
-    """Scales above that of the distance of points: so many in the extent, or closer than these."""
+    """Count the scales above the distance of points, or above `spacing`."""
     even = math.log2(max(points, 2)) / 3
     dense = math.log2(extent / spacing) - 1 if spacing else even  # half sides of clusters of a few points
     return max(1, math.ceil(max(even, dense)))
@@ -222,7 +243,7 @@ def _levels(extent: float, spacing: float, points: int) -> int:
 def _points(
     pair: Pair, scales: tuple[float, ...], levels: int, theta: float, error: float, space: Space | None
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Errors over those of 1/r of clusters of each size at their limit, and the points that they take.
+    """Return errors over those of 1/r of clusters of each size at their limit, and the points that they take.
 
     A pair whose field is a small share of the whole may err by more of it.  But where a kernel falls off within a
     cluster, interpolation converges as if it did not: the more points, the more its error is over that of 1/r.
@@ -246,7 +267,7 @@ def _points(
 
 
 def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | None) -> tuple[float, int]:
-    """Factor and points of one size: the points follow from the factor, and the factor from the points."""
+    """Return factor and points of one size: the points follow from the factor, and the factor from the points."""
     factor, m = 1.0, 0
     for _ in range(TURNS):
         before, m = m, _least(theta, error / factor)
@@ -264,34 +285,34 @@ def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | N
 def _least(theta: float, error: float) -> int:
     """Return the least points of two equal cubes at the limit of theta for an error of 1/r."""
     points = math.ceil(-math.log(error) / math.log(interactions.limit(theta)))
-    return min(max(points, 2), proxies.MOST)
+    return min(max(points, 2), proxies.MOST_POINTS)
 
 
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
-    """Least degree whose measured error, over all sizes of clusters, is below `error`."""
+    """Return the least degree whose measured error, over all sizes of clusters, is below `error`."""
     weights = _weights(pair, scales, space)
     # Where the field of large clusters is faint, it varies most within them: they err by more than small ones.
     largest, most = max(weights), weights.index(max(weights))
     counted = [
         (w, scale)
         for k, (w, scale) in enumerate(zip(weights, scales, strict=True))
-        if w > largest * (FAINT if k > most else 0.01 * error**2)
+        if w > largest * (FAINT_SHARE if k > most else 0.01 * error**2)
     ]
-    for points in range(2, proxies.MOST):
+    for points in range(2, proxies.MOST_POINTS):
         squares = sum(w * measured(pair, theta, points, scale, space) ** 2 for w, scale in counted)
         if squares <= error**2 * sum(weights):
             return points - 1
-    return proxies.MOST - 1
+    return proxies.MOST_POINTS - 1
 
 
 def _leaf_size(points: int) -> int:
-    """Points of a leaf, fitted to sweeps: about a grid, but not so few that lists and lanes cost more than pairs."""
+    """Return the points of a leaf, fitted to sweeps: about a grid, but enough that pairs cost more than lists."""
     return int(np.clip(10 * points**1.6, 80, 600))
 
 
 @lru_cache(maxsize=1024)
 def measured(pair: Pair, theta: float, points: int, scale: float, space: Space | None = None) -> float:
-    """Relative error of the field between two cubes of half side `scale` at the limit of theta, both interpolated.
+    """Return the relative error of the field between two cubes of half side `scale` at the limit, both interpolated.
 
     The larger one of two directions, along an axis and along a diagonal; random points and charges.
     """
@@ -306,9 +327,9 @@ def measured(pair: Pair, theta: float, points: int, scale: float, space: Space |
         along = np.array(direction)[:, None]
         shift = along / np.linalg.norm(along) * (2 * math.sqrt(3) * scale / theta)
         exact = _sum(pair, x + shift, y, charges, space)
-        found = _sum(pair, grid + shift, grid, charges @ up, space) @ down.T
+        interpolated = _sum(pair, grid + shift, grid, charges @ up, space) @ down.T
         size = np.linalg.norm(exact)
-        errors.append(float(np.linalg.norm(found - exact) / size) if size > 0 else 0.0)
+        errors.append(float(np.linalg.norm(interpolated - exact) / size) if size > 0 else 0.0)
     return max(errors)
 
 

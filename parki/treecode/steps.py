@@ -10,7 +10,7 @@ from parki.proxies import THREADS
 from parki.treecode import upward
 from parki.treecode.downward import Potentials
 from parki.treecode.interactions import InteractionLists
-from parki.treecode.structure import Structure, indices
+from parki.treecode.structure import TreecodeStructure, indices
 
 
 class TreecodeSteps(NamedTuple):
@@ -30,7 +30,7 @@ class TreecodeSteps(NamedTuple):
     u: Handle
 
 
-def steps(s: Structure) -> TreecodeSteps:
+def steps(s: TreecodeStructure) -> TreecodeSteps:
     """Return the steps of a sum over all lists."""
     kernels = s.kernels
     charges = argument("charges", (kernels.charges, s.source.n), kernels.real)
@@ -56,7 +56,7 @@ def steps(s: Structure) -> TreecodeSteps:
     return TreecodeSteps(Steps([*every, glue.scatter("downward", near, s.target.order, u)]), charges, u)
 
 
-def _particles(s: Structure, src: Handle, near: Handle, potentials: Potentials) -> list[Step]:
+def _particles(s: TreecodeStructure, src: Handle, near: Handle, potentials: Potentials) -> list[Step]:
     """Return the sums over source particles, at particles and at proxy points."""
     fixed = {"xt": s.target.points, "box": s.target.box, "place": s.places[s.kernels.real], "src": src, "tiny": s.tiny}
     lists = []
@@ -67,7 +67,7 @@ def _particles(s: Structure, src: Handle, near: Handle, potentials: Potentials) 
     return lists
 
 
-def _proxies(s: Structure, charge: dict[int, Handle], far: Handle, potentials: Potentials) -> list[Step]:
+def _proxies(s: TreecodeStructure, charge: dict[int, Handle], far: Handle, potentials: Potentials) -> list[Step]:
     """Return the sums over proxy points of sources, at particles and at proxy points, in the far precision."""
     kernels = s.kernels
     fixed = {
@@ -88,7 +88,7 @@ def _items(phase: str, of: InteractionLists, potentials: Potentials) -> Handle:
     return indices(f"items of {phase}", potentials.items(of) if phase in ("cp", "cc") else of.items)
 
 
-def _clusters(s: Structure, m: int, of: InteractionLists) -> dict[str, Handle]:
+def _clusters(s: TreecodeStructure, m: int, of: InteractionLists) -> dict[str, Handle]:
     """Return source nodes of m points by the rows of their charges, and the boxes of these rows."""
     if m == s.kernels.points:
         return {"source": s.source.box, "other": indices("source nodes", of.sources)}
@@ -96,7 +96,7 @@ def _clusters(s: Structure, m: int, of: InteractionLists) -> dict[str, Handle]:
     return {"source": s.source.boxes(nodes), "other": indices("source rows", np.searchsorted(nodes, of.sources))}
 
 
-def _from_centres(s: Structure) -> Handle:
+def _from_centres(s: TreecodeStructure) -> Handle:
     """Return targets from the centres of their leaves."""
     nodes, points = s.targets.nodes, s.targets.sorted.points
     xp = module_of(points)

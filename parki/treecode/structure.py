@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import Array
 from parki.engine.steps import Handle, constant
 from parki.proxies import ProxyKernels, tables
 from parki.treecode.interactions import Interactions
@@ -33,17 +34,17 @@ class Side:
 
     @property
     def n(self) -> int:
-        """Number of points."""
+        """Return the number of points."""
         return self.tree.sorted.n
 
     @property
     def nodes(self) -> int:
-        """Number of nodes."""
+        """Return the number of nodes."""
         return self.tree.nodes.n
 
     @property
     def levels(self) -> int:
-        """Number of levels."""
+        """Return the number of levels."""
         return self.tree.nodes.depth + 1
 
     def level(self, level: int) -> slice:
@@ -62,7 +63,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
+class TreecodeStructure:
     """Trees, lists and kernels of a sum.
 
     Attributes
@@ -73,6 +74,8 @@ class Structure:
     lists : Interactions
     tiny : float
         Squared distance up to which points coincide, over that from the origin.
+    same : bool
+        Whether the targets are the sources.
     """
 
     kernels: ProxyKernels
@@ -80,10 +83,21 @@ class Structure:
     sources: ClusterTree
     lists: Interactions
     tiny: float
+    same: bool = False
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array of the sorted points."""
+        return [a for tree in (self.targets, self.sources) for a in (tree.sorted.points, tree.sorted.order)]
+
+    def originals(self) -> tuple[Array, Array]:
+        """Return targets and sources in the caller's order, one array if they are the same."""
+        sources = self.sources.sorted.originals()
+        return (sources if self.same else self.targets.sorted.originals()), sources
 
     @cached_property
     def up(self) -> dict[int, NDArray[np.int32]]:
-        """Source nodes that have proxy charges, by the number of points per direction."""
+        """Return the source nodes that have proxy charges, by the number of points per direction."""
         both = self.lists.pc, self.lists.cc
         return {
             m: np.unique(np.concatenate([of[m].sources for of in both if m in of]))
@@ -92,28 +106,28 @@ class Structure:
 
     @cached_property
     def down(self) -> dict[int, NDArray[np.int32]]:
-        """Target nodes that have proxy potentials, by the number of points per direction."""
+        """Return the target nodes that have proxy potentials, by the number of points per direction."""
         items = np.concatenate([self.lists.cp.items, *(of.items for of in self.lists.cc.values())])
         return {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
 
     @cached_property
     def source(self) -> Side:
-        """Constants of the sources' tree."""
+        """Return the constants of the sources' tree."""
         return Side(self.sources, "sources")
 
     @cached_property
     def target(self) -> Side:
-        """Constants of the targets' tree."""
+        """Return the constants of the targets' tree."""
         return self.source if self.targets is self.sources else Side(self.targets, "targets")
 
     @cached_property
     def tables(self) -> dict[str, Handle]:
-        """Places of proxy points in one direction, and weights of their polynomials, for every number of points."""
+        """Return places of proxy points in one direction, and weights of their polynomials, by number of points."""
         return {name: constant(name, a) for name, a in zip(("nodes", "weights"), tables(), strict=True)}
 
     @cached_property
     def places(self) -> dict[np.dtype[Any], Handle]:
-        """Places of proxy points in one direction, in the precision of each sum."""
+        """Return places of proxy points in one direction, in the precision of each sum."""
         types = {self.kernels.real, self.kernels.far}
         return {dtype: constant(f"nodes in {dtype}", tables()[0].astype(dtype)) for dtype in types}
 

@@ -7,18 +7,18 @@ from numpy.typing import NDArray
 
 from parki.engine.steps import Handle, Step
 from parki.proxies import THREADS
-from parki.treecode.structure import Structure, indices
+from parki.treecode.structure import TreecodeStructure, indices
 
 
 def transfer(
-    s: Structure, up: bool, m: tuple[int, int], items: NDArray[Any], boxes: tuple[Handle, Handle],
+    s: TreecodeStructure, up: bool, m: tuple[int, int], items: NDArray[Any], boxes: tuple[Handle, Handle],
     values: tuple[Handle, Handle],
 ) -> list[Step]:  # fmt: skip
     """Return the step from m[0] to m[1] points per direction, if there are items.
 
     Parameters
     ----------
-    s : Structure
+    s : TreecodeStructure
     up : bool
         Of charges; else of potentials.
     m : (int, int)

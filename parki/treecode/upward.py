@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from parki.engine.steps import Handle, Step, constant, glue, state
 from parki.proxies import WARPS
-from parki.treecode.structure import Structure
+from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
 
 PIECE = 128  # sources of a crowd that are summed at once, at most
@@ -16,7 +16,7 @@ EVEN = 8  # partial sums of a piece: halves of a crowd are multiples of these
 Pieces = list[tuple[int, int, int]]
 
 
-def rows(s: Structure, charges: Handle) -> tuple[Handle, list[Step]]:
+def rows(s: TreecodeStructure, charges: Handle) -> tuple[Handle, list[Step]]:
     """Return rows (x, y, z, charges, constants) of sources, behind them one for each crowd, and the steps to them."""
     kernels, side = s.kernels, s.source
     src = state("rows", (side.n + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
@@ -25,7 +25,7 @@ def rows(s: Structure, charges: Handle) -> tuple[Handle, list[Step]]:
     return src, [Step("upward", kernels.source_rows(), side.n, args), *_crowds(s, src)]
 
 
-def _crowds(s: Structure, src: Handle) -> list[Step]:
+def _crowds(s: TreecodeStructure, src: Handle) -> list[Step]:
     """Return the steps to one source for each crowd of sources in one place."""
     kernels, lumps = s.kernels, s.lists.lumps
     if not len(lumps):
@@ -77,7 +77,7 @@ def _halves(begin: int, end: int) -> Pieces:
     return [*others, (first, last, merges + 1)]
 
 
-def proxy_charges(s: Structure, src: Handle) -> tuple[dict[int, Handle], list[Step]]:
+def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle], list[Step]]:
     """Return proxy charges by points per direction, in the far precision, and the steps to them.
 
     Of the largest number of points, made from particles or children, row c is that of cluster c; of the others, made
@@ -102,13 +102,13 @@ def proxy_charges(s: Structure, src: Handle) -> tuple[dict[int, Handle], list[St
     return far, [*steps, *(step for m, a in far.items() for step in glue.copy("upward", charge[m], a))]
 
 
-def _leaves(s: Structure, src: Handle, charge: Handle) -> Step:
+def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:
     leaf = s.source.leaves(s.sources.nodes.leaves)
     args = {"leaf": leaf, "src": src, "box": s.source.box, "charge": charge, **s.tables}
     return Step("upward", s.kernels.particles_to_charges(), len(leaf), args, WARPS)
 
 
-def _parents(s: Structure, charge: Handle) -> list[Step]:
+def _parents(s: TreecodeStructure, charge: Handle) -> list[Step]:
     """Return the steps from children to parents, level by level, to the highest level that is used."""
     tree, side, most, steps = s.sources.nodes, s.source, s.kernels.points, []
     top = min(int(tree.level[nodes].min()) for nodes in s.up.values())

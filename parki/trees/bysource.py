@@ -46,7 +46,7 @@ class ListsBySource(Generic[T, S, L]):
 
     @property
     def only(self) -> L:
-        """The lists of the single source.
+        """Return the lists of the single source.
 
         Raises
         ------

@@ -44,17 +44,17 @@ class ClusterNodes(Spans, Nodes):
 
     @cached_property
     def centre(self) -> NDArray[np.float64]:
-        """Centres of the boxes ``(M, 3)``."""
+        """Return the centres of the boxes ``(M, 3)``."""
         return 0.5 * self.low + 0.5 * self.high  # the sum itself may overflow
 
     @cached_property
     def half(self) -> NDArray[np.float64]:
-        """Half side lengths of the boxes ``(M, 3)``."""
+        """Return the half side lengths of the boxes ``(M, 3)``."""
         return 0.5 * self.high - 0.5 * self.low
 
     @cached_property
     def radius(self) -> NDArray[np.float64]:
-        """Half diagonals of the boxes ``(M,)``."""
+        """Return the half diagonals of the boxes ``(M,)``."""
         return np.hypot(np.hypot(self.half[:, 0], self.half[:, 1]), self.half[:, 2])
 
 

@@ -163,7 +163,7 @@ def is_far(t: NDArray[np.float64], s: NDArray[np.float64], theta: float, separat
 
 
 class Children:
-    """The children that replace a node during traversal."""
+    """Children that replace a node during traversal."""
 
     def __init__(self, tree: ClusterNodes) -> None:
         self._first, self._count, self.none = tree.first_child, tree.n_children, tree.is_leaf

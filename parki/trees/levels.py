@@ -21,11 +21,11 @@ class PointSet(Protocol):
 
     @property
     def n(self) -> int:
-        """Number of points in this process."""
+        """Return the number of points in this process."""
 
     @property
     def n_all(self) -> int:
-        """Number of points in all processes."""
+        """Return the number of points in all processes."""
 
     def bounds(self, begin: Ints, end: Ints) -> Bounds:
         """Return the minimal boxes of nodes, of the points in all processes."""
@@ -37,7 +37,7 @@ class PointSet(Protocol):
         """Sort the points of counted nodes by octant; return the octants' minimal boxes (R, 8, 3) if `bounds`."""
 
     def finish(self, begin: Ints, end: Ints) -> None:
-        """Take note of leaves, whose points do not move any more."""
+        """Record leaves, whose points do not move any more."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SplittingRule(Protocol):
         """Return the places (R, 3) where the nodes `at` are cut."""
 
     def divided(self, sets: Sequence[PointSet], level: Level, at: Ints, total: Ints) -> NDArray[np.bool_]:
-        """Return whether the nodes `at`, with so many points in their octants (R, 8), are split after all."""
+        """Return whether the nodes `at`, with these numbers of points in their octants (R, 8), are split after all."""
 
     def children(self, level: Level, above: Ints, octant: Ints, bounds: list[Bounds]) -> tuple[NDArray[Any], ...]:
         """Return the columns of children: octants of the nodes `above`, with their minimal boxes for each set."""

@@ -23,12 +23,12 @@ class Spans:
 
     @cached_property
     def count(self) -> Ints:
-        """Number of points of each node ``(M,)``."""
+        """Return the number of points of each node ``(M,)``."""
         return self.end - self.begin
 
     @property
     def n_points(self) -> int:
-        """Number of points of the root."""
+        """Return the number of points of the root."""
         return int(self.end[0]) - int(self.begin[0])
 
 
@@ -52,15 +52,15 @@ class Nodes:
 
     @property
     def n(self) -> int:
-        """Number of nodes."""
+        """Return the number of nodes."""
         return len(self.level)
 
     @property
     def depth(self) -> int:
-        """The deepest level; the root's is 0."""
+        """Return the deepest level; the root's is 0."""
         return len(self.level_begin) - 2
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Whether a node has no children ``(M,)``."""
+        """Tell which nodes have no children ``(M,)``."""
         return self.n_children == 0

@@ -74,12 +74,12 @@ class OctNodes(Nodes):
 
     @cached_property
     def half(self) -> NDArray[np.float64]:
-        """Half side lengths ``(M,)``."""
+        """Return the half side lengths ``(M,)``."""
         return np.ldexp(self.width, -(self.level + 1))
 
     @cached_property
     def centre(self) -> NDArray[np.float64]:
-        """Centres ``(M, 3)``."""
+        """Return the centres ``(M, 3)``."""
         return self.low + self.half[:, None] * (2 * self.anchor + 1)
 
 

@@ -16,7 +16,7 @@ from parki.engine import RangePolicy, TeamPolicy
 from parki.engine.ahead import Wanted
 from parki.engine.spaces import Space, array_module
 
-PIECE = {"host": 1 << 14}  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
+HOST_PIECE = 1 << 14  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
 DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores
 PIECES = ("bounds", "count", "place", "copy")  # workunits of a piece of points
 FIRST = ("count", "place")  # workunits of the first pass, which reads the caller's points
@@ -58,7 +58,7 @@ class Counted:
 
 @lru_cache(maxsize=16)
 def workunits(real: str, space: Space, bounds: bool) -> dict[str, engine.Workunit]:
-    """Return every workunit of passes in a space, by what it does with a piece; with `bounds`, `Passes.place` boxes."""
+    """Return every workunit of passes in a space by its name; with `bounds`, `Passes.place` also computes boxes."""
     slots = {"place": {"AT_ONCE": space.pick(False, True), "BOUNDS": bounds}}
     units = {name: engine.kernel("trees", f"piece_{name}", real=real, **slots.get(name, {})) for name in PIECES}
     return units | {"columns": engine.kernel("trees", "unpack", real=real)}
@@ -89,7 +89,7 @@ class Passes:
 
     def __init__(self, x: Array, space: Space) -> None:
         self.n, self.space, self.real, self.xp = x.shape[1], space, x.dtype, array_module(space)
-        self.size = PIECE.get(space.kind, DEVICE_PIECE)
+        self.size = space.pick(HOST_PIECE, DEVICE_PIECE)
         self.x = self.xp.ascontiguousarray(x)
         self.now = self.x.T, self.xp.arange(self.n, dtype=np.int32)
         self.spare: tuple[Array, Array] | None = None
@@ -99,7 +99,7 @@ class Passes:
 
     @property
     def n_all(self) -> int:
-        """Number of points in all processes: all points are here."""
+        """Return the number of points in all processes: all points are here."""
         return self.n
 
     def _launch(self, name: str, piece: Array, *, bounds: bool = True, **args: Array) -> None:
@@ -156,7 +156,7 @@ class Passes:
         return None if boxes is None else as_box(boxes)
 
     def finish(self, begin: Array, end: Array) -> None:
-        """Take note of ranges that are not moved any more."""
+        """Record ranges that are not moved any more."""
         if len(begin):
             self.done.append((begin, end, self.rounds))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from parki.arrays import Array
+from parki.arrays import Array, module_of
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,16 @@ class Sorted:
 
     @property
     def n(self) -> int:
-        """Number of points."""
+        """Return the number of points."""
         return int(self.points.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays."""
+        """Return the bytes of both arrays."""
         return int(self.points.nbytes + self.order.nbytes)
+
+    def originals(self) -> Array:
+        """Return the points in the caller's order, exactly as they were sorted."""
+        x = module_of(self.points).empty(self.points.shape, self.points.dtype)
+        x[:, self.order] = self.points
+        return x

@@ -102,7 +102,7 @@ def laplace(**changed):
     (lambda: ewald.plan(3, X, X, **BOX), "kernel is a int"),
     (lambda: ewald.plan(Path("x.py"), X, X, **BOX), "kernel is a"),
     (lambda: ewald.plan(["laplace"], X, X, **BOX), "kernel is a list"),
-    (lambda: ewald.plan("laplace", X, **BOX), "'src'"),
+    (lambda: ewald.plan("laplace", X, **BOX), "'sources'"),
     (lambda: ewald.plan("laplace", X, X, kappa="a", **BOX), "kappa was given"),
     (lambda: ewald.plan("yukawa", X, X, kapa=1.0, **BOX), "'kapa'.*'kappa'"),
     (lambda: ewald.EwaldOptions((1, 1)), "box is"),
@@ -110,6 +110,13 @@ def laplace(**changed):
 )
 def test_calls(call, message):
     refused(call, message)
+
+
+def locked():
+    """An array that cannot be written to."""
+    u = np.empty(9)
+    u.flags.writeable = False
+    return u
 
 
 @functools.cache
@@ -121,27 +128,27 @@ def plan(kernel="laplace"):
 
 
 @rows(
-    (lambda: plan()(), "'dens'"),
-    (lambda: plan()(None), "dens has dtype object"),
-    (lambda: plan()(Q[:-1]), "dens has shape"),
+    (lambda: plan()(), "'density'"),
+    (lambda: plan()(None), "density has dtype object"),
+    (lambda: plan()(Q[:-1]), "density has shape"),
     (lambda: plan()(Q, V), "normals was given"),
-    (lambda: plan()(Q * INF), "dens has 9 of 9"),
-    (lambda: plan()(Q4), "dens float32"),
+    (lambda: plan()(Q * INF), "density has 9 of 9"),
+    (lambda: plan()(Q4), "density float32"),
     (lambda: plan()(Q, output=Q), "'output'"),
     (lambda: plan()(Q, out="u"), "out is a str"),
     (lambda: plan()(Q, out=np.empty(8)), "out is a"),
     (lambda: plan()(Q, out=np.empty(9, "f4")), "out is a"),
     (lambda: plan()(Q, out=Q), "out shares memory"),
-    (lambda: plan()(Q, out=np.empty(18)[::2]), "out is read-only or not C-contiguous"),
+    (lambda: plan()(Q, out=locked()), "out is read-only"),
     (lambda: plan("stokes_dl")(V), "normals is missing"),
     (lambda: plan("stokes_dl")(V, V[:, :3]), "normals has shape"),
     (lambda: plan("stokes_dl")(V, "n"), "normals has dtype"),
-    (lambda: plan().move(None), "src has dtype object"),
-    (lambda: plan().move(), "'src'"),
-    (lambda: plan().move(X[:, :3]), "src has 3 points"),
-    (lambda: plan().move(X4), "src has dtype float32"),
-    (lambda: plan().move(X * NAN), "src has 27 of 27"),
-    (lambda: plan().move(X, X.copy()), "trg was given"),
+    (lambda: plan().move("x"), "sources has dtype <U1"),
+    (lambda: plan().move(), "found no points"),
+    (lambda: plan().move(X[:2]), "sources has shape"),
+    (lambda: plan().move(X4), "sources has dtype float32"),
+    (lambda: plan().move(X * NAN), "sources has 27 of 27"),
+    (lambda: plan().move(targets=X.copy()), "targets was given"),
     (lambda: plan().operator(normals=V), "normals is given"),
     (lambda: plan("stokes_dl").operator(), "normals is missing"),
     (lambda: plan("stokes_dl").operator(V[:, :3]), "normals has shape"),
@@ -157,11 +164,11 @@ def plan(kernel="laplace"):
     (lambda: plan().error(seed=-1), "seed is -1"),
     (lambda: plan().error(seed=1.5), "seed is 1.5"),
     (lambda: plan().error(seed="x"), "seed is 'x'"),
-    (lambda: plan().error(dens=Q[:3]), "dens has shape"),
-    (lambda: plan().error(dens=Q * 0), "the sum is zero"),
-    (lambda: plan().error(dens=Q, u=Q[:3]), "u has shape"),
-    (lambda: plan().error(dens=Q, u="u"), "u has dtype"),
-    (lambda: plan().error(dens=Q, normals=V), "normals was given"),
+    (lambda: plan().error(density=Q[:3]), "density has shape"),
+    (lambda: plan().error(density=Q * 0), "the sum is zero"),
+    (lambda: plan().error(density=Q, u=Q[:3]), "u has shape"),
+    (lambda: plan().error(density=Q, u="u"), "u has dtype"),
+    (lambda: plan().error(density=Q, normals=V), "normals was given"),
 )
 def test_plans(call, message):
     refused(call, message)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import LaunchError, RangePolicy, TeamPolicy, spaces
+from parki.engine import LaunchError, RangePolicy, TeamPolicy, launch, spaces
 from parki.engine.launch import Prepared
 from parki.engine.spaces import Space
 from tests.engine.launch_kernels import KERNELS
@@ -110,6 +110,37 @@ def test_overlap(kernels):
     np.testing.assert_array_equal(base, [[1, 1.5, 1, 1.5]] * 4)
     prepared = engine.prepare(RangePolicy("Serial", 4), kernels("scale"), **rows(base, np.zeros((4, 4))))
     refused("overlaps", prepared.set, y=base)
+
+
+def test_overlap_of_replaced_arrays(kernels):
+    """Both arrays of a pair may be the one that is replaced, and one that was released counts no more."""
+    base, x, y = np.ones((5, 4)), np.ones((4, 4)), np.zeros((4, 4))
+    prepared = engine.prepare(RangePolicy("Serial", 4), kernels("scale"), **rows(x, y))
+    refused("'y' is written and overlaps 'x'", prepared.set, x=y)
+    prepared.set(y=base[1:])
+    refused("'y' is written and overlaps 'x'", prepared.set, x=base[:4])
+    refused("'y' is written and overlaps 'x'", prepared.set, x=y, y=y)
+    prepared.run()
+    np.testing.assert_array_equal(base[1:], 1.5)  # what was refused changed nothing
+    prepared.release("y")
+    refused(r"scale: \['y'\] were released", prepared.run)
+    prepared.set(x=base[:4])
+    refused("'y' is written and overlaps 'x'", prepared.set, y=base[1:])
+    prepared.set(y=y)
+    prepared.run()
+    np.testing.assert_array_equal(y[1:], 2.25)
+
+
+def test_only_pairs_with_a_replaced_array_are_compared(kernels, monkeypatch):
+    x, y = np.ones((3, 4)), np.zeros((3, 4))
+    prepared, compared = engine.prepare(RangePolicy("Serial", 3), kernels("scale"), **rows(x, y)), []
+    monkeypatch.setattr(launch, "shared_memory", lambda a, b: compared.append((a, b)))
+    prepared.set(a=2.0, flag=True)
+    assert compared == []
+    prepared.set(x=x)
+    ((a, b),) = compared
+    assert a is y
+    assert b is x
 
 
 LAYOUTS = {
@@ -216,6 +247,35 @@ def test_set(kernels):
     refused("'n' is None", prepared.set, a=7.0, n=None)
     prepared.run()
     np.testing.assert_array_equal(wide[:, :4], 6.0)
+
+
+def test_arrays_of_several_shapes_in_turn(kernels):
+    x, wide, narrow = np.ones((3, 4)), np.zeros((3, 20)), np.zeros((3, 4))
+    prepared = engine.prepare(RangePolicy("Serial", 3), kernels("scale"), **rows(x, narrow))
+    for y in (wide[:, :4], narrow, wide[:, 8:12], wide[:, 16:], narrow):
+        y[...] = 0
+        prepared.set(y=y)
+        prepared.run()
+        np.testing.assert_array_equal(y, 1.5)
+    assert wide.sum() == 3 * 12 * 1.5
+
+
+def test_a_change_of_numbers_that_was_interrupted_is_made_again(kernels, monkeypatch):
+    x, y = np.ones((3, 4)), np.zeros((3, 4))
+    prepared = engine.prepare(RangePolicy("Serial", 3), kernels("scale"), **rows(x, y))
+    send = prepared._call.numbers
+
+    def interrupted(scalars):
+        send(scalars)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepared._call, "numbers", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepared.set(a=7.0)
+    monkeypatch.setattr(prepared._call, "numbers", send)
+    prepared.set(a=1.5)  # as it was before
+    prepared.run()
+    np.testing.assert_array_equal(y, 1.5)
 
 
 def test_arrays_are_kept_alive(kernels):

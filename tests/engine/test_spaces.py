@@ -115,6 +115,14 @@ def test_kinds_and_warps(no_gpu, monkeypatch):
     }
 
 
+def test_capabilities():
+    found = {name: spaces.Space(name) for name in spaces.NAMES}
+    assert [name for name, space in found.items() if space.native] == ["Serial", "OpenMP"]
+    assert [name for name, space in found.items() if space.own_memory] == ["Cuda", "HIP"]
+    assert [name for name, space in found.items() if space.checks_accesses] == ["GpuSim", "GpuSim64"]
+    assert [name for name, space in found.items() if space.pick(True, False)] == ["Serial", "OpenMP"]
+
+
 def test_simulated_gpus_are_where_a_compiler_is(monkeypatch):
     assert spaces.get("gpusim64") == spaces.Space("GpuSim64")
     assert spaces.array_module(spaces.get("GpuSim")) is np

@@ -261,11 +261,48 @@ def test_numbers_are_bound(rng):
     assert found.tolist() == [0] * n
 
 
-# Blocks, calls and times ---------------------------------------------------------------------------------------------
-class Times(PhaseTimes):
-    """Times of the phases here, and of workers."""
+def test_arrays_that_overlap_are_refused_in_each_run(rng):
+    """Also after a run with others, and where one of the two is the list's own."""
+    n, unit, a = 4, engine.kernel("cells", "gather_points", real="double"), rng.random((3, 4))
+    x, out, order = (
+        argument("x", (3, n), float),
+        result("out", (3, n), float),
+        constant("order", np.int32([3, 2, 1, 0])),
+    )
+    placed, b = Steps([Step("a", unit, n, {"x": x, "order": order, "out": out})]).place(spaces.get("Serial")), a.copy()
+    for _ in range(2):
+        placed.run({x: a, out: b})
+        assert np.array_equal(b, a[:, ::-1])
+        with pytest.raises(LaunchError, match="'out' is written and overlaps 'x'"):
+            placed.run({x: a, out: a})
+    x, u, steps = chain(n)
+    (own,) = (handle for handle in steps.handles if handle.name == "between")
+    placed = steps.place(spaces.get("Serial"))
+    with pytest.raises(LaunchError, match="'out' is written and overlaps 'x'"):
+        placed.run({x: a, u: placed[own]})
 
-    PHASES = {"sort": "sort", "back": "back", "add": "add"}  # noqa: RUF012
+
+def test_scratch_of_calls_alone_is_made_by_the_first_run():
+    buffer, out, seen = scratch("buffer", (100,), float), state("out", (100,), float), []
+
+    def call(context, into, buffer):
+        seen.append(buffer)
+        buffer[...] = 2.0
+        into += buffer
+
+    steps = Steps([Call("a", call, [], [out, buffer[:]])])
+    placed = steps.place(spaces.get("Serial"))
+    assert [a.shape for a in placed.arrays] == [(100,)]
+    assert steps.nbytes() == placed.memory == 1600  # of both
+    for turn in (1, 2):
+        placed.run()
+        assert (placed[out] == 2.0 * turn).all()
+        assert placed.memory == 1600
+    assert np.shares_memory(*seen)
+
+
+# Blocks, calls and times ---------------------------------------------------------------------------------------------
+PHASES = {"sort": "sort", "back": "back", "add": "add"}
 
 
 def blocked(n, count, barrier=None):
@@ -326,7 +363,7 @@ def test_the_numbers_of_a_block_are_those_of_its_steps():
 
 def test_times_are_those_of_phases():
     x, u, steps = chain(50)
-    times = Times()
+    times = PhaseTimes(PHASES)
     steps.place(spaces.get("Serial")).run({x: np.zeros((3, 50)), u: np.zeros((3, 50))}, times)
     assert times.time["sort"] > 0
     assert times.time["back"] > 0
@@ -335,7 +372,7 @@ def test_times_are_those_of_phases():
 
 def test_times_of_workers_are_shares_of_the_time_that_passed():
     _, steps = blocked(100, 50)
-    times, began = Times(), time.perf_counter()
+    times, began = PhaseTimes(PHASES), time.perf_counter()
     steps.place(spaces.get("Serial")).run(times=times)
     passed = time.perf_counter() - began
     assert 0 < times.time["sort"] + times.time["back"] <= passed

@@ -81,12 +81,6 @@ def test_without_more_threads_the_caller_does_it_all(monkeypatch):
     assert done == [0] * 8
 
 
-class Times(PhaseTimes):
-    """Times of two phases."""
-
-    PHASES = {"one": "one", "two": "two"}  # noqa: RUF012
-
-
 def test_times_of_workers_add_up_to_the_time_that_passed():
     def piece(name, seconds):
         def run(worker, times):
@@ -95,7 +89,7 @@ def test_times_of_workers_add_up_to_the_time_that_passed():
 
         return run
 
-    times, began = Times(), time.perf_counter()
+    times, began = PhaseTimes({"one": "One", "two": "Two"}), time.perf_counter()
     with times.members(2) as members:
         workers.run([[piece("one", 0.02)] * 4, [piece("two", 0.01)] * 4], members)
     passed = time.perf_counter() - began

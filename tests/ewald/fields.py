@@ -16,4 +16,4 @@ def near_field(p, cells, rows, v, rhs=1, skew=None):
 
 def launch(plan, head):
     """Return the first launch of a plan's steps whose workunit's name begins so."""
-    return next(one for one in plan.stages[1].placed.launches if one.step.unit.ir.name.startswith(head))
+    return next(one for one in plan.sums[1].placed.launches if one.step.unit.ir.name.startswith(head))

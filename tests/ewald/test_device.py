@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 import parki
-from parki import arrays
+from parki import arrays, prediction
+from parki.arguments import PUBLISHED
 from parki.cells import CellGrid, SortedCells
 from parki.engine import SpaceUnavailable, spaces
 from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions
-from parki.ewald.choice import arrangement, predict
+from parki.ewald.choice import arrangement
 from parki.ewald.kernels import KERNELS
+from parki.ewald.method import Ewald
 from parki.perfmodels.machine import Costs
+from parki.plan import make
 from tests.ewald import cupy_standin as standin
 from tests.ewald.fields import launch
 
@@ -26,8 +29,8 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 @pytest.fixture(autouse=True)
 def same_parameters(monkeypatch):
     """Results are compared to rounding, so a GPU must not choose parameters of its own."""
-    monkeypatch.setattr(predict, "H200", Costs())
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
 
 
 @pytest.fixture
@@ -106,10 +109,10 @@ def test_a_plan_of_points_on_a_gpu(cupy, rng):
     second = plan(cupy.asarray(2.0 * dens))
     close(first.get(), total("stokes_sl", (trg, src, dens)))
     close(second.get(), 2.0 * first.get())
-    with pytest.raises(ValueError, match=r"dens is not on the GPU, where .* Pass cupy\.asarray\(dens\)"):
+    with pytest.raises(ValueError, match=r"density is not on the GPU, where .* Pass cupy\.asarray\(density\)"):
         plan(dens)
     ours = parki.ewald.plan("stokes_sl", trg, src, **OPTIONS)
-    with pytest.raises(ValueError, match=r"dens is not on the host, where .* Pass cupy\.asnumpy\(dens\)"):
+    with pytest.raises(ValueError, match=r"density is not on the host, where .* Pass cupy\.asnumpy\(density\)"):
         ours(cupy.asarray(dens))
 
 
@@ -178,7 +181,7 @@ def test_near_and_far_field_go_on_beside_each_other(counted, monkeypatch):
     told = fields_of(monkeypatch, plan)
     told.clear()
     u = plan(given[2])
-    side = plan.stages[1].placed.side.stream.ptr
+    side = plan.sums[1].placed.side.stream.ptr
     assert side != 0
     assert told == [
         ("record", 0), ("wait", side, 0), ("near", side),  # after the packing of the sources
@@ -204,7 +207,7 @@ def test_a_far_field_that_fails_leaves_the_streams_joined(counted, monkeypatch):
     standin.Stream.told.clear()
     with pytest.raises(ZeroDivisionError):
         plan(given[2])
-    side = plan.stages[1].placed.side.stream.ptr
+    side = plan.sums[1].placed.side.stream.ptr
     assert standin.Stream.told[-2:] == [("record", side), ("wait", 0, side)]
     assert not standin.Stream.current
 
@@ -215,7 +218,7 @@ def test_times_wait_for_the_device_where_asked_for(asked, counted):
     plan = parki.ewald.plan("laplace", *given[:2], **OPTIONS, **asked)
     counted.counts.clear()
     plan(given[2])
-    (planes,) = [s for s in plan._prepared(1).sum.far.steps if isinstance(s, Blocks) and len(s.parts[0][1]) > 1]
+    (planes,) = [s for s in plan._placed(1).sum.far.steps if isinstance(s, Blocks) and len(s.parts[0][1]) > 1]
     blocks = sum(len(cut(1)) for cut, _ in planes.parts)
     # Before and after each of nine phases, of three for each block of planes, and of the whole.
     assert counted.counts["wait"] == 2 * (10 + 3 * blocks)
@@ -284,7 +287,7 @@ def test_spaces_of_the_host_do_not_take_arrays_on_a_gpu(space, cupy, rng):
     with pytest.raises(ValueError, match=message):
         total("laplace", given, execution_space=space)
     with pytest.raises(ValueError, match=message):
-        parki.ewald.Plan(KERNELS["laplace"], given[0], given[1], EwaldOptions.resolve(execution_space=space, **OPTIONS))
+        make(Ewald(KERNELS["laplace"], EwaldOptions(execution_space=space, **OPTIONS), names=PUBLISHED), *given[:2])
 
 
 def test_threads_are_of_the_host(cupy, rng):

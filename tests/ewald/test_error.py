@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.ewald import error
+from parki.ewald import reference
 
 CELL = np.array([[1.0, 0.2, 0.0], [0.0, 1.1, 0.3], [0.1, 0.0, 0.9]])
 GEOMETRIES = [
@@ -41,7 +41,7 @@ def test_a_kernel_with_a_parameter(rng):
         plan, other = (parki.ewald.plan("yukawa", x, x, kappa=kappa, **given) for kappa in (3.0, 4.0))
         u = plan(dens)
         assert 0 < plan.error().value < 1e-4
-        assert other.error(dens=dens, u=u).value > 1e-2
+        assert other.error(density=dens, u=u).value > 1e-2
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-1])
@@ -57,7 +57,7 @@ def test_an_error_put_in_is_found(plan, size, rng):
 def test_layout_and_dtype_do_not_matter(plan, rng):
     made, dens, normals = plan
     made(dens, normals)
-    x = made.points.originals()[0]
+    x = made.structure.originals()[0]
     turned = parki.ewald.plan("stokes_comb", x.T, x.T, box=(1, 1, 1), tolerance=1e-4, layout="nd")
     turned(dens.T, normals.T)
     assert turned.error().value == pytest.approx(made.error().value, rel=0.2)
@@ -71,10 +71,10 @@ def test_the_second_sum_has_other_parameters(rng):
     x = rng.random((3, 50))
     for rc in (None, 0.1, 0.3, 0.4, 0.45, 0.5):
         made = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4, rc=rc)
-        second = error._second(made)
-        assert abs(second.rc / made.parameters.rc - 1) >= 0.19
-        assert second.split != made.options.split
-        assert second.tolerance == pytest.approx(1e-6)
+        second = reference.other(made.method.options, made.chosen.parameters, made.problem.geometry)
+        assert abs(second["rc"] / made.parameters.rc - 1) >= 0.19
+        assert second["split"] != made.method.options.split
+        assert second["tolerance"] == pytest.approx(1e-6)
 
 
 def test_a_sum_of_nothing_has_no_error(plan, rng):

@@ -88,7 +88,7 @@ def test_the_option_is_honoured(rng):
         assert plan.parameters.far == expected
         u = plan(given[2])
         assert u.dtype == plan.dtype == np.float64
-        made = plan._prepared(1).sum
+        made = plan._placed(1).sum
         assert made.far.grid.dtype == made.far.result.dtype == expected
         assert made.near.result.dtype == np.float64
 
@@ -168,7 +168,7 @@ def test_right_hand_sides_moves_and_measured_errors(rng):
     plan = parki.ewald.plan("stokes_sl", x, x, box=BOX, tolerance=2e-4)
     assert plan.parameters.far == "float32"
     together = plan(np.stack([f, 3 * f]))
-    assert {stage.sum.p.far for stage in plan.stages.values()} == {"float32"}
+    assert {stage.sum.p.far for stage in plan.sums.values()} == {"float32"}
     assert relative_rms(together[1], 3 * plan(f)) <= 2e-4
     moved = np.roll(x, 1, axis=1)
     plan.move(moved)
@@ -192,7 +192,7 @@ def test_it_takes_half_the_memory_of_the_grid(rng):
     x = rng.random((3, 200))
     plans = {far: parki.ewald.plan("laplace", x, x, box=(1, 1, 1), rc=0.1, far_precision=far, tolerance=1e-4)
              for far in ("double", "single")}  # fmt: skip
-    grids = {far: plan._prepared(1).sum.far.grid for far, plan in plans.items()}
+    grids = {far: plan._placed(1).sum.far.grid for far, plan in plans.items()}
     assert grids["single"].nbytes < 0.6 * grids["double"].nbytes
     assert plans["single"].memory < 0.75 * plans["double"].memory
 

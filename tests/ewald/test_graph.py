@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import parki
+from parki import prediction
 from parki.engine.runtime import devices
-from parki.ewald import error
-from parki.ewald.choice import predict
-from parki.ewald.options import EwaldOptions
+from parki.ewald.options import EwaldOptions, quiet
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin
 from tests.ewald.fields import launch
@@ -23,8 +22,8 @@ STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 @pytest.fixture
 def cupy(monkeypatch):
     """The stand-in; results are compared to rounding, so it must not choose parameters of its own."""
-    monkeypatch.setattr(predict, "H200", Costs())
-    monkeypatch.setattr(predict, "_device", lambda *_: "")
+    monkeypatch.setattr(prediction, "H200", Costs())
+    monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     made = standin.install(monkeypatch)
     streams.Stream.told.clear()
     yield made
@@ -81,7 +80,7 @@ def test_the_first_pass_is_plain_the_second_recorded_the_others_one_launch(kerne
 
 def test_streams_wait_for_each_other(cupy, rng):
     plan, host = plans(cupy, "laplace", *points(rng))
-    side, given = plan.stages[1].placed.side.stream.ptr, [strengths("laplace", rng) for _ in range(3)]
+    side, given = plan.sums[1].placed.side.stream.ptr, [strengths("laplace", rng) for _ in range(3)]
     beside = lambda at: [("record", at), ("wait", side, at), ("record", side), ("wait", at, side)]  # noqa: E731
     right(cupy, plan, host, *given[0])
     assert told() == beside(0)
@@ -159,8 +158,8 @@ def test_points_that_move_keep_the_graph(kernel, cupy, rng):
         if moved:
             # in a corner batches and runs are others, and fewer
             trg, src = (x / 2 ** (moved - 1) for x in points(rng))
-            plan.move(cupy.asarray(src), trg=cupy.asarray(trg))
-            host.move(src, trg=trg)
+            plan.move(sources=cupy.asarray(src), targets=cupy.asarray(trg))
+            host.move(sources=src, targets=trg)
         given = strengths(kernel, rng)
         assert passes(lambda given=given: right(cupy, plan, host, *given) or pytest.fail("wrong")) == how
 
@@ -183,8 +182,8 @@ def test_memory_is_the_graph_s_own_and_given_back(cupy, rng):
     plan(given)
     before = plan.memory, standin.Plan1d.made
     plan(given)
-    pool = plan.stages[1].placed.replays[0]._pool
-    assert plan.memory - before[0] == plan.stages[1].placed.replays[0].nbytes == pool.total_bytes() > 0
+    pool = plan.sums[1].placed.replays[0]._pool
+    assert plan.memory - before[0] == plan.sums[1].placed.replays[0].nbytes == pool.total_bytes() > 0
     assert standin.Plan1d.made == before[1]  # transforms of the first pass are those of the graph
     assert not streams.allocators
     plan(given)
@@ -207,14 +206,14 @@ def test_a_pass_copies_nothing_to_the_host(cupy, rng):
 
 def test_a_transposed_operator_has_a_graph_of_its_own(cupy, rng):
     plan, host = plans(cupy, "stokes_sl", *points(rng))
-    back = [(made.turned(made.kernel)) for made in (plan, host)]
+    back = [(made.transposed()) for made in (plan, host)]
     v = rng.standard_normal((3, 50))
     assert [passes(lambda: right(cupy, *back, v) or pytest.fail("wrong")) for _ in range(3)] == [
         "plain", "recorded", "graph",
     ]  # fmt: skip
     assert passes(lambda: plan(*map(cupy.asarray, strengths("stokes_sl", rng)))) == "plain"
     trg, src = points(rng)
-    plan.move(cupy.asarray(src), trg=cupy.asarray(trg))
+    plan.move(sources=cupy.asarray(src), targets=cupy.asarray(trg))
     assert passes(lambda: back[0](cupy.asarray(v))) == "graph"
 
 
@@ -236,7 +235,7 @@ def test_one_call_is_a_first_pass(cupy, rng):
     given = cupy.asarray(trg), cupy.asarray(src), cupy.asarray(*strengths("laplace", rng))
     options = {"box": BOX, "tolerance": 1e-5, "graph": True, "return_error": True}
     assert passes(lambda: parki.ewald.laplace(*given, **options)) == "plain"
-    assert not error.quiet(EwaldOptions(**options)).graph  # of sums that measure errors, and of those that are timed
+    assert not quiet(EwaldOptions(**options)).graph  # of sums that measure errors, and of those that are timed
 
 
 def refuses(*_):
@@ -245,7 +244,7 @@ def refuses(*_):
 
 def reads_back(plan):
     """Make the far field read from the device, which a stream that is recorded does not allow."""
-    made, spread = plan.stages[1], launch(plan, "p2g")
+    made, spread = plan.sums[1], launch(plan, "p2g")
     run = spread.run
 
     def reading(*given):
@@ -277,7 +276,7 @@ def no_memory(*_):
         (lambda plan: (streams.Stream, "begin_capture", refuses), "cudaErrorNotSupported"),
         (lambda plan: (streams.Graph, "upload", refuses), "cudaErrorNotSupported"),
         (lambda plan: (streams.MemoryPool, "malloc", no_memory), "out of memory"),
-        (lambda plan: (plan.stages[1].placed.side, "join", lambda: None), "Unjoined"),
+        (lambda plan: (plan.sums[1].placed.side, "join", lambda: None), "Unjoined"),
         (reads_back, "cudaErrorStreamCaptureUnsupported"),
         (takes_memory, "cudaErrorStreamCaptureUnsupported"),
     ],
@@ -296,14 +295,14 @@ def test_where_nothing_can_be_recorded_a_warning_says_so_and_sums_go_on(fault, m
     assert record.getMessage().startswith("no CUDA graph could be recorded, so that launches go on one by one: ")
     assert message in record.getMessage()
     assert not told("launch")
-    (replay,) = plan.stages[1].placed.replays
+    (replay,) = plan.sums[1].placed.replays
     assert replay.nbytes == 0
     assert not replay._release.alive  # memory has been given back
     monkeypatch.undo()
     standin.install(monkeypatch)
     assert passes(lambda: plan(*map(cupy.asarray, strengths("laplace", rng)))) == "plain"  # not tried again
     trg, src = points(rng)
-    plan.move(cupy.asarray(src), trg=cupy.asarray(trg))
+    plan.move(sources=cupy.asarray(src), targets=cupy.asarray(trg))
     assert passes(lambda: plan(*map(cupy.asarray, strengths("laplace", rng)))) == "plain"
 
 
@@ -311,14 +310,14 @@ def test_after_a_failure_what_was_launched_aside_is_waited_for(cupy, rng, monkey
     plan, _ = plans(cupy, "laplace", *points(rng))
     given = [cupy.asarray(a) for a in strengths("laplace", rng)]
     plan(*given)
-    monkeypatch.setattr(plan.stages[1].sum.far.transforms.library, "run", refuses)
+    monkeypatch.setattr(plan.sums[1].sum.far.transforms.library, "run", refuses)
     told()
     with pytest.raises(streams.CUDARuntimeError, match="NotSupported"):
         plan(*given)  # which fails without a graph, too
     found = told()
     own = found[1][1]
     assert ("wait", 0, own) in found
-    assert found.index(("wait", 0, own)) < found.index(("wait", plan.stages[1].placed.side.stream.ptr, 0))
+    assert found.index(("wait", 0, own)) < found.index(("wait", plan.sums[1].placed.side.stream.ptr, 0))
     assert len(caplog.records) == 1
 
 
@@ -336,7 +335,7 @@ def test_errors_that_are_not_the_driver_s_are_raised(cupy, rng, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         plan(*map(cupy.asarray, strengths("laplace", rng)))
     assert told("begin", "end")[-1][0] == "end"
-    (replay,) = plan.stages[1].placed.replays
+    (replay,) = plan.sums[1].placed.replays
     assert not replay._release.alive
     monkeypatch.setattr(spread, "run", run)
     assert right(cupy, plan, host, *strengths("laplace", rng))

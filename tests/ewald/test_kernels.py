@@ -256,7 +256,7 @@ def test_a_kernel_is_its_parts(rng, periodicity):
     spectrum = dataclasses.replace(laplace.spectrum, profile=halved_profile)
     layer = dataclasses.replace(layers.LAPLACE, name="mine", profile=halved_profile)
     mine = dataclasses.replace(
-        laplace, name="mine", far=(part,), layers=(layer,), spectrum=spectrum, scale=2.0, mean=halved_mean, adjoint=None
+        laplace, name="mine", far=(part,), layers=(layer,), spectrum=spectrum, scale=2.0, mean=halved_mean
     )
     x, charges = rng.random((3, 100)), rng.random(100)
     options = {"box": (1.0, 1.0, 1.0), "periodicity": periodicity, "tolerance": 1e-6, "rc": 0.4}

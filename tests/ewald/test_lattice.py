@@ -65,7 +65,7 @@ def test_images_of_sources_are_coincident(name, dtype, rng):
     exact = parki.ewald.laplace(*[x.astype(float)] * 2, q.astype(float), box=cell, tolerance=1e-11)
     plan = parki.ewald.plan("laplace", images, x, **options)
     assert error(plan(q), exact) < 10 * TOLERANCE[dtype]
-    plan.move(x, images)
+    plan.move(sources=x, targets=images)
     assert error(plan(q), exact) < 10 * TOLERANCE[dtype]
     if name != "box":  # wrapped all the same
         return
@@ -73,7 +73,7 @@ def test_images_of_sources_are_coincident(name, dtype, rng):
     close = x.copy()
     close[:, 0] = x[:, 1]
     close[0, 0] = np.nextafter(np.float32(x[0, 1]), np.float32(2)) if dtype == "float32" else x[0, 1] + 1e-13
-    plan.move(x, close)
+    plan.move(sources=x, targets=close)
     assert abs(plan(q)[0]) > 1e-2 * abs(q[1]) / max(abs(float(close[0, 0]) - float(x[0, 1])), 1e-300)
 
 
@@ -88,5 +88,5 @@ def test_points_beyond_all_boxes_are_refused(options, dtype, boxes, far):
         parki.ewald.laplace(np.full((3, 1), 0.5, dtype), x, np.ones(2, dtype), **({"box": (1, 1, 1)} | options))
     plan = parki.ewald.plan("laplace", x[:, :1], x[:, :1], **({"box": (1, 1, 1)} | options))
     with pytest.raises(ValueError, match="boxes away"):
-        plan.move(x[:, 1:])
+        plan.move(sources=x[:, 1:], targets=x[:, 1:])
     assert np.isfinite(plan(np.ones(1, dtype))).all()

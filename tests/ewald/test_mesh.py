@@ -41,6 +41,6 @@ def test_padding_changes_nothing(kernel, periodicity, monkeypatch, rng):
     monkeypatch.setattr(mesh, "spread_out", lambda rows, length, P, itemsize: (rows + 3, length + 6))
     plan = parki.ewald.plan(kernel, x, x, **options)
     np.testing.assert_array_equal(plan(dens), expected)
-    grid = plan.stages[1].sum.far.grid
-    strides = plan.stages[1].placed[grid].strides
+    grid = plan.sums[1].sum.far.grid
+    strides = plan.sums[1].placed[grid].strides
     assert strides[1] > grid.shape[2] * strides[2]

@@ -29,7 +29,7 @@ def plan_of(name, rng, nt=5, ns=4, **options):
 
 def dense(plan, normals):
     """The matrix, column by column, from calls of the plan."""
-    k, rows = plan.kernel, plan.options.layout == "nd"
+    k, rows = plan.kernel, plan.method.options.layout == "nd"
     n = plan.n_sources
     shape = (n,) if k.dens == 1 else (n, k.dens) if rows else (k.dens, n)
     columns = [plan(e.reshape(shape), normals).ravel() for e in np.eye(k.dens * n)]

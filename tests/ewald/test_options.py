@@ -276,7 +276,7 @@ WRONG = [
     ({"fft": 1}, "fft is 1; expected one of 'scipy', 'ducc0', 'pyfftw', 'cupy', 'torch'"),
     ({"fft": "cupy"}, "fft is 'cupy', which takes no arrays on the host; expected 'scipy' or"),
     ({"fft": "scipy", "torch_fft": True}, "fft is 'scipy' and torch_fft is True; expected at most one"),
-    ({"p2p_threads_x": 0}, "p2p_threads_x is 0; expected a positive integer"),
+    ({"p2p_threads_x": 0}, "p2p_threads_x is 0; expected a positive whole number"),
     ({"p2p_threads_y": 1.5}, "p2p_threads_y is 1.5"),
     ({"p2g_threads": "128"}, "p2g_threads is '128'"),
     ({"g2p_threads": True}, "g2p_threads is True"),
@@ -294,7 +294,7 @@ WRONG = [
     ({"tune": True, "cell_size": 200}, "cell_size is 200 and tune is True; expected at most one of them"),
     ({"split": "prolat"}, "split is 'prolat'; .*Did you mean 'prolate'"),
     ({"layout": "nn"}, "layout is 'nn'; expected one of 'dn', 'nd'"),
-    ({"threads": 0}, "threads is 0; expected a positive integer"),
+    ({"threads": 0}, "threads is 0; expected a positive whole number"),
     ({"threads": 2.0}, r"threads is 2\.0"),
     ({"threads": 2, "execution_space": "Serial"}, "threads is 2 with execution_space 'Serial'"),
 ]

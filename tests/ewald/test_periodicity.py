@@ -145,7 +145,7 @@ def test_points_beyond_a_free_side_are_named(periodic, rng):
     axis = periodic.index(False)
     x = cloud(rng, 20)
     x[axis, 7] = BOX[axis] + 0.1
-    with pytest.raises(ValueError, match=rf"1 of 20 points of src lie outside .*index 7, {'xyz'[axis]} = "):
+    with pytest.raises(ValueError, match=rf"1 of 20 points of sources lie outside .*index 7, {'xyz'[axis]} = "):
         parki.ewald.plan("laplace", cloud(rng, 5), x, box=BOX, periodicity=periodic)
 
 

@@ -1,5 +1,7 @@
 """The balance of near and far field: what is predicted to cost more is chosen less."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,27 +25,24 @@ def test_dearer_pairs_shorten_the_cutoff():
 def test_predicted_seconds_add_up():
     costs = Costs(near=1e-9, near_overhead=1.0, target=0.0, fft=1e-8, spread=1e-9, gather=0.0, sparse=0.0)
     domain = select.Domain((1.0, 2.0, 5.0), 3, 1e-7)  # 224 of 2240 sources in a cube of side 1
-    args = {
-        "kernel": KERNELS["laplace"],
-        "n_targets": 1000,
-        "n_sources": 2240,
-        "domain": domain,
-        "costs": costs,
-    }
+    question = select.ModelledSum(KERNELS["laplace"], 1000, 2240, domain)
+    args = {"question": question, "costs": costs}
     near = {"rc": 1.0, "points": 0.0, "P": 0}
     assert select.seconds(**args, **near) == pytest.approx(4 * np.pi / 3 * 224 * 1000 * 1e-9)
     assert select.seconds(**args, rc=0.0, points=1e6, P=0) == pytest.approx(2e-2)
-    finer = args | {"domain": select.Domain((1.0, 2.0, 5.0), 3, 1e-9)}
+    finer = args | {"question": replace(question, domain=select.Domain((1.0, 2.0, 5.0), 3, 1e-9))}
     assert select.seconds(**finer, **near) > select.seconds(**args, **near)
     rows = costs.rows("spread", 5)
     assert select.seconds(**args, rc=0.0, points=0.0, P=5) == pytest.approx(rows * 2240e-9)
     assert rows > 25
     parts = select.phases(**args, rc=1.0, points=1e6, P=5)
     assert select.seconds(**args, rc=1.0, points=1e6, P=5) == pytest.approx(sum(parts.values()))
-    halves = select.phases(**args, rc=1.0, points=1e6, P=5, itemsizes=(4, 4))
+    single = args | {"question": replace(question, itemsizes=(4, 4))}
+    halves = select.phases(**single, rc=1.0, points=1e6, P=5)
     assert halves["near"] == pytest.approx(costs.single * parts["near"])
     assert halves["transform"] == pytest.approx(costs.single_fft * parts["transform"])
-    far = select.phases(**args, rc=1.0, points=1e6, P=5, itemsizes=(8, 4))
+    mixed = args | {"question": replace(question, itemsizes=(8, 4))}
+    far = select.phases(**mixed, rc=1.0, points=1e6, P=5)
     assert far == halves | {"near": parts["near"]}
 
 

@@ -17,8 +17,8 @@ from parki.ewald import kernels
 from parki.ewald.choice import params, tuning, tuning_cache
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.question import Question
+from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
-from parki.ewald.plan import Plan
 from parki.perfmodels import select
 from tests.ewald import cupy_standin as standin
 from tests.ewald import sums
@@ -41,7 +41,7 @@ def fastest(monkeypatch):
     def choose(factor=0.5, **attributes):
         def seconds(plan, given):
             asked.append(plan)
-            named = {**vars(plan.variants), **vars(plan.parameters)}
+            named = {**vars(plan.chosen.variants), **vars(plan.parameters)}
             return factor if all(named[name] == value for name, value in attributes.items()) else 1.0
 
         monkeypatch.setattr(tuning, "seconds", seconds)
@@ -70,12 +70,12 @@ def plan_of(x, kernel="laplace", tolerance=1e-4, **options):
 
 
 def key_of(plan):
-    return tuning_cache.key(plan.question, plan.options, True)
+    return tuning_cache.key(plan.chosen.question, plan.method.options, True)
 
 
 def others(plan):
     """The candidates besides the model's choice."""
-    return tuning.candidates(plan.question, plan.options)[1:]
+    return tuning.candidates(plan.chosen.question, plan.method.options)[1:]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_every_candidate_meets_the_tolerance(kernel, tolerance, periodicity, n, 
     dens = rng.standard_normal(n if kernel == "laplace" else (3, n))
     exact = sums.periodic(kernel, x[:, :40], x, dens, box=BOX, periodicity=periodicity)
     usual = plan_of(x, kernel, tolerance, periodicity=periodicity, tune=False)
-    found = tuning.candidates(usual.question, usual.options)
+    found = tuning.candidates(usual.chosen.question, usual.method.options)
     assert 2 <= len(found) <= tuning.MOST_CANDIDATES
     for one in found:
         fastest(rc=one.parameters.rc, P=one.parameters.P)
@@ -113,11 +113,11 @@ def test_what_was_found_is_taken_without_measuring(x, rng, fastest, unmeasured, 
     unmeasured()
     again = plan_of(x)
     assert again.parameters == first.parameters == one.parameters
-    assert again.tuned.choice.near == first.tuned.choice.near
-    assert again.tuned.trials == ()
+    assert again.chosen.tuned.choice.near == first.chosen.tuned.choice.near
+    assert again.chosen.tuned.trials == ()
     plan_of(x, tolerance=1.1e-4)
     near = plan_of(x[:, :290])
-    assert near.tuned.choice.near == one.near
+    assert near.chosen.tuned.choice.near == one.near
     usual = plan_of(x[:, :290], tune=False)
     assert np.sign(near.parameters.rc - usual.parameters.rc) == np.sign(first.parameters.rc - usual.parameters.rc)
 
@@ -151,7 +151,7 @@ def test_others_are_left_alone(x, fastest, monkeypatch):
     assert plan_of(x).parameters != usual.parameters
     monkeypatch.setattr(tuning_cache, "recall", None)
     plan = plan_of(x, tune=False)
-    assert (plan.parameters, plan.tuned) == (usual.parameters, None)
+    assert (plan.parameters, plan.chosen.tuned) == (usual.parameters, None)
     assert "tuned" not in str(plan)
 
 
@@ -207,10 +207,10 @@ def test_what_could_not_have_been_found_is_ignored(change, x, fastest, unmeasure
     asked = key_of(plan_of(x, tune=False))
     tuning_cache.remember(asked, GOOD | change)
     assert fastest() == []
-    assert plan_of(x).tuned.trials
+    assert plan_of(x).chosen.tuned.trials
     tuning_cache.remember(asked, GOOD)
     unmeasured()
-    assert plan_of(x).tuned.choice.near == GOOD["near"]
+    assert plan_of(x).chosen.tuned.choice.near == GOOD["near"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"found": {}}', "\0", b"\xff\xfe", "{}"])
@@ -219,7 +219,7 @@ def test_damaged_files_are_ignored(text, x, fastest, memory):
     plan_of(x)
     (file,) = memory.iterdir()
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    assert plan_of(x).tuned.trials
+    assert plan_of(x).chosen.tuned.trials
     assert json.loads(file.read_text("utf-8"))["found"]["near"] == 1.0
 
 
@@ -230,14 +230,14 @@ def test_an_answer_to_another_question_is_ignored(x, fastest, memory):
     told = json.loads(file.read_text("utf-8"))
     told["question"][1][0] = "Elsewhere"
     file.write_text(json.dumps(told), "utf-8")
-    assert plan_of(x).tuned.trials
+    assert plan_of(x).chosen.tuned.trials
 
 
 def test_a_memory_that_cannot_be_written(x, fastest, memory):
     memory.write_text("a file where the folder should be")
     fastest()
     plan_of(x)
-    assert plan_of(x).tuned.trials
+    assert plan_of(x).chosen.tuned.trials
 
 
 def test_calls_take_it_too(x, rng, fastest):
@@ -267,15 +267,15 @@ def test_several_right_hand_sides_and_the_transpose(x, rng, fastest, unmeasured)
 
 def test_empty_plans_have_nothing_to_tune(unmeasured):
     unmeasured()
-    assert plan_of(np.empty((3, 0))).tuned is None
+    assert plan_of(np.empty((3, 0))).chosen.tuned is None
 
 
 def test_all_layouts_and_places(x, fastest):
     fastest()
-    assert plan_of(x.T, layout="nd").tuned.trials
-    assert plan_of(x, box=None, periodicity=0).tuned.trials
+    assert plan_of(x.T, layout="nd").chosen.tuned.trials
+    assert plan_of(x, box=None, periodicity=0).chosen.tuned.trials
     cell = [[1.0, 0.1, 0.0], [0.2, 1.1, 0.1], [0.0, 0.3, 0.9]]
-    assert plan_of(x, box=cell).tuned.trials
+    assert plan_of(x, box=cell).chosen.tuned.trials
 
 
 def test_plans_are_measured_one_at_a_time(x, monkeypatch):
@@ -308,12 +308,12 @@ def test_on_gpus_shapes_are_tried_too(x, fastest, monkeypatch):
     few = x[:, :20]
     fastest(p2p="SM-1D")
     plan = plan_of(few, tolerance=1e-3, execution_space="GpuSim")
-    assert (plan.variants.p2p, plan.variants.g2p_threads) == ("SM-1D", 128)
+    assert (plan.chosen.variants.p2p, plan.chosen.variants.g2p_threads) == ("SM-1D", 128)
     assert "p2p_method SM-1D" in str(plan)
-    assert plan_of(few, tolerance=1e-3, execution_space="GpuSim").variants == plan.variants
+    assert plan_of(few, tolerance=1e-3, execution_space="GpuSim").chosen.variants == plan.chosen.variants
     named = plan_of(few, tolerance=1e-3, execution_space="GpuSim", p2p_method="GM-1D")
-    assert named.variants.p2p == "GM-1D"
-    assert [one.shape for one in named.tuned.trials if one.shape] == [{"g2p_threads": 64}]
+    assert named.chosen.variants.p2p == "GM-1D"
+    assert [one.shape for one in named.chosen.tuned.trials if one.shape] == [{"g2p_threads": 64}]
 
 
 @pytest.mark.parametrize("on_gpu", [True, False])
@@ -329,28 +329,28 @@ def test_on_a_device(on_gpu, x, rng, monkeypatch, unmeasured):
     few, dens = x[:, :30], rng.standard_normal(30)
     given = (cupy.asarray(few), cupy.asarray(dens)) if on_gpu else (few, dens)
     plan = plan_of(given[0], tolerance=1e-3, execution_space="GPU")
-    assert len(plan.tuned.trials) == len(tuning.candidates(plan.question, plan.options)) + 1
-    assert len(waits) == 4 * (len(plan.tuned.trials) - 1)
-    assert all(np.isfinite(one.seconds) for one in plan.tuned.trials)
+    assert len(plan.chosen.tuned.trials) == len(tuning.candidates(plan.chosen.question, plan.method.options)) + 1
+    assert len(waits) == 4 * (len(plan.chosen.tuned.trials) - 1)
+    assert all(np.isfinite(one.seconds) for one in plan.chosen.tuned.trials)
     usual = plan_of(few, tolerance=1e-3, tune=False, execution_space="Serial")(dens)
     assert np.linalg.norm(arrays.to_host(plan(given[1])) - usual) < 2e-3 * np.linalg.norm(usual)
     unmeasured()
-    assert plan_of(given[0], tolerance=1e-3, execution_space="GPU").variants == plan.variants
+    assert plan_of(given[0], tolerance=1e-3, execution_space="GPU").chosen.variants == plan.chosen.variants
 
 
 def test_what_cannot_be_built_is_left_out(x, fastest, monkeypatch):
     usual = plan_of(x, tune=False)
     one, other = others(usual)[:2]
     fastest(rc=other.parameters.rc)
-    real = Plan.like
+    real = Ewald.arrange
 
-    def like(self, kernel, trg, src, options, dtype, parameters=None):
-        if parameters == one.parameters:
+    def arrange(self, problem, choice, times):
+        if self.served and choice.parameters == one.parameters:
             raise BuildError("the compiler is gone")
-        return real(self, kernel, trg, src, options, dtype, parameters)
+        return real(self, problem, choice, times)
 
-    monkeypatch.setattr(Plan, "like", like)
-    found = plan_of(x).tuned
+    monkeypatch.setattr(Ewald, "arrange", arrange)
+    found = plan_of(x).chosen.tuned
     assert found.choice.parameters == other.parameters
     assert [one.ratio for one in found.trials].count(np.inf) == 1
 
@@ -387,7 +387,7 @@ def test_the_command(capsys, memory, unmeasured):
     unmeasured()
     x = np.random.default_rng(2).random((3, 410))
     plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, execution_space="Serial", tune=True)
-    assert plan.tuned.choice.near == json.loads(file.read_text("utf-8"))["found"]["near"]
+    assert plan.chosen.tuned.choice.near == json.loads(file.read_text("utf-8"))["found"]["near"]
     assert cli.main(["tune", "--forget"]) == 0
     assert "removed 1 files" in capsys.readouterr().out
     assert not memory.exists()

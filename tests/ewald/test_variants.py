@@ -81,7 +81,7 @@ def test_names_in_any_case(problem):
     given, _ = problem("laplace", "float64")
     options = {"box": BOX, "tolerance": 1e-5, "execution_space": "gpusim"}
     plan = parki.ewald.plan("laplace", *given[:2], p2p_method="sm-2d", p2g_method="grid", g2p_method="Base", **options)
-    assert (plan.variants.p2p, plan.variants.p2g, plan.variants.g2p) == ("SM-2D", "GRID", "BASE")
+    assert (plan.chosen.variants.p2p, plan.chosen.variants.p2g, plan.chosen.variants.g2p) == ("SM-2D", "GRID", "BASE")
 
 
 @pytest.mark.parametrize("name", ["Cuda", "HIP"])
@@ -102,7 +102,7 @@ def test_numbers_of_threads_are_honoured_by_every_variant(rng):
     options |= {"p2g_method": "BASE", "g2p_method": "BASE"}
     blocks = {"p2g_threads": 64, "g2p_threads": 32}
     plan = parki.ewald.plan("laplace", x, x, execution_space="GpuSim", **blocks, **options)
-    launched = {one.step.unit.ir.name: one.ready[0] for one in plan._prepared(1).placed.launches if one.ready}
+    launched = {one.step.unit.ir.name: one.ready[0] for one in plan._placed(1).placed.launches if one.ready}
     assert launched["p2g_atomic"]._call.block == (1, 64)
     assert launched["g2p_base"]._call.block == (1, 32)
     u = parki.ewald.laplace(x, x, q, **options)

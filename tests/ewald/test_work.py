@@ -46,8 +46,8 @@ def plans():
 
 
 def counted(plan, **changes):
-    chosen = Variants(**{**vars(plan.variants), **changes})
-    return work.count(plan.parameters, chosen, plan.points.targets, plan.points.sources)
+    chosen = Variants(**{**vars(plan.chosen.variants), **changes})
+    return work.count(plan.parameters, chosen, plan.structure.points.targets, plan.structure.points.sources)
 
 
 # The kernels' own texts
@@ -57,8 +57,8 @@ def counted(plan, **changes):
 @pytest.mark.parametrize("p2p", ["LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D"])
 def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
     plan = plans("laplace")
-    p, v = replace(plan.parameters, kernel=KERNELS[kernel]), replace(plan.variants, p2p=p2p)
-    n = work.meets(p, v, plan.points.targets, plan.points.sources)
+    p, v = replace(plan.parameters, kernel=KERNELS[kernel]), replace(plan.chosen.variants, p2p=p2p)
+    n = work.meets(p, v, plan.structure.points.targets, plan.structure.points.sources)
     for whole in (False, True):
         told = loop_counts.near(p2p, n, 4, 1, v.targets, v.lanes, whole)
         assert engine.operations(near_kernel(p, v)).missing(told.of) == []
@@ -68,14 +68,14 @@ def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_dl", "stokes_comb"])
 def test_every_loop_of_the_far_field_is_told(kernel, plans):
     plan = plans("laplace")
-    p, cells = replace(plan.parameters, kernel=KERNELS[kernel]), plan.points.sources.grid
+    p, cells = replace(plan.parameters, kernel=KERNELS[kernel]), plan.structure.points.sources.grid
     s = Spreading(600, 3 + p.kernel.strengths, p.kernel.spread, p.P, 40**3, (4.0, 5.0, 2.0))
     for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"):
         told = loop_counts.spread(name, s, cells, (40, 40, 40), loop_counts.Runs(20.0, (3.0, 3.0, 9.0)))
-        unit = spread_kernel(p, replace(plan.variants, p2g=name))
+        unit = spread_kernel(p, replace(plan.chosen.variants, p2g=name))
         assert engine.operations(unit).missing(told.of) == [], name
     for name in ("BASE", "TARGET"):
-        unit = far.gather_kernel(p, replace(plan.variants, g2p=name), plan.space)
+        unit = far.gather_kernel(p, replace(plan.chosen.variants, g2p=name), plan.space)
         assert engine.operations(unit).missing(loop_counts.gather(name, s, cells, 3, 16).of) == [], name
     assert engine.operations(planes.convolve_kernel(p)).missing(loop_counts.modes(8.0, 4.0).of) == []
 
@@ -132,7 +132,7 @@ def test_padded_planes_are_counted(periodicity, plans):
     """Those that are transformed: more than the grid has, most for modes that vary little along periodic axes."""
     plan = plans("laplace", periodicity=periodicity, rc=None)
     p, found = plan.parameters, counted(plan)
-    mesh, classes = plan._prepared(1).sum.far.mesh, multipliers.planes(p)
+    mesh, classes = plan._placed(1).sum.far.mesh, multipliers.planes(p)
     assert found.values == math.prod(mesh.box)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
     assert found.flop["cnv"] == modes * 2  # a scalar multiplier takes no direction
@@ -179,7 +179,7 @@ def test_complex_transforms_take_the_other_planes_too(plans):
     plan = plans("laplace")
     p, (m0, m1, m2) = plan.parameters, plan.parameters.grid
     real = counted(plan)
-    both = work.count(p, plan.variants, plan.points.targets, plan.points.sources, real=False)
+    both = work.count(p, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources, real=False)
     number = int(p.kmax * p.box[0] / (2 * math.pi)) + 1
     # All but the plane of kx = 0 have an image, and along x there is nothing to add.
     assert both.flop["cnv"] * number == real.flop["cnv"] * (2 * number - 1)
@@ -197,15 +197,15 @@ def test_float32_halves_the_bytes():
     found = {}
     for dtype in (np.float32, np.float64):
         plan = parki.ewald.plan("laplace", *[x.astype(dtype)] * 2, box=(1, 1, 1), tolerance=1e-3, rc=0.5)
-        lists = [plan.points.targets] * 2
-        found[dtype] = work.count(plan.parameters, plan.variants, *lists).mop["p2p"]
+        lists = [plan.structure.points.targets] * 2
+        found[dtype] = work.count(plan.parameters, plan.chosen.variants, *lists).mop["p2p"]
     assert found[np.float64] == 2 * found[np.float32] == 8 * 50 * (4 + 4)
 
 
 @pytest.mark.parametrize("p2g", ["BLOCK", "BASE", "GRID"])
 def test_a_far_field_in_single_precision_halves_its_bytes(p2g, plans):
     plan = plans("stokes_comb")
-    p, v, points = plan.parameters, replace(plan.variants, p2g=p2g), plan.points
+    p, v, points = plan.parameters, replace(plan.chosen.variants, p2g=p2g), plan.structure.points
     whole, half = (
         work.count(replace(p, far=name), v, points.targets, points.sources) for name in ("float64", "float32")
     )
@@ -224,8 +224,8 @@ def test_a_far_field_in_single_precision_halves_its_bytes(p2g, plans):
 
 def by_one(plan):
     """Pairs looked at, as the loops of kernels/p2p.py go; and cells they reach."""
-    targets, sources = plan.points.targets, plan.points.sources
-    batch, bound = targets.batches(plan.variants.targets)
+    targets, sources = plan.structure.points.targets, plan.structure.points.sources
+    batch, bound = targets.batches(plan.chosen.variants.targets)
     rc, (h0, h1, h2), (n0, n1, n2) = plan.parameters.rc, sources.grid.widths, sources.grid.shape
     begin, found, estimate = sources.begin, 0, 0.0
 
@@ -253,7 +253,9 @@ def by_one(plan):
 def test_pairs_are_those_that_the_kernel_looks_at(rc, plans):
     plan = plans("laplace", rc=rc)
     found, within = by_one(plan)
-    assert work.pairs(plan.parameters, plan.variants, plan.points.targets, plan.points.sources) == (
+    assert work.pairs(
+        plan.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
+    ) == (
         found,
         round(within),
     )
@@ -267,14 +269,16 @@ def test_pairs_are_those_that_the_kernel_looks_at(rc, plans):
         < pairs
         + 500 * 200
         + 60
-        * work.meets(plan.parameters, plan.variants, plan.points.targets, plan.points.sources).columns
-        * plan.variants.targets
+        * work.meets(
+            plan.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
+        ).columns
+        * plan.chosen.variants.targets
     )
 
 
 def test_many_batches_are_sampled(plans, monkeypatch):
     plan = plans("laplace")
-    given = plan.parameters, plan.variants, plan.points.targets, plan.points.sources
+    given = plan.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
     every = work.pairs(*given)
     monkeypatch.setattr(work, "SAMPLE", 20)
     some = work.pairs(*given)
@@ -285,7 +289,7 @@ def test_many_batches_are_sampled(plans, monkeypatch):
 def test_uniform_points_have_as_many_pairs_within_rc_as_estimated(rng):
     x = rng.random((3, 3000))
     plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, rc=0.15)
-    _, within = work.pairs(plan.parameters, plan.variants, *[plan.points.targets] * 2)
+    _, within = work.pairs(plan.parameters, plan.chosen.variants, *[plan.structure.points.targets] * 2)
     apart = x[:, :, None] - x[:, None]
     true = ((apart - np.round(apart)) ** 2).sum(axis=0) < 0.15**2
     assert within == pytest.approx(true.sum(), rel=0.05)
@@ -295,7 +299,7 @@ def test_default_variants_of_every_space_are_counted(plans):
     plan = plans("stokes_sl")
     for space in ("Serial", "GpuSim"):
         v = variants.choose(parki.utils.get_execution_space(space), "float64")
-        found = work.count(plan.parameters, v, plan.points.targets, plan.points.sources)
+        found = work.count(plan.parameters, v, plan.structure.points.targets, plan.structure.points.sources)
         assert min(*found.flop.values(), *found.mop.values(), found.pairs) > 0
         assert found.flop["g2p"] >= 500 * 2 * KERNELS["stokes_sl"].result * plan.parameters.P**3
         for name, phase in found.counts.items():
@@ -337,11 +341,13 @@ def test_uniform_points_are_counted_without_them(kernel, options, kind, rng):
 def test_sources_that_a_batch_lists_are_those_within_rc_of_one_target(targets, rng):
     x = rng.random((3, 4000))
     plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-3, rc=0.15, execution_space="Serial")
-    n = work.meets(plan.parameters, replace(plan.variants, targets=targets), *[plan.points.targets] * 2)
-    batch, _ = plan.points.targets.batches(targets)
+    n = work.meets(
+        plan.parameters, replace(plan.chosen.variants, targets=targets), *[plan.structure.points.targets] * 2
+    )
+    batch, _ = plan.structure.points.targets.batches(targets)
     listed = 0
     for first, end in batch:
-        apart = plan.points.targets.points[:, first:end, None] - x[:, None]
+        apart = plan.structure.points.targets.points[:, first:end, None] - x[:, None]
         listed += (((apart - np.round(apart)) ** 2).sum(axis=0) < 0.15**2).any(axis=0).sum()
     assert n.listed == pytest.approx(listed, rel=0.05)
     assert n.batches == len(batch)

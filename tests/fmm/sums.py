@@ -27,6 +27,6 @@ def relative(found, exact):
 
 def far_share(plan):
     """Share of the pairs of particles that are not summed one by one."""
-    tree, lists = plan.tree, plan.lists
+    tree, lists = plan.structure.tree, plan.structure.lists
     near = tree.nodes.targets.count[lists.u_t].astype(float) @ tree.nodes.sources.count[lists.u_s]
     return 1 - near / (plan.n_targets * plan.n_sources)

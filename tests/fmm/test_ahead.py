@@ -35,8 +35,8 @@ def test_a_first_call_compiles_in_two_batches(kernel, method, name, most, batche
     """In the simulator one more, of kernels on the host: another compilation altogether."""
     x, y = samples.plummer(300, 1), samples.uniform(250, 2)
     plan = parki.fmm.plan(kernel, x, y, method=method, order=3, leaf_size=8, execution_space=name)
-    assert min(len(a) for a in (plan.lists.u_t, plan.lists.v_t, plan.lists.w_t, plan.lists.x_t)) > 0
-    dens = samples.charges(250 * plan.pair.dens, 3).reshape(plan.pair.dens, -1)
-    plan(dens if plan.pair.dens > 1 else dens[0], np.ones((3, 250)) if plan.pair.normals else None)
+    assert min(len(getattr(plan.structure.lists, f"{name}_t")) for name in "uvwx") > 0
+    dens = samples.charges(250 * plan.kernel.dens, 3).reshape(plan.kernel.dens, -1)
+    plan(dens if plan.kernel.dens > 1 else dens[0], np.ones((3, 250)) if plan.kernel.normals else None)
     assert len(batches) <= most, [[len(b), b[:3]] for b in batches]
     assert max(map(len, batches)) > 8

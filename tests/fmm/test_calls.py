@@ -30,7 +30,7 @@ def q(rng):
 def test_defaults():
     x = np.zeros((3, 1))
     plan = parki.fmm.plan("coulomb", x, x)
-    assert (plan.method, plan.parameters.method, plan.parameters.tolerance) == ("kifmm", "kifmm", 1e-6)
+    assert (plan.method.name, plan.parameters.method, plan.parameters.tolerance) == ("kifmm", "kifmm", 1e-6)
     assert parki.fmm.plan("coulomb", x, x, order=7).parameters.tolerance is None
 
 
@@ -89,12 +89,13 @@ def test_spheres_that_overlap(method, rng, sums):
     depths = []
     for radius in (1e-3, 0.2, 3.0):
         plan = parki.fmm.plan("rpy", x, x, radius=radius, method=method, order=4, leaf_size=4)
-        depths.append(plan.tree.nodes.depth)
+        nodes, octets = plan.structure.tree.nodes, plan.structure.lists.v_t
+        depths.append(nodes.depth)
         exact = direct_sum("rpy", x, x, f, radius=radius)
         assert sums.relative(plan(f), exact) < (0.01 if radius < 3 else 1e-13)
-        if len(plan.lists.v_t):
-            level = plan.tree.nodes.level[plan.tree.nodes.octet_parent[plan.lists.v_t]].max() + 1
-            assert plan.tree.nodes.width / 2**level > 2 * radius
+        if len(octets):
+            level = nodes.level[nodes.octet_parent[octets]].max() + 1
+            assert nodes.width / 2**level > 2 * radius
     assert depths[0] > depths[1] > depths[2]
 
 
@@ -146,7 +147,7 @@ def test_single_precision(method, q, sums):
 @pytest.mark.parametrize("method", METHODS)
 def test_sizes_of_leaves(method):
     plan = plan_of(method, leaf_size=30)
-    tree = plan.tree
+    tree = plan.structure.tree
     assert 15 < tree.nodes.sources.count[tree.nodes.is_leaf].max() <= 30
     assert 15 < tree.nodes.targets.count[tree.nodes.is_leaf].max() <= 30
     x = samples.uniform(6000, 1)

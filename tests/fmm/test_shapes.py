@@ -43,7 +43,7 @@ def test_hard_shapes(shape, method, sums):
     assert error < TOLERANCE
     assert sums.far_share(plan) > (0.1 if shape not in BEYOND else 0)
     assert plan.memory < PER_POINT * n
-    assert plan.tree.nodes.depth <= 20
+    assert plan.structure.tree.nodes.depth <= 20
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -129,7 +129,7 @@ def test_leaves_of_one_point(method, sums):
     x, q = samples.plummer(500, 1), samples.charges(500, 2)
     error, plan = checked("coulomb", x, x, q, sums, method, leaf_size=1)
     assert error < TOLERANCE
-    assert plan.tree.nodes.sources.count[plan.tree.nodes.is_leaf].max() == 1
+    assert plan.structure.tree.nodes.sources.count[plan.structure.tree.nodes.is_leaf].max() == 1
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -92,7 +92,7 @@ def ratio(d, sums, kernel=None, shift=0.0, **options):
     plan = parki.fmm.plan(kernel, x, y, **given, **parameters(d))
     u = plan(charges, normals)
     wide = [None if a is None else a.astype(np.float64) for a in (x, y, charges, normals)]
-    exact = direct_sum(plan.pair, *wide)
+    exact = direct_sum(plan.kernel, *wide)
     parts = [(u[0], exact[0]), (u[1], exact[1:])] if d.gradient is True else [(u, exact)]
     assert all(found.dtype == d.dtype for found, _ in parts)
     return max(sums.relative(found, right) for found, right in parts) / d.tolerance, plan
@@ -120,7 +120,7 @@ def test_tolerance_is_met(method, seed, sums):
     d = quick(method, seed)
     found, plan = ratio(d, sums)
     assert found <= 1, d
-    assert plan.tree.nodes.depth >= 3
+    assert plan.structure.tree.nodes.depth >= 3
     assert sums.far_share(plan) > 0.5, d
 
 
@@ -224,7 +224,7 @@ def test_kernels_of_ones_own(method, name, own, sums):
     assert found <= 1
     assert sums.far_share(plan) > 0.5
     if method == "kifmm":
-        assert plan.representation.per_level is (name == "with a length")
+        assert plan.structure.representation.per_level is (name == "with a length")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

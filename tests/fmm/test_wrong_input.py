@@ -22,7 +22,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[text for _, text in WRONG])
 def test_wrong_input(change, message):
-    good = {"targets": np.zeros((3, 2)), "sources": np.eye(3, 4), "charges": np.ones(4)}
+    good = {"targets": np.zeros((3, 2)), "sources": np.eye(3, 4), "density": np.ones(4)}
     for call in (parki.fmm.kifmm, parki.fmm.chebyshev):
         with pytest.raises(ValueError, match=message):
             call(**(good | change))

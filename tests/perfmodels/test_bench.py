@@ -174,11 +174,11 @@ def test_the_scalar_near_field_is_the_near_field(kernel):
     options = {"box": (1, 1, 1), "tolerance": tolerance, "split": "gaussian", "execution_space": "Serial"}
     plan = bench_kernels.api.plan(kernel, x, x, cell_size=crowd, **options)
     plan(*measure.strengths(kernel, dens, normals))
-    made = plan.stages[1]
+    made = plan.sums[1]
     found = made.placed[made.sum.near.result]
     near = np.empty_like(found)
-    powers = Powers.of(plan.kernel.law, plan.geometry.power, dens.reshape(1, -1, n), normals, len(near)).result
-    near[:, plan.points.targets.order] = np.ldexp(found, powers.reshape(-1, 1))
+    powers = Powers.of(plan.kernel.law, plan.problem.geometry.power, dens.reshape(1, -1, n), normals, len(near)).result
+    near[:, plan.structure.points.targets.order] = np.ldexp(found, powers.reshape(-1, 1))
     assert some == len(u) == 60
     # The literal loop leaves out what the far field has of a source at the target itself.
     own = np.atleast_2d(measure.strengths(kernel, dens, normals)[0])[: len(near), order]

@@ -8,9 +8,9 @@ import pytest
 
 from parki import cli, fmm, samples
 from parki.engine.spaces import Space
-from parki.fmm import balance
+from parki.fmm import balance, work
 from parki.fmm.report import PHASES
-from parki.perfmodels import bench_fmm, bench_models, bench_treecode, fmmwork, model_fmm
+from parki.perfmodels import bench_fmm, bench_models, bench_treecode, model_fmm
 from parki.perfmodels import fmm as counted
 from parki.perfmodels.bench_fmm import CASES, PEERS, FmmCase, Peer
 from parki.perfmodels.machine import Machine
@@ -136,8 +136,8 @@ def test_beside_fmm3d(kernel, monkeypatch):
 
 # What is counted ------------------------------------------------------------------------------------------------------
 def test_counts_are_the_sums_over_lists(plan):
-    found, numbers = fmmwork.counts(plan, Machine.load("xeon")), fmmwork.numbers(plan)
-    tree, lists, m = plan.tree, plan.lists, 56
+    found, numbers = work.counts(plan.structure, plan.parameters, Machine.load("xeon")), work.sizes(plan.structure)
+    tree, lists, m = plan.structure.tree, plan.structure.lists, 56
     assert tuple(found) == tuple(counted.STEPS)
     deep = tree.nodes.is_leaf & (tree.nodes.level >= 2)
     assert found["p2m"].operations["rsqrt"] == pytest.approx(m * tree.nodes.sources.count[deep].sum())
@@ -152,7 +152,7 @@ def test_counts_are_the_sums_over_lists(plan):
 def test_counts_of_points_that_are_crowded():
     x = samples.plummer(MORE, seed=1)
     plan = fmm.plan("coulomb", x, x, order=4, leaf_size=80, execution_space="Serial")
-    found = fmmwork.counts(plan, Machine.load("xeon"))
+    found = work.counts(plan.structure, plan.parameters, Machine.load("xeon"))
     uneven = [found[step].operations["rsqrt"] for step in ("m2p", "p2l")]
     assert min(uneven) > 0
     assert sum(uneven) == pytest.approx(plan.walltime.pairs["p2l_m2p"])
@@ -161,7 +161,7 @@ def test_counts_of_points_that_are_crowded():
 
 def test_dense_steps_are_the_matrices_of_all_boxes(plan):
     """An entry of a matrix is a fused operation for each box; tiles are filled up to 8 rows, and octets to pairs."""
-    found, numbers = fmmwork.counts(plan, Machine.load("xeon")), fmmwork.numbers(plan)
+    found, numbers = work.counts(plan.structure, plan.parameters, Machine.load("xeon")), work.sizes(plan.structure)
     for step, ways in (("m2m", ("up", "to_parent")), ("l2l", ("down", "to_children"))):
         solve, further = (sum(8 * one.turns for one in numbers.matrices[way]) for way in ways)
         least = sum(level.boxes * (solve + level.inner * further) for level in numbers.levels)
@@ -170,8 +170,8 @@ def test_dense_steps_are_the_matrices_of_all_boxes(plan):
 
 def test_transforms_are_those_of_the_text(plan):
     """4 p⁴ + 8 p³ F + 8 p² F² operations for each box and direction if all parts are transformed plainly."""
-    found, numbers = fmmwork.counts(plan, Machine.load("xeon"))["transforms"], fmmwork.numbers(plan)
-    (level,), f = numbers.translation_levels, 7
+    found = work.counts(plan.structure, plan.parameters, Machine.load("xeon"))["transforms"]
+    (level,), f = work.sizes(plan.structure).translation_levels, 7
     plainly = (4 * 4**4 + 8 * 4**3 * f + 8 * 4**2 * f**2) * 8 * level.boxes * (level.sources + level.targets)
     assert 0.3 < found.flops / plainly < 1.0
 
@@ -179,20 +179,21 @@ def test_transforms_are_those_of_the_text(plan):
 def test_plans_without_expansions_have_a_near_field_alone():
     x = samples.uniform(100, seed=1)
     near = fmm.plan("coulomb", x, x, order=4, leaf_size=200, execution_space="Serial")
-    found = counted.predict(fmmwork.counts(near, Machine.load("xeon")), Machine.load("xeon"), units=1)
+    machine = Machine.load("xeon")
+    found = counted.predict(work.counts(near.structure, near.parameters, machine), machine, units=1)
     assert {name for name, bound in found.items() if bound.seconds} <= {"tree", "lists", "p2p"}
     assert counted.by_phase(found)["near"] == found["p2p"].seconds > 0
     other = fmm.plan("coulomb", x, x, order=4, method="chebyshev", execution_space="Serial")
     with pytest.raises(ValueError, match="expected one of method 'kifmm'"):
-        fmmwork.counts(other, Machine.load("xeon"))
+        work.counts(other.structure, other.parameters, Machine.load("xeon"))
 
 
 def test_kernels_of_a_length_have_translations_by_level():
     x = samples.uniform(MORE, seed=1)
     made = fmm.plan("yukawa", x, x, order=4, leaf_size=5, kappa=0.5, execution_space="Serial")
-    levels = fmmwork.numbers(made).translation_levels
-    assert len(levels) == made.tree.nodes.depth - 1 > 1
-    assert sum(one.pairs for one in levels) == len(made.lists.v_t)
+    levels = work.sizes(made.structure).translation_levels
+    assert len(levels) == made.structure.tree.nodes.depth - 1 > 1
+    assert sum(one.pairs for one in levels) == len(made.structure.lists.v_t)
 
 
 # parki model fmm ------------------------------------------------------------------------------------------------------
@@ -258,4 +259,4 @@ def test_the_black_box_method_is_measured_too():
     case = FmmCase("coulomb", 3, method="chebyshev")
     assert str(case) == "coulomb, order 3, chebyshev"
     plan = case.plan(case.given(N)[0], ONE)
-    assert (plan.method, plan.parameters.order) == ("chebyshev", 3)
+    assert (plan.method.name, plan.parameters.order) == ("chebyshev", 3)

@@ -11,7 +11,7 @@ from parki.engine.spaces import Space
 from parki.ewald import stokes_comb
 from parki.ewald.stages import work
 from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline
-from parki.perfmodels.bench_models import PROBLEMS, Problem, TimedPlan
+from parki.perfmodels.bench_models import PROBLEMS, ModelProblem, TimedPlan
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import row
 
@@ -70,15 +70,15 @@ def test_problems_are_twelve_of_all_kinds():
 
 
 def test_a_problem_is_made_as_it_says():
-    it = bench_models.made(Problem("laplace", 0.5, 1e-3, 1, "float32", 0.5), 400, ONE)
-    p, x = it.plan.parameters, it.plan.points.originals()[1]
+    it = bench_models.made(ModelProblem("laplace", 0.5, 1e-3, 1, "float32", 0.5), 400, ONE)
+    p, x = it.plan.parameters, it.plan.structure.points.originals()[1]
     assert (it.plan.n_sources, p.dtype, p.periodicity, p.tolerance) == (200, "float32", 1, 1e-3)
     assert x[0].max() > 0.9
     assert 0.45 < x[2].max() - x[2].min() <= 0.5
 
 
 def test_a_sum_is_the_plans_and_counts_its_phases():
-    it = bench_models.made(Problem("stokes_comb", 1, 1e-3), N, ONE)
+    it = bench_models.made(ModelProblem("stokes_comb", 1, 1e-3), N, ONE)
     ticks = iter(range(100))
     timed = replace(it, clock=lambda: next(ticks))
     assert timed.once() == sum(timed.runs[0].values())
@@ -86,11 +86,11 @@ def test_a_sum_is_the_plans_and_counts_its_phases():
     assert [timed.runs[k]["p2p"] for k in (0, 1)] == [3, 1]  # with both steps of packing and without
     assert timed.times(("p2p", "p2g")) == [timed.runs[1]["p2p"] + timed.runs[1]["p2g"]]
     plan, (dens, normals) = it.plan, it.given
-    x = plan.points.originals()[1]
+    x = plan.structure.points.originals()[1]
     expected = stokes_comb(x, x, dens, normals, box=(1, 1, 1), tolerance=1e-3, execution_space=ONE)
     kept = []
-    run = plan.stages[1].run
-    plan.stages[1].run = lambda dens, normals, out, times: (run(dens, normals, out, times), kept.append(out.copy()))
+    run = plan.sums[1].run
+    plan.sums[1].run = lambda dens, normals, out, times: (run(dens, normals, out, times), kept.append(out.copy()))
     it.once()
     np.testing.assert_allclose(kept[0][0], expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
 
@@ -137,7 +137,7 @@ def test_selections_of_all_problems(loose, tmp_path, capsys):
 
 
 def test_a_sweep_goes_around_the_choice():
-    plan = bench_models.made(Problem("laplace", 1, 1e-4), 2000, ONE).plan
+    plan = bench_models.made(ModelProblem("laplace", 1, 1e-4), 2000, ONE).plan
     found, chosen = bench_models.sweep(plan), plan.parameters
     assert chosen not in found
     assert len({(p.rc, p.P, p.grid) for p in found}) == len(found) > 9
@@ -157,9 +157,11 @@ def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
     for r in rows:
         assert r["ratio"] == pytest.approx(r["limit"] / r["seconds"])
         assert min(r["ratio"], r["flops"], r["bandwidth"]) > 0
-    it = bench_models.made(Problem("laplace", 1, 1e-3), N, ONE)
+    it = bench_models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
     plan = it.plan
-    counts = work.count(plan.parameters, plan.variants, plan.points.targets, plan.points.sources).counts["p2p"]
+    counts = work.count(
+        plan.parameters, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources
+    ).counts["p2p"]
     limit = roofline.time(counts, known)
     assert (rows[0]["limit"], rows[0]["by"]) == (limit.seconds, limit.by)
     assert rows[0]["flops"] == pytest.approx(counts.flops / rows[0]["seconds"])
@@ -169,9 +171,9 @@ def test_shares_of_the_roofline(known, tmp_path, capsys, monkeypatch):
 
 
 def test_a_limit_is_of_the_threads_there_are():
-    it = bench_models.made(Problem("laplace", 1, 1e-3), N, ONE)
+    it = bench_models.made(ModelProblem("laplace", 1, 1e-3), N, ONE)
     pair = replace(Machine.load("xeon"), units=2, parallel={"p2p": 0.75})
-    counts = model.count(it.plan.parameters, it.plan.variants, N, "host")["p2p"]
+    counts = model.count(it.plan.parameters, it.plan.chosen.variants, N, "host")["p2p"]
     one = bench_models.bound(it.plan, "p2p", counts, pair).seconds
     it.plan.space = Space("OpenMP", threads=2)
     two = bench_models.bound(it.plan, "p2p", counts, pair).seconds

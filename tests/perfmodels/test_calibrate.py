@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from parki import prediction
 from parki.engine.spaces import Space
 from parki.ewald.choice import choose, predict
 from parki.ewald.choice.question import Question
@@ -38,7 +39,7 @@ def modelled(kernel, n, crowd, dtype, costs=TRUE):
     )
     points = float(math.prod(p.grid))
     domain = select.Domain(calibrate.CUBE)
-    found = select.phases(p.kernel, n, n, domain, p.rc, points, p.P, p.itemsizes, costs)
+    found = select.phases(select.ModelledSum(p.kernel, n, n, domain, p.itemsizes), p.rc, points, p.P, costs)
     seconds = {"p2p": found["near"], "p2g": found["spread"], "g2p": found["gather"]}
     seconds |= dict.fromkeys(("fft", "cnv", "ifft"), found["transform"] / 3)
     transforms = found["transform"] / points / (p.kernel.spread + p.kernel.result)
@@ -83,17 +84,17 @@ def test_a_measured_machine(tiny):
 
 def test_it_is_stored_and_used(tiny, place, monkeypatch):
     serial = Space("Serial")
-    assert predict.costs(serial) == Costs()
+    assert prediction.costs(serial) == Costs()
     calibrate.store(tiny, place)
     assert [path.name for path in place.parent.iterdir()] == ["here.toml"]
     assert machine.calibrated() == tiny
-    assert predict.costs(serial) == Costs.of(Machine.load("host")) == tiny.costs
-    assert predict.costs(Space("GpuSim")) == Costs()
+    assert prediction.costs(serial) == Costs.of(Machine.load("host")) == tiny.costs
+    assert prediction.costs(Space("GpuSim")) == Costs()
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
-    assert predict.costs(serial) == Costs()
+    assert prediction.costs(serial) == Costs()
     monkeypatch.delenv("PARKI_CALIBRATION")
-    monkeypatch.setattr(predict, "built", lambda: "another compiler")
-    assert predict.costs(serial) == Costs()
+    monkeypatch.setattr(prediction, "built", lambda: "another compiler")
+    assert prediction.costs(serial) == Costs()
 
 
 @pytest.mark.parametrize(
@@ -101,20 +102,20 @@ def test_it_is_stored_and_used(tiny, place, monkeypatch):
 )
 def test_a_gpu_has_the_costs_of_its_data_sheet(monkeypatch, name, wanted):
     runtime = SimpleNamespace(getDevice=lambda: 2, getDeviceProperties={2: {"name": name}}.get)
-    monkeypatch.setattr(predict.devices, "cupy", lambda: SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
-    assert predict.costs(Space("Cuda")) == Costs.of(Machine.load(wanted))
+    monkeypatch.setattr(prediction.devices, "cupy", lambda: SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    assert prediction.costs(Space("Cuda")) == Costs.of(Machine.load(wanted))
 
 
 def test_a_gpu_without_a_name(monkeypatch):
-    monkeypatch.setattr(predict.devices, "cupy", lambda: SimpleNamespace(cuda=None))
-    assert predict.costs(Space("HIP")) is predict.H200
+    monkeypatch.setattr(prediction.devices, "cupy", lambda: SimpleNamespace(cuda=None))
+    assert prediction.costs(Space("HIP")) is prediction.H200
 
 
 def test_what_kernels_are_built_for(monkeypatch):
-    before = predict.built()
+    before = prediction.built()
     assert "\n" not in before
     monkeypatch.setenv("PARKI_VECTOR_BYTES", "16" if "PK_BYTES=16" not in before else "32")
-    assert predict.built() != before
+    assert prediction.built() != before
 
 
 def test_the_command(tiny, place, capsys, monkeypatch):

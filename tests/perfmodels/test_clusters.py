@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from parki import engine, pairs, samples, treecode
-from parki.perfmodels import clusters, clusterwork
+from parki.perfmodels import clusters
 from parki.perfmodels.clusters import Lists, Transfers
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
+from parki.treecode import work
 from parki.treecode.report import PHASES
 
 DOUBLE = np.dtype("float64")
@@ -123,7 +124,7 @@ def test_transfers_go_along_one_direction_after_the_other(up, m, n):
 
 
 def test_numbers_of_a_plan(plan):
-    n = clusterwork.numbers(plan)
+    n = work.sizes(plan.structure, plan.parameters)
     plan(np.ones(700))
     evaluations = {kind: sum(lists.pairs for lists in of.values()) for kind, of in n.sums.items()}
     assert evaluations == pytest.approx(plan.walltime.pairs)
@@ -132,26 +133,27 @@ def test_numbers_of_a_plan(plan):
     assert n.up.sum() == 700
     assert 0 < n.down.sum() <= 900
     kernels, sizes = plan.structure.kernels, {}
-    for step in plan.sum.steps:
+    for step in plan.sums[1].placed.steps:
         sizes.setdefault(step.unit, []).append(step.items)
     for transfers, up in ((n.charges, True), (n.potentials, False)):
         assert sum(it.launches for it in transfers) == len(sizes[kernels.transfer(up)])
         assert sum(it.items for it in transfers) == sum(sizes[kernels.transfer(up)])
     assert sizes[kernels.particles_to_charges()] == [len(n.up)]
     assert sizes[kernels.potentials_to_particles()] == [len(n.down)]
-    counts = clusterwork.counts(plan, XEON)
+    counts = work.counts(plan.structure, plan.parameters, XEON)
     assert tuple(counts) == clusters.PHASES
     for kind, of in evaluations.items():
         assert counts[kind].operations["rsqrt"] == pytest.approx(of)
 
 
 def test_predictions_of_a_plan(plan):
-    one, two = (clusterwork.predict(plan, XEON, units) for units in (1, 2))
+    counts, far = work.counts(plan.structure, plan.parameters, XEON), plan.parameters.far
+    one, two = (clusters.predict(counts, XEON, plan.dtype.name, far, units) for units in (1, 2))
     assert all(bound.seconds > 0 for bound in one.values())
     assert one["pp"].by == one["cc"].by == "compute"
     assert two["lists"] == one["lists"]
     assert one["pp"].seconds > two["pp"].seconds > 0.5 * one["pp"].seconds
-    on_gpu = clusterwork.predict(plan, H200)
+    on_gpu = clusters.predict(work.counts(plan.structure, plan.parameters, H200), H200, plan.dtype.name, far)
     assert all(on_gpu[name].seconds > 0 for name in clusters.PHASES)
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,25 +85,31 @@ def test_no_times_measured_elsewhere(capsys):
     assert "–" in capsys.readouterr().out.partition("published ")[2]
 
 
+def question(kernel, n, tolerance, **more):
+    return Question(kernel, BOX, n, n, tolerance, **more)
+
+
 def test_the_headline_takes_less_than_the_goal():
-    found = model.predict("stokes_comb", BOX, 4_000_000, 1e-9, Machine.load("h200"), 1)
+    found = model.predict(question("stokes_comb", 4_000_000, 1e-9, periodicity=1), Machine.load("h200"))
     assert 0.03 < found.seconds < 0.12
 
 
 def test_more_cores_and_a_given_cutoff():
     machine = Machine.load("host")
-    one, all_of_them = (model.predict("laplace", BOX, 50_000, 1e-6, machine, units=u) for u in (1, None))
+    one, all_of_them = (model.predict(question("laplace", 50_000, 1e-6), machine, u) for u in (1, None))
     assert all_of_them.units == machine.units
     assert all_of_them.seconds < one.seconds
-    given = model.predict("laplace", BOX, 50_000, 1e-6, machine, rc=0.15, units=1)
+    given = model.predict(question("laplace", 50_000, 1e-6, rc=0.15), machine, 1)
     assert given.parameters.rc == pytest.approx(0.15)
     with pytest.raises(ValueError, match="threads: found"):
-        model.predict("laplace", BOX, 1000, 1e-6, machine, units=10_000)
+        model.predict(question("laplace", 1000, 1e-6), machine, 10_000)
+    with pytest.raises(ValueError, match="question: found 10 targets and 1000 sources"):
+        model.predict(replace(question("laplace", 1000, 1e-6), n_targets=10), machine)
 
 
 def test_time_grows_with_particles():
     machine = Machine.load("h200")
-    times = [model.predict("stokes_sl", BOX, n, 1e-7, machine).seconds for n in (10**5, 10**6, 10**7)]
+    times = [model.predict(question("stokes_sl", n, 1e-7), machine).seconds for n in (10**5, 10**6, 10**7)]
     assert 3 < times[1] / times[0] < 15
     assert 7 < times[2] / times[1] < 15
 
@@ -140,7 +147,7 @@ def test_atomics_reach_what_the_published_kernel_did():
 def test_registers_of_compiled_kernels():
     if (why := model.devices.missing_compiler("Cuda")) is not None:
         pytest.skip(why)
-    found = model.resident(model.predict("laplace", BOX, 100_000, 1e-4, Machine.load("h200")), "sm_90")
+    found = model.resident(model.predict(question("laplace", 100_000, 1e-4), Machine.load("h200")), "sm_90")
     assert list(found) == ["p2p", "p2g", "cnv", "g2p"]
     for registers, held in found.values():
         assert 16 <= registers <= 255

@@ -17,7 +17,7 @@ from parki.ewald.stages import sums
 from parki.proxies import ProxyKernels
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.steps import steps
-from parki.treecode.structure import Structure
+from parki.treecode.structure import TreecodeStructure
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
 
@@ -70,7 +70,9 @@ def of_treecode(kernel, dtype, points):
         np.zeros(1, np.int32),
     )
     kernels = ProxyKernels(pairs.find(kernel, **TREECODES[kernel]).linear()[0], real, real, max(points))
-    units = [(w, threads or 128) for w, _, threads in steps(Structure(kernels, tree, tree, found, 0.0)).steps.units()]
+    units = [
+        (w, threads or 128) for w, _, threads in steps(TreecodeStructure(kernels, tree, tree, found, 0.0)).steps.units()
+    ]
     return [*units, *((w, 128) for w in cluster.workunits(real, CUDA).values())]
 
 

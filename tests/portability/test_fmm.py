@@ -47,7 +47,7 @@ def test_sums(kernel, method, space, real, rng):
     normals = rng.standard_normal((3, 150)).astype(real) if pair.normals else None
     options = {"method": method, "order": 3, "leaf_size": 5} | parameters
     plan = parki.fmm.plan(kernel, x, y, execution_space=space, **options)
-    assert shortest(plan.lists) > 0
+    assert shortest(plan.structure.lists) > 0
     u = plan(dens, normals)
     assert u.dtype == real
     wide = [None if a is None else a.astype(np.float64) for a in (x, y, dens, normals)]

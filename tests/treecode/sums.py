@@ -41,7 +41,7 @@ def far(plan):
 
 def charges_of(plan, m):
     """Proxy charges of the last sum, (rows, m³ components)."""
-    return plan.placed[next(a for a in plan.sum.steps.handles if a.name == f"charges of {m}")]
+    return plan.sums[1].placed[next(a for a in plan.sums[1].placed.steps.handles if a.name == f"charges of {m}")]
 
 
 def chebyshev(m):

@@ -38,7 +38,7 @@ def plan_of(x, y=None, kernel="coulomb", **options):
 
 
 # Interpolation --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("m", range(1, proxies.MOST + 1))
+@pytest.mark.parametrize("m", range(1, proxies.MOST_POINTS + 1))
 def test_tables(m, sums):
     nodes, weights = (table[m - 1, :m] for table in proxies.tables())
     np.testing.assert_allclose(nodes, sums.chebyshev(m), rtol=0, atol=1e-15)
@@ -47,7 +47,7 @@ def test_tables(m, sums):
     np.testing.assert_allclose(weights * apart.prod(axis=1), 1, rtol=1e-13)
 
 
-@pytest.mark.parametrize("m", range(2, proxies.MOST + 1))
+@pytest.mark.parametrize("m", range(2, proxies.MOST_POINTS + 1))
 def test_polynomials_up_to_the_degree_are_interpolated_exactly(m, rng):
     nodes, weights = (table[m - 1, :m] for table in proxies.tables())
     x = rng.uniform(-1, 1, 50)

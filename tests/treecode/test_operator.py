@@ -21,7 +21,7 @@ def test_transposes_of_every_method(method, rng, sums):
     x, y = samples.uniform(NT, 2), samples.uniform(NS, 1)
     assert sums.far(plan) > 0
     assert sums.relative(A.rmatvec(w), direct_sum("coulomb", y, x, w)) < 0.05
-    assert plan.turned().parameters.method == {"dual": "dual", "pc": "cp", "cp": "pc"}[method]
+    assert plan.transposed().parameters.method == {"dual": "dual", "pc": "cp", "cp": "pc"}[method]
 
 
 def test_kernels_with_parameters(rng, sums):

@@ -104,7 +104,7 @@ def ratio(d, sums):
     )  # fmt: skip
     u = plan(charges, normals)
     wide = [None if a is None else a.astype(np.float64) for a in (x, y, charges, normals)]
-    exact = direct_sum(plan.pair, *wide)
+    exact = direct_sum(plan.kernel, *wide)
     parts = [(u[0], exact[0]), (u[1], exact[1:])] if d.gradient is True else [(u, exact)]
     assert all(found.dtype == d.dtype for found, _ in parts)
     return max(sums.relative(found, right) for found, right in parts) / d.tolerance, sums.far_share(plan)

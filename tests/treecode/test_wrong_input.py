@@ -24,7 +24,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("change", "message"), WRONG, ids=[text for _, text in WRONG])
 def test_wrong_input(change, message):
-    good = {"targets": np.zeros((3, 2)), "sources": np.eye(3, 4), "charges": np.ones(4)}
+    good = {"targets": np.zeros((3, 2)), "sources": np.eye(3, 4), "density": np.ones(4)}
     with pytest.raises(ValueError, match=message):
         parki.treecode.bltc(**(good | change))
     if "variant" not in change:

@@ -154,7 +154,7 @@ def test_geometry():
 def test_pieces_do_not_show(shape, size, rng, monkeypatch):
     x = shape(rng, 400)
     whole = cluster.build(x, 12, SERIAL)
-    monkeypatch.setattr(passes, "PIECE", {"host": size})
+    monkeypatch.setattr(passes, "HOST_PIECE", size)
     assert_same(cluster.build(x, 12, SERIAL), whole)
 
 

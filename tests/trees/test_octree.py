@@ -211,7 +211,7 @@ def test_no_points(n_src, n_trg, rng):
 def test_pieces_do_not_show(shape, size, rng, monkeypatch):
     x, y = shape(rng, 400), rng.random((3, 100))
     whole = octree.build(x, y, 12, SERIAL)
-    monkeypatch.setattr(passes, "PIECE", {"host": size})
+    monkeypatch.setattr(passes, "HOST_PIECE", size)
     assert_same(octree.build(x, y, 12, SERIAL), whole)
 
 

@@ -32,9 +32,10 @@ assert_type(parki.fmm.kifmm(x, y, forces, "stokes_dl", normals=normals, toleranc
 assert_type(parki.fmm.chebyshev(x, y, q, Path("kernel.py"), order=6, leaf_size=80), Doubles)
 fast = parki.fmm.plan("rpy", x, y, method="chebyshev", radius=0.01, verbose=False)
 assert_type(fast(forces, out=np.empty((3, 200))), Doubles)
-fast.move(2 * x, 2 * y)
+fast.move(targets=2 * x, sources=2 * y)
 assert_type(fast.error(n=50).value, float)
 assert_type(fast.walltime.table(), str)
+assert_type(fast.predict().seconds, float)
 operator = fast.operator(correction=None)
 
 
@@ -48,6 +49,9 @@ assert_type(parki.direct.direct_sum(parki.pairs.find(mine, length=0.5), x, y, q)
 assert_type(parki.direct.direct_sum("thin_plate", x, y, q, unit=2.0, execution_space="Serial"), Doubles)
 assert_type(parki.fmm.kifmm(x, y, q, mine.with_gradient(only=True)), Doubles)
 
+exact = parki.direct.plan("coulomb", x, y, gradient="only", layout="dn")
+assert_type(exact(q), Doubles)
+
 # Ewald sums
 assert_type(parki.ewald.laplace(x, x, q, box=(2, 2, 2), tolerance=1e-6, split="gaussian", fft="scipy"), Doubles)
 assert_type(parki.ewald.yukawa(x, x, q, 2.0, periodicity=0), Doubles)
@@ -56,11 +60,11 @@ options = parki.ewald.EwaldOptions([1.0, 1.0, 1.0], 3, 1e-6, p2p_method="SM-1D",
 flow, parameters = parki.ewald.stokes_sl(x, x, forces, options, threads=1)
 ewald = parki.ewald.plan("stokes_dl", x, y, box=(2, 2, 2), engine="parki", tune=True, rhs=4)
 assert_type(ewald(forces, normals, out=flow), Doubles)
-ewald.move(y, x)
-assert_type(ewald.error(n=50, dens=forces, normals=normals).high, float)
-assert_type(ewald.walltime.time_ewald, float)
+ewald.move(sources=y, targets=x)
+assert_type(ewald.error(n=50, density=forces, normals=normals).high, float)
+assert_type(ewald.walltime.time["ewald"], float)
 assert_type(ewald.predict().seconds, float)
-assert_type(ewald.turned(ewald.kernel), parki.ewald.Plan[Doubles])
+assert_type(ewald.transposed(), parki.ewald.Plan[Doubles])
 
 # Helpers
 assert_type(parki.utils.wrap(single, (1, 1, 1), layout="dn"), NDArray[np.float32])

@@ -151,7 +151,8 @@ def shared_memory(a: Any, b: Any) -> bool:
     """Whether two arrays have an element in common; True where that is hard to say."""
     if a.size == 0 or b.size == 0:
         return False
-    a, b = (x if isinstance(x, np.ndarray) else np.asarray(_Place(x)) for x in (a, b))
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        a, b = (x if isinstance(x, np.ndarray) else np.asarray(_Place(x)) for x in (a, b))
     try:
         return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=10_000)
     except np.exceptions.TooHardError:

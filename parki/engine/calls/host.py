@@ -35,6 +35,7 @@ class HostCall:
         self._address, self._run = ctypes.addressof(s), self._object.run
         self._fault, self.scratch_bytes = np.zeros(4, np.int64), 0
         self._partial = np.zeros(max(1, -(-policy.league // CHUNK)), DTYPE[self.kernel.acc_type or "double"])
+        self._shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._may_fault = checked or bool(self.kernel.scratch_size)
         self.threads = _threads(policy.space)
         s.pk_partial, s.pk_fault_at = self._partial.ctypes.data, self._fault.ctypes.data
@@ -44,7 +45,11 @@ class HostCall:
     def bind(self, name: str, a: np.ndarray) -> None:
         """Point an argument at an array."""
         setattr(self._struct, name, a.ctypes.data)
-        set_shape(self._struct, name, a)
+        shape = a.shape, a.strides
+        if self._shapes.get(name) != shape:
+            self._shapes.pop(name, None)  # until all of it is set
+            set_shape(self._struct, name, a)
+            self._shapes[name] = shape
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
         """Set the numbers, and reserve the scratch that they ask for, for every thread."""
@@ -65,6 +70,7 @@ class HostCall:
     def part(self, first: int, count: int, shared: bool) -> Self:
         """Return a launch of some teams, or iterations, on one thread, with a fault record of its own."""
         call = copy.copy(self)
+        call._shapes = dict(self._shapes)
         call._struct = s = type(self._struct).from_buffer_copy(self._struct)
         call._address, call._fault, call.threads = ctypes.addressof(s), np.zeros(4, np.int64), 1
         s.pk_fault_at, s.pk_first, s.pk_league = call._fault.ctypes.data, first, first + count

@@ -183,5 +183,5 @@ def state(name: str, shape: tuple[int, ...], dtype: DTypeLike, *, zero: bool = T
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
-    """Return memory that every worker has once."""
+    """Return memory that every worker has once, without known values; of calls alone it is made by the first run."""
     return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "scratch")

@@ -1,28 +1,24 @@
 """A list of steps in a space: its arrays, its prepared launches, and runs of it."""
 
 import contextlib
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
 from parki.engine import spaces
 from parki.engine.ahead import compile_for
-from parki.engine.errors import LaunchError
 from parki.engine.launch import Prepared, layout, prepare
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import devices, graphs
 from parki.engine.spaces import Space
 from parki.engine.steps import workers
 from parki.engine.steps.handles import Handle, Number
-from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
+from parki.engine.steps.listing import Blocks, Call, Context, Index, Step
+from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.steplist import StepList
 
-LINE = 64  # bytes of a cache line, which every array begins
-BOUND = ("argument", "result")
 Bound = Mapping[Handle | Number, Any]
 _NOTHING = contextlib.nullcontext()
 
@@ -40,60 +36,6 @@ class NoTimes:
     def members(self, size: int) -> Iterator[list[Any]]:
         """Give times to each of `size` workers."""
         yield [self] * size
-
-
-class Memory:
-    """The arrays of handles in a space; of scratch one for each worker."""
-
-    def __init__(self, space: Space, size: int) -> None:
-        self.xp, self.size = spaces.array_module(space), size
-        self._arrays: dict[tuple[int, int], Any] = {}
-
-    def of(self, handle: Handle, worker: int = 0) -> Any:
-        """Return the array of a handle that is neither argument nor result."""
-        return handle.of(self._whole(handle.whole, worker))
-
-    def take(self, arrays: Mapping[Handle, Any]) -> None:
-        """Use arrays for constants that have no values."""
-        for handle, a in arrays.items():
-            _fits(handle, a)
-            self._arrays[id(handle), 0] = a
-
-    def allocate(self, handles: Iterable[Handle]) -> None:
-        """Make the arrays of whole handles that are neither arguments nor results."""
-        for handle in handles:
-            if handle.role not in BOUND:
-                for worker in range(self.size if handle.role == "scratch" else 1):
-                    self._whole(handle, worker)
-
-    def _whole(self, handle: Handle, worker: int) -> Any:
-        key = (id(handle), worker if handle.role == "scratch" else 0)
-        if key not in self._arrays:
-            if handle.role == "constant" and handle.values is None:
-                _fits(handle, None)
-            made = self._empty(handle) if handle.values is None else self.xp.asarray(handle.values)
-            self._arrays[key] = made
-        return self._arrays[key]
-
-    def _empty(self, handle: Handle) -> Any:
-        """Return an array whose first entry begins a cache line."""
-        size = math.prod(handle.shape) * handle.dtype.itemsize
-        room = (self.xp.zeros if handle.zero else self.xp.empty)(size + LINE, np.uint8)
-        at = -(room.ctypes.data if self.xp is np else room.data.ptr) % LINE
-        return room[at : at + size].view(handle.dtype).reshape(handle.shape)
-
-    @property
-    def arrays(self) -> list[Any]:
-        """Every array."""
-        return list(self._arrays.values())
-
-
-def _fits(handle: Handle, a: Any) -> None:
-    """Raise LaunchError for an array of another shape or dtype than a handle's, and for none."""
-    if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
-        found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
-        expected = f"one of {handle.shape} and {handle.dtype}"
-        raise LaunchError(f"{handle.role} '{handle.name}' is bound to {found}, expected {expected}")
 
 
 class Launch:
@@ -130,20 +72,21 @@ class Launch:
             self._ready[key].release(*arrays)
         return self._ready[key]
 
-    def run(self, bound: Bound, block: Block | None = None) -> None:
-        """Launch with the arrays and numbers of a run; the launch keeps none of these arrays."""
+    def run(self, bound: Bound, context: Context | None = None) -> None:
+        """Launch with the arrays and numbers of a run and a block; the launch keeps none of these arrays."""
         if not self._changes:
             self._ready[()].launch()
             return
-        arrays = {name: a.of(bound[a.whole]) for name, a in self._bound.items()}
-        ready, numbers = self._prepared(arrays), arrays | {n: bound.get(a, a.value) for n, a in self._numbers.items()}
-        if self._index and block is not None:
-            numbers |= {name: block[key] for name, key in self._index.items()}
-        if numbers:
-            ready.set(**numbers)
+        args = {name: a.of(bound[a.whole]) for name, a in self._bound.items()}
+        ready = self._prepared(args) if args else self._ready[()]
+        for name, number in self._numbers.items():
+            args[name] = bound.get(number, number.value)
+        if context is not None and context.block is not None:
+            for name, key in self._index.items():
+                args[name] = context.block[key]
+        ready.set(**args)
         ready.launch()
-        if arrays:
-            ready.release(*arrays)
+        ready.release(*self._bound)
 
     @property
     def ready(self) -> list[Prepared]:
@@ -155,17 +98,26 @@ class Called:
     """A call in a space."""
 
     def __init__(self, call: Call, context: Context, memory: Memory, worker: int = 0) -> None:
-        self.step, self._context, self._memory, self._worker = call, context, memory, worker
+        self.step, self._context, self._kept = call, context, partial(memory.of, worker=worker)
+        self._limited = call.blas_threads and context.space.kind != "device"
+        self._arrays: list[tuple[Handle, Any]] = []
 
-    def run(self, bound: Bound, block: Block | None = None) -> None:
-        """Call with the arrays of a run."""
-        arrays = [
-            a.of(bound[a.whole]) if a.whole.role in BOUND else self._memory.of(a, self._worker)
-            for a in self.step.handles
-        ]
-        context = self._context if block is None else replace(self._context, block=block)
-        with _limited(self.step, context):
+    def run(self, bound: Bound, context: Context | None = None) -> None:
+        """Call with the arrays of a run, and the context of a block; the first makes scratch that no launch has."""
+        if not self._arrays:
+            self._arrays = [(a, None if a.whole.role in BOUND else self._kept(a)) for a in self.step.handles]
+        arrays = [a.of(bound[a.whole]) if own is None else own for a, own in self._arrays]
+        context = context or self._context
+        if not self._limited:
             self.step.function(context, *arrays)
+            return
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(context.threads, "blas"):
+            self.step.function(context, *arrays)
+
+
+_Phases = list[tuple[str, list[Launch | Called]]]
 
 
 class Placed:
@@ -186,6 +138,15 @@ class Placed:
         A workunit does not compile.
     LaunchError
         A constant has no array, or one of another shape or dtype.
+
+    Attributes
+    ----------
+    size : int
+        Workers.
+    own : Space
+        Where each worker launches: on one thread, if there are several workers.
+    context : Context
+        Where calls run, without a block.
     """
 
     def __init__(
@@ -199,8 +160,8 @@ class Placed:
         self.memory_of = Memory(space, self.size)
         self.memory_of.take(arrays or {})
         self.memory_of.allocate(steps.handles)
-        self._own = replace(space, threads=1) if each < total else space
-        self._context = Context(space, self.memory_of.xp, each)
+        self.own = replace(space, threads=1) if each < total else space
+        self.context = Context(space, self.memory_of.xp, each)
         self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
         self.side = devices.SideStream() if laned and space.kind == "device" and space.engine == "parki" else None
@@ -218,12 +179,12 @@ class Placed:
 
     @property
     def memory(self) -> int:
-        """Bytes of all arrays, those that launches keep among them."""
-        return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values())
+        """Bytes of all arrays, those that launches keep and those that the first run makes among them."""
+        return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values()) + self.memory_of.unmade
 
     @property
     def arrays(self) -> list[Any]:
-        """Every array of the list, and what launches keep for themselves."""
+        """Every array of the list that there is, and what launches keep for themselves."""
         kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 
@@ -262,7 +223,7 @@ class Placed:
 
     def _checked(self, bound: Bound) -> Bound:
         for handle in self._inputs:
-            _fits(handle, bound.get(handle))
+            fits(handle, bound.get(handle))
         return bound
 
     def _action(self, step: Step | Call | Blocks) -> "_Action":
@@ -275,14 +236,9 @@ class Placed:
     def made(self, step: Step | Call, worker: int, space: Space) -> Launch | Called:
         """Return a step in the space of a worker."""
         if isinstance(step, Call):
-            return Called(step, self._context, self.memory_of, worker)
+            return Called(step, self.context, self.memory_of, worker)
         self.launches.append(Launch(step, space, self.memory_of, worker))
         return self.launches[-1]
-
-    @property
-    def own(self) -> Space:
-        """Where each worker launches: on one thread, if there are several workers."""
-        return self._own
 
     def _run(self, segment: "_Segment", bound: Bound, times: Any) -> None:
         side = None if times.apart else self.side
@@ -317,8 +273,7 @@ class _Group:
     def __init__(self, lane: str | None, actions: list["_Action"]) -> None:
         self.lane = lane
         self.pieces = [one.pieces for one in actions if one.pieces is not None]
-        singles = [one for one in actions if one.pieces is None]
-        self.phases = [(phase, [a.one for a in some]) for phase, some in groupby(singles, key=lambda a: a.phase)]
+        self.phases = _phases(action.one for action in actions if action.one is not None)
 
 
 class _Action:
@@ -357,22 +312,28 @@ class _Pieces:
     """Blocks, and the launches of each worker on them."""
 
     def __init__(self, placed: Placed, blocks: Blocks) -> None:
-        self._parts = [
-            (cut(placed.size), [[placed.made(s, w, placed.own) for s in body] for w in range(placed.size)])
-            for cut, body in blocks.parts
-        ]
+        self._parts: list[tuple[list[Context], list[_Phases]]] = []
+        for cut, body in blocks.parts:
+            contexts = [replace(placed.context, block=block) for block in cut(placed.size)]
+            phases = [_phases(placed.made(s, w, placed.own) for s in body) for w in range(placed.size)]
+            self._parts.append((contexts, phases))
 
-    def of(self, bound: Bound) -> list[Callable[[int, Any], None]]:
+    def of(self, bound: Bound) -> list[workers.Piece]:
         """Return a function of a worker's number and times for each block."""
-        return [_piece(block, body, bound) for blocks, body in self._parts for block in blocks]
+        return [_piece(context, phases, bound) for contexts, phases in self._parts for context in contexts]
 
 
-def _piece(block: Block, body: list[list[Launch | Called]], bound: Bound) -> Callable[[int, Any], None]:
+def _phases(some: Iterable[Launch | Called]) -> _Phases:
+    """Return steps by phases that follow each other."""
+    return [(phase, list(group)) for phase, group in groupby(some, key=lambda one: one.step.phase)]
+
+
+def _piece(context: Context, phases: list[_Phases], bound: Bound) -> workers.Piece:
     def run(worker: int, times: Any) -> None:
-        for phase, some in groupby(body[worker], key=lambda one: one.step.phase):
+        for phase, some in phases[worker]:
             with times.phase(phase):
                 for one in some:
-                    one.run(bound, block)
+                    one.run(bound, context)
 
     return run
 
@@ -380,15 +341,3 @@ def _piece(block: Block, body: list[list[Launch | Called]], bound: Bound) -> Cal
 def _blocked(steps: StepList) -> list[Step | Call]:
     """Return the steps and calls that blocks are made of."""
     return [leaf for step in steps if isinstance(step, Blocks) for _, body in step.parts for leaf in body]
-
-
-@contextlib.contextmanager
-def _limited(call: Call, context: Context) -> Iterator[None]:
-    """Limit the threads of linear algebra, where a call asks for it on a host."""
-    if not call.blas_threads or context.space.kind == "device":
-        yield
-        return
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(context.threads, "blas"):
-        yield

@@ -1,1 +1,1 @@
-"""The choice of parameters and kernel variants for a question, by models and by measurement."""
+"""Choice of parameters and kernel variants for a question, by models and by measurement."""

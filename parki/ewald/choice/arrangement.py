@@ -1,4 +1,4 @@
-"""How points lie in their box: like a crystal, evenly, or in clusters; measured from a sample of them."""
+"""Arrangement of points in their box: like a crystal, evenly, or in clusters; measured from a sample of them."""
 
 import math
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from parki import arrays
 from parki.arrays import Array
 
-_SOME, _MORE = 1024, 4608  # points of a sample: a few, and of many points more
-_BINS = 4096  # of an axis, for the structure factor
-LEVELS, _FINEST = 12, 20  # of bins, and that at which points in one bin coincide
-_ENOUGH = 512.0  # pairs, to tell how many there are
-_LEAST = 2.0**-4  # crowding of targets away from all sources
+_SAMPLE, _LARGE_SAMPLE = 1024, 4608  # points of a sample of few points, and of many
+_BINS = 4096  # bins of an axis, for the structure factor
+LEVELS, _FINEST = 12, 20  # number of levels of bins, and the level at which points in one bin coincide
+_LEAST_PAIRS = 512.0  # pairs in bins from which their number is known well enough
+_LEAST_CROWDING = 2.0**-4  # crowding of targets away from all sources
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What is known of how points lie: `regularity` of the sources, `crowding`, and whether targets are the sources."""
+    """Arrangement of points: `regularity` of the sources, `crowding`, and whether targets are the sources."""
 
     regular: float
     crowding: tuple[float, ...]
@@ -28,16 +28,16 @@ class Arrangement:
     def of(cls, targets: Array, sources: Array, box: tuple[float, float, float]) -> "Arrangement":
         """Measure points (3, n) in the box."""
         n = sources.shape[1]
-        most = min(_MORE, max(_SOME, n // 256))
+        most = min(_LARGE_SAMPLE, max(_SAMPLE, n // 256))
         some = sample(sources, most)
         others = some if targets is sources else sample(targets, most)
         same = n == targets.shape[1] and np.array_equal(others, some)  # a sample is of the same places of any array
-        few = some[:, :: max(1, some.shape[1] // _SOME)]
+        few = some[:, :: max(1, some.shape[1] // _SAMPLE)]
         return cls(regularity(few, box, n), crowding(some if same else others, some, box), same)
 
 
 def sample(x: Array, most: int) -> np.ndarray:
-    """Some of the points, always the same ones, on the host: that is all of them that leaves a GPU."""
+    """Return some of the points, always the same ones, on the host: no others leave a GPU."""
     n = x.shape[1]
     if n > most:
         x = x[:, arrays.module_of(x).asarray(np.unique(np.random.default_rng(0).integers(n, size=most)))]
@@ -47,8 +47,8 @@ def sample(x: Array, most: int) -> np.ndarray:
 def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:
     """Measure by the structure factor |Σ exp(2πi m x/L)|²/n² of each axis how much points resemble a crystal.
 
-    A crystal has its first peak at some m as large as the number of planes of a cube of so many points, far above noise
-    and all lower m.  A cluster has its highest value at m = 1.
+    A crystal has its first peak at some m as large as the number of planes of a cube of `number` points, far above
+    noise and all lower m.  A cluster has its highest value at m = 1.
 
     Parameters
     ----------
@@ -69,17 +69,17 @@ def regularity(points: NDArray, box: tuple[float, float, float], number: int) ->
     n = points.shape[1]
     if n < 2:
         return 0.0
-    found, clustered, least = [], [], max(2, int(0.95 * number ** (1 / 3)))
+    regular_by_axis, clustered_by_axis, least = [], [], max(2, int(0.95 * number ** (1 / 3)))
     for x, side in zip(points, box, strict=True):
         bins = np.rint(np.asarray(x, np.float64) * (_BINS / side)).astype(np.int64) % _BINS
         peaks = np.abs(np.fft.rfft(np.bincount(bins, minlength=_BINS))[1 : _BINS // 4]) ** 2 / n
         lower = np.maximum.accumulate(peaks)[:-1]
         good = peaks[1:] >= np.maximum(4.0 * lower, min(6.0, 0.9 * n))
         first = np.flatnonzero(good[least - 2 :])
-        found.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
-        clustered.append(max(0.0, (peaks[0] - 1.0) / (n - 1.0)))
-    regular = min(found) if n < 8 else max(found)
-    return float(regular or -max(clustered))
+        regular_by_axis.append(min(1.0, peaks[first[0] + least - 1] / n) if len(first) else 0.0)
+        clustered_by_axis.append(max(0.0, (peaks[0] - 1.0) / (n - 1.0)))
+    regular = min(regular_by_axis) if n < 8 else max(regular_by_axis)
+    return float(regular or -max(clustered_by_axis))
 
 
 def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]) -> tuple[float, ...]:
@@ -103,7 +103,7 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
     """
     n, m = targets.shape[1], sources.shape[1]
     same, sides = targets is sources, np.array(box)[:, None]
-    every, length, found = n * (n - 1 if same else m), float(np.prod(box)) ** (1 / 3), []
+    every, length, ratios = n * (n - 1 if same else m), float(np.prod(box)) ** (1 / 3), []
     t, s = targets / sides, sources / sides
 
     def cut(level: int) -> list[int]:
@@ -118,29 +118,29 @@ def crowding(targets: NDArray, sources: NDArray, box: tuple[float, float, float]
         shape = cut(level)
         there = 0.5 * (pairs(shape, 0.0) + pairs(shape, 0.5)) - coincident
         even = every / math.prod(shape)
-        if max(there, even) < _ENOUGH:
+        if max(there, even) < _LEAST_PAIRS:
             break
-        ratio = max(1.0 if same else _LEAST, there / even)
-        found.append(2.0 ** (round(2.0 * math.log2(ratio)) / 2.0))
-    return tuple(found)
+        ratio = max(1.0 if same else _LEAST_CROWDING, there / even)
+        ratios.append(2.0 ** (round(2.0 * math.log2(ratio)) / 2.0))
+    return tuple(ratios)
 
 
 def _bins(x: NDArray, shape: list[int], shift: float) -> NDArray[np.int64]:
-    """The bin of each point, `x` in sides of the box."""
-    found = np.zeros(x.shape[1], np.int64)
+    """Return the bin of each point, `x` in sides of the box."""
+    bins = np.zeros(x.shape[1], np.int64)
     for row, count in zip(x, shape, strict=True):
-        found *= count
-        found += (row * count + shift).astype(np.int64) % count
-    return found
+        bins *= count
+        bins += (row * count + shift).astype(np.int64) % count
+    return bins
 
 
-def _together(one: NDArray[np.int64], other: NDArray[np.int64], bins: int) -> float:
-    """Pairs of one and another in the same bin."""
-    few = bins > 4 * (len(one) + len(other))  # of which most are empty: those that are not are numbered
-    if few and one is other:
-        return float(np.square(np.unique(one, return_counts=True)[1].astype(np.float64)).sum())
+def _together(first: NDArray[np.int64], second: NDArray[np.int64], bins: int) -> float:
+    """Count the pairs of two points in the same bin."""
+    few = bins > 4 * (len(first) + len(second))  # of which most are empty: those that are not are numbered
+    if few and first is second:
+        return float(np.square(np.unique(first, return_counts=True)[1].astype(np.float64)).sum())
     if few:
-        numbers = np.unique(np.concatenate([one, other]), return_inverse=True)[1]
-        one, other, bins = numbers[: len(one)], numbers[len(one) :], int(numbers.max()) + 1
-    counts = [np.bincount(numbers, minlength=bins).astype(np.float64) for numbers in (one, other)]
+        numbers = np.unique(np.concatenate([first, second]), return_inverse=True)[1]
+        first, second, bins = numbers[: len(first)], numbers[len(first) :], int(numbers.max()) + 1
+    counts = [np.bincount(numbers, minlength=bins).astype(np.float64) for numbers in (first, second)]
     return float(counts[0] @ counts[1])

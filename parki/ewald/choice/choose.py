@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.ewald.choice import params, predict
+from parki import prediction
+from parki.ewald.choice import params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.sizes import Size
@@ -22,7 +23,7 @@ from parki.ewald.split import window
 from parki.ewald.split.layers import Layer
 from parki.perfmodels import select
 from parki.perfmodels.machine import Costs
-from parki.perfmodels.select import Domain
+from parki.perfmodels.select import Domain, ModelledSum
 
 #: Shares of the tolerance: near field, window, tables.  Those of crystals are `Kernel.crystal`.
 SHARES = (0.27, 0.27, 0.12)
@@ -47,7 +48,7 @@ def parameters(question: Question, costs: Costs | None = None) -> Parameters:
     ----------
     question : Question
     costs : Costs, optional
-        By default those of the question's space.
+        Costs of the machine, by default of the question's space.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def parameters(question: Question, costs: Costs | None = None) -> Parameters:
         For a box too long for a grid of this cutoff and tolerance.
     """
     if costs is None:
-        costs = Costs() if question.space is None else predict.costs(question.space)
+        costs = Costs() if question.space is None else prediction.costs(question.space)
     return _choose(question.resolved(), replace(costs, rhs=question.rhs))
 
 
@@ -72,11 +73,11 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     tries = np.array([question.rc]) if fixed else _cutoffs(domain, question.n_sources)
     c, xi = _bandwidth(size, split, tries, near)
     middle = len(tries) // 3
-    counts = question.n_targets, question.n_sources
+    modelled = ModelledSum(kernel, question.n_targets, question.n_sources, domain, itemsizes)
     for _ in range(3):
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
-        choice = select.balance(kernel, *counts, domain, tries, c / tries, P, sigma, itemsizes, costs)
+        choice = select.balance(modelled, tries, c / tries, P, sigma, costs)
         if abs(c[choice.cutoff] - c[middle]) <= 1.0:
             break
         middle = choice.cutoff

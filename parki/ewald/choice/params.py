@@ -1,4 +1,4 @@
-"""The parameters of a sum: the numbers that its stages are made from."""
+"""Parameters of a sum: the numbers that its stages are made from."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ REACH = {"float64": 5e-14, "float32": 1e-6}
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that fix a sum, besides the points.
+    """Numbers that fix a sum, besides the points.
 
     Attributes
     ----------
@@ -71,6 +71,10 @@ class Parameters:
         skew = self.skew and tuple(map(times, self.skew))
         waves = {"kmax": over(self.kmax), "xi": over(self.xi)}
         return replace(self, kernel=self.kernel.scaled(power), rc=times(self.rc), skew=skew, **lengths, **waves)
+
+    def serves(self, kernel: Kernel) -> bool:
+        """Tell whether parameters chosen for their kernel serve another one as well."""
+        return kernel.layers == self.kernel.layers and kernel.spectrum.profile == self.kernel.spectrum.profile
 
     def type_of(self, phase: str) -> str:
         """Return the type that a phase computes in."""

@@ -1,4 +1,4 @@
-"""The question that parameters answer: which sum, of how many points that lie how, to which tolerance, and where."""
+"""Questions that parameters answer: kernel, points and their arrangement, tolerance, and execution space."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""The predicted size U of a sum of random strengths at random points, and which modes and pairs there are.
+"""Predicted size U of a sum of random strengths at random points, and which modes and pairs there are.
 
 Kernels like 1/r see far: in thin boxes the modes along the long sides are most of U.  For sides a <= b <= c
 
@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.05  # least share of pairs beyond rc, over those of a periodic 
 
 @dataclass(frozen=True)
 class Size:
-    """The scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points."""
+    """Scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points."""
 
     kernel: Kernel
     domain: Domain

@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from parki import plans
+from parki import prediction, saying
 from parki.arrays import Array
 from parki.engine import forks, spaces
-from parki.ewald import error
 from parki.ewald.choice import choose, predict, tuning_cache, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.variants import Variants
-from parki.ewald.options import EwaldOptions, named
-from parki.ewald.planned import Planned
+from parki.ewald.options import EwaldOptions, named, quiet
+from parki.plan import Plan
 
 # Costs over those of the model: of the near field, and of spreading and gathering.
 NEAR, WINDOW = (0.25, 0.4, 0.63, 1.6, 2.5, 4.0), (0.4, 2.5)
@@ -103,14 +102,14 @@ class Bench:
 
     question: Question
     options: EwaldOptions
-    make: Callable[[EwaldOptions, Parameters], Planned]
+    make: Callable[[EwaldOptions, Parameters], Plan[Any]]
     xp: Any
     power: int
     same: bool
 
-    def plan(self, candidate: Trial) -> Planned:
+    def plan(self, candidate: Trial) -> Plan[Any]:
         """Return the plan of a candidate."""
-        return self.make(error.quiet(self.options, layout="dn", **candidate.shape), candidate.parameters)
+        return self.make(quiet(self.options, layout="dn", **candidate.shape), candidate.parameters)
 
     def arguments(self) -> list[Array]:
         """Return random densities and, if the kernel takes them, normals."""
@@ -134,7 +133,7 @@ def tune(bench: Bench, anew: bool = False) -> Tuned:
                 keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
                 about = {"rc": best.parameters.rc / tuned.model.parameters.rc, "P": best.parameters.P, "day": tuned.day}
                 tuning_cache.remember(key, keep | about)
-    plans.say(log, bench.options.verbose, "%s: %s", bench.question.kernel, tuned)
+    saying.say(log, bench.options.verbose, "%s: %s", bench.question.kernel, tuned)
     return tuned
 
 
@@ -157,7 +156,7 @@ def trial(
     shape: Mapping[str, Any] | None = None,
 ) -> Trial:  # fmt: skip
     """Return the candidate that the model takes if parts of the sum cost `near` and `window` times its costs."""
-    costs = predict.costs(question.space)
+    costs = prediction.costs(question.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
     p = choose.parameters(question, scaled)
@@ -204,7 +203,7 @@ def measure(bench: Bench) -> Tuned:
 
 
 def _against(
-    base: Planned, of: Trial, other: Trial, bench: Bench, arguments: list[Array]
+    base: Plan[Any], of: Trial, other: Trial, bench: Bench, arguments: list[Array]
 ) -> tuple[Trial, float]:  # fmt: skip
     """Return a candidate measured in turns with `base`, the plan of the trial `of`, and the seconds of `base`."""
     try:
@@ -215,7 +214,7 @@ def _against(
     return replace(other, seconds=now, ratio=of.ratio * ratio), was
 
 
-def compare(base: Planned, other: Planned, arguments: list[Array]) -> tuple[float, float, float]:
+def compare(base: Plan[Any], other: Plan[Any], arguments: list[Array]) -> tuple[float, float, float]:
     """Return the least seconds of two plans that take turns, after a run of each that does not count; and their ratio.
 
     The ratio of the least seconds, or of the median turn if that is worse for the other.
@@ -227,7 +226,7 @@ def compare(base: Planned, other: Planned, arguments: list[Array]) -> tuple[floa
     return float(was.min()), float(now.min()), float(max(now.min() / was.min(), np.median(now / was)))
 
 
-def seconds(plan: Planned, arguments: list[Array]) -> float:
+def seconds(plan: Plan[Any], arguments: list[Array]) -> float:
     """Run a plan once, and return the seconds that it took."""
     began = time.perf_counter()
     plan(*arguments)

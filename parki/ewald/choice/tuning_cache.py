@@ -1,4 +1,4 @@
-"""The results of tuning, a file for each class of questions in the cache, apart for each machine.
+"""Results of tuning, a file for each class of questions in the cache, apart for each machine.
 
 A class has sums alike: on the same device with the same threads, compiled alike, of the same kernel, with
 numbers of points within a factor of two, and so on.  A file holds the key of its class in full, so that no other class
@@ -15,14 +15,14 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+from parki import prediction
 from parki.engine import spaces
 from parki.engine.runtime import cache, devices, trust
-from parki.ewald.choice import predict
 from parki.ewald.choice.question import Question
 from parki.ewald.options import COUNTS, EwaldOptions, named
 from parki.perfmodels import machine
 
-FORMAT = 4
+FORMAT = 4  # version of the stored results
 METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 
 log = logging.getLogger("parki.ewald")
@@ -38,8 +38,8 @@ def key(question: Question, options: EwaldOptions, same: bool) -> list[Any]:
     gpu = devices.current() if space.own_memory else None
     return [
         FORMAT,
-        [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else predict.built()],
-        list(astuple(predict.costs(space))),
+        [space.name, space.engine, gpu.name if gpu else "", spaces.workers(space), "" if gpu else prediction.built()],
+        list(astuple(prediction.costs(space))),
         [str(kernel), str(kernel.pair), [_steps(value * size) for value in kernel.parameters]],
         [q.dtype, options.far_precision, options.split, options.transform(), options.fft_type],
         round(-math.log10(q.tolerance)),

@@ -1,4 +1,4 @@
-"""Which variant of each kernel a sum launches, and in which shape: what the options name, else what suits the space."""
+"""Variants of the kernels of a sum, and their shapes: named by the options, or else suited to the space."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,12 @@ from parki.engine.runtime.compiler import target
 from parki.engine.spaces import Space
 from parki.ewald.options import EwaldOptions, named
 
-MOST_LANES = 32
+MOST_LANES = 32  # lanes that share a target in the 2D variants
 LANES = 8  # threads that share the taps of a window: most windows are 6 to 12 points wide
 
-# What is taken where nothing is named.  On a host a batch of targets is one vector, and threads mean nothing.
-DEFAULTS = {
-    "host": {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"},
-    "device": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
-    "sim": {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"},
-}
+# Variants where none is named.  On a host a batch of targets is one vector, and numbers of threads have no meaning.
+HOST_DEFAULTS = {"p2p": "LIST", "p2g": "BLOCK", "g2p": "TARGET"}
+DEVICE_DEFAULTS = {"p2p": "GM-1D", "p2g": "HYBRID", "g2p": "TARGET"}
 # On GPUs: targets of a near-field batch in a warp of 32, and lanes that share each; threads that spread and that
 # interpolate.  In wider warps a batch has as many more targets.
 P2P_SHAPES = {"LIST": (32, 1), "GM-1D": (32, 1), "GM-2D": (8, 4), "SM-1D": (64, 1), "SM-2D": (16, 4)}
@@ -27,7 +24,7 @@ G2P_THREADS = 128
 
 @dataclass(frozen=True)
 class Variants:
-    """The variants of one sum.
+    """Variants of one sum.
 
     Attributes
     ----------
@@ -48,45 +45,52 @@ class Variants:
     g2p_threads: int = G2P_THREADS
 
 
+def defaults(space: Space) -> dict[str, str]:
+    """Return the variants by kernel that this space takes where none is named."""
+    return space.pick(HOST_DEFAULTS, DEVICE_DEFAULTS)
+
+
 def choose(space: Space, dtype: str, options: EwaldOptions | None = None) -> Variants:
-    """Return what the options name, and the defaults of the space for the rest.
+    """Return the variants that the options name, and the defaults of the space for the rest.
 
     Raises
     ------
     ValueError
         For numbers of threads that a block on a GPU cannot have.
     """
-    found = dict(DEFAULTS[space.kind])
+    names = dict(defaults(space))
     sizes = {}
     if options is not None:
-        found |= {kernel: v for kernel in found if named(v := getattr(options, f"{kernel}_method"))}
+        names |= {kernel: v for kernel in names if named(v := getattr(options, f"{kernel}_method"))}
         counts = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
         sizes = {name: int(n) for name in counts if named(n := getattr(options, name))}
-    if space.kind == "host":
+    if space.native:
         vector = max(4, target().vector_bytes // np.dtype(dtype).itemsize)
-        return Variants(**found, targets=vector, lanes=vector)
-    targets, lanes = _block(found["p2p"], sizes, max(1, space.warp // 32))
+        return Variants(**names, targets=vector, lanes=vector)
+    targets, lanes = _block(names["p2p"], sizes, max(1, space.warp // 32))
     for name in ("p2g_threads", "g2p_threads"):
         if sizes.get(name, 1) > MAX_TEAM:
             raise ValueError(f"{name} is {sizes[name]}; expected at most {MAX_TEAM}, the threads of a block.")
     rest = {name: sizes[name] for name in ("p2g_threads", "g2p_threads") if name in sizes}
-    return Variants(**found, targets=targets, lanes=lanes, **rest)
+    return Variants(**names, targets=targets, lanes=lanes, **rest)
 
 
 def _block(p2p: str, sizes: dict[str, int], wide: int) -> tuple[int, int]:
-    """Targets and lanes of a near-field team, in warps of `wide` times 32 threads."""
+    """Return targets and lanes of a near-field team, in warps of `wide` times 32 threads."""
     targets, lanes = P2P_SHAPES[p2p]
     targets = sizes.get("p2p_threads_x", wide * targets)
     if p2p.endswith("2D"):
-        asked = sizes.get("p2p_threads_y")
-        if asked is not None and asked not in (1, 2, 4, 8, 16, 32):
-            raise ValueError(f"p2p_threads_y is {asked}; expected a power of two up to {MOST_LANES}, lanes of a warp.")
-        while asked is None and lanes > 1 and targets * lanes > MAX_TEAM:
+        threads = sizes.get("p2p_threads_y")
+        if threads is not None and threads not in (1, 2, 4, 8, 16, 32):
+            raise ValueError(
+                f"p2p_threads_y is {threads}; expected a power of two up to {MOST_LANES}, lanes of a warp."
+            )
+        while threads is None and lanes > 1 and targets * lanes > MAX_TEAM:
             lanes //= 2
-        lanes = asked or lanes
+        lanes = threads or lanes
     if targets * lanes > MAX_TEAM:
-        found = f"p2p_threads_x is {targets}" + (f" and p2p_threads_y is {lanes}" if lanes > 1 else "")
-        raise ValueError(f"{found}; expected a product of at most {MAX_TEAM}, the threads of a block.")
+        block = f"p2p_threads_x is {targets}" + (f" and p2p_threads_y is {lanes}" if lanes > 1 else "")
+        raise ValueError(f"{block}; expected a product of at most {MAX_TEAM}, the threads of a block.")
     return targets, lanes
 
 

@@ -1,4 +1,4 @@
-"""The far part of each kernel's near field, a band-limited function of r² that pair functions subtract.
+"""Far part of each kernel's near field, a band-limited function of r² that pair functions subtract.
 
 The far part of every kernel is band-limited, so it is an entire even function of r: one short polynomial in r².  The
 near field is the free kernel minus that polynomial; with w = 1/r (0 at a coincident pair, where the tables alone give

@@ -1,4 +1,4 @@
-"""The errors of a kernel by the layers of a boundary that it belongs to: cut at rc, of the tables, of the window.
+"""Errors of a kernel by the layers of a boundary that it belongs to: cut at rc, of the tables, of the window.
 
 Errors are for random strengths at random points.  Q is the sum of |q|², |f|² or, for the double layer, |q|²|n|².
 Dipoles and the pressure have 1/√3 and 2/√3 of the errors of `LAPLACE_GRAD`, and so has their size U.
@@ -17,12 +17,12 @@ from parki.ewald.split.profiles import Profile
 Values = NDArray[np.float64]
 Rest = Callable[[FarPart], Values]
 
-_LEAST_C = 3.0
+_LEAST_C = 3.0  # least bandwidth c
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The error estimates of kernels that are singular in the same way.
+    """Error estimates of kernels that are singular in the same way.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The constants that a net density adds to a sum, of kernels whose result has a mean that periodic sums fix.
+"""Constants that a net density adds to a sum, of kernels whose result has a mean that periodic sums fix.
 
 Free directions: the shifts of the truncated kernels.  None: the constant that makes the mean over the box of near and
 far field the kernel's, exactly as the near field is cut at rc: with equal strengths the tail is coherent, and this
@@ -19,7 +19,7 @@ from parki.ewald.split.profiles import Split
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The box of a sum, and how its kernel is split and truncated.
+    """Box of a sum, and the split and truncation of its kernel.
 
     Attributes
     ----------

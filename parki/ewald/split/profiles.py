@@ -1,4 +1,4 @@
-"""The split of a kernel: a radial profile Φ(k) with Φ(0) = 1 that keeps the far field and ends at kmax.
+"""Split of a kernel: a radial profile Φ(k) with Φ(0) = 1 that keeps the far field and ends at kmax.
 
 Every Ewald sum multiplies the Fourier transform of its kernel by a profile: the product is summed on the grid, the
 rest directly.  The Laplace kernel takes Φ, the Stokes kernels Φs(k) = Φ(k) (1 + α k²) with α = −Φ''(0)/2, so that

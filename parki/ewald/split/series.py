@@ -18,15 +18,15 @@ def coefficients(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Those below rounding are set to 0, so that the degree a function needs can be read off.
     """
-    found = dct(values, axis=-1) / values.shape[-1]
-    found[..., 0] *= 0.5
-    found[np.abs(found) < 1e-15 * np.abs(found).max(axis=-1, keepdims=True)] = 0.0
-    return found
+    series = dct(values, axis=-1) / values.shape[-1]
+    series[..., 0] *= 0.5
+    series[np.abs(series) < 1e-15 * np.abs(series).max(axis=-1, keepdims=True)] = 0.0
+    return series
 
 
-def degree(found: NDArray[np.float64], level: float) -> int:
+def degree(series: NDArray[np.float64], level: float) -> int:
     """Return the least degree at which the coefficients (n,) left out sum to at most `level`."""
-    rest = np.cumsum(np.abs(found[::-1]))[::-1]
+    rest = np.cumsum(np.abs(series[::-1]))[::-1]
     return int(np.count_nonzero(rest[1:] > level))
 
 
@@ -37,7 +37,7 @@ def powers(found: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def _matrix(order: int) -> NDArray[np.float64]:
-    """Powers of T_n, lowest first, in row n."""
+    """Return the powers of T_n, lowest first, in row n."""
     matrix = np.zeros((order, order))
     for n in range(order):
         matrix[n, : n + 1] = chebyshev.cheb2poly(np.eye(order)[n])[: n + 1]

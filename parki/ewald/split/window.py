@@ -1,4 +1,4 @@
-"""The Kaiser–Bessel window: its polynomial pieces, its transform, and the error that it leaves.
+"""Kaiser–Bessel window: its polynomial pieces, its transform, and the error that it leaves.
 
 The window is w(z) = I₀(β √(1 − z²)) / I₀(β) on |z| ≤ 1.  On a grid of spacing h a point at y touches P nodes per axis:
 node i₀ + l, i₀ = ⌈y/h − P/2⌉, sees the argument z = −1 + (2/P)(l + t), t = i₀ − y/h + P/2 in [0, 1).

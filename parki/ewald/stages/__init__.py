@@ -1,1 +1,1 @@
-"""The stages of a sum as steps: near field, spreading, transforms, multiplication, interpolation."""
+"""Stages of a sum as steps: near field, spreading, transforms, multiplication, interpolation."""

@@ -1,4 +1,4 @@
-"""The far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
+"""Far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the 
 
 @dataclass(frozen=True)
 class FarPoints:
-    """Where the far field reads and writes.
+    """Arrays that the far field reads and writes.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class FarPoints:
 
 @dataclass(frozen=True)
 class FarField:
-    """The far field as steps.
+    """Steps of the far field.
 
     Attributes
     ----------
     mesh : Mesh
     grid : Handle (C, …)
-        What is spread, its transform along x, and the result.
+        Spread strengths, their transform along x, and the result.
     result : Handle (rhs C, Nt)
         In the order of `FarPoints.gather`.
     transforms : Transforms

@@ -1,4 +1,4 @@
-"""The Green's function of a sum: its spectrum with the parameters' box, cutoff and split."""
+"""Green's function of a sum: its spectrum with the parameters' box, cutoff and split."""
 
 import math
 from functools import lru_cache

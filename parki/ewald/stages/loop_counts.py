@@ -1,4 +1,4 @@
-"""How often the loops of the kernels turn: what `engine.operations` must be told, by their names in `kernels/`."""
+"""Turns of the kernels' loops, which `engine.operations` takes, by the names of the loops in `kernels/`."""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class Runs:
 
 
 def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, whole: bool = False) -> Trips:
-    """Loops of the near field, for batches of `targets` and `lanes` for each.
+    """Count the loops of the near field, for batches of `targets` and `lanes` for each.
 
     A source has `row` numbers, a target `sums`.  `whole` is for all lanes of a vector that has a target, or a pair
     within rc.
@@ -41,23 +41,23 @@ def near(variant: str, n: Near, row: int, sums: int, targets: int, lanes: int, w
     if whole and not flat:
         size = float(targets)
     inside = _share(n.listed, n.met) if whole else _share(n.within, n.looked_at)
-    found = {"a": n.slabs / _least(n.batches), "c": _share(n.rows, n.slabs), "left > 0.0": _share(n.columns, n.rows)}
-    found |= {"p": _share(n.runs, n.columns), "r2 < rc2": inside, "t": size}
+    turns = {"a": n.slabs / _least(n.batches), "c": _share(n.rows, n.slabs), "left > 0.0": _share(n.columns, n.rows)}
+    turns |= {"p": _share(n.runs, n.columns), "r2 < rc2": inside, "t": size}
     pieces = n.tiles if variant.startswith("SM") else n.runs
     part = _share(met, pieces)
     if flat:  # the last vector of a piece is half empty
-        found["first"] = 1.0
+        turns["first"] = 1.0
         part = (part + (lanes - 1) / 2 * (whole and part > 0)) / lanes
     if variant.startswith("SM"):
-        found |= {"e": _share(n.tiles, n.runs), "j": part, "e:q": row * _share(n.met, n.tiles)}
-        found["first:q"] = size * sums * lanes
+        turns |= {"e": _share(n.tiles, n.runs), "j": part, "e:q": row * _share(n.met, n.tiles)}
+        turns["first:q"] = size * sums * lanes
     else:
-        found["e"] = part
-    return Trips(n.batches, found)
+        turns["e"] = part
+    return Trips(n.batches, turns)
 
 
 def _listed(n: Near, targets: int, whole: bool) -> Trips:
-    """A batch's columns and their sources are looked at as lanes; its targets go over the list.
+    """Count the loops of LIST: lanes are a batch's columns and their sources; its targets go over the list.
 
     Counted as one source after another, whatever goes together.
     """
@@ -66,19 +66,19 @@ def _listed(n: Near, targets: int, whole: bool) -> Trips:
     lists = max(n.boxed / teams / constant("p2p_list", "CAP"), 1.0)
     size = float(targets) if whole else n.n_targets / teams
     pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
-    found = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
-    found |= {"left > 0.0 and c < c_end": _share(n.columns, n.rows), "final": 1.0}
-    found |= {"last >= p * n2 and first < (p + 1) * n2": _share(n.runs, n.columns * images)}
-    found |= {"e_begin < e_end": _share(n.runs, n.rows * images), "first_run < runs": lists / images}
-    found |= {"g < runs and n + PIECE <= CAP": n.runs / teams / lists}
-    found |= {"g < runs and n + PIECE <= CAP:j": _share(n.met, n.runs)}
-    found |= {"dx * dx + dy * dy + dz * dz < rc2": _share(n.boxed, n.met), "r2[a] < rc2": 1.0, "r2 < rc2": 1.0}
-    found |= {"q": 0.0, "rest": pairs / lists}
-    return Trips(n.batches, found)
+    turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
+    turns |= {"left > 0.0 and c < c_end": _share(n.columns, n.rows), "final": 1.0}
+    turns |= {"last >= p * n2 and first < (p + 1) * n2": _share(n.runs, n.columns * images)}
+    turns |= {"e_begin < e_end": _share(n.runs, n.rows * images), "first_run < runs": lists / images}
+    turns |= {"g < runs and n + PIECE <= CAP": n.runs / teams / lists}
+    turns |= {"g < runs and n + PIECE <= CAP:j": _share(n.met, n.runs)}
+    turns |= {"dx * dx + dy * dy + dz * dz < rc2": _share(n.boxed, n.met), "r2[a] < rc2": 1.0, "r2 < rc2": 1.0}
+    turns |= {"q": 0.0, "rest": pairs / lists}
+    return Trips(n.batches, turns)
 
 
 def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, int], runs: Runs) -> Trips:
-    """Loops of spreading on a grid of `extent`, for sources in these cells; `runs` are those of HYBRID."""
+    """Count the loops of spreading on a grid of `extent`, for sources in these cells; `runs` are those of HYBRID."""
     if variant in ("BASE", "SOURCE"):
         return Trips(s.n, {})
     if variant == "GRID":
@@ -86,22 +86,22 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
         reach = [s.P + w for w in s.cells]
         met = [min(r / w, float(n)) for r, w, n in zip(reach, s.cells, cells.shape, strict=True)]
         looked_at = s.n * math.prod(min(r, e) for r, e in zip(reach, extent, strict=True))
-        found = {"z": float(extent[2]), "a": met[0], "b": met[1]}
-        found["e"] = looked_at / (math.prod(extent) * met[0] * met[1])
-        found["i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P"] = _share(s.taps, looked_at)
-        return Trips(float(extent[0] * extent[1]), found)
+        turns = {"z": float(extent[2]), "a": met[0], "b": met[1]}
+        turns["e"] = looked_at / (math.prod(extent) * met[0] * met[1])
+        turns["i >= 0 and i < P and j >= 0 and j < P and k >= 0 and k < P"] = _share(s.taps, looked_at)
+        return Trips(float(extent[0] * extent[1]), turns)
     if variant == "HYBRID":
         return _hybrid(s, runs)
     along = blocks(cells.shape, s.cells, s.P, s.components)
     columns = cells.shape[0] * cells.shape[1] * along[2]
     batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
-    found = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
-    found |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
-    return Trips(float(math.prod(along) * s.components), found)
+    turns = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
+    turns |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
+    return Trips(float(math.prod(along) * s.components), turns)
 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
-    """A run's grid points are a box, of which threads have ZT neighbours along z each."""
+    """Count the loops of HYBRID: a run's grid points are a box, of which threads have ZT neighbours along z each."""
     size, zt = s.n / _least(runs.count), constant("p2g_hybrid", "ZT")
     nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
     along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # rounded up, on the average
@@ -124,7 +124,7 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
 
 
 def gather(variant: str, s: Spreading, cells: CellGrid, result: int, batch: int) -> Trips:
-    """Loops of interpolation, at most `batch` targets of these cells a team, each right-hand side by itself."""
+    """Count the loops of interpolation, at most `batch` targets of these cells a team, for one right-hand side."""
     if variant == "BASE":
         return Trips(s.n, {})
     pieces = cells.shape[0] * cells.shape[1] * cells.cuts
@@ -133,13 +133,13 @@ def gather(variant: str, s: Spreading, cells: CellGrid, result: int, batch: int)
 
 
 def modes(length: float, rows: float, skew: bool = False) -> Trips:
-    """Loops of the convolution, over so many rows of modes; those of negative numbers apart but in a skew cell."""
+    """Count the loops of the convolution over rows of modes; those of negative numbers apart but in a skew cell."""
     low = length if skew else length // 2 + 1
     return Trips(rows, {"a < count": 1.0, "j": low, "i": length - low, "k == 0.0": 0.0})
 
 
 def _pieces(n: float, size: int) -> float:
-    """Into how many pieces of at most `size` about n fall on the average, if there are any."""
+    """Return the average number of pieces of at most `size` that about n items fall into, if there are any."""
     return n / size + 0.5 * min(1.0, n) if n * 2 > size else min(1.0, n)
 
 

@@ -1,4 +1,4 @@
-"""The grid of an Ewald sum in memory: margins, the box that is transformed, lengths along x.
+"""Grid of an Ewald sum in memory: margins, the box that is transformed, lengths along x.
 
 A periodic direction has M points and margins for the windows, whose values are folded into the box and copied out of it
 again.  A free direction has M intervals over the box's side and P points more, none of which wraps: all are
@@ -15,12 +15,12 @@ from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Step, state
 from parki.ewald.choice.params import Parameters
 
-LINE, SETS, WAYS = 64, 64, 8  # bytes, numbers of a first-level cache that almost all hosts have
+LINE, SETS, WAYS = 64, 64, 8  # bytes of a line, sets, and lines of a set of most hosts' first-level caches
 PADDING = 32  # numbers that a row may be longer, or an eighth of its length; a quarter of it in rows of a plane
 
 
 class Mesh:
-    """Where things are, per axis.
+    """Places of grid, box and margins along each axis.
 
     Attributes
     ----------
@@ -106,9 +106,9 @@ def spread_out(rows: int, length: int, P: int, itemsize: int) -> tuple[int, int]
     x, y = np.indices((P, P)).reshape(2, -1, 1, 1)
     first = (x * planes + y) * tries * itemsize // LINE
     lines = first[None] + np.arange(P * itemsize // LINE + 2)[:, None, None, None]
-    held = np.zeros((SETS, *lines.shape[2:]), np.int64)
-    np.add.at(held, (lines % SETS, *np.indices(lines.shape[2:])[:, None, None]), 1)
-    crowded = np.maximum(held - WAYS, 0).sum(axis=0)
+    used = np.zeros((SETS, *lines.shape[2:]), np.int64)
+    np.add.at(used, (lines % SETS, *np.indices(lines.shape[2:])[:, None, None]), 1)
+    crowded = np.maximum(used - WAYS, 0).sum(axis=0)
     good = crowded <= max(crowded.min(), 0.1 * lines[..., 0, 0].size)
     i, j = np.unravel_index(np.argmin(np.where(good, planes * tries, np.inf)), good.shape)
     return int(planes[i, 0]), int(tries[j])

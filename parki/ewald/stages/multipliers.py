@@ -1,4 +1,4 @@
-"""The Fourier side of a sum: the modes, their padding, and their scalar multipliers.
+"""Fourier side of a sum: the modes, their padding, and their scalar multipliers.
 
 With the spread strengths φ̂, the far field is u = Σ w w w · F⁻¹[K̂(k) d₀ d₁ d₂ φ̂], K̂ as in `kernels/multiplier` with
 

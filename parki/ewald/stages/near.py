@@ -1,6 +1,5 @@
-"""The near field of an Ewald sum (P2P) as a step."""
+"""Near field of an Ewald sum (P2P) as a step."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +11,14 @@ from parki.engine.steps import Handle, Number, Step, constant, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
 from parki.ewald.stages import radial
+from parki.ewald.stages.points import coincident
 
 LOOPS = {"LIST": "p2p_list", "GM-1D": "p2p_gm_1d", "GM-2D": "p2p_gm_2d", "SM-1D": "p2p_sm_1d", "SM-2D": "p2p_sm_2d"}
-AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: what vector registers hold
-COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
+AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far parts: as many as vector registers hold
 
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
-    """The near-field workunit of these parameters, for `rhs` right-hand sides at once; `skew` for a triclinic box."""
+    """Return the near-field workunit of these parameters, for `rhs` right-hand sides; `skew` for a triclinic box."""
     pair = {"pair": p.kernel.pair, "SCREENED": True, "TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
         ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
@@ -30,14 +29,14 @@ def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) ->
 
 @dataclass(frozen=True)
 class NearField:
-    """The near field as a step.
+    """Step of the near field.
 
     Attributes
     ----------
     result : Handle (rhs C, Nt)
         Component c of C of right-hand side r at the sorted target j is result[r C + c, j].
     tiny : Number
-        Squared distance up to which points coincide: see `coincident`.
+        Squared distance up to which points coincide: see `points.coincident`.
     step : Step
     """
 
@@ -67,7 +66,10 @@ def field(
     """
     box = sources.grid.box
     batch, bound = targets.runs(v.targets)
-    result, tiny = state("near field", (rhs * p.kernel.result, targets.n), p.dtype), Number("tiny", coincident(p, 0.0))
+    result, tiny = (
+        state("near field", (rhs * p.kernel.result, targets.n), p.dtype),
+        Number("tiny", coincident(p, 0.0)),
+    )
     tilts = skew or (0.0, 0.0, 0.0)
     args = {
         "xt": targets.points,
@@ -91,19 +93,8 @@ def field(
     return NearField(result, tiny, Step("p2p.kernel", unit, len(batch), args, shape, lane="near"))
 
 
-def coincident(p: Parameters, reach: float) -> float:
-    """Return the squared distance up to which points coincide: their coordinates' rounding.
-
-    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were, counted in powers of
-    two.  Points of float32 that were not wrapped coincide where they are equal.
-    """
-    reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
-    size = max(reach, 0.0 if p.dtype == "float32" else max(p.box))
-    return (COINCIDENT * float(np.finfo(p.dtype).eps) * size) ** 2
-
-
 def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, float, float]) -> int:
-    """More than the images that the cutoff reaches along any axis: those along one move the next."""
+    """Return more than the images that the cutoff reaches along any axis: images along one axis move the next."""
     t01, t02, t12 = map(abs, tilts)
     i = int(rc / box[0]) + 1
     j = int((rc + i * t01) / box[1]) + 1
@@ -112,12 +103,12 @@ def _images(rc: float, box: tuple[float, float, float], tilts: tuple[float, floa
 
 
 def _terms(p: Parameters) -> int:
-    """Coefficients per table: an even number, so that even and odd powers pair up."""
+    """Count the coefficients of a table: an even number, so that even and odd powers pair up."""
     return p.radial_degree + 1 + (p.radial_degree + 1) % 2
 
 
 def _far_tables(p: Parameters) -> Array:
-    """The near-field tables one after another, each with a leading zero where its number of terms is odd."""
+    """Return the near-field tables one after another, each with a leading zero where its number of terms is odd."""
     tables = radial.tables(p)
     padded = np.zeros((len(tables), _terms(p)), p.dtype)
     padded[:, -tables.shape[1] :] = tables

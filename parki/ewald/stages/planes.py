@@ -21,9 +21,9 @@ from parki.ewald.stages import multipliers
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.multipliers import Planes
 
-CACHE = 1 << 21  # bytes that a thread of a host transforms at once: less, and calls of the library take too long
-BATCH = 1 << 28  # the same of a GPU
-PRUNED = 0.9  # columns are left out where at most so many of them remain
+CACHE = 1 << 21  # bytes that a thread of a host transforms at once: with fewer, calls of the library take too long
+BATCH = 1 << 28  # bytes that a GPU transforms at once
+PRUNED = 0.9  # largest share of columns that remain where others are left out
 
 
 def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
@@ -53,7 +53,7 @@ def split(count: int, fit: int, unit: int, size: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Transforms:
-    """The library of transforms, and the workers that go through planes side by side.
+    """Library of transforms, and the workers that go through planes side by side.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Transforms:
 
     @cached_property
     def library(self) -> fft.Library:
-        """The library, imported on first use."""
+        """Return the library, imported on first use."""
         return fft.library(self.name, self.on_gpu, self.each)
 
 
@@ -92,7 +92,7 @@ class Sizes:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Of a buffer as pairs of reals."""
+        """Return the shape of a buffer as pairs of reals."""
         return self.rhs * self.components, self.planes, self.c.rows, 2 * self.c.length
 
     def spectra(self, context: Context, buffer: Array, used: int) -> list[Array]:

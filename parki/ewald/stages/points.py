@@ -1,4 +1,8 @@
-"""The points of an Ewald sum in the order of their cells, and their arrays before there are points."""
+"""Points of an Ewald sum in the order of their cells, and their arrays before there are points."""
+
+import math
+
+import numpy as np
 
 from parki import cells
 from parki.arrays import Array, module_of
@@ -9,9 +13,11 @@ from parki.ewald import geometry
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
 
+COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
+
 
 class Points:
-    """The points of a sum, in ``[0, box)``, in the order of their cells.
+    """Points of a sum, in ``[0, box)``, in the order of their cells.
 
     Attributes
     ----------
@@ -20,16 +26,18 @@ class Points:
     spreading : SortedCells
         The sources for P2G: the same list, or in a triclinic cell one in lattice coordinates.
     gather : array (3, Nt)
-        What G2P reads: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
+        Input of G2P: the sorted targets, in a triclinic cell in lattice coordinates; for BASE the caller's order.
     base : array (3, Ns), optional
         The sources in the caller's order, for P2G by BASE.
+    tiny : float
+        Squared distance up to which points coincide, see `coincident`.
 
     All arrays stay where they are when the points move.
     """
 
     def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
         grid = cell_grid(p, src.shape[1], space, v)
-        self.p, self.same, self.g2p = p, trg is src, v.g2p
+        self.p, self.same, self.g2p, self.tiny = p, trg is src, v.g2p, coincident(p, 0.0)
         self.sources = SortedCells(src, grid, space)
         self.spreading = self.sources if p.skew is None else SortedCells(geometry.lattice(p, src), grid, space)
         self.targets = self.sources if self.same else SortedCells(trg, grid, space)
@@ -56,33 +64,37 @@ class Points:
             if self.gather is not self.targets.points:
                 self.gather[...] = self._gathered(trg)
 
+    def wrapped_from(self, reach: float) -> None:
+        """Set the distance up to which points coincide that were up to `reach` from the origin before wrapping."""
+        self.tiny = coincident(self.p, reach)
+
     def originals(self) -> tuple[Array, Array]:
-        """Targets and sources in the caller's order, one array if they are the same; exactly as they were sorted."""
+        """Return the sorted targets and sources in the caller's order, one array if they are the same."""
         src = _original(self.sources)
         return src if self.same else _original(self.targets), src
 
     @property
     def arrays(self) -> list[Array]:
-        """All arrays."""
+        """Return all arrays."""
         lists = (self.targets, self.sources, self.spreading)
-        found = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
-        return [*found, self.gather, *([] if self.base is None else [self.base])]
+        sorted_arrays = [a for c in lists for a in (c.order, c.begin, c.points, *c.held)]
+        return [*sorted_arrays, self.gather, *([] if self.base is None else [self.base])]
 
 
-def _original(found: SortedCells) -> Array:
-    x = module_of(found.points).empty(found.points.shape, found.points.dtype)
-    x[:, found.order] = found.points
+def _original(cells: SortedCells) -> Array:
+    x = module_of(cells.points).empty(cells.points.shape, cells.points.dtype)
+    x[:, cells.order] = cells.points
     return x
 
 
 def cell_grid(p: Parameters, n_sources: int, space: Space, v: Variants) -> CellGrid:
-    """Return the cells of a sum over so many sources."""
+    """Return the cells of a sum over `n_sources` sources."""
     per_batch = space.pick(cells.PER_BATCH, v.targets)
     return CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
 
 
 class PointHandles:
-    """The arrays of `Points` before there are any, under the same names.
+    """Handles of the arrays of `Points`, under the same names.
 
     Parameters
     ----------
@@ -104,14 +116,25 @@ class PointHandles:
 
     def arrays(self, points: Points) -> dict[Handle, Array]:
         """Return the arrays of points by handle."""
-        found = {self.gather: points.gather} | ({} if self.base is None else {self.base: points.base})
+        arrays = {self.gather: points.gather} | ({} if self.base is None else {self.base: points.base})
         for name in ("sources", "spreading", "targets"):
-            found |= getattr(self, name).arrays(getattr(points, name))
-        return found
+            arrays |= getattr(self, name).arrays(getattr(points, name))
+        return arrays
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Return the bytes of all arrays."""
         lists = (self.sources, self.spreading, self.targets)
-        own = {h for one in lists for h in one.handles} | {self.gather} | ({self.base} - {None})
+        own = {h for sorted_cells in lists for h in sorted_cells.handles} | {self.gather} | ({self.base} - {None})
         return sum(h.nbytes for h in own)
+
+
+def coincident(p: Parameters, reach: float) -> float:
+    """Return the squared distance up to which points coincide: their coordinates' rounding.
+
+    `reach` is the largest coordinate of points that were wrapped into the box, 0 if none were, counted in powers of
+    two.  Points of float32 that were not wrapped coincide where they are equal.
+    """
+    reach = 2.0 ** math.ceil(math.log2(reach)) if reach else 0.0
+    size = max(reach, 0.0 if p.dtype == "float32" else max(p.box))
+    return (COINCIDENT * float(np.finfo(p.dtype).eps) * size) ** 2

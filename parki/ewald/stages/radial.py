@@ -1,4 +1,4 @@
-"""The near-field tables of a sum: the far parts of its kernel as polynomials in r²."""
+"""Near-field tables of a sum: the far parts of its kernel as polynomials in r²."""
 
 import numpy as np
 from numpy.typing import NDArray

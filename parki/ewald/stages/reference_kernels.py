@@ -1,4 +1,4 @@
-"""The functions of kernel files in Python, on numbers or NumPy arrays: references for compiled kernels."""
+"""Functions of kernel files in Python, on numbers or NumPy arrays: references for compiled kernels."""
 
 import ast
 import types

@@ -16,7 +16,7 @@ from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
 
 # Grid points per side of a spreading block, at least and at most, and the share of the grid in between: rows that are
-# reused stay in a cache, what blocks overlap by is little, and there are blocks for many threads.
+# reused stay in a cache, blocks overlap little, and there are blocks for many threads.
 BLOCK = ((16, 48, 1 / 8), (16, 48, 1 / 8), (64, 128, 1 / 3))
 NARROW = 12  # least side along x and y of the only component, of which there would be too few blocks
 RUN = 32  # neighbouring sources that a team of HYBRID takes at once; their windows fit 48 KB of scratch
@@ -24,7 +24,7 @@ FILES = {"BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBR
 
 
 def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
-    """P2G of what the kernel spreads; the Stokes double layer takes the window's slopes too."""
+    """Return the workunit of P2G; the Stokes double layer takes the window's slopes too."""
     slots = {"NC": p.kernel.spread, "COMB": p.kernel.slopes, "SINGLE": p.kernel.single, "RHS": rhs}
     directions = 6 if p.skew is not None and p.kernel.slopes else 0
     slots |= {"SKEW": p.skew is not None, "NS": p.kernel.strengths + directions, **window_slots(p)}
@@ -33,7 +33,7 @@ def spread_kernel(p: Parameters, v: Variants, rhs: int = 1) -> engine.Workunit:
 
 
 def window_slots(p: Parameters) -> dict[str, object]:
-    """Slots of every kernel with a window."""
+    """Return the slots of every kernel with a window."""
     return {"real": p.far, "coord": p.dtype, "P": p.P, "DEGREE": p.window_degree}
 
 
@@ -80,16 +80,16 @@ def spread(
 
 def blocks(shape: Sequence[int], widths: Sequence[float], P: int, components: int) -> list[int]:
     """Return how many blocks there are along each axis, from cells and their widths in grid points."""
-    found = []
+    counts = []
     sides = BLOCK if components > 1 else [(NARROW, *side[1:]) for side in BLOCK[:2]] + [BLOCK[2]]
     for n, width, (least, most, share) in zip(shape, widths, sides, strict=True):
         side = max(least, P + 1, min(most, share * n * width))
-        found.append(max(1, n // math.ceil(side / width)))
-    return found
+        counts.append(max(1, n // math.ceil(side / width)))
+    return counts
 
 
 def _blocks(p: Parameters, cells: CellGrid) -> tuple[NDArray[np.int32], list[int]]:
-    """Boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and where colours start.
+    """Return boxes of cells at least P + 1 grid points wide, by colour: begin and end per axis, and starts of colours.
 
     Two blocks of one colour are a whole block apart in some direction, or are the same.
     """

@@ -23,7 +23,7 @@ PACK, UNPACK = "p2p.sort", "g2p.sort"  # phases
 
 
 class SumSteps:
-    """The steps of `rhs` right-hand sides at once.
+    """Steps of `rhs` right-hand sides at once.
 
     Parameters
     ----------
@@ -61,6 +61,7 @@ class SumSteps:
         self.rows = options is not None and options.layout == "nd"
         self.points = PointHandles(p, *numbers, space, v)
         kernel, n, nt = p.kernel, numbers[1], numbers[0]
+        self.law = kernel.law
         self.density = argument("density", (rhs, *self._axes(kernel.dens, n)), p.dtype)
         self.normals = argument("normals", self._axes(3, n), p.dtype) if kernel.normals else None
         loaded = rhs * kernel.dens
@@ -202,14 +203,14 @@ def _mean(p: Parameters, context: Context, strengths: Array, factors: Array, con
 
 
 class Stages:
-    """The steps of a sum with the arrays of its points."""
+    """Steps of a sum with the arrays of its points."""
 
     def __init__(self, steps: SumSteps, points: Points, *, graph: bool = False) -> None:
         self.sum, self.points = steps, points
         _ = steps.far.transforms.library  # imported by one thread
         self.placed = steps.steps.place(steps.space, steps.points.arrays(points), graph=graph)
 
-    def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime, reach: float = 0.0) -> None:
+    def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime) -> None:
         """Sum densities ``(rhs, components, N)`` with normals ``(3, N)``, in the caller's order, units and axes.
 
         Parameters
@@ -218,11 +219,9 @@ class Stages:
         out : array (rhs, components, Nt)
             In memory C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
         times : WallTime
-        reach : float
-            The largest coordinate of points before they were wrapped into the box, 0 if none were.
         """
         sum_, p = self.sum, self.sum.p
-        powers = Powers.of(p.kernel.law, sum_.place.power, dens, normals, p.kernel.result)
+        powers = Powers.of(sum_.law, sum_.place.power, dens, normals, p.kernel.result)
         xp = module_of(dens)
 
         def turned(a: Array) -> Array:
@@ -232,12 +231,12 @@ class Stages:
         exponents = *powers.dens.ravel().tolist(), *[powers.normals] * 3, *powers.result.ravel().tolist()
         factors = xp.asarray(scaling.pairs_of_factors(exponents, p.dtype))
         bound = {sum_.density: density, sum_.factors: factors, sum_.u: turned(out)}
-        bound[sum_.near.tiny] = near.coincident(p, reach)
+        bound[sum_.near.tiny] = self.points.tiny
         if sum_.normals is not None:
             bound[sum_.normals] = turned(normals) if taken(normals) else xp.ascontiguousarray(turned(normals))
         self.placed.run(bound, times)
 
     @property
     def arrays(self) -> list[Array]:
-        """Every array of the steps, those of the points among them."""
+        """Return every array of the steps, arrays of the points among them."""
         return self.placed.arrays

@@ -1,4 +1,4 @@
-"""The check of freshly compiled kernels against NumPy before their first use: 64 points, the same specialisations.
+"""Check of freshly compiled kernels against NumPy before their first use: 64 points, the same specialisations.
 
 Compilers do go wrong for some ``-march``.  The near field must agree to rounding, the far field to the window's error.
 """
@@ -27,7 +27,8 @@ from parki.scaling import Powers
 N, RC = 64, 0.8  # points, and cutoff in a unit box
 STEEPEST = 16.0  # κ in a unit box at most, and lengths at least its inverse: sums must not vanish
 MARK = "verified"  # file beside an object that has passed
-# Of the far field's tolerance: parameters are scaled to a box that they were not chosen for.  Compilers err by more.
+# Bounds of the far field's error: over its tolerance, as parameters are scaled to a box that they were not chosen for,
+# and in all.  Compilers err by more.
 SLACK, LARGEST_ERROR = 100.0, 0.05
 _sound: set[tuple] = set()  # specialisations that have passed in this process, or before it
 
@@ -57,7 +58,7 @@ def verify(
     """
     v = v or variants.choose(space, p.dtype)
     units = units or workunits(p, space, v, rhs)
-    marked = space.kind == "host" and space.engine == "parki"
+    marked = space.native and space.engine == "parki"
     mine = (space, v, *units, *((target(), checking()) if marked else ()))
     if mine in _sound:
         return
@@ -124,11 +125,11 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     x, dens, normals = (a if a is None else xp.asarray(a) for a in inputs(p, rhs))
     sum_ = sums.SumSteps(p, v, (N, N, True), space, rhs=rhs)
     points = Points(p, x, x, space, v)
-    made = sums.Stages(sum_, points)
-    made.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
+    stages = sums.Stages(sum_, points)
+    stages.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
     back = np.argsort(to_host(points.targets.order))
     powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result.reshape(-1, 1)
-    near, far = (np.ldexp(to_host(made.placed[u]).astype(float), powers) for u in (sum_.near.result, sum_.far.result))
+    near, far = (np.ldexp(to_host(stages.placed[u]).astype(float), powers) for u in (sum_.near.result, sum_.far.result))
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 

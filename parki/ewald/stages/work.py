@@ -1,7 +1,7 @@
-"""How much arithmetic and memory traffic the launches of a sum are: counted from its points, cells and parameters.
+"""Arithmetic and memory traffic of the launches of a sum, counted from its points, cells and parameters.
 
-What one turn of a loop does is counted from the kernel's own text (`engine.operations`), how often loops turn is in
-`trips`, and the models of `perfmodels` say what of it goes to which level of memory.  A fused multiplication and
+The operations of one turn of a loop are counted from the kernel's own text (`engine.operations`), the turns of loops in
+`loop_counts`, and the models of `perfmodels` say which level of memory the traffic goes to.  A fused multiplication and
 addition is two operations; additions, multiplications, divisions and each mathematical function are one; comparisons
 and integer arithmetic are none.
 
@@ -12,7 +12,7 @@ p2p
     batch reaches, the share of their volume that a sphere of radius rc has; the sources within rc of one target at
     least, by the volume where they are, from random points around some batches.
 p2g, g2p
-    What is added at each of a point's P³ taps, with the products that rows of taps share, and the polynomials of its
+    Additions at each of a point's P³ taps, with the products that rows of taps share, and the polynomials of its
     window, as often as the variant computes them.
 fft, ifft
     5 n log2 n for a line of n complex numbers, and each component: all lines along x, of which one is two real lines;
@@ -25,8 +25,8 @@ Traffic, in bytes (`mop`): p2p and cnv read their input and write their result o
 and ifft, the lines along x and the planes each, a plane at kx from the grid's lines at kx and −kx; p2g and g2p read
 their points once and go to the grid for every tap, as without a cache, p2g to read and to write (with GRID, which has
 its sums in registers, it reads the source for every tap and writes each grid point once).  These are the models m∞ and
-m0 of Kosmacher et al. (2026), section 5.  `counts` has the traffic of every level, and what is not in the paper: the
-grid is set to zero, and its margins are folded and filled.
+m0 of Kosmacher et al. (2026), section 5.  `counts` has the traffic of every level, and steps that are not in the paper:
+the grid is set to zero, and its margins are folded and filled.
 """
 
 import math
@@ -52,10 +52,10 @@ from parki.perfmodels.counts import Counts
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
 
-SAMPLE = 2048  # batches
-DRAWN, PLACES = 128, 256  # batches that stand for all, and places around each
-COLUMNS = 512  # of cells, drawn for the sizes of batches
-WARP = 32  # lanes of a GPU that get a number at once if it is the same for all
+SAMPLE = 2048  # batches that are counted, at most
+DRAWN, PLACES = 128, 256  # batches drawn to stand for all, and random places around each
+COLUMNS = 512  # columns of cells drawn for the sizes of batches
+WARP = 32  # lanes of a GPU that load a number together if all need the same
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,28 @@ class Work:
     counts: dict[str, Counts] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class BatchSample:
+    """Batches of targets that stand for all.
+
+    Attributes
+    ----------
+    size : array (batches,)
+        Targets of each.
+    bound : array (batches, 6)
+        Lowest x, y, z and highest x, y, z of each.
+    points : array (some, size, 3)
+        Targets of some of the batches.
+    scale : float
+        All targets over those of the batches.
+    """
+
+    size: Array
+    bound: Array
+    points: Array
+    scale: float
+
+
 def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells, real: bool = True) -> Work:
     """Count the work of one sum with real transforms, or with complex ones of the real grids."""
     runs = Runs(0.0)
@@ -92,29 +114,30 @@ def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 
 
 def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
-    """As `count`, for uniform points that there need not be, on a ``"host"`` or a ``"device"``."""
+    """Count the work over uniform points that need not exist, on a ``"host"`` or a ``"device"``."""
     per_batch = PER_BATCH if kind == "host" else v.targets
     grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
     size, points = _uniform(p, grid, n_targets, v.targets)
-    held = n_sources / math.prod(p.box) * math.prod(grid.widths)
+    sources_of_cell = n_sources / math.prod(p.box) * math.prod(grid.widths)
     inside = [np.clip(side / w - np.arange(n), 0.0, 1.0)
               for side, w, n in zip(p.box, grid.widths, grid.shape, strict=True)]  # fmt: skip
     total = np.concatenate([[0.0], np.cumsum(inside[2])])
 
     def below(x: Array, y: Array, d: Array) -> Array:
         n = grid.shape[2]
-        return held * inside[0][x] * inside[1][y] * (d // n * total[-1] + total[d % n])
+        return sources_of_cell * inside[0][x] * inside[1][y] * (d // n * total[-1] + total[d % n])
 
-    scale = n_targets / float(size.sum())
-    found = _met(p, size, _bounds(points), points, grid, below, scale, n_targets, n_sources)
+    sample = BatchSample(size, _bounds(points), points, n_targets / float(size.sum()))
+    near_sums = _met(p, sample, grid, below, n_targets, n_sources)
     size, points = _uniform(p, grid, n_sources, spread.RUN)
     bound = _bounds(points)
     extent = (bound[:, 3:] - bound[:, :3]).mean(axis=0) / p.h
-    return _work(p, v, found, Runs(n_sources / float(size.mean()), tuple(float(x) for x in extent)), grid, kind, real)
+    runs = Runs(n_sources / float(size.mean()), tuple(float(x) for x in extent))
+    return _work(p, v, near_sums, runs, grid, kind, real)
 
 
 def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, kind: str, real: bool) -> Work:
-    """All phases, from what batches meet."""
+    """Count all phases, from the pairs that batches meet."""
     spread, result = p.kernel.spread, p.kernel.result
     mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p, not real)
     points, touched = math.prod(mesh.box), math.prod(mesh.extent)
@@ -148,21 +171,21 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
         "ifft": fft.counts(transforms, mop["ifft"] / result, result, 1 + 2 * len(classes)) + margins,
         "g2p": _gather(p, in_far, off, grid, kind),
     }
-    flop = {name: round(found.flops) for name, found in phases.items()}
+    flop = {name: round(counts.flops) for name, counts in phases.items()}
     return Work(flop, mop, round(near.looked_at), spread * points, phases)
 
 
 def _text(unit: engine.Workunit, t: Trips, lanes: int, kind: str) -> Totals:
-    """What all teams do.  Every thread of a GPU computes for itself, but a warp loads the same number once.
+    """Count the operations of all teams.  Every thread of a GPU computes for itself; a warp loads one number once.
 
     Loops and branches of a user's own functions are taken once.
     """
     tree = engine.operations(unit)
-    found = tree.total(t.of, lanes if kind == "host" else 1, otherwise=1.0)
+    totals = tree.total(t.of, lanes if kind == "host" else 1, otherwise=1.0)
     if kind != "host":
         shared = tree.total(t.of, WARP, otherwise=1.0)
-        found = replace(found, loads=shared.loads, stores=shared.stores)
-    return found.scaled(t.teams)
+        totals = replace(totals, loads=shared.loads, stores=shared.stores)
+    return totals.scaled(t.teams)
 
 
 def _near(p: Parameters, v: Variants, n: Near, kind: str) -> Counts:
@@ -186,12 +209,12 @@ def _spread(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, mesh: Mesh
 
 
 def _lanes(v: Variants, kind: str, threads: int) -> int:
-    """Lanes that the points of a window are."""
+    """Return the number of lanes that share the points of a window."""
     return v.lanes if kind == "host" else variants.lane_rows(threads)[1]
 
 
 def _folded(s: Spreading, folds: bool) -> Counts:
-    """The grid is set to zero before, and read and written to fold its margins."""
+    """Count the traffic of setting the grid to zero, and of reading and writing it to fold its margins."""
     return Counts({}, dict.fromkeys(("l1", "l2", "dram"), (1.0 + 2.0 * folds) * s.grid), launches=1 + folds)
 
 
@@ -203,32 +226,32 @@ def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str)
 
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
-    told = loop_counts.modes(length, modes / max(length, 1.0), p.skew is not None)
-    text = _text(planes.convolve_kernel(p), told, 1, kind)
+    trips = loop_counts.modes(length, modes / max(length, 1.0), p.skew is not None)
+    text = _text(planes.convolve_kernel(p), trips, 1, kind)
     return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, p.itemsizes[1], launches, kind != "host")
 
 
 def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> dict[int, float]:
-    """How many complex lines of which length one component has in one direction: along x, then in planes."""
+    """Count the complex lines of one component in one direction, by their length: along x, then in planes."""
     n0, n1, n2 = mesh.box
-    found = {n0: n1 * n2 / 2}
+    lines = {n0: n1 * n2 / 2}
     for c in classes:
         for mode in c.modes:
             columns = sum(len(range(c.length)[part]) for part in planes.columns(p, c, (mode,)))
             for n, number in ((c.length, n1), (c.rows, columns)):
-                found[n] = found.get(n, 0.0) + number
-    return found
+                lines[n] = lines.get(n, 0.0) + number
+    return lines
 
 
-# What batches of targets meet ----------------------------------------------------------------------------------------
+# Cells and sources that batches meet ----------------------------------------------------------------------------------
 def pairs(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> tuple[int, int]:
-    """Pairs that P2P looks at, but for rounding, and an estimate of those within rc: see the module."""
-    found = meets(p, v, targets, sources)
-    return round(found.looked_at), round(found.within)
+    """Count the pairs that P2P looks at, but for rounding, and estimate the pairs within rc: see the module."""
+    near_sums = meets(p, v, targets, sources)
+    return round(near_sums.looked_at), round(near_sums.within)
 
 
 def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells) -> Near:
-    """What the batches of targets meet: see the module."""
+    """Count the cells, sources and pairs that the batches of targets meet: see the module."""
     batch, bound = targets.batches(v.targets)
     many = len(batch)
     step = -(-many // SAMPLE) or 1
@@ -245,38 +268,36 @@ def meets(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
     at = np.minimum(batch[some, :1] + np.arange(v.targets), batch[some, 1:] - 1)
     drawn = module_of(targets.points).asarray(at.ravel())
     points = to_host(targets.points[:, drawn]).T.astype(float).reshape(*at.shape, 3)
-    scale = targets.n / max(int(size.sum()), 1)
-    return _met(p, size, bound, points, sources.grid, below, scale, targets.n, sources.n)
+    sample = BatchSample(size, bound, points, targets.n / max(int(size.sum()), 1))
+    return _met(p, sample, sources.grid, below, targets.n, sources.n)
 
 
-def _met(
-    p: Parameters, size: Array, bound: Array, points: Array, grid: CellGrid, below: Callable, scale: float, nt: int,
-    ns: int,
-) -> Near:  # fmt: skip
-    """Add up what these batches of `size` targets meet, `scale` times; `points` are the targets of some of them."""
-    slabs, rows, columns, runs, tiles, cells, held = _reached(p.rc, bound, grid, below)
+def _met(p: Parameters, sample: BatchSample, grid: CellGrid, below: Callable, n_targets: int, n_sources: int) -> Near:
+    """Add up the sources and cells that a sample of batches meets, scaled to all batches."""
+    size, bound, points = sample.size, sample.bound, sample.points
+    slabs, rows, columns, runs, tiles, cells, sources = _reached(p.rc, bound, grid, below)
     ball, volume = 4 / 3 * math.pi * p.rc**3, math.prod(grid.widths) * np.maximum(cells, 1)
     some, boxes = _bounds(points), _around(p.rc, bound)
     around = boxes * (_near_one(p.rc, points, some) / _around(p.rc, some).sum() if len(some) else 1.0)
     within, listed, boxed = (np.minimum(part / volume, 1.0) for part in (ball, around, boxes))
-    sums = (len(bound), slabs.sum(), rows.sum(), columns.sum(), runs.sum(), tiles.sum(), held.sum(), held @ listed)
-    pairs = size @ held, (size * held) @ within
-    return Near(nt, ns, *(scale * float(x) for x in (*sums, *pairs, held @ boxed)))
+    sums = [len(bound), *(counts.sum() for counts in (slabs, rows, columns, runs, tiles, sources)), sources @ listed]
+    pairs = size @ sources, (size * sources) @ within
+    return Near(n_targets, n_sources, *(sample.scale * float(x) for x in (*sums, *pairs, sources @ boxed)))
 
 
 def _bounds(points: Array) -> Array:
-    """Lowest x, y, z and highest x, y, z of batches of points (batches, size, 3)."""
+    """Return lowest x, y, z and highest x, y, z of batches of points (batches, size, 3)."""
     return np.concatenate([points.min(axis=1), points.max(axis=1)], axis=1)
 
 
 def _around(rc: float, bound: Array) -> Array:
-    """The volume within rc of each box (Steiner's formula)."""
+    """Return the volume within rc of each box (Steiner's formula)."""
     x, y, z = (bound[:, 3:] - bound[:, :3]).T
     return x * y * z + 2 * rc * (x * y + y * z + z * x) + math.pi * rc**2 * (x + y + z) + 4 / 3 * math.pi * rc**3
 
 
 def _near_one(rc: float, points: Array, bound: Array) -> float:
-    """The volume within rc of one point at least of each batch, of all batches together, from random places."""
+    """Estimate the volume within rc of one point at least of each batch, summed over batches, from random places."""
     low, wide = bound[:, None, :3] - rc, (bound[:, 3:] - bound[:, :3] + 2 * rc)[:, None]
     places = low + wide * np.random.default_rng(0).random((len(points), PLACES, 3))
     apart = places[:, :, None] - points[:, None]
@@ -285,7 +306,7 @@ def _near_one(rc: float, points: Array, bound: Array) -> float:
 
 
 def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[Array, ...]:
-    """Of each batch: layers, columns in them, those within reach, runs, SM tiles, cells (images again), and sources.
+    """Count for each batch: layers, columns, columns within reach, runs, SM tiles, cells (images again), and sources.
 
     ``below(x, y, d)`` are the sources of a column below cell d, counted from its lowest cell in the box.
     """
@@ -313,12 +334,12 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
 
 
 def _uniform(p: Parameters, grid: CellGrid, n: int, size: int) -> tuple[Array, Array]:
-    """Some of the runs of at most `size` of n uniform points: how many each has, and where (runs, size, 3)."""
+    """Draw some of the runs of at most `size` of n uniform points: the size of each, and points (runs, size, 3)."""
     (w0, w1, _), box, rng = grid.widths, np.array(p.box), np.random.default_rng(0)
     each = n / math.prod(round(side / w) for side, w in zip(p.box[:2], (w0, w1), strict=True))
-    held = rng.poisson(each / grid.cuts, COLUMNS)
-    last = held[held % size > 0] % size
-    sizes = np.concatenate([last, np.full((held // size).sum(), size)]) if held.any() else np.ones(1, int)
+    numbers = rng.poisson(each / grid.cuts, COLUMNS)
+    last = numbers[numbers % size > 0] % size
+    sizes = np.concatenate([last, np.full((numbers // size).sum(), size)]) if numbers.any() else np.ones(1, int)
     sizes = sizes[np.linspace(0, len(sizes) - 1, DRAWN).round().astype(int)]
     along = box[2] * np.minimum((sizes + 1) / max(each, 1e-9), 1.0)  # size - 1 mean distances between the ends
     wide = np.stack([np.full(DRAWN, w0), np.full(DRAWN, w1), along], axis=1)

@@ -1,36 +1,61 @@
-"""Numbers of a treecode's plan, and their sums, for `parki.perfmodels.clusters`."""
+"""Work of a treecode sum by phase, counted for `parki.perfmodels.clusters`, and the time predicted for it."""
 
 import numpy as np
 
-from parki import engine
+from parki import engine, prediction
+from parki.engine.spaces import Space, workers
 from parki.engine.workunit import Workunit
 from parki.perfmodels import clusters
 from parki.perfmodels.clusters import Transfers, TreecodeSizes, TreecodeTexts
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
+from parki.prediction import Prediction
 from parki.treecode.interactions import InteractionLists
-from parki.treecode.plan import Plan
+from parki.treecode.params import Parameters
+from parki.treecode.report import PHASES, PLANNED
+from parki.treecode.structure import TreecodeStructure
 from parki.trees.cluster import ClusterNodes
 
 NAMES = {8: "float64", 4: "float32"}
 
 
-def counts(plan: Plan, machine: Machine) -> dict[str, Counts]:
-    """Count all phases of a plan and one sum, as if its lists were summed on this machine."""
-    far, lanes = np.dtype(plan.parameters.far).itemsize, {size: machine.lanes[name] for size, name in NAMES.items()}
-    chosen = plan.structure.lists
-    kinds = {m for of in (chosen.pc, chosen.cc) for m in of}
-    return clusters.count(texts(plan, kinds), numbers(plan), plan.dtype.itemsize, far, lanes, machine.kind == "device")
+def predict(
+    structure: TreecodeStructure | None, parameters: Parameters, dtype: np.dtype, space: Space, memory: int
+) -> Prediction:
+    """Predict a sum of one right-hand side on the machine of a space.
+
+    Parameters
+    ----------
+    structure : TreecodeStructure, optional
+        None without points: the sum takes no time.
+    parameters : Parameters
+    dtype : dtype
+        Of the particles.
+    space : Space
+        OpenMP's threads share the work evenly, or as they were measured to do.
+    memory : int
+        Bytes that the plan holds.
+    """
+    phases = dict.fromkeys((name for name in PHASES if name not in PLANNED), 0.0)
+    if structure is not None:
+        machine = prediction.machine_of(space)
+        counted = counts(structure, parameters, machine)
+        found = clusters.predict(counted, machine, dtype.name, parameters.far, workers(space))
+        phases = {name: found[name].seconds for name in phases}
+    return Prediction(phases, memory)
 
 
-def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, clusters.Bound]:
-    """Predict the phases of a plan and one sum; see `clusters.predict`."""
-    return clusters.predict(counts(plan, machine), machine, plan.dtype.name, plan.parameters.far, units)
+def counts(structure: TreecodeStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
+    """Count all phases of making a plan and of one sum, as if its lists were summed on this machine."""
+    real, far = structure.kernels.real.itemsize, np.dtype(parameters.far).itemsize
+    lanes = {size: machine.lanes[name] for size, name in NAMES.items()}
+    return clusters.count(texts(structure), sizes(structure, parameters), real, far, lanes, machine.is_gpu)
 
 
-def texts(plan: Plan, kinds: set[int]) -> TreecodeTexts:
-    """Return the texts of a plan's kernels, of `grids` for these points per direction."""
-    linear, units, read = plan.linear, plan.structure.kernels, engine.operations
+def texts(structure: TreecodeStructure) -> TreecodeTexts:
+    """Return the texts of the kernels of a sum, of `grids` for each number of points per direction in its lists."""
+    units, read = structure.kernels, engine.operations
+    linear, kinds = units.linear, {m for of in (structure.lists.pc, structure.lists.cc) for m in of}
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return TreecodeTexts(
         read(units.source_rows()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
@@ -43,15 +68,15 @@ def _block(unit: Workunit) -> int:
     return int(dict(unit.l0.slots)["BLOCK"])
 
 
-def numbers(plan: Plan) -> TreecodeSizes:
-    """Return the numbers of points, nodes and lists of a plan."""
-    structure, chosen = plan.structure, plan.structure.lists
+def sizes(structure: TreecodeStructure, parameters: Parameters) -> TreecodeSizes:
+    """Return the numbers of points, nodes and list entries of a sum."""
+    chosen = structure.lists
     n_targets, n_sources = structure.target.n, structure.source.n
     targets, sources = structure.targets.nodes, structure.sources.nodes
     moved = sum(float(nodes.count[~nodes.is_leaf].sum()) for nodes in {id(n): n for n in (targets, sources)}.values())
     of = [chosen.pp, chosen.cp, *chosen.pc.values(), *chosen.cc.values()]
     listed = chosen.clusters + sum(one.pairs for one in of)
-    points, up, down = plan.parameters.degree + 1, structure.up, structure.down
+    points, up, down = parameters.degree + 1, structure.up, structure.down
     active = _below(targets, down)
     sums = {
         "pp": {0: _ranges(chosen.pp, n_sources)},

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parki.arrays import Array, module_of
+from parki.pairs import Pair
 
 Back = Callable[..., Array]
 Adjoint = Callable[[Back, Array, Array | None], Array]
@@ -27,7 +28,7 @@ Adjoint = Callable[[Back, Array, Array | None], Array]
 
 @dataclass(frozen=True)
 class Multiple:
-    """The adjoint that is `factor` times the kernel of this name."""
+    """Adjoint that is `factor` times the kernel of this name."""
 
     name: str
     factor: float = 1.0
@@ -62,3 +63,20 @@ def doublets(back: Back, w: Array, normals: Array | None) -> Array:
         along[axis] = 1
         total -= 0.5 * back("stokes_dl", w[:, axis], along)
     return total
+
+
+_ADJOINTS: dict[str, Adjoint] = {
+    "laplace_grad": Multiple("laplace_dipole"),
+    "laplace_dipole": Multiple("laplace_grad"),
+    "stokes_pressure": Multiple("laplace_grad", 2.0),
+    "stokes_dl": traction,
+    "stokes_comb": flow_and_traction,
+    "stokes_grad": doublets,
+}
+
+
+def of(pair: Pair) -> Adjoint | None:
+    """Return the adjoint of a pair function of parki, None where none is known."""
+    if pair.self_adjoint:
+        return Multiple(pair.name)
+    return _ADJOINTS.get(pair.name) if pair.pair.startswith("pair/") else None

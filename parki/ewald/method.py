@@ -1,0 +1,368 @@
+"""Spectral Ewald sums as a method: the box, parameters, sorted points, and the stages of a sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from parki import adjoints, arrays, cells, engine, scaling
+from parki.adjoints import Adjoint
+from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
+from parki.arrays import Array
+from parki.engine import spaces
+from parki.engine.spaces import Space
+from parki.ewald import checks, estimate, idle, reference
+from parki.ewald.choice import choose, predict, tuning, variants
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.tuning import Bench, Tuned
+from parki.ewald.choice.variants import Variants
+from parki.ewald.kernels import KERNELS, Kernel
+from parki.ewald.options import EwaldOptions, quiet
+from parki.ewald.problem import EwaldProblem, question
+from parki.ewald.report import Params, WallTime, describe
+from parki.ewald.stages import work
+from parki.ewald.stages.points import Points
+from parki.ewald.stages.sums import Stages, SumSteps
+from parki.ewald.stages.verify import verify
+from parki.plan import Plan
+from parki.prediction import Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class EwaldChoice:
+    """The parameters and variants of a sum, in the unit of its stages.
+
+    Attributes
+    ----------
+    question : Question
+    parameters : Parameters
+    variants : Variants
+    tuned : Tuned or None
+        With ``tune=True``, the choice and its candidates.
+    """
+
+    question: Question
+    parameters: Parameters
+    variants: Variants
+    tuned: Tuned | None = None
+
+
+@dataclass(eq=False)
+class EwaldStructure:
+    """Sorted points, and the first stages or their steps until these are placed."""
+
+    points: Points
+    steps: SumSteps | None = None
+    stages: Stages | None = None
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array of the points."""
+        return self.points.arrays
+
+    def originals(self) -> tuple[Array, Array]:
+        """Return targets and sources in the caller's order, one array if they are the same."""
+        return self.points.originals()
+
+
+@dataclass(frozen=True, eq=False)
+class Ewald:
+    """Spectral Ewald sums, see `parki.ewald`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        In the caller's unit of length.
+    options : EwaldOptions
+        Resolved.
+    space : Space, optional
+    names : ArgumentNames
+    served : bool
+        Whether the sum serves another plan, and says nothing.
+    """
+
+    kernel: Kernel
+    options: EwaldOptions
+    space: Space | None = None
+    names: ArgumentNames = TARGETS
+    served: bool = False
+
+    name = "ewald"
+    positional = ("sources", "targets")
+    gradient = False
+    logger = "parki.ewald"
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space."""
+        return replace(self, space=space)
+
+    def times(self, problem: EwaldProblem, choice: EwaldChoice) -> WallTime:
+        """Return the times of all phases, zero.
+
+        A GPU works on while the next launches are made: there the phases are timed, by waiting for each, only if
+        `return_walltime` or `verbose` asks for it.
+        """
+        timed = self.options.return_walltime or self.options.verbose
+        wait = spaces.waiter(self.space) if timed else None
+        grid = int(np.prod(choice.parameters.grid))
+        return WallTime(problem.n_sources, problem.n_targets, grid, wait=wait)
+
+    # Points -----------------------------------------------------------------------------------------------------------
+    def problem(self, targets: Any, sources: Any) -> EwaldProblem:
+        """Check a caller's points and options, and take the points to the box of the stages."""
+        options, (trg, src) = self.options, self.names[:2]
+        on_gpu = arrays.on_gpu(**{trg: targets, src: sources}) is not None
+        if (count := sum(options.periodic)) not in self.kernel.periodicities:
+            listed = " or ".join(str(n) for n in self.kernel.periodicities)
+            raise ValueError(
+                f"periodicity is {count} and the kernel is {self.kernel}; expected {listed} for this kernel."
+            )
+        x = checks.points(trg, targets, options)
+        y = x if targets is sources else checks.points(src, sources, options)
+        dtype = arrays.same_dtype(**{trg: x, src: y})
+        if not self.served:
+            checks.precision(dtype.name, options)
+        return self._problem(x, y, on_gpu)
+
+    def _problem(self, x: Array, y: Array, on_gpu: bool) -> EwaldProblem:
+        geometry = checks.place(self.options, self.kernel, self.names, x, y)
+        xp = spaces.array_module(self.space)
+        return EwaldProblem.of(geometry, self.names[:2], x, y, on_gpu, xp, self.options.box is None)
+
+    def moved(
+        self, arguments: Arguments, old: EwaldProblem, full: Callable[[], EwaldProblem], points: tuple[Any, Any],
+        box: Any,
+    ) -> tuple[Self, EwaldProblem]:  # fmt: skip
+        """Check points that a plan moves to; None for those that stay.
+
+        A box that was not given but made around the points is made again if one of them leaves it.
+        """
+        method, (trg, src), (targets, sources) = self, self.names[:2], points
+        if box is not None:
+            method = replace(self, options=EwaldOptions.resolve(self.options, box=box))
+        options, place = method.options, old.geometry
+        free = [axis for axis, on in enumerate(options.periodic) if not on]
+        y = None if sources is None else arguments.points(src, sources, options.box, free)
+        same = targets is sources
+        x = y if same else None if targets is None else arguments.points(trg, targets, options.box, free)
+        there = [a for a in (x, y) if a is not None and a.shape[1]]
+        if box is not None or (options.box is None and not all(checks.inside(place, a) for a in there)):
+            outer = old.outer or (None, None)
+            x, y = (a if a is not None else b for a, b in zip((x, y), outer, strict=True))
+            return method, method._problem(x, y, old.on_gpu)
+        xp = spaces.array_module(self.space)
+        inner, reach = [], list(old.reach)
+        for i, (name, a) in enumerate(((trg, x), (src, y))):
+            if i == 0 and same:
+                continue
+            wrapped = None
+            if a is not None:
+                wrapped, reach[i] = place.points(name, xp.asarray(a))
+            inner.append(wrapped)
+        inner = inner * 2 if same else inner
+        counts = [n if a is None else a.shape[1] for a, n in zip((x, y), (old.n_targets, old.n_sources), strict=True)]
+        if counts != [old.n_targets, old.n_sources] and any(a is None for a in (x, y)):
+            kept = full()
+            inner = [b if a is None else a for a, b in zip(inner, (kept.targets, kept.sources), strict=True)]
+        outer = None
+        if old.outer is not None and not same:
+            outer = tuple(b if a is None else a.copy() for a, b in zip((x, y), old.outer, strict=True))
+        whole = same or (old.same and x is None)
+        return self, EwaldProblem(*inner, *counts, whole, old.dtype, old.on_gpu, place, tuple(reach), outer)
+
+    def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
+        """Tell whether points move within the arrays that are there: as many as before, in the same box."""
+        counts = [(p.n_targets, p.n_sources, p.same) for p in (old, new)]
+        return counts[0] == counts[1] and old.geometry is new.geometry
+
+    def kept(self, old: EwaldProblem, new: EwaldProblem, choice: EwaldChoice) -> None:
+        """Have the parameters chosen of another number of points, or another box."""
+
+    def rearrange(self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, times: WallTime) -> None:
+        """Move the points of a structure where they are."""
+        with times.phase("cell_list"):
+            same = problem.targets is problem.sources
+            structure.points.move(None if same else problem.targets, problem.sources)
+        structure.points.wrapped_from(max(problem.reach))
+        self._count(choice, structure.points, times)
+
+    # Parameters -------------------------------------------------------------------------------------------------------
+    def choose(self, problem: EwaldProblem) -> EwaldChoice:
+        """Choose parameters by the models, with ``tune=True`` by measurement.
+
+        Raises
+        ------
+        MemoryError
+            Where the grid would take more memory of the host than is free.
+        """
+        options, space = self.options, self.space
+        asked = question(self.kernel, options, space, problem)
+        parameters = choose.parameters(asked)
+        estimate.require(asked, parameters, options)
+        choice = EwaldChoice(asked, parameters, variants.choose(space, problem.dtype.name, options))
+        if not (options.tune and problem.n_targets and problem.n_sources):
+            return choice
+        tuned = tuning.tune(self.bench(problem, asked))
+        return EwaldChoice(asked, tuned.choice.parameters, tuned.choice.variants, tuned)
+
+    def bench(self, problem: EwaldProblem, asked: Question) -> Bench:
+        """Return the bench that measures this sum with other parameters."""
+
+        def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
+            chosen = variants.choose(self.space, problem.dtype.name, options)
+            method = replace(self, options=options, served=True)
+            return Plan(method, problem, EwaldChoice(asked, parameters, chosen))
+
+        xp = spaces.array_module(self.space) if problem.on_gpu else np
+        return Bench(asked, self.options, make, xp, problem.power, problem.same)
+
+    # Stages -----------------------------------------------------------------------------------------------------------
+    def arrange(
+        self, problem: EwaldProblem, choice: EwaldChoice, times: WallTime
+    ) -> tuple[EwaldChoice, EwaldStructure]:
+        """Compile the first stages, and sort the points; or take over stages that nobody uses any more."""
+        stages = idle.take(self._key(problem, choice))
+        steps = self._compiled(problem, choice, 1) if stages is None else None
+        same = problem.same
+        with times.phase("cell_list"):
+            if stages is None:
+                x, y = problem.targets, problem.sources
+                points = Points(choice.parameters, y if same else x, y, self.space, choice.variants)
+            else:
+                points = stages.points
+                points.move(None if same else problem.targets, problem.sources)
+        points.wrapped_from(max(problem.reach))
+        self._count(choice, points, times)
+        return choice, EwaldStructure(points, steps, stages)
+
+    def _key(self, problem: EwaldProblem, choice: EwaldChoice) -> Hashable:
+        """Return the facts that stages are made from."""
+        o, counts = self.options, (problem.n_targets, problem.n_sources, problem.same)
+        chosen = choice.parameters, choice.variants, problem.geometry, self.space, spaces.workers(self.space)
+        return (*chosen, counts, o.layout, o.fft_type, o.transform(), o.graph)
+
+    def place(
+        self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, rhs: int, times: WallTime
+    ) -> Stages:
+        """Compile, verify and place the stages of a number of right-hand sides.
+
+        Raises
+        ------
+        MemoryError
+            Where the arrays would take more memory of the host than is free.
+        """
+        graph = self.options.graph
+        if rhs > 1:
+            return Stages(self._compiled(problem, choice, rhs), structure.points, graph=graph)
+        if structure.stages is None:
+            steps, structure.steps = structure.steps, None
+            with times.phase("cell_list"):
+                structure.stages = Stages(steps, structure.points, graph=graph)
+        return structure.stages
+
+    def _compiled(self, problem: EwaldProblem, choice: EwaldChoice, rhs: int) -> SumSteps:
+        """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified."""
+        p, space = choice.parameters, self.space
+        counts = problem.n_targets, problem.n_sources, problem.same
+        steps = SumSteps(p, choice.variants, counts, space, self.options, rhs, problem.geometry)
+        estimate.require_steps(steps, self.options)
+        units = steps.steps.units()
+        sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space).values()]
+        engine.compile_for([*sorting, *units], space)
+        if not space.checks_accesses:
+            verify(p, space, choice.variants, list(dict.fromkeys(unit for unit, *_ in units)), rhs)
+        return steps
+
+    def _count(self, choice: EwaldChoice, points: Points, times: WallTime) -> None:
+        if self.options.return_walltime:
+            sides = points.targets, points.sources
+            counted = work.count(choice.parameters, choice.variants, *sides, self.options.fft_type != "C2C")
+            times.take(counted.flop, counted.mop, counted.pairs, counted.values)
+
+    def most_rhs(self, choice: EwaldChoice, structure: EwaldStructure) -> int:
+        """Return the most right-hand sides that pass at once."""
+        return checks.most_rhs(self.kernel, structure.stages.sum.far.grid.nbytes)
+
+    def retire(
+        self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, sums: dict[int, Stages]
+    ) -> None:
+        """Leave the first stages to the next sum with the same parameters."""
+        if not self.space.own_memory and 1 in sums:
+            idle.keep(self._key(problem, choice), sums[1])
+
+    # Queries ----------------------------------------------------------------------------------------------------------
+    def inspect(self, problem: EwaldProblem, density: Density) -> None:
+        """Warn of a net charge or force in a box that is periodic in all directions."""
+        if not self.served:
+            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, density.values)
+
+    def adjoint(self) -> Adjoint | None:
+        """Return the transposed sum by sums of other kernels; None for a kernel that is not one of parki's."""
+        own = replace(self.kernel, parameters=()) == KERNELS.get(self.kernel.name)
+        return adjoints.of(self.kernel) if own else None
+
+    def transposed(
+        self, problem: EwaldProblem, choice: EwaldChoice, kernel: str
+    ) -> tuple[Self, EwaldProblem, EwaldChoice | None]:
+        """Return the method, problem and, if they serve, parameters of a kernel's sum from targets to sources."""
+        kernel = self.kernel if kernel == self.kernel.name else KERNELS[kernel]
+        method = replace(self, kernel=kernel, served=True)
+        method = replace(method, options=quiet(self.options, graph=self.options.graph))
+        turned, p = problem.transposed(), choice.parameters
+        if not p.serves(kernel):
+            return method, turned, None
+        asked = question(kernel, self.options, self.space, turned, measured=False)
+        p = replace(p, kernel=kernel.scaled(problem.power))
+        return method, turned, replace(choice, question=asked, parameters=p, tuned=None)
+
+    def reference(self, problem: EwaldProblem, choice: EwaldChoice, chosen: Array, density: Density) -> np.ndarray:
+        """Return the sum at chosen targets by other means, in double precision: ``(rhs, components, n)``.
+
+        In free space that is the direct sum over all pairs.  Else it has the other split, a hundredth of the tolerance
+        and another near-field radius, so that the two agree only where both are right.
+        """
+        xp, wide = spaces.array_module(self.space), np.float64
+        trg, src = (a.astype(wide) for a in (problem.targets, problem.sources))
+        trg = trg[:, xp.asarray(chosen)]
+        values, axes = density.values.astype(wide), density.normals
+        axes = None if axes is None else axes.astype(wide)
+        if problem.geometry.periodicity == 0:
+            x, y = (scaling.times(a, -problem.power) for a in (trg, src))
+            return reference.direct_sums(self.kernel, x, y, values, axes, self.space)
+        options = quiet(self.options, layout="dn", **reference.other(self.options, choice.parameters, problem.geometry))
+        method = replace(self, options=options, served=True)
+        counts = {"n_targets": trg.shape[1], "same": False, "dtype": np.dtype(wide), "outer": None}
+        second: Plan[Any] = Plan(method, replace(problem, targets=trg, sources=src, **counts))
+        if not problem.on_gpu:
+            values, axes = arrays.to_host(values), None if axes is None else arrays.to_host(axes)
+        return arrays.to_host(second(second.arguments.given(values), axes)).reshape(len(values), self.kernel.result, -1)
+
+    def expected(self, choice: EwaldChoice) -> float:
+        """Return the relative error that a sum is expected to have."""
+        return self.options.tolerance
+
+    def predict(
+        self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure | None, memory: int
+    ) -> Prediction:
+        """Predict the time of a call."""
+        counts = problem.n_targets, problem.n_sources
+        return predict.predict(choice.parameters, *counts, self.space, memory, choice.question.crowding)
+
+    def public(self, problem: EwaldProblem, choice: EwaldChoice) -> Parameters:
+        """Return the parameters in the caller's unit of length."""
+        return choice.parameters.scaled(-problem.power)
+
+    def report(self, parameters: Parameters) -> Params:
+        """Return parameters by their published names."""
+        return Params(parameters)
+
+    def describe(self, arguments: Arguments, problem: EwaldProblem, choice: EwaldChoice, prediction: Prediction) -> str:
+        """Describe a plan in a few lines."""
+        head = f"{self.kernel}: {arguments.n_targets} targets, {arguments.n_sources} sources"
+        head = f"{head}, {arguments.dtype}, {self.space.name}"
+        rest = [str(prediction), *([str(choice.tuned)] if choice.tuned else [])]
+        return "\n".join([head, describe(self.public(problem, choice), self.options.periodic), *rest])

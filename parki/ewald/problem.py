@@ -1,0 +1,104 @@
+"""The problem of an Ewald sum: its points in the coordinates of the stages, and the question for its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parki.arrays import PRECISIONS, Array
+from parki.engine.spaces import Space
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.question import Question
+from parki.ewald.geometry import Geometry
+from parki.ewald.kernels import Kernel
+from parki.ewald.options import EwaldOptions
+from parki.method import Cell
+
+
+@dataclass(frozen=True, eq=False)
+class EwaldProblem:
+    """Points of an Ewald sum in the box of the stages.
+
+    Attributes
+    ----------
+    targets, sources, n_targets, n_sources, same, dtype, on_gpu
+        As in `parki.method.Problem`.
+    geometry : Geometry
+    reach : tuple of float
+        The largest coordinate of targets and of sources before they were wrapped, see `Geometry.points`.
+    outer : tuple of arrays or None
+        Copies of the caller's targets and sources where a box around both may have to grow with one of them.
+    """
+
+    targets: Array | None
+    sources: Array | None
+    n_targets: int
+    n_sources: int
+    same: bool
+    dtype: np.dtype[Any]
+    on_gpu: bool
+    geometry: Geometry
+    reach: tuple[float, float] = (0.0, 0.0)
+    outer: tuple[Array, Array] | None = None
+
+    @classmethod
+    def of(
+        cls, geometry: Geometry, names: tuple[str, str], targets: Array, sources: Array, on_gpu: bool, xp: Any,
+        grows: bool,
+    ) -> EwaldProblem:  # fmt: skip
+        """Return the problem of a caller's checked points, one array if targets are the sources.
+
+        `grows` says whether the box is made around the points.
+        """
+        same = targets is sources
+        y, far = geometry.points(names[1], xp.asarray(sources))
+        x, far_targets = (y, 0.0) if same else geometry.points(names[0], xp.asarray(targets))
+        outer = (targets.copy(), sources.copy()) if grows and not same else None
+        counts = targets.shape[1], sources.shape[1], same, sources.dtype
+        return cls(x, y, *counts, on_gpu, geometry, (far_targets, far), outer)
+
+    @property
+    def power(self) -> int:
+        """Return the power of two by which the caller's lengths are multiplied."""
+        return self.geometry.power
+
+    @property
+    def cell(self) -> Cell | None:
+        """Return the periodic cell."""
+        if not self.geometry.periodicity:
+            return None
+        axes = range(3)
+        sides = [self.geometry.box[i] if i < self.geometry.periodicity else float("inf") for i in axes]
+        return Cell(sides, self.geometry.skew or (0.0, 0.0, 0.0))
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array that the problem holds."""
+        return [a for a in (self.targets, self.sources, *(self.outer or ())) if a is not None]
+
+    def with_points(self, targets: Array | None, sources: Array | None) -> EwaldProblem:
+        """Return the same problem with these points, in the box of the stages."""
+        return replace(self, targets=targets, sources=sources)
+
+    def transposed(self) -> EwaldProblem:
+        """Return the problem with targets and sources exchanged."""
+        counts = {"n_targets": self.n_sources, "n_sources": self.n_targets}
+        outer = None if self.outer is None else self.outer[::-1]
+        points = {"targets": self.sources, "sources": self.targets, "reach": self.reach[::-1], "outer": outer}
+        return replace(self, **counts, **points)
+
+
+def question(
+    kernel: Kernel, options: EwaldOptions, space: Space, problem: EwaldProblem, measured: bool = True
+) -> Question:
+    """Return the question of a sum in the stages' units; without an arrangement if its points are not `measured`."""
+    place = problem.geometry
+    rc = None if options.rc is None else place.inner(options.rc)
+    arrangement = Arrangement.of(problem.targets, problem.sources, place.box) if measured else None
+    return Question(
+        kernel.scaled(place.power), place.box, problem.n_targets, problem.n_sources, options.tolerance,
+        problem.dtype.name, options.split, rc, options.cell_size, PRECISIONS.get(options.far_precision),
+        place.periodicity, place.skew, int(options.rhs), arrangement, space,
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+"""Work of a fast multipole sum by interpolation, and the time predicted for it.
+
+Particles, boxes and their points meet in the kernels of treecodes, whose texts `parki.perfmodels.clusters` adds up.
+Lists V are matrix products of a library, which take the time of their operations, and pass over compressed values,
+which takes the time of their bytes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from parki import engine
+from parki.engine.workunit import Workunit
+from parki.fmm.chebyshev_expansion import ChebyshevExpansion
+from parki.fmm.chebyshev_translations import LevelTranslations
+from parki.fmm.expansion import TOP_LEVEL
+from parki.fmm.meetings import meetings
+from parki.fmm.structure import FmmStructure
+from parki.perfmodels import clusters, roofline
+from parki.perfmodels.clusters import Lists, Transfers
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Machine
+from parki.proxies import ProxyKernels
+from parki.trees.nodes import Spans
+from parki.trees.octree import OctNodes
+
+PRODUCTS_SHARE = 0.6  # of the rate of fused operations: OpenBLAS at orders 5 and 7, 45 of 76 Gflop/s of a core
+PHASES = {"upward": "upward", "downward": "downward", "pp": "near", "cp": "p2l_m2p", "pc": "p2l_m2p"}  # by treecodes'
+
+
+def seconds(structure: FmmStructure, machine: Machine, dtype: np.dtype, units: int) -> dict[str, float]:
+    """Return the predicted seconds of a sum by phase, on so many cores."""
+    found = dict.fromkeys((*PHASES.values(), "m2l"), 0.0)
+    for name, bound in clusters.predict(counts(structure, machine), machine, dtype.name, units=units).items():
+        found[PHASES[name]] += bound.seconds
+    levels = structure.expansion.translations.levels
+    share = PRODUCTS_SHARE * machine.together("p2p", units)
+    found["m2l"] += roofline.time(products(levels), machine, dtype.name, units, share).seconds
+    share = machine.reached["cnv"] * machine.together("cnv", units)
+    found["m2l"] += roofline.time(passes(levels, dtype.itemsize), machine, dtype.name, units, share).seconds
+    return found
+
+
+def counts(structure: FmmStructure, machine: Machine) -> dict[str, Counts]:
+    """Count the steps between particles and boxes, by phase of a treecode (`parki.perfmodels.clusters.PHASES`)."""
+    it: ChebyshevExpansion = structure.expansion
+    real, pair, m = it.particles.real, it.particles.pair, it.translations.order
+    tree, nodes, read = structure.tree, structure.tree.nodes, engine.operations
+    kernels, row, points = ProxyKernels(pair, real, real, m), 3 + pair.strengths, m**3
+    about = real.itemsize, machine.lanes[real.name], machine.is_gpu
+    met = meetings(tree, structure.lists, points, far=True)
+    nothing = Lists(np.empty(0, int), np.empty(0, int), np.empty(0), 0.0, 0.0)
+
+    def summed(text: Workunit, lists: Lists, source: float) -> Counts:
+        return clusters.interacting(read(text), lists, source, pair.result, *about)
+
+    p2m, l2p = kernels.particles_to_charges(), kernels.potentials_to_particles()
+    src, trg = met.get("p2m", nothing).met, met.get("l2p", nothing).targets
+    found = {"upward": clusters.streamed(float(tree.sources.n * (real.itemsize * 2 * row + 4)), 0)}
+    found["upward"] += clusters.leaves(read(p2m), src, _block(p2m), 3 + pair.dens, 2 * points * pair.dens, *about)
+    found["upward"] += clusters.transferred(read(kernels.transfer(True)), _upward(nodes, m), True, pair.dens, *about)
+    found["downward"] = Counts()
+    if len(structure.lists.v_t) + len(structure.lists.x_t):
+        held = points * pair.result
+        found["downward"] += clusters.leaves(read(l2p), trg, _block(l2p), 3 + 2 * pair.result, held, *about)
+        down = _downward(nodes, m)
+        found["downward"] += clusters.transferred(read(kernels.transfer(False)), down, False, pair.result, *about)
+    found["pp"] = summed(kernels.ranges(), met.get("p2p", nothing), row)
+    found["cp"] = summed(kernels.ranges(), replace(met.get("p2l", nothing), proxies=1.0), row)
+    found["pc"] = summed(kernels.grids(m), met.get("m2p", nothing), pair.dens + 6 / points)
+    return found
+
+
+def _block(unit: Workunit) -> int:
+    return int(dict(unit.l0.slots)["BLOCK"])
+
+
+def _upward(nodes: OctNodes, m: int) -> Transfers:
+    """Return M2M: from children to their parents."""
+    node = _filled(nodes, nodes.sources, TOP_LEVEL)
+    node = node[nodes.n_children[node] > 0]
+    return Transfers(m, m, len(node), int(nodes.n_children[node].sum()), len(np.unique(nodes.level[node])))
+
+
+def _downward(nodes: OctNodes, m: int) -> Transfers:
+    """Return L2L: from parents to their children."""
+    node = _filled(nodes, nodes.targets, TOP_LEVEL + 1)
+    return Transfers(m, m, len(node), len(node), len(np.unique(nodes.level[node])))
+
+
+def _filled(nodes: OctNodes, spans: Spans, first: int) -> np.ndarray:
+    """Return the boxes with points on a level and below."""
+    return np.flatnonzero((nodes.level >= first) & (spans.count > 0))
+
+
+def products(levels: Iterable[LevelTranslations]) -> Counts:
+    """Count the matrix products of lists V: values of sources to compressed ones, and these to values of targets."""
+    fused, launches = 0, 0
+    for level in levels:
+        n_src, n_trg = len(level.sources.boxes), len(level.targets.boxes)
+        fused += int(level.columns[-1]) * (n_src * level.right.shape[2] + n_trg * level.left.shape[2])
+        launches += len(level.parts) * (len(level.sources) + len(level.targets))
+    return Counts({"fma": float(fused)}, launches=launches)
+
+
+def passes(levels: Iterable[LevelTranslations], itemsize: int) -> Counts:
+    """Count the bytes of compressed values of lists V: written by sources, collected by targets, and read there."""
+    made = collected = launches = 0
+    for level in levels:
+        made += int(level.columns[-1]) * len(level.sources.boxes)
+        collected += int(level.columns[-1]) * len(level.targets.boxes)
+        launches += len(level.parts) * len(level.targets)
+    dram = float(itemsize * (made + collected))
+    return Counts(bytes={"l2": dram + 2.0 * itemsize * collected, "dram": dram}, launches=launches)

@@ -1,0 +1,34 @@
+"""Options of a fast multipole method."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from parki.fmm import params
+from parki.names import FmmMethod
+from parki.options import ToleranceOptions, option, whole
+
+METHODS = ("kifmm", "chebyshev")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FmmOptions(ToleranceOptions):
+    """Options of a fast multipole method.
+
+    Attributes
+    ----------
+    method : {"kifmm", "chebyshev"}
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+    order : int, optional
+        Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
+    """
+
+    TITLE: ClassVar[str] = "fast multipole methods"
+    method: FmmMethod = option("kifmm", choices=METHODS)
+    order: int | None = option(None, whole(params.MOST_ORDER))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tolerance is not None and self.order is not None:
+            raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
+        if self.order is not None and self.order < params.LEAST_ORDER:
+            raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")

@@ -1,0 +1,163 @@
+"""Work of a fast multipole sum by step, counted for `parki.perfmodels.fmm`, and the time predicted for it."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import engine, prediction
+from parki.engine.spaces import Space, workers
+from parki.fmm import box_translations, chebyshev_work, limits, m2l, spectra, surfaces
+from parki.fmm.class_matrices import TILE, ClassMatrices
+from parki.fmm.expansion import TOP_LEVEL
+from parki.fmm.meetings import meetings
+from parki.fmm.params import Parameters
+from parki.fmm.report import PHASES, PLANNED
+from parki.fmm.structure import FmmStructure
+from parki.fmm.surface_expansion import OCTETS_AT_ONCE, SurfaceExpansion, SurfaceKernels
+from parki.freespace import short
+from parki.perfmodels import fmm
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.fmm import FmmSizes, FmmTexts, Matrix, OctetLevel, TranslationLevel
+from parki.perfmodels.machine import Machine
+from parki.prediction import Prediction
+
+Ints = NDArray[np.int32]
+FOLDINGS = ("fold", "unfold", "fold_children", "unfold_children")
+
+
+def predict(
+    structure: FmmStructure | None, parameters: Parameters, dtype: np.dtype, space: Space, memory: int
+) -> Prediction:
+    """Predict a sum of one right-hand side on the machine of a space.
+
+    Parameters
+    ----------
+    structure : FmmStructure, optional
+        None without points: the sum takes no time.
+    parameters : Parameters
+    dtype : dtype
+        Of all numbers.
+    space : Space
+        OpenMP's threads share the work evenly, or as they were measured to do.
+    memory : int
+        Bytes that the plan holds.
+    """
+    called = [name for name in PHASES if name not in PLANNED]
+    if structure is None:
+        return Prediction(dict.fromkeys(called, 0.0), memory)
+    machine, units = prediction.machine_of(space), workers(space)
+    if isinstance(structure.expansion, SurfaceExpansion):
+        steps = fmm.predict(counts(structure, parameters, machine), machine, dtype.name, units)
+        phases = fmm.by_phase(steps)
+    else:
+        phases = chebyshev_work.seconds(structure, machine, dtype, units)
+    return Prediction({name: phases[name] for name in called}, memory)
+
+
+def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
+    """Count all steps of making a plan and of one sum by equivalent sources, as if it were summed on this machine.
+
+    Raises
+    ------
+    ValueError
+        For a sum by interpolation.
+    """
+    if not isinstance(structure.expansion, SurfaceExpansion):
+        raise ValueError(f"structure: found {type(structure.expansion).__name__}, expected one of method 'kifmm'")
+    real = structure.expansion.particles.real
+    return fmm.count(
+        texts(structure, parameters), sizes(structure), real.itemsize, machine.lanes[real.name], machine.is_gpu
+    )
+
+
+def texts(structure: FmmStructure, parameters: Parameters) -> FmmTexts:
+    """Return the texts of the kernels of a sum."""
+    representation, particles, p = structure.representation, structure.expansion.particles, parameters.order
+    real, read, pair = particles.real, engine.operations, particles.pair
+    kernels = SurfaceKernels(representation, real, short(parameters.expected))
+    steps = {name: box_translations.folding(name, real, 1 if representation.masks is None else 8) for name in FOLDINGS}
+    steps |= {
+        name: box_translations.products(real, add=name == "products_add") for name in ("products", "products_add")
+    }
+    steps["solve"] = box_translations.solves(real)
+    return FmmTexts(
+        read(kernels.check_values()), read(kernels.fields()), read(kernels.ranges()),
+        {name: read(unit) for name, unit in steps.items()}, read(m2l.forward(p, representation.equivalent, real)),
+        read(m2l.backward(p, representation.check, real)), 3 + pair.strengths, pair.result,
+    )  # fmt: skip
+
+
+def sizes(structure: FmmStructure) -> FmmSizes:
+    """Return the numbers of points, boxes and list entries of a sum."""
+    it, tree, lists, representation = structure.expansion, structure.tree, structure.lists, structure.representation
+    nodes, points = tree.nodes, surfaces.count(it.p)
+    sorted_twice = 1 if tree.sources is tree.targets else 2
+    src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.sources, nodes.targets))
+    sums = {
+        "n_sources": tree.sources.n,
+        "order": it.p,
+        "points": points,
+        "check": representation.check,
+        "equivalent": representation.equivalent,
+        "moved": src + (sorted_twice - 1) * trg,
+        "listed": float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))),
+        "lists": meetings(tree, lists, points, it.far),
+        "frequencies": _frequencies(it.p),
+        "together": (box_translations.OCTETS, OCTETS_AT_ONCE),
+    }
+    if not it.far:
+        return FmmSizes(levels=(), translation_levels=(), matrices={}, orbits=1, **sums)
+    operators = it.operators[TOP_LEVEL]
+    ways = {"up": operators.up, "down": operators.down}
+    ways |= {"to_parent": (operators.to_parent,), "to_children": (operators.to_children,)}
+    return FmmSizes(
+        levels=_levels(structure),
+        translation_levels=_translation_levels(structure),
+        matrices={name: tuple(_matrix(blocks) for blocks in many) for name, many in ways.items()},
+        orbits=len(operators.check.orbits),
+        **sums,
+    )
+
+
+def _frequencies(p: int) -> int:
+    return int(spectra.plane_sizes(p).sum())
+
+
+def _matrix(blocks: ClassMatrices) -> Matrix:
+    columns, rows = blocks.part[:, 1].astype(int), blocks.part[:, 3].astype(int)
+    tiles = -(-rows // TILE)
+    return Matrix(len(rows), int(tiles.sum()), int(tiles @ columns), blocks.rows, blocks.columns)
+
+
+def _levels(structure: FmmStructure) -> list[OctetLevel]:
+    nodes = structure.tree.nodes
+    octets, boxes = np.diff(nodes.octet_begin), np.diff(nodes.level_begin)
+    return [
+        OctetLevel(int(octets[level - 1]), int(boxes[level]), level < nodes.depth)
+        for level in range(TOP_LEVEL, nodes.depth + 1)
+    ]
+
+
+def _translation_levels(structure: FmmStructure) -> list[TranslationLevel]:
+    """Return translations of all levels together, or of each."""
+    nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
+    if not len(lists.v_t):
+        return []
+    level = nodes.level[nodes.octet_parent[lists.v_t]] + 1
+    kept = [level == one for one in np.unique(level)] if representation.per_level else [np.ones(len(level), bool)]
+    return [_translated(structure, *(a[some] for a in (lists.v_t, lists.v_s, lists.v_direction))) for some in kept]
+
+
+def _translated(structure: FmmStructure, t: Ints, s: Ints, direction: Ints) -> TranslationLevel:
+    it, nodes, representation = structure.expansion, structure.tree.nodes, structure.representation
+    blocks = m2l.blocks(t, s, direction)
+    sources, targets, count = len(blocks.sources), len(blocks.targets), len(blocks.begin)
+    each = 16 * (representation.equivalent * sources + representation.check * targets) * it.particles.real.itemsize
+    groups = len(m2l.plane_groups(it.p, each, m2l.SPECTRA))
+    block = np.searchsorted(blocks.rows, blocks.pairs[:, 0], side="right") - 1
+    met = len(np.unique(block.astype(np.int64) * sources + blocks.pairs[:, 1]))
+    boxes = nodes.n_children[nodes.octet_parent[blocks.targets]].sum() / (8 * targets)
+    return TranslationLevel(
+        sources, targets, len(blocks.pairs), met, count, math.ceil(count / limits.HOST.blocks), groups, float(boxes)
+    )  # fmt: skip

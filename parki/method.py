@@ -1,0 +1,189 @@
+"""The protocol of a method: the questions that `parki.plan.Plan` asks of a way to sum over pairs.
+
+A method is one small object: a kernel, the options of a caller, and a space.  It keeps nothing of a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from parki.adjoints import Adjoint
+from parki.arguments import ArgumentNames, Arguments, Density
+from parki.arrays import Array
+from parki.engine.spaces import Space
+from parki.engine.steps import Placed
+from parki.pairs import Pair
+from parki.prediction import Prediction
+from parki.timing import PhaseTimes
+
+
+class Cell(NamedTuple):
+    """A periodic cell: sides, infinite along free axes, and the tilts of a triclinic one."""
+
+    sides: Sequence[float]
+    skew: Sequence[float] = (0.0, 0.0, 0.0)
+
+
+class Options(Protocol):
+    """The options of every method."""
+
+    execution_space: Any
+    threads: int | None
+    layout: str
+    verbose: bool
+
+
+class Problem(Protocol):
+    """The points of a sum in the coordinates of a method.
+
+    Attributes
+    ----------
+    targets, sources : array (3, Nt), (3, Ns), or None
+        One array if the targets are the sources.  None for points that are where they were, and in the problem that a
+        plan keeps, whose structure has them.
+    n_targets, n_sources : int
+    same : bool
+        Whether the targets are the sources.
+    dtype : dtype
+    on_gpu : bool
+        Whether the caller's points are on a GPU.
+    power : int
+        Lengths here are the caller's times 2^power.
+    cell : Cell or None
+        The periodic cell, None in free space.
+    """
+
+    targets: Array | None
+    sources: Array | None
+    n_targets: int
+    n_sources: int
+    same: bool
+    dtype: np.dtype[Any]
+    on_gpu: bool
+    power: int
+    cell: Cell | None
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array that the problem holds."""
+
+    def with_points(self, targets: Array | None, sources: Array | None) -> Problem:
+        """Return the same problem with these points, in its coordinates."""
+
+    def transposed(self) -> Problem:
+        """Return the problem with targets and sources exchanged."""
+
+
+class Structure(Protocol):
+    """Trees, lists and sorted points that a method arranges."""
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Every array of the points."""
+
+    def originals(self) -> tuple[Array, Array]:
+        """Return targets and sources in the caller's order, one array if they are the same, as they were arranged."""
+
+
+class Sum(Protocol):
+    """Placed steps of a number of right-hand sides."""
+
+    placed: Placed
+
+    def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
+        """Sum a density ``(rhs, components, Ns)`` to `out` ``(rhs, components, Nt)``."""
+
+
+class Method(Protocol):
+    """A way to sum over pairs.
+
+    Attributes
+    ----------
+    name : str
+    kernel : Pair
+    options : Options
+    names : ArgumentNames
+        Of the arguments in messages.
+    space : Space or None
+    positional : tuple of str
+        The order of points that are given to `Plan.move` by position.
+    gradient : bool or "only"
+    logger : str
+    """
+
+    name: str
+    kernel: Pair
+    options: Options
+    names: ArgumentNames
+    space: Space | None
+    positional: tuple[str, str]
+    gradient: bool | str
+    logger: str
+
+    def in_space(self, space: Space) -> Method:
+        """Return the method in a space."""
+
+    def times(self, problem: Problem, parameters: Any) -> PhaseTimes:
+        """Return the times of a plan's phases, all zero."""
+
+    def problem(self, targets: Any, sources: Any) -> Problem:
+        """Check a caller's points and take them to the coordinates of the method."""
+
+    def moved(
+        self, arguments: Arguments, old: Any, full: Callable[[], Any], points: tuple[Any, Any], box: Any
+    ) -> tuple[Method, Any]:
+        """Check points that a plan moves to; None for those that stay, which the problem that `full` returns has."""
+
+    def in_place(self, old: Any, new: Any) -> bool:
+        """Tell whether points move within the arrays that are there."""
+
+    def kept(self, old: Any, new: Any, parameters: Any) -> Any:
+        """Return the parameters of moved points, None to have them chosen."""
+
+    def choose(self, problem: Problem) -> Any:
+        """Choose parameters."""
+
+    def arrange(self, problem: Problem, parameters: Any, times: PhaseTimes) -> tuple[Any, Structure]:
+        """Sort points, make trees and lists; return the parameters, which may be refined, and the structure."""
+
+    def rearrange(self, problem: Any, parameters: Any, structure: Any, times: PhaseTimes) -> None:
+        """Move the points of a structure where they are."""
+
+    def place(self, problem: Problem, parameters: Any, structure: Structure, rhs: int, times: PhaseTimes) -> Sum:
+        """Compile, verify and place the steps of a number of right-hand sides."""
+
+    def most_rhs(self, parameters: Any, structure: Structure) -> int:
+        """Return the most right-hand sides that pass at once, a power of two."""
+
+    def retire(self, parameters: Any, structure: Structure, sums: dict[int, Sum]) -> None:
+        """Keep for other sums the arrays that a plan does not use any more."""
+
+    def inspect(self, problem: Problem, density: Density) -> None:
+        """Warn of a density whose sum follows a convention."""
+
+    def adjoint(self) -> Adjoint | None:
+        """Return the transposed sum by sums of other kernels, None where none is known."""
+
+    def transposed(self, problem: Problem, parameters: Any, kernel: str | None) -> tuple[Method, Problem, Any]:
+        """Return the method, problem and parameters (or None) of a kernel's sum from the targets to the sources."""
+
+    def reference(self, problem: Problem, parameters: Any, chosen: Array, density: Density) -> Array:
+        """Return the sum at chosen targets by means that share nothing with this one: ``(rhs, components, n)``."""
+
+    def expected(self, parameters: Any) -> float:
+        """Return the relative error that a sum is expected to have."""
+
+    def predict(self, problem: Problem, parameters: Any, structure: Structure | None, memory: int) -> Prediction:
+        """Predict the time of a call."""
+
+    def report(self, parameters: Any) -> Any:
+        """Return public parameters as calls return them."""
+
+    def public(self, problem: Problem, parameters: Any) -> Any:
+        """Return the parameters in the caller's unit of length."""
+
+    def describe(self, arguments: Arguments, problem: Problem, parameters: Any, prediction: Prediction | None) -> str:
+        """Describe a plan in a few lines."""

@@ -1,0 +1,179 @@
+"""Options of methods: fields with a default and a check each, in one table a method.
+
+Signatures of calls, their checks and advice on misspelt names are read from the fields of these classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from parki.arrays import LAYOUTS
+from parki.checks import check_choice, check_flag, check_share, check_spelling, check_whole
+from parki.engine.spaces import Space
+from parki.names import Gradient, Layout, SpaceName
+
+Check = Callable[[str, Any], Any]  # of the name and value of an option; returns the value as it is spelled
+
+
+def option(default: Any, check: Check | None = None, *, choices: Sequence[Any] = (), kw_only: bool = False) -> Any:
+    """Return a field with a default and a check; the default of a field with `choices` is checked by these."""
+    if choices and check is None:
+        check = one_of(*choices)
+    more = {"kw_only": True} if kw_only else {}
+    return dataclasses.field(default=default, metadata={"check": check, "choices": tuple(choices)}, **more)
+
+
+def choices(options: type[Any], name: str) -> tuple[Any, ...]:
+    """Return the choices of an option of a class."""
+    return next(field for field in dataclasses.fields(options) if field.name == name).metadata["choices"]
+
+
+def check_fields(options: Any) -> None:
+    """Check every field of an instance, and set those that are spelled otherwise."""
+    for field in dataclasses.fields(options):
+        check, value = field.metadata.get("check"), getattr(options, field.name)
+        if check is not None and (checked := check(field.name, value)) is not value:
+            object.__setattr__(options, field.name, checked)
+
+
+def one_of(*allowed: Any) -> Check:
+    """Return the check of an option that is one of these."""
+
+    def check(name: str, value: Any) -> Any:
+        check_choice(name, value, allowed)
+        return value
+
+    return check
+
+
+def spelled(*allowed: str | None) -> Check:
+    """Return the check of an option that is one of these names in any case, or None where that is among them."""
+    names = [name for name in allowed if name is not None]
+
+    def check(name: str, value: Any) -> Any:
+        return value if value is None and None in allowed else check_spelling(name, value, names)
+
+    return check
+
+
+def flag(name: str, value: Any) -> Any:
+    """Check an option that is True or False."""
+    check_flag(name, value)
+    return value
+
+
+def share(name: str, value: Any) -> Any:
+    """Check an option, None if it is not given, that is between 0 and 1."""
+    check_share(name, value)
+    return value
+
+
+def whole(most: int | None = None) -> Check:
+    """Return the check of an option, None if it is not given, that is a positive whole number up to `most`."""
+
+    def check(name: str, value: Any) -> Any:
+        check_whole(name, value, most)
+        return value
+
+    return check
+
+
+def count(name: str, value: Any) -> Any:
+    """Check an option that is a positive whole number."""
+    if value is None:
+        raise ValueError(f"{name} is None; expected a positive whole number.")
+    check_whole(name, value)
+    return value
+
+
+def positive(name: str, value: Any) -> Any:
+    """Check an option, None if it is to be chosen, that is a positive finite number."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    if value is not None and not (number and 0 < value < math.inf):
+        raise ValueError(f"{name} is {value!r}; expected a positive number, or None to have it chosen.")
+    return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FreeOptions:
+    """Options of every sum in free space.
+
+    Attributes
+    ----------
+    gradient : bool or "only"
+        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
+        alone for the stokeslet).
+    layout : {"dn", "nd"}
+        Arrays are ``(3, N)``, or ``(N, 3)``.
+    execution_space : str or space, optional
+        By default where the arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
+    threads : int, optional
+        Number of threads; by default as many as the space has.
+    verbose : bool
+        Log parameters and times at level INFO (logger ``parki``); where logging has no handlers they go to stderr.
+    timed : bool
+        On a device, wait for each phase, so that its time is that of its work, not of its launches.
+    rhs : int
+        Right-hand sides of a call that the plan is made for.  They pass one by one: parameters do not depend on it.
+    """
+
+    TITLE: ClassVar[str] = "direct sums"
+    gradient: Gradient = option(False, choices=(False, True, "only"))
+    layout: Layout = option("dn", choices=LAYOUTS)
+    execution_space: SpaceName | Space | None = None
+    threads: int | None = None
+    verbose: bool = option(False, flag)
+    timed: bool = option(False, flag)
+    rhs: int = option(1, count)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of all options."""
+        return tuple(field.name for field in dataclasses.fields(cls))
+
+    @classmethod
+    def split(cls, keywords: dict[str, Any]) -> tuple[Self, dict[str, Any]]:
+        """Return the options among the keywords of a call, checked, and the other keywords: parameters of a kernel."""
+        known = cls.names()
+        parameters = {name: value for name, value in keywords.items() if name not in known}
+        cls.refuse(parameters)
+        return cls(**{name: value for name, value in keywords.items() if name in known}), parameters
+
+    @classmethod
+    def refuse(cls, parameters: Iterable[str]) -> None:
+        """Raise ValueError for keywords that mean another method."""
+        for name in ("box", "periodicity", "periodic"):
+            if name in parameters:
+                raise ValueError(
+                    f"{name} was given, but {cls.TITLE} sum in free space; parki.ewald has periodic boxes."
+                )
+
+    @property
+    def reports_times(self) -> bool:
+        """Tell whether phases are to be waited for, so that their times are those of their work."""
+        return self.timed or self.verbose
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ToleranceOptions(FreeOptions):
+    """Options of approximate sums in free space.
+
+    Attributes
+    ----------
+    tolerance : float, optional
+        Relative error, as a 2-norm over all targets.
+    leaf_size : int, optional
+        Points of a leaf at most; chosen if not given.
+    """
+
+    tolerance: float | None = option(None, share)
+    leaf_size: int | None = option(None, whole())

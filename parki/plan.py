@@ -1,0 +1,362 @@
+"""The plan of a sum: made once for given points, applied to any number of densities, by every method alike."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Generic
+
+from parki import arrays, engine, moves, operators, saying
+from parki.arguments import Arguments, Density, deprecated, renamed
+from parki.arrays import AnyArray, Array, Result
+from parki.engine import forks, spaces
+from parki.method import Method, Problem, Structure, Sum
+from parki.queries import Queries
+from parki.timing import PhaseTimes
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
+
+BROKEN = (
+    "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
+    "expected a complete move, or a new plan."
+)
+
+
+class Plan(Queries, Generic[Result]):
+    """A sum over given targets and sources: ``u = plan(density)``.
+
+    Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the
+    first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several threads:
+    its calls take turns.  A plan that is pickled or copied is made anew, with the same parameters.
+
+    Attributes
+    ----------
+    method : Method
+        How the sum is taken, with the caller's options.
+    kernel : Pair
+    parameters
+        Parameters of the method, in the caller's unit of length.
+    structure : Structure or None
+        Sorted points, trees and lists; None without targets or sources.
+    walltime : PhaseTimes
+        Times of making the plan and of its last call.
+    space : Space
+    n_targets, n_sources : int
+    dtype : dtype
+    """
+
+    def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:
+        self.method, self.kernel, self.space = method, method.kernel, method.space
+        self.xp = spaces.array_module(method.space)
+        self._lock, self._broken, self._inspected = forks.lock(), True, False
+        self._arrange(problem, parameters)
+        self._broken = False
+
+    @engine.settled()
+    def _arrange(self, problem: Problem, chosen: Any = None) -> None:
+        """Choose parameters, if none are given; arrange the points; place the steps of one right-hand side."""
+        method, watch = self.method, getattr(getattr(self, "walltime", None), "watch", None)
+        self.structure: Structure | None = None
+        self.sums: dict[int, Sum] = {}
+        self._related: dict[Hashable, Plan[Any]] = {}
+        self._last: tuple[Any, Any] | None = None
+        self._take(problem)
+        self.chosen = method.choose(problem) if chosen is None else chosen
+        self.walltime = method.times(problem, self.chosen)
+        self.walltime.watch = watch
+        if self.n_targets and self.n_sources:
+            self.chosen, self.structure = method.arrange(problem, self.chosen, self.walltime)
+            self.sums[1] = method.place(problem, self.chosen, self.structure, 1, self.walltime)
+            self._most_rhs = method.most_rhs(self.chosen, self.structure)
+            self.problem = problem.with_points(None, None)
+        log, told = logging.getLogger(method.logger), method.report(self.parameters)
+        saying.say(log, method.options.verbose, "%s: %s", self.kernel, told)
+
+    def _take(self, problem: Problem) -> None:
+        """Take numbers and names from a problem."""
+        self.problem, options = problem, self.method.options
+        self.n_targets, self.n_sources, self.dtype = problem.n_targets, problem.n_sources, problem.dtype
+        self.arguments = Arguments(
+            self.kernel, self.method.names, options.layout, self.method.gradient, self.n_targets, self.n_sources,
+            self.dtype, problem.on_gpu, self.xp,
+        )  # fmt: skip
+
+    def _placed(self, rhs: int) -> Sum:
+        """Return the sum of `rhs` right-hand sides at once, made when first asked for."""
+        if rhs not in self.sums:
+            self.sums[rhs] = self.method.place(self.problem, self.chosen, self.structure, rhs, self.walltime)
+        return self.sums[rhs]
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+    @renamed(charges="density", dens="density")
+    def __call__(self, density: AnyArray, normals: AnyArray | None = None, *, out: Result | None = None) -> Result:
+        """Return the sum at all targets.
+
+        Parameters
+        ----------
+        density : array
+            ``(Ns,)`` for kernels of one component, else ``(components, Ns)``, with ``layout="nd"``
+            ``(Ns, components)``, in the points' dtype or integers; with an axis of right-hand sides in front.
+        normals : array (3, Ns), optional
+            Normals of the double layer; required for kernels with one, and only there.
+        out : array, optional
+            Where to put the result: of its shape, dtype and place, apart from the input.  Not with ``gradient=True``.
+
+        Returns
+        -------
+        array
+            ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one:
+            a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the potential and
+            its gradient ``(3, Nt)``.
+
+        Raises
+        ------
+        ValueError
+            For arrays that do not fit, naming the argument, what was found and what was expected.
+        RuntimeError
+            After a move that did not finish.
+
+        Examples
+        --------
+        Charges 1 and 4 at distance 2, and then twice as large, in one pass:
+
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> plan, u = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9), np.empty((2, 2))
+        >>> plan(np.array([[1.0, 4.0], [2.0, 8.0]]), out=u) is u
+        True
+        >>> print(u.round(6))
+        [[2.  0.5]
+         [4.  1. ]]
+        """
+        with self._whole():
+            given, arguments = self.arguments.density(density, normals), self.arguments
+            if not self._inspected:
+                self.method.inspect(self.problem, given)
+                self._inspected = True
+            u = arguments.result(given, out)
+            rows = arguments.rows(u, len(given.values))
+            self.walltime.reset()
+            with self.walltime.whole():
+                self._sum(given, rows, self.walltime)
+            if self.method.options.verbose:
+                saying.say_times(logging.getLogger(self.method.logger), self)
+            self._last = density, normals
+            return arguments.finished(u, given.many, out)
+
+    def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
+        """Sum a checked density to rows ``(rhs, components, Nt)``."""
+        if self.structure is None:
+            rows[...] = 0
+        for first, count in self._groups(len(given.values)):
+            at = slice(first, first + count)
+            self._placed(count).run(given.values[at], given.normals, rows[at], times)
+
+    def _groups(self, count: int) -> Iterator[tuple[int, int]]:
+        """Yield the first and the number of each run of right-hand sides, a power of two."""
+        if self.structure is None:
+            return
+        first, most = 0, self._most_rhs
+        while first < count:
+            size = min(most, 1 << (count - first).bit_length() - 1)
+            yield first, size
+            first += size
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Hold the lock of a plan that is not broken."""
+        with self._lock:
+            if self._broken:
+                raise RuntimeError(BROKEN)
+            yield
+
+    # Points that move -------------------------------------------------------------------------------------------------
+    @renamed(trg="targets", src="sources")
+    def move(
+        self, points: AnyArray | None = None, *old: AnyArray, targets: AnyArray | None = None,
+        sources: AnyArray | None = None, box: Any = None,
+    ) -> None:  # fmt: skip
+        """Take other points, for the same kernel and options.
+
+        With as many points as before parameters stay, and an Ewald sum keeps every array: nothing is compiled and
+        nothing allocated, unless a box that was made around the points has to grow.  With another number of points, or
+        another box, parameters are chosen and arrays are made anew.
+
+        Parameters
+        ----------
+        points : array (3, N)
+            Targets and sources of a plan that was made with one array for both.
+        targets, sources : array (3, Nt), (3, Ns), optional
+            By keyword, for a plan that has them apart; points that are not given stay where they are.
+        box : list, tuple or array, optional
+            The new box of an Ewald sum, as in `parki.ewald.EwaldOptions`; all points must be given with it.
+
+        Raises
+        ------
+        ValueError
+            For points that do not fit; the plan is then as it was.
+        RuntimeError
+            For some of the points after a move that did not finish.
+
+        A move that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x, q = np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), np.array([1.0, 4.0])
+        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, box=(4, 4, 4), tolerance=1e-9)
+        >>> plan.move(2 * x)
+        >>> print(plan(q).round(6))
+        [2.  0.5]
+        """
+        with self._lock:
+            moved = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
+            whole = all(x is not None for x in moved)
+            if self._broken and not whole:
+                names = " and ".join(self.method.names[:2])
+                raise RuntimeError(f"the last move of this plan did not finish; expected {names}, not one alone.")
+            if box is not None and not whole:
+                raise ValueError("box was given without all points; expected the points in the new box, too.")
+            before = self.problem
+            method, problem = self.method.moved(self.arguments, before, self.full, moved, box)
+            known = not self._broken and method is self.method and self.structure is not None
+            last = self._last if problem.n_sources == before.n_sources else None
+            self._broken = True
+            if known and method.in_place(before, problem):
+                self._rearrange(problem)
+            else:
+                self.method = method
+                self._arrange(problem, method.kept(before, problem, self.chosen) if known else None)
+            self._last, self._broken = last, False
+
+    def _rearrange(self, problem: Problem) -> None:
+        """Move the points of the structure where they are, and with them those of the plans made by this one."""
+        self.method.rearrange(problem, self.chosen, self.structure, self.walltime)
+        self.problem = problem.with_points(None, None)
+        for other in self._related.values():
+            with other._lock:
+                other._broken = True
+                other._rearrange(problem.transposed())
+                other._broken = False
+
+    # Transposed sums --------------------------------------------------------------------------------------------------
+    def related(self, key: Hashable, make: Callable[[], Plan[Any]]) -> Plan[Any]:
+        """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""
+        with self._whole():
+            if key not in self._related:
+                self._related[key] = make()
+            return self._related[key]
+
+    def transposed(self, kernel: str | None = None) -> Plan[Result]:
+        """Return the plan from the targets to the sources, made when it is first asked for.
+
+        Parameters
+        ----------
+        kernel : str, optional
+            Name of another kernel of the same method; by default that of the plan.
+
+        For a kernel that is not its own adjoint this is not the transposed sum, which `operator` has.
+        """
+        name = self.kernel.name if kernel is None else kernel
+
+        def make() -> Plan[Any]:
+            return Plan(*self.method.transposed(self.full(), self.chosen, name))
+
+        return self.related(name, make)
+
+    def turned(self, kernel: Any = None) -> Plan[Result]:
+        """Return `transposed` by its old name."""
+        deprecated("turned is now transposed")
+        return self.transposed(getattr(kernel, "name", kernel))
+
+    def operator(self, normals: AnyArray | None = None, correction: Any = None) -> LinearOperator:
+        """Return the sum as a linear operator on flattened densities, for iterative solvers.
+
+        Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
+        ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
+        sides of one call.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by
+        plans made when they are first asked for: exact to rounding for Ewald sums of kernels that are their own
+        adjoints, to the tolerance for others.
+
+        Parameters
+        ----------
+        normals : array (3, Ns), optional
+            As in a call; they are not copied.
+        correction : sparse matrix or LinearOperator, optional
+            Of the operator's shape, added to it: corrections of a quadrature, for instance.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator, or that of cupyx.scipy.sparse.linalg for points on a GPU
+
+        Raises
+        ------
+        ValueError
+            If normals are missing or surplus, for a correction of another shape, and for a plan with
+            ``gradient=True``.
+        NotImplementedError
+            When the transpose of a kernel is asked for whose adjoint is not known.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9)
+        >>> print((plan.operator() @ np.eye(2)).round(6) + 0.0)
+        [[0.  0.5]
+         [0.5 0. ]]
+        """
+        shape = (self.kernel.result * self.n_targets, self.kernel.dens * self.n_sources)
+        if correction is None and not self.kernel.normals and getattr(normals, "shape", None) == shape:
+            deprecated("operator takes a correction by keyword")  # the order of treecodes and FMM
+            normals, correction = None, normals
+        return operators.of(self, normals, correction)
+
+    # Lifetime ---------------------------------------------------------------------------------------------------------
+    def retire(self) -> None:
+        """Leave the arrays to other sums: the plan must not be used any more."""
+        with self._whole():
+            self._broken = True
+            if self.structure is not None:
+                self.method.retire(self.problem, self.chosen, self.structure, self.sums)
+            self.structure, self.sums = None, {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self._whole():
+            return Plan, (self.method, self.full(), self.chosen)
+
+
+def make(method: Method, targets: Any, sources: Any) -> Plan[Any]:
+    """Return the plan of a method for a caller's points, in the space of its options, or where the points are."""
+    return Plan(*_in_place(method, targets, sources))
+
+
+def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
+    given = dict(zip(method.names[:2], (targets, sources), strict=True))
+    placed = method.in_space(arrays.space_of(method.options.execution_space, method.options.threads, **given))
+    return placed, placed.problem(targets, sources)
+
+
+def once(method: Method, points: tuple[Any, Any], density: Any, normals: Any, reports: tuple[bool, bool, bool]) -> Any:
+    """Return the sum of a plan that is used once, in a tuple with times, parameters and error where they are asked for.
+
+    Parameters
+    ----------
+    method : Method
+    points : tuple of arrays
+        Targets and sources.
+    density, normals : array
+    reports : tuple of bool
+        Whether to return the times, the parameters, and the error at 100 targets.
+    """
+    plan = make(method, *points)
+    u = plan(density, normals)
+    times, parameters, measured = reports
+    results = [u, *([plan.walltime] * times), *([method.report(plan.parameters)] * parameters)]
+    if measured:
+        at_hand = None if method.gradient is True else u
+        results.append(plan.error(density=density, normals=normals, u=at_hand))
+    plan.retire()
+    return tuple(results) if len(results) > 1 else u

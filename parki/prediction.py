@@ -1,0 +1,97 @@
+"""The predicted cost of a call of a plan, and the machine that it is predicted for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from parki.engine.runtime import devices
+from parki.engine.runtime.compiler import toolchains
+from parki.engine.spaces import Space
+from parki.perfmodels import machine
+from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
+
+GPU = "h200"  # stands for a GPU that is not known
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted seconds of a call by phase, for the cores and GPUs that the model was calibrated for.
+
+    The seconds of a phase are an attribute, too: ``prediction.near`` is ``prediction.phases["near"]``.
+
+    Attributes
+    ----------
+    phases : dict
+        Seconds by phase.
+    memory : int
+        Bytes of the arrays that the plan holds.
+    """
+
+    phases: Mapping[str, float]
+    memory: int
+
+    def __getattr__(self, name: str) -> float:
+        phases = vars(self).get("phases", {})  # not there yet while a copy is made
+        if name not in phases:
+            raise AttributeError(f"{name!r} is no attribute of a {type(self).__name__} of phases {', '.join(phases)}")
+        return phases[name]
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of the whole call."""
+        total = 0.0
+        for seconds in self.phases.values():  # in order: `sum` rounds in other ways since Python 3.12
+            total += seconds
+        return total
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {_time(seconds)}" for name, seconds in self.phases.items())
+        return f"predicted {_time(self.seconds)} a call ({parts}), holds {_size(self.memory)}"
+
+
+def machine_of(space: Space) -> Machine:
+    """Return the machine of a space: a host as `parki calibrate` measured it, a GPU by its data sheet.
+
+    A host that was not measured is taken for a generic one, a GPU that is not known for an H200.
+    """
+    if space.own_memory:
+        return Machine.of_device(device_name()) or Machine.load(GPU)
+    return calibrated(space) or Machine.load(GENERIC)
+
+
+def costs(space: Space) -> Costs:
+    """Return costs of a space: of this host as `parki calibrate` measured it, of a GPU by its data sheet, or defaults.
+
+    A GPU that is not known is taken for an H200.
+    """
+    here = machine_of(space)
+    if here.is_gpu:
+        return H200 if here == Machine.load(GPU) else Costs.of(here)
+    return here.costs or Costs()
+
+
+def device_name() -> str:
+    """Return the driver's name of the GPU in use, "" where it gives none: no reason to fail."""
+    try:
+        runtime = devices.cupy().cuda.runtime
+        return runtime.getDeviceProperties(runtime.getDevice())["name"].decode("utf-8", "replace")
+    except (AttributeError, KeyError, RuntimeError):
+        return ""
+
+
+def calibrated(space: Space) -> Machine | None:
+    """Return the host at hand if this is its space and it was measured with this compiler; else None."""
+    return machine.calibrated(built()) if space.native else None
+
+
+def built() -> str:
+    """Return the compiler and the target of kernels, in one line."""
+    compiler, target = toolchains()[0]
+    return " ".join((compiler.version, target.resolved, *target.flags))
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"

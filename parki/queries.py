@@ -1,0 +1,197 @@
+"""The queries of a plan: its parameters, error, predicted time, memory and near pairs."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import numbers
+from collections.abc import Hashable, Mapping
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parki import arrays, error, neighbours, scaling
+from parki.arguments import Arguments, Density, deprecated, renamed
+from parki.arrays import AnyArray, Array
+from parki.engine.spaces import Space
+from parki.error import ErrorEstimate
+from parki.method import Method, Problem, Structure, Sum
+from parki.prediction import Prediction
+from parki.timing import PhaseTimes
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+class Queries:
+    """The part of `parki.plan.Plan` that changes nothing."""
+
+    method: Method
+    kernel: Any
+    space: Space
+    xp: Any
+    problem: Problem
+    chosen: Any
+    structure: Structure | None
+    sums: dict[int, Sum]
+    arguments: Arguments
+    n_targets: int
+    n_sources: int
+    dtype: np.dtype[Any]
+    _lock: RLock
+    _last: tuple[Any, Any] | None
+    _related: Mapping[Hashable, Queries]
+
+    def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
+        """Sum a checked density to rows ``(rhs, components, Nt)``."""
+        raise NotImplementedError
+
+    def _whole(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock of a plan that is not broken."""
+        raise NotImplementedError
+
+    def full(self) -> Problem:
+        """Return the problem with its points."""
+        return self.problem if self.structure is None else self.problem.with_points(*self.structure.originals())
+
+    @property
+    def parameters(self) -> Any:
+        """Return the parameters of the method, in the caller's unit of length."""
+        return self.method.public(self.problem, self.chosen)
+
+    @property
+    def pair(self) -> Any:
+        """Return `kernel` by its old name."""
+        deprecated("attribute pair of a plan is now kernel")
+        return self.kernel
+
+    @renamed(charges="density", dens="density")
+    def error(
+        self, n: int = 100, seed: int = 0, *, density: AnyArray | None = None, normals: AnyArray | None = None,
+        u: AnyArray | None = None,
+    ) -> ErrorEstimate:  # fmt: skip
+        """Return the relative RMS error, measured at `n` random targets against a sum that shares nothing with this.
+
+        In free space that is the direct sum; in a periodic box an Ewald sum of the other split, another near-field
+        radius and a hundredth of the tolerance.
+
+        Parameters
+        ----------
+        n, seed : int
+            Number of targets, and the seed by which they are drawn.
+        density, normals : array, optional
+            Without them those of the last call, which the plan has not copied: they must not have changed.
+        u : array, optional
+            Their sum, if it is at hand.
+
+        Raises
+        ------
+        ValueError
+            If there has been no call, or there are no points, or if the sum is zero at all sampled targets.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.random.default_rng(1).random((3, 200))
+        >>> plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4)
+        >>> u = plan(np.where(x[0] < 0.5, 1.0, -1.0))
+        >>> measured = plan.error(n=50)
+        >>> measured.n, measured.low <= measured.value <= measured.high < 1e-4
+        (50, True)
+        """
+        if not isinstance(n, numbers.Number | str):  # as treecodes and FMM took them
+            deprecated("error takes density and normals by keyword", 4)
+            n, seed, density, normals = 100, 0, n, None if isinstance(seed, int) else seed
+        with self._whole():
+            if self.structure is None:
+                raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
+            chosen = error.sample(self.n_targets, n, seed)
+            if density is None:
+                if self._last is None:
+                    name = self.method.names.density
+                    raise ValueError(f"{name} is missing: this plan has not been called; call it, or pass {name}.")
+                density, normals = self._last
+            given, arguments = self.arguments.density(density, normals), self.arguments
+            if u is None:
+                rows = arguments.rows(arguments.result(given), len(given.values))
+                self._sum(given, rows, self.method.times(self.problem, self.chosen))
+            else:
+                rows = arguments.taken(u, len(given.values), given.many)
+            sums = arrays.to_host(rows[..., self.xp.asarray(chosen)]).astype(np.float64)
+            signed = self.xp.asarray(error.signed(arrays.to_host(given.values)).astype(self.dtype))
+            both = given._replace(values=self.xp.concatenate([given.values, signed]))
+            exact, random = np.split(self.method.reference(self.full(), self.chosen, chosen, both), 2)
+            error.warn_of_cancellation(exact, random, self.method.expected(self.chosen))
+            return error.estimate(sums, exact, self.n_targets, seed)
+
+    def predict(self) -> Prediction:
+        """Return the predicted time of a call by its phases, and the bytes that the plan holds.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.random.default_rng(1).random((3, 1000))
+        >>> prediction = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4).predict()
+        >>> prediction.seconds == sum(prediction.phases.values()) > 0
+        True
+        """
+        return self.method.predict(self.problem, self.chosen, self.structure, self.memory)
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes of all arrays that the plan holds, and the plans that it has made."""
+        held: dict[int, int] = {}
+        replays = later = 0
+        kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
+        for each in self.sums.values():
+            kept += each.placed.arrays
+            later += each.placed.memory_of.unmade
+            replays += sum(replay.nbytes for replay in each.placed.replays)
+        for a in kept:
+            while getattr(a, "base", None) is not None and hasattr(a.base, "nbytes"):
+                a = a.base
+            held[id(a)] = a.nbytes
+        return sum(held.values()) + replays + later + sum(other.memory for other in self._related.values())
+
+    def near_pairs(self, radius: float) -> csr_array:
+        """Return the pairs of a target and a source up to a distance apart, in a sparse matrix (Nt, Ns) of distances.
+
+        In a periodic box the nearest image of a source counts.  Its rows are where a quadrature corrects a sum, see
+        the `correction` of `operator`.
+
+        Parameters
+        ----------
+        radius : float
+            In a periodic box at most half its shortest height.
+
+        Raises
+        ------
+        ValueError
+            For a radius that is not in range.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+        >>> print(parki.treecode.plan("coulomb", x, x).near_pairs(1.5).toarray())
+        [[0. 1. 0.]
+         [1. 0. 0.]
+         [0. 0. 0.]]
+        """
+        with self._whole():
+            problem = self.full()
+            back = -problem.power
+            y = scaling.times(arrays.to_host(problem.sources), back)
+            x = y if problem.same else scaling.times(arrays.to_host(problem.targets), back)
+            if problem.cell is None:
+                return neighbours.near_pairs(x, y, radius)
+            sides, skew = ([math.ldexp(v, back) for v in values] for values in problem.cell)
+            return neighbours.near_pairs(x, y, radius, sides, skew)
+
+    def __str__(self) -> str:
+        return self.method.describe(self.arguments, self.problem, self.chosen, self.predict())
+
+    def __repr__(self) -> str:
+        points = f"{self.n_sources} sources, {self.n_targets} targets"
+        return f"<Plan: {self.kernel}, {self.method.name}, {points}, {self.space.name}>"
