@@ -1,8 +1,10 @@
 """The plan of every method: moves, transposes, errors, predictions, near pairs, pickles, old names."""
 
 import copy
+import gc
 import pickle
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -277,6 +279,22 @@ def test_near_pairs(method):
     if method == "3P":
         with pytest.raises(ValueError, match=r"radius.*0\.5"):
             plan.near_pairs(0.6)
+
+
+@each
+def test_arrays_go_with_a_plan(method):
+    """At once, not when Python looks for circles."""
+    gc.collect()
+    gc.disable()
+    try:
+        plan = MAKERS[method]("laplace", X, Y)
+        plan(Q)
+        plan.operator().T @ np.ones(NT)
+        held = [weakref.ref(one) for one in (plan, plan.structure, plan.sums[1].placed, plan.transposed())]
+        del plan
+        assert [one() for one in held] == [None] * 4
+    finally:
+        gc.enable()
 
 
 # Copies ---------------------------------------------------------------------------------------------------------------

@@ -35,3 +35,8 @@ def once(function: F) -> F:
         return kept[key]
 
     return answer  # type: ignore[return-value]
+
+
+def answers() -> dict[Any, Any] | None:
+    """Return what is kept in this thread within `settled`, None outside of it."""
+    return getattr(_answers, "kept", None)

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from parki.engine.launch import layout
+
 ROLES = ("argument", "constant", "state", "scratch", "result")
 _NOWHERE = np.zeros(1, np.uint8)  # address that shapes are laid out at; nothing is read or written there
+_PLACE = _NOWHERE.ctypes.data
 
 
 @dataclass(eq=False)
@@ -27,10 +30,6 @@ class Handle:
         Those of a constant; one without them is given its array when the list is placed.
     zero : bool
         Whether a state holds zeros at first; else nothing is known of its values.
-    whole : Handle
-        The array that this one is a part of: itself, if it is none.
-    layout : array
-        Its strides, as those of a NumPy array whose entries must not be touched.
     """
 
     name: str
@@ -39,18 +38,33 @@ class Handle:
     role: str
     values: Any = None
     zero: bool = False
-    whole: "Handle" = None  # type: ignore[assignment]
+    _whole: "Handle | None" = None
     _steps: tuple[tuple[str, Any], ...] = ()
-    layout: Any = field(default=None, repr=False)
+    _layout: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.dtype = np.dtype(self.dtype)
         if self.role not in ROLES:
             raise ValueError(f"role is {self.role!r}; expected one of {', '.join(map(repr, ROLES))}.")
-        if self.whole is None:
-            self.whole = self
+
+    @property
+    def whole(self) -> "Handle":
+        """Return the array that this one is a part of: itself, if it is none."""
+        return self if self._whole is None else self._whole  # no circle: arrays go with the last list that has them
+
+    @property
+    def layout(self) -> Any:
+        """Return an array with these strides, whose entries must not be touched."""
+        if self._layout is None:
             strides = None if self.values is None else self.values.strides
-            self.layout = _laid_out(self.shape, self.dtype, 0, strides)
+            self._layout = _laid_out(self.shape, self.dtype, 0, strides)
+        return self._layout
+
+    @property
+    def order(self) -> str:
+        """Return C, F or S, by the index that has unit stride (`parki.engine.launch.layout`)."""
+        whole = self._whole is None and self.values is None
+        return "C" if whole else layout(self.layout)
 
     @property
     def ndim(self) -> int:
@@ -115,7 +129,7 @@ class Handle:
     def extent(self) -> tuple[int, int]:
         """First and end of the bytes that the array spans in its `whole`."""
         a = self.layout
-        first = a.__array_interface__["data"][0] - _NOWHERE.ctypes.data if a.size else 0
+        first = a.__array_interface__["data"][0] - _PLACE if a.size else 0
         if not a.size:
             return first, first
         reach = sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
@@ -137,8 +151,8 @@ class Handle:
 
     def _part(self, step: tuple[str, Any], layout: Any) -> "Handle":
         return Handle(
-            self.name, layout.shape, layout.dtype, self.role, zero=self.zero, whole=self.whole,
-            _steps=(*self._steps, step), layout=layout,
+            self.name, layout.shape, layout.dtype, self.role, zero=self.zero, _whole=self.whole,
+            _steps=(*self._steps, step), _layout=layout,
         )  # fmt: skip
 
 
@@ -150,11 +164,19 @@ class Number:
     value: float | int
 
 
+class _Nowhere:
+    """Memory that is not there, as NumPy takes it."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
 def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...] | None = None) -> Any:
     """Return an array of this shape at an address that is never touched: NumPy tells strides and parts of it."""
-    place = (_NOWHERE.ctypes.data + offset, False)
-    interface = {"data": place, "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3}
-    return np.asarray(type("Nowhere", (), {"__array_interface__": interface})())
+    interface = {"data": (_PLACE + offset, False), "shape": shape, "strides": strides, "typestr": dtype.str}
+    return np.asarray(_Nowhere(interface | {"version": 3}))
 
 
 def argument(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:

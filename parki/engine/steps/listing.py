@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from parki.engine.ahead import Wanted
 from parki.engine.errors import LaunchError
-from parki.engine.launch import layout
 from parki.engine.spaces import Space
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.workunit import Workunit
@@ -73,7 +73,7 @@ class Step:
         if self.lane not in (None, *LANES):
             raise ValueError(f"lane is {self.lane!r}; expected None or one of {', '.join(map(repr, LANES))}.")
 
-    @property
+    @cached_property
     def handles(self) -> dict[str, Handle]:
         """The arrays among the arguments."""
         return {name: a for name, a in self.args.items() if isinstance(a, Handle)}
@@ -88,10 +88,10 @@ class Step:
         """The arrays that the workunit does not write to; some that it writes it may read as well."""
         return [a for name, a in self.handles.items() if not self.unit.ir.param(name).written]
 
-    @property
+    @cached_property
     def layouts(self) -> dict[str, str]:
         """The layout of each view, in the order of the workunit's parameters."""
-        return {p.name: layout(self.args[p.name].layout) for p in self.unit.ir.params if p.rank}
+        return {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
 
     @property
     def threads(self) -> int | None:
