@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ArgumentNames(NamedTuple):
-    """ArgumentNames of a call's arguments, for messages."""
+    """Names of a call's arguments, for messages."""
 
     targets: str = "targets"
     sources: str = "sources"
@@ -191,10 +191,6 @@ class Arguments:
         if self.kernel.dens == 1:
             return values[:, 0]
         return values.swapaxes(1, 2) if self.layout == "nd" else values
-
-    def named(self, points: tuple[Any, Any]) -> dict[str, Any]:
-        """Return targets and sources by the names of their arguments."""
-        return dict(zip(self.names[:2], points, strict=True))
 
 
 # Old names ------------------------------------------------------------------------------------------------------------

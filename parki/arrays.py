@@ -256,7 +256,7 @@ def _promoted(name: str, array: Array, dtype: np.dtype) -> Array:
 
 
 def _gpu_kind(x: Any) -> str:
-    """The library of an array on a GPU, for people; nothing for anything else."""
+    """Return the library of an array on a GPU, for people; an empty text for anything else."""
     if isinstance(x, np.ndarray):
         return ""
     library = type(x).__module__.partition(".")[0]

@@ -145,7 +145,7 @@ build_nonempty_neighbors
         self.nonempty_cell_index = xp.where(has_slots, until - 1, -1).astype(np.int32)
 
     def _neighbors(self, xp: ModuleType) -> Array:
-        """The table of neighbours, one column after another."""
+        """Return the table of neighbours, one column after another."""
         every = xp.arange(self.num_cells)
         columns = []
         for steps in product((-1, 0, 1), repeat=len(self.box)):
@@ -166,7 +166,7 @@ build_nonempty_neighbors
 
 
 def _cells(x: Array, box: tuple[float, ...], shape: tuple[int, ...], xp: ModuleType) -> Array:
-    """The cell of every particle."""
+    """Return the cell of every particle."""
     cell = xp.zeros(x.shape[1], np.int64)
     for axis, (n, side) in enumerate(zip(shape, box, strict=True)):
         # In double precision, so that rounding moves faces of cells no further than that of a float64 does.

@@ -136,7 +136,7 @@ class SortedCells:
         return batch[:count], bound[:count]
 
     def runs(self, size: int) -> tuple[Array, Array]:
-        """As `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
+        """Return `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
         if size not in self._runs:
             xp, most = module_of(self.points), self.grid.most_runs(self.n, size)
             batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
@@ -145,7 +145,7 @@ class SortedCells:
 
     @property
     def held(self) -> list[Array]:
-        """The arrays of `runs`, and where they are cut."""
+        """Return the arrays of `runs`, and where they are cut."""
         return [self._pieces, *(a for batch, bound, _ in self._runs.values() for a in (batch, bound))]
 
     def _cut(self, size: int, batch: Array, bound: Array) -> int:
@@ -211,7 +211,7 @@ def workunits(real: str, space: Space) -> dict[str, engine.Workunit]:
 
 
 def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
-    """The cell of every point."""
+    """Return the cell of every point."""
     n = x.shape[1]
     cell = module_of(x).empty(n, np.int32)
     shape = {f"n{d}": m for d, m in enumerate(grid.shape)}
@@ -222,7 +222,7 @@ def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
 
 
 def _library_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begin: Array) -> None:
-    """The array module's stable sort, and binary search of where the cells begin."""
+    """Sort by the array module's stable sort, and search where the cells begin."""
     xp = module_of(cell)
     order[...] = xp.argsort(cell, kind="stable").astype(np.int32)
     begin[...] = xp.searchsorted(cell[order], xp.arange(grid.count + 1, dtype=np.int32)).astype(np.int32)

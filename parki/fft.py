@@ -62,7 +62,7 @@ class Cupy:
         real[...] = _reals(found)
 
     def _plan(self, work: Array) -> Any:
-        """The plan of an array's rows."""
+        """Return the plan of an array's rows."""
         key = (n := work.shape[-1], work.size // n, work.dtype)
         if key not in self.plans:
             cufft = module_of(work).cuda.cufft
@@ -224,7 +224,7 @@ def _reals(x: Array) -> Array:
 
 @contextlib.contextmanager
 def _strided(x: Array) -> Iterator[Array]:
-    """The array, or a copy that is copied back if strides are half complex numbers, which not all libraries take."""
+    """Return the array, or a copy that is copied back if strides are half complex numbers, which not all libraries take."""
     if all(stride % x.dtype.itemsize == 0 for stride in x.strides):
         yield x
         return
@@ -234,7 +234,7 @@ def _strided(x: Array) -> Iterator[Array]:
 
 
 def _load(name: str) -> ModuleType:
-    """The library of a backend, imported."""
+    """Import the library of a backend."""
     backend = BACKENDS[name]
     try:
         return importlib.import_module(backend.module)

@@ -110,11 +110,6 @@ class FreeProblem:
         """Return the same problem with these points."""
         return replace(self, targets=targets, sources=sources)
 
-    def transposed(self) -> FreeProblem:
-        """Return the problem with targets and sources exchanged."""
-        counts = {"n_targets": self.n_sources, "n_sources": self.n_targets}
-        return replace(self, targets=self.sources, sources=self.targets, **counts)
-
 
 class FreeSum:
     """Placed steps from charges of a linear pair to its sums, for one right-hand side.

@@ -58,7 +58,7 @@ def _available(root: Path) -> int | None:
 
 
 def _groups(root: Path) -> Iterator[int]:
-    """What the limits of all control groups leave: those of the process, and those above them."""
+    """Yield the bytes that the limits of control groups leave: those of the process, and those above them."""
     top = root / "sys" / "fs" / "cgroup"
     for line in _lines(root / "proc" / "self" / "cgroup"):
         number, controllers, path = line.split(":", 2)

@@ -74,7 +74,7 @@ class Problem(Protocol):
         """Return the same problem with these points, in its coordinates."""
 
     def transposed(self) -> Problem:
-        """Return the problem with targets and sources exchanged."""
+        """Return the problem with targets and sources exchanged: of methods that move points in place."""
 
 
 class Structure(Protocol):

@@ -90,7 +90,7 @@ class Pair:
 
     @property
     def law(self) -> Dimensions | None:
-        """The powers of length: `dimensions`, or for a pair function of parki its own; None where they are unknown."""
+        """Return the powers of length: `dimensions`, or for a pair function of parki its own; None where they are unknown."""
         return dimensions.of(self.pair, dict(self.slots)) if self.dimensions is None else self.dimensions
 
     def scaled(self: P, power: int, dtype: str | None = None) -> P:
@@ -126,12 +126,12 @@ class Pair:
 
     @property
     def self_adjoint(self) -> bool:
-        """Whether K(−r)ᵀ = K(r): kernels that are even with symmetric components, and the odd antisymmetric rotlet."""
+        """Tell whether K(−r)ᵀ = K(r): kernels that are even with symmetric components, and the odd antisymmetric rotlet."""
         return self.pair not in _ONE_WAY and self.dens == self.result and self.pair.startswith("pair/")
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What compilers may be told of loops over this pair, see `parki.engine.kernel`.
+        """Return hints to compilers on loops over this pair, see `parki.engine.kernel`.
 
         The pairs of parki use neither an infinite root, as they are given w, nor exponentials of infinity.
         """

@@ -154,7 +154,7 @@ def _size(value: float) -> int | None:
 def _powers(
     law: Dimensions, length: int, sizes: tuple[tuple[int | None, ...], ...], axes: int | None, result: int
 ) -> Powers:
-    """The powers for strengths and normals of these sizes."""
+    """Return the powers for strengths and normals of these sizes."""
     own = np.broadcast_to(-length * np.array(law.dens, np.int64), len(sizes[0])).copy()
     own[-3:] += axes or 0
     tops = [[size + power for size, power in zip(row, own.tolist(), strict=True) if size is not None] for row in sizes]

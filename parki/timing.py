@@ -48,7 +48,7 @@ class PhaseTimes:
 
     @property
     def total(self) -> float:
-        """All phases."""
+        """Return the seconds of all phases."""
         return sum(seconds for name, seconds in self.time.items() if self._wholes[name] == name)
 
     def reset(self) -> None:
@@ -75,7 +75,7 @@ class PhaseTimes:
 
     @property
     def apart(self) -> bool:
-        """Whether each phase is waited for, so that none may go on beside another."""
+        """Tell whether each phase is waited for, so that none may go on beside another."""
         return self.wait is not None
 
     @contextlib.contextmanager

@@ -254,7 +254,7 @@ def _given(kernel: Kernel, strengths: Tensor) -> Tensor:
 def _field(
     kernel: Kernel, trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor | None, options: EwaldOptions
 ) -> Tensor:
-    """The sum, without a graph; on a GPU tensors and result change hands by DLPack."""
+    """Return the sum, without a graph; on a GPU tensors and result change hands by DLPack."""
     same = trg is src
     trg, src, dens, normals = (x if x is None else _array(x) for x in (trg, src, dens, normals))
     u = api.plan(kernel, trg, trg if same else src, options)(dens, normals)
@@ -262,5 +262,5 @@ def _field(
 
 
 def _array(x: Tensor) -> Any:
-    """What a plan takes: a NumPy array over the same memory, or the tensor itself where it is on a GPU."""
+    """Return a tensor as a plan takes it: a NumPy array over the same memory, or the tensor itself where it is on a GPU."""
     return x.detach().numpy() if x.device.type == "cpu" else x.detach().contiguous()

@@ -125,6 +125,7 @@ def test_a_plan_of_one_array_takes_two(method):
         ({"targets": np.full((3, NT), np.nan)}, ValueError, "targets has 900 of 900 values that are NaN"),
         ({"targets": X, "sources": Y[:2]}, ValueError, "sources has shape"),
         ({}, TypeError, "move: found no points, expected points, or targets or sources by keyword"),
+        ({"points": Y, "sources": Y}, TypeError, "move: found several arrays of points, expected one"),
     ],
 )
 def test_points_that_do_not_fit_change_nothing(method, points, error, text):

@@ -91,7 +91,7 @@ class Geometry:
 
 
 def _turned(matrix: np.ndarray, x: Array) -> Array:
-    """The matrix times points; a permutation changes no digit."""
+    """Return the matrix times points; a permutation changes no digit."""
     if set(matrix.ravel().tolist()) <= {0.0, 1.0}:
         return module_of(x).ascontiguousarray(x[np.argmax(matrix, axis=1)])
     return (module_of(x).asarray(matrix) @ x.astype(np.float64)).astype(x.dtype)
@@ -110,7 +110,7 @@ def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], s
 
 
 def of_cell(cell: np.ndarray, scaled: bool = True) -> Geometry:
-    """The geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
+    """Return the geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
 
     Short vectors that span the same lattice take their place, rotated so that the last lies along z and the second in
     the plane of y and z; tilts are at most half a side.  Lengths keep their unit where they may not be `scaled`.
@@ -149,7 +149,7 @@ def _short(vectors: np.ndarray) -> np.ndarray:
 
 
 def around(*clouds: Array, scaled: bool = True) -> Geometry:
-    """The geometry of points in free space: a box around them all, however flat they are."""
+    """Return the geometry of points in free space: a box around them all, however flat they are."""
     some = [x for x in clouds if x.shape[1]]
     if not some:
         return Geometry((1.0, 1.0, 1.0), 0)

@@ -211,13 +211,13 @@ class EwaldOptions:
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Which axes are periodic."""
+        """Return the periodic axes."""
         if isinstance(self.periodicity, numbers.Integral):
             return tuple(axis < self.periodicity for axis in range(3))
         return tuple(bool(on) for on in self.periodicity)
 
     def transform(self) -> str | None:
-        """The library of the transforms that is named, a key of `parki.fft.BACKENDS`."""
+        """Return the library of the transforms that is named, a key of `parki.fft.BACKENDS`."""
         return "torch" if self.torch_fft else self.fft
 
     def check(self) -> None:
@@ -305,7 +305,7 @@ def _check_box(box: Any, periodic: tuple[bool, bool, bool]) -> list[float]:
 
 
 def _rectangular(cell: np.ndarray) -> bool:
-    """Whether lattice vectors are sides along x, y, z: to rounding, as programs write them."""
+    """Tell whether lattice vectors are sides along x, y, z: to rounding, as programs write them."""
     sides = np.diag(cell)
     return bool(np.isfinite(cell).all() and (abs(cell - np.diag(sides)) <= STRAIGHT * sides.min()).all())
 

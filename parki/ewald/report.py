@@ -94,7 +94,7 @@ class WallTime(PhaseTimes):
 
     @property
     def total(self) -> float:
-        """The whole sum, or all its phases where it was not timed."""
+        """Return the seconds of the whole sum, or of all its phases where it was not timed."""
         return self.time_ewald or self._accounted
 
     @property

@@ -93,7 +93,7 @@ class Handle:
 
     @property
     def T(self) -> "Handle":
-        """The array with its axes in reverse order."""
+        """Return the array with its axes in reverse order."""
         return self._part(("transpose", None), self.layout.T)
 
     def reshape(self, *shape: int) -> "Handle":

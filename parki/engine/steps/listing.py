@@ -75,22 +75,22 @@ class Step:
 
     @cached_property
     def handles(self) -> dict[str, Handle]:
-        """The arrays among the arguments."""
+        """Return the arrays among the arguments."""
         return {name: a for name, a in self.args.items() if isinstance(a, Handle)}
 
     @property
     def writes(self) -> list[Handle]:
-        """The arrays that the workunit writes to."""
+        """Return the arrays that the workunit writes to."""
         return [a for name, a in self.handles.items() if self.unit.ir.param(name).written]
 
     @property
     def reads(self) -> list[Handle]:
-        """The arrays that the workunit does not write to; some that it writes it may read as well."""
+        """Return the arrays that the workunit does not write to; some that it writes it may read as well."""
         return [a for name, a in self.handles.items() if not self.unit.ir.param(name).written]
 
     @cached_property
     def layouts(self) -> dict[str, str]:
-        """The layout of each view, in the order of the workunit's parameters."""
+        """Return the layout of each view, in the order of the workunit's parameters."""
         return {p.name: self.args[p.name].order for p in self.unit.ir.params if p.rank}
 
     @property
@@ -127,7 +127,7 @@ class Call:
 
     @property
     def handles(self) -> list[Handle]:
-        """The arrays that the function is given."""
+        """Return the arrays that the function is given."""
         return [*self.reads, *(a for a in self.writes if not any(a is b for b in self.reads))]
 
 

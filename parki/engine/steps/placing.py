@@ -90,7 +90,7 @@ class Launch:
 
     @property
     def ready(self) -> list[Prepared]:
-        """The launches that are prepared."""
+        """Return the launches that are prepared."""
         return list(self._ready.values())
 
 
@@ -177,23 +177,23 @@ class Placed:
             self.made(step, 0, space).run({})
 
     def __getitem__(self, handle: Handle) -> Any:
-        """The array of a handle that is neither argument nor result."""
+        """Return the array of a handle that is neither argument nor result."""
         return self.memory_of.of(handle)
 
     @property
     def memory(self) -> int:
-        """Bytes of all arrays, those that launches keep and those that the first run makes among them."""
+        """Return the bytes of all arrays, those that launches keep and those that the first run makes among them."""
         return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values()) + self.memory_of.unmade
 
     @property
     def arrays(self) -> list[Any]:
-        """Every array of the list that there is, and what launches keep for themselves."""
+        """Return every array of the list that there is, and what launches keep for themselves."""
         kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 
     @property
     def replays(self) -> list[graphs.Replay]:
-        """The graphs of runs of steps, recorded or not."""
+        """Return the graphs of runs of steps, recorded or not."""
         return [segment.replay for segment in self._segments if segment.replay is not None]
 
     def run(self, bound: Bound | None = None, times: Any = None) -> None:
