@@ -224,7 +224,7 @@ def _reals(x: Array) -> Array:
 
 @contextlib.contextmanager
 def _strided(x: Array) -> Iterator[Array]:
-    """Return the array, or a copy that is copied back if strides are half complex numbers, which not all libraries take."""
+    """Return the array, or a copy that is copied back if strides are half complex numbers: few libraries take these."""
     if all(stride % x.dtype.itemsize == 0 for stride in x.strides):
         yield x
         return

@@ -262,5 +262,5 @@ def _field(
 
 
 def _array(x: Tensor) -> Any:
-    """Return a tensor as a plan takes it: a NumPy array over the same memory, or the tensor itself where it is on a GPU."""
+    """Return a tensor as plans take it: a NumPy array over the same memory, or itself where it is on a GPU."""
     return x.detach().numpy() if x.device.type == "cpu" else x.detach().contiguous()
