@@ -90,7 +90,7 @@ class Pair:
 
     @property
     def law(self) -> Dimensions | None:
-        """Return the powers of length: `dimensions`, or those of a pair function of parki; None where they are unknown."""
+        """Return the powers of length: `dimensions`, or those of a pair function of parki; None for unknown ones."""
         return dimensions.of(self.pair, dict(self.slots)) if self.dimensions is None else self.dimensions
 
     def scaled(self: P, power: int, dtype: str | None = None) -> P:
@@ -126,7 +126,7 @@ class Pair:
 
     @property
     def self_adjoint(self) -> bool:
-        """Tell whether K(−r)ᵀ = K(r), as of even kernels with symmetric components, and of the odd antisymmetric rotlet."""
+        """Tell whether K(−r)ᵀ = K(r): of even kernels with symmetric components and of the odd antisymmetric rotlet."""
         return self.pair not in _ONE_WAY and self.dens == self.result and self.pair.startswith("pair/")
 
     @property
