@@ -150,6 +150,21 @@ def test_a_new_box():
     near(plan(Q), MAKERS["3P"]("laplace", 2 * X, 2 * Y, box=(2, 2, 4))(Q))
 
 
+def test_a_box_around_points_that_come_apart():
+    plan = MAKERS["0P"]("laplace", Y, Y)
+    plan.move(targets=0.5 * X + 0.2, sources=0.5 * Y + 0.2)  # within the box
+    plan.move(sources=3 * Z - 1)  # out of it: the targets stay
+    near(plan(Q), MAKERS["0P"]("laplace", 0.5 * X + 0.2, 3 * Z - 1)(Q), 1e-4)
+    plan.move(targets=3 * X - 1)
+    near(plan(Q), MAKERS["0P"]("laplace", 3 * X - 1, 3 * Z - 1)(Q), 1e-4)
+
+
+def test_points_that_were_wrapped_before_they_became_one():
+    plan = MAKERS["3P"]("laplace", X + 100.0, Y)
+    plan.move(targets=Y, sources=Y)
+    near(plan(Q), MAKERS["3P"]("laplace", Y, Y)(Q))
+
+
 @pytest.mark.parametrize("method", FREE)
 def test_a_box_in_free_space(method):
     with pytest.raises(ValueError, match=r"box was given, but .* sum in free space"):

@@ -163,14 +163,16 @@ class Ewald:
             if a is not None:
                 wrapped, reach[i] = place.points(name, xp.asarray(a))
             inner.append(wrapped)
-        inner = inner * 2 if same else inner
+        if same:
+            inner, reach[0] = inner * 2, 0.0
         counts = [n if a is None else a.shape[1] for a, n in zip((x, y), (old.n_targets, old.n_sources), strict=True)]
         if counts != [old.n_targets, old.n_sources] and any(a is None for a in (x, y)):
             kept = full()
             inner = [b if a is None else a for a, b in zip(inner, (kept.targets, kept.sources), strict=True)]
         outer = None
-        if old.outer is not None and not same:
-            outer = tuple(b if a is None else a.copy() for a, b in zip((x, y), old.outer, strict=True))
+        if options.box is None and not same:
+            kept_outer = old.outer or (None, None)
+            outer = tuple(b if a is None else a.copy() for a, b in zip((x, y), kept_outer, strict=True))
         whole = same or (old.same and x is None)
         return self, EwaldProblem(*inner, *counts, whole, old.dtype, old.on_gpu, place, tuple(reach), outer)
 
