@@ -1,15 +1,18 @@
 """Pairs of near points, with their distances, as a sparse matrix."""
 
+from __future__ import annotations
+
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.spatial import cKDTree
 
 from parki import lattice, scaling
 from parki.lattice import FREE, STRAIGHT, Sides, Skew
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Largest coordinate or side, in radii, whose square the search can compute.
 MOST_RADII = 2.0**500
@@ -46,6 +49,8 @@ def near_pairs(
         cell, which two images of one source could be within; and for a radius too small to be squared beside the
         coordinates.
     """
+    from scipy.sparse import csr_array  # takes long to import
+
     box, tilts = _cell(sides, skew)
     clouds = _points("targets", targets), _points("sources", sources)
     radius = _radius(radius, box, tilts)
@@ -74,6 +79,8 @@ def _search(
     targets: NDArray[np.float64], sources: NDArray[np.float64], radius: float, box: Sides, tilts: Skew
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return indices of targets and sources, and distances, of all pairs within the radius, ordered by the indices."""
+    from scipy.spatial import cKDTree
+
     targets, sources = (lattice.wrapped(x, box, tilts) for x in (targets, sources))
     brick = not any(tilts) and not any(map(math.isinf, box))
     if brick:

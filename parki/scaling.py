@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
 from parki.arrays import Array, module_of, to_host
 from parki.dimensions import Dimensions
@@ -91,6 +90,8 @@ def nearest(targets: Array, sources: Array, length: int) -> float:
 
     Some hundreds of targets and some thousands of sources are looked at, as if the others lay between them.
     """
+    from scipy.spatial import cKDTree  # takes a quarter of a second to import
+
     few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
     x, y = (times(to_host(one).astype(np.float64), length) for one in few)
     found = cKDTree(y.T).query(x.T, k=2 if targets is sources and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
