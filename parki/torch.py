@@ -13,10 +13,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from parki import adjoints
-from parki.ewald import api, kernels
+from parki.arguments import PUBLISHED
+from parki.ewald import kernels
 from parki.ewald.kernels import Kernel
+from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
 from parki.keywords import EwaldKeywords, shows
+from parki.plan import make
 
 try:
     import torch
@@ -257,7 +260,7 @@ def _field(
     """Return the sum, without a graph; on a GPU tensors and result change hands by DLPack."""
     same = trg is src
     trg, src, dens, normals = (x if x is None else _array(x) for x in (trg, src, dens, normals))
-    u = api.plan(kernel, trg, trg if same else src, options)(dens, normals)
+    u = make(Ewald(kernel, options, names=PUBLISHED), trg, trg if same else src)(dens, normals)
     return torch.from_numpy(u) if isinstance(u, np.ndarray) else torch.from_dlpack(u)
 
 

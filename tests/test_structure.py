@@ -43,7 +43,7 @@ EDGES = {
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.memory",),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
-    "parki.torch": ("parki.adjoints", "parki.ewald", "parki.keywords"),
+    "parki.torch": ("parki.adjoints", "parki.arguments", "parki.ewald", "parki.keywords", "parki.plan"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }
