@@ -242,12 +242,13 @@ def _view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
     if a.dtype != DTYPE[p.type] or a.ndim != p.rank:
         want = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
         raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {want}")
-    flags = a.flags
-    gaps = not flags.c_contiguous
-    odd = (gaps and any(s < 0 or s % a.itemsize for s in a.strides)) or (xp is np and not flags.aligned)
+    flags = a.flags if xp is np else None
+    gaps = flags is None or not flags.c_contiguous
+    odd = gaps and any(s < 0 or s % a.itemsize for s in a.strides)
+    odd = odd or (flags is not None and not flags.aligned)
     if a.size and (odd or max(a.shape) >= 2**31):
         raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
-    if p.written and xp is np and not flags.writeable:
+    if p.written and flags is not None and not flags.writeable:
         raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
     if p.written and gaps and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
         raise LaunchError(f"{k.name}: '{p.name}' is written, but elements of the array share memory")
