@@ -157,6 +157,15 @@ def direct_sum(
     return arrays.to_host(result) if module_of(x) is np else result
 
 
+def direct_sums(
+    kernel: Pair, targets: Array, sources: Array, density: Array, normals: Array | None, space: Space
+) -> Array:
+    """Return direct sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, on the host."""
+    rows = density[:, 0] if kernel.dens == 1 else density
+    sums = [direct_sum(kernel, targets, sources, row, normals, execution_space=space) for row in rows]
+    return np.stack([arrays.to_host(u).reshape(kernel.result, -1) for u in sums])
+
+
 def workunit(pair: Pair, dtype: np.dtype) -> Workunit:
     """Return the kernel that `direct_sum` launches for points of this dtype."""
     return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=pair.hints, **dict(pair.slots))

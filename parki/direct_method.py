@@ -60,11 +60,7 @@ class Direct(FreeMethod):
 
     options: FreeOptions
     name = "direct"
-
-    def times(self, problem: FreeProblem, parameters: DirectParameters) -> PhaseTimes:
-        """Return the times of all phases, zero."""
-        wait = engine.spaces.waiter(self.space) if self.options.reports_times else None
-        return PhaseTimes(PHASES, PLANNED, wait)
+    phases, planned = PHASES, PLANNED
 
     def choose(self, problem: FreeProblem) -> DirectParameters:
         """Return the rounding of the points' dtype."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -165,15 +165,23 @@ class FreeMethod(ABC):
     positional = ("targets", "sources")
     logger = "parki"
 
+    phases: ClassVar[Mapping[str, str]]  # titles by name
+    planned: ClassVar[Sequence[str]]  # names of phases of making a plan
+
     @property
-    @abstractmethod
     def name(self) -> str:
         """Return the name of the method."""
+        return self.options.method
 
     @property
     def gradient(self) -> bool | str:
         """Return which of the potential and its gradient a call returns."""
         return self.options.gradient
+
+    def times(self, problem: FreeProblem, parameters: Any) -> PhaseTimes:
+        """Return the times of all phases, zero."""
+        wait = spaces.waiter(self.space) if self.options.reports_times else None
+        return PhaseTimes(self.phases, self.planned, wait)
 
     def in_space(self, space: Space) -> Self:
         """Return the method in a space."""
@@ -263,12 +271,7 @@ class FreeMethod(ABC):
         x, y = (scaling.times(xp.asarray(a, wide), -problem.power) for a in (problem.targets, problem.sources))
         x = xp.ascontiguousarray(x[:, xp.asarray(chosen)])
         axes = None if density.normals is None else density.normals.astype(wide)
-        sums = []
-        for row in density.values.astype(wide):
-            given = row if self.kernel.dens > 1 else row[0]
-            u = all_pairs.direct_sum(self.kernel, x, y, given, axes, execution_space=self.space)
-            sums.append(arrays.to_host(u).reshape(self.kernel.result, -1))
-        return np.stack(sums)
+        return all_pairs.direct_sums(self.kernel, x, y, density.values.astype(wide), axes, self.space)
 
     def expected(self, parameters: Any) -> float:
         """Return the relative error that a sum is expected to have."""

@@ -43,6 +43,13 @@ def relative(u, v):
     return float(np.linalg.norm(u - v) / np.linalg.norm(v))
 
 
+def filled(shape, dtype=float, *args, empty=np.empty, **keywords):
+    """Return an array whose bits are 1, which is NaN in numbers of any width."""
+    made = empty(shape, dtype, *args, **keywords)
+    made.reshape(-1).view(np.uint8).fill(255)
+    return made
+
+
 # Calls ----------------------------------------------------------------------------------------------------------------
 @each
 def test_a_call_with_an_array_that_has_gaps(method):
@@ -69,6 +76,23 @@ def test_no_points(method):
             plan.error(density=np.ones(y.shape[1]))
         plan.move(targets=X, sources=Y)
         near(plan(Q), MAKERS[method]("laplace", X, Y)(Q))
+
+
+@each
+def test_arrays_that_begin_with_any_bytes(method, monkeypatch):
+    cell = {"box": [[1, 0, 0], [0.3, 1, 0], [0.1, 0.2, 1]]} if method == "3P" else {}
+
+    def sums():
+        return [
+            MAKERS[method]("laplace", X, Y)(Q),
+            MAKERS[method]("stokes_dl", X, Y, **cell)(N, Z),
+            MAKERS[method]("laplace", Y, Y, **cell)(Q),
+        ]
+
+    expected = sums()
+    monkeypatch.setattr(np, "empty", filled)
+    for u, v in zip(sums(), expected, strict=True):
+        np.testing.assert_array_equal(u, v)
 
 
 # Moves ----------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from parki.engine import ir, source
 from parki.engine.errors import KernelError
+from parki.engine.syntax import parsed
 from parki.engine.walk import children, const_trip, is_lane_range, walk
 
 if TYPE_CHECKING:
@@ -359,7 +360,7 @@ def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
 def _names(text: str) -> dict[int, str]:
     """Conditions and indices by line.  Conditions as they are written: Python's versions unparse them differently."""
     found = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.If | ast.While):
             found[node.lineno] = " ".join((ast.get_source_segment(text, node.test) or "").split())
         elif isinstance(node, ast.For):

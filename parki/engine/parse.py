@@ -7,7 +7,7 @@ from parki.engine import ir
 from parki.engine.grammar import ATOMIC_FETCHES, ATOMICS, C_LIBRARY, CONSTRUCTS, ELEMENTS, SCALARS
 from parki.engine.nested import Nested
 from parki.engine.scopes import Symbol, dotted
-from parki.engine.syntax import bound_names
+from parki.engine.syntax import bound_names, parsed
 
 ACCUMULATOR = "Write def w(i: int, acc: pk.Acc[pk.double], …)"
 ASSIGN = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
@@ -36,7 +36,7 @@ def parse(text: str, linemap: tuple[tuple[str, int], ...] | None = None, name: s
 class _Parser(Nested):
     def kernel(self, text: str) -> ir.KernelTree:
         try:
-            module = ast.parse(text)
+            module = parsed(text)
         except SyntaxError as e:
             where = ast.Constant(value=0, lineno=e.lineno or 1, col_offset=(e.offset or 1) - 1)
             raise self.error("K001", where, f"not Python: {e.msg}") from None

@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from parki.engine.errors import KernelError, Loc
-from parki.engine.syntax import fail
+from parki.engine.syntax import fail, parsed
 
 PACKAGE = "parki.kernels"
 TYPING = frozenset({"List", "Tuple"})
@@ -164,7 +164,7 @@ def _suggestion(place: KernelLocation) -> str:
 # Module level --------------------------------------------------------------------------------------------------------
 def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError) as e:
         line, column = getattr(e, "lineno", 1) or 1, getattr(e, "offset", 1) or 1
         reason = f"not Python: {getattr(e, 'msg', e)}"

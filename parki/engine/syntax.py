@@ -10,12 +10,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+from parki.engine import forks
 from parki.engine.errors import KernelError, Loc
 
 Node = TypeVar("Node", bound=ast.AST)
 Value = bool | int | float
 BLOCKS = ("body", "orelse")
 NESTING = (ast.If, ast.For, ast.While, ast.FunctionDef)
+
+_parsing = forks.lock()
+
+
+def parsed(text: str) -> ast.Module:
+    """Return the tree of a text, parsed by one thread at a time.
+
+    Some versions of Python, 3.11 among them, count the depth of a tree for all threads together, and raise SystemError
+    where a thread goes on in the middle of another's tree.
+    """
+    with _parsing:
+        return ast.parse(text)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from parki.engine import forks, ir, spaces
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import cache, devices, trust
+from parki.engine.syntax import parsed
 from parki.engine.workunit import Workunit
 
 FOLDER = "pykokkos"  # of the L0 files, in the cache
@@ -118,7 +119,7 @@ def rewritten(text: str, device: bool = False) -> str:
     """
     lines = [line.encode() for line in text.split("\n")]  # columns of a syntax tree count bytes
     edits: list[tuple[int, int, int, bytes]] = []  # line, first and last column, new text
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if not isinstance(node, ast.Call):
             continue
         f, line, begin, end = ast.unparse(node.func), node.lineno, node.col_offset, node.end_col_offset or 0

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki import adjoints, arrays, cells, engine, scaling
+from parki import adjoints, all_pairs, arrays, cells, engine, scaling
 from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
@@ -334,7 +334,7 @@ class Ewald:
         axes = None if axes is None else axes.astype(wide)
         if problem.geometry.periodicity == 0:
             x, y = (scaling.times(a, -problem.power) for a in (trg, src))
-            return reference.direct_sums(self.kernel, x, y, values, axes, self.space)
+            return all_pairs.direct_sums(self.kernel, x, y, values, axes, self.space)
         options = quiet(self.options, layout="dn", **reference.other(self.options, choice.parameters, problem.geometry))
         method = replace(self, options=options, served=True)
         counts = {"n_targets": trg.shape[1], "same": False, "dtype": np.dtype(wide), "outer": None}

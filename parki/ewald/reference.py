@@ -1,29 +1,14 @@
-"""Second sums that share none of their parameters with a first one, to measure its error."""
+"""Options of second sums that share none of their parameters with a first one, to measure its error."""
 
 from typing import Any
 
-import numpy as np
-
-from parki import all_pairs
-from parki.arrays import Array, to_host
-from parki.engine.spaces import Space
 from parki.ewald.choice.params import Parameters
 from parki.ewald.geometry import Geometry
-from parki.ewald.kernels import Kernel
 from parki.ewald.options import EwaldOptions
 
 FINEST = 1e-13  # least tolerance of the second sum: a hundredth of the first may be out of reach of double precision
 LARGE, SMALL = 0.45, 0.3  # near-field radius of the second sum in shortest sides; few targets make a large one cheap
 APART = 1.25  # least ratio of the radii of the two sums
-
-
-def direct_sums(
-    kernel: Kernel, targets: Array, sources: Array, density: Array, normals: Array | None, space: Space
-) -> np.ndarray:
-    """Return direct sums in free space ``(rhs, components, Nt)`` of densities ``(rhs, components, Ns)``."""
-    rows = density[:, 0] if kernel.dens == 1 else density
-    sums = [all_pairs.direct_sum(kernel, targets, sources, row, normals, execution_space=space) for row in rows]
-    return np.stack([to_host(u).reshape(kernel.result, -1) for u in sums])
 
 
 def other(options: EwaldOptions, p: Parameters, geometry: Geometry) -> dict[str, Any]:

@@ -66,16 +66,7 @@ class Fmm(FreeMethod):
 
     options: FmmOptions
     reach = params.REACH
-
-    @property
-    def name(self) -> str:
-        """Return the name of the method."""
-        return self.options.method
-
-    def times(self, problem: FreeProblem, parameters: Aim) -> PhaseTimes:
-        """Return the times of all phases, zero."""
-        wait = engine.spaces.waiter(self.space) if self.options.reports_times else None
-        return PhaseTimes(PHASES, PLANNED, wait)
+    phases, planned = PHASES, PLANNED
 
     @cached_property
     def asked(self) -> float | None:

@@ -33,16 +33,7 @@ class Treecode(FreeMethod):
 
     options: TreecodeOptions
     reach = params.REACH
-
-    @property
-    def name(self) -> str:
-        """Return the name of the method."""
-        return self.options.method
-
-    def times(self, problem: FreeProblem, parameters: Parameters) -> PhaseTimes:
-        """Return the times of all phases, zero."""
-        wait = engine.spaces.waiter(self.space) if self.options.reports_times else None
-        return PhaseTimes(PHASES, PLANNED, wait)
+    phases, planned = PHASES, PLANNED
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Parameters:

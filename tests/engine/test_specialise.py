@@ -1,8 +1,15 @@
 """Specialising: what each step makes of L1 text, and every fault it reports."""
 
+import gc
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from parki.engine import syntax
 from parki.engine.parse import parse
 from parki.engine.specialise import specialise
 from tests.engine import l1_files as l1
@@ -353,3 +360,23 @@ def test_functions_do_not_take_the_name_of_a_local(files):
 
 def function(name, result):
     return "@pk.function", f"def {name}(a: real) -> real:", f"    return {result}"
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+def test_threads_parse_at_the_same_time():
+    def wait(phase, info):
+        time.sleep(0)  # lets another thread go on in the middle of a tree
+
+    text = Path(syntax.__file__).read_text()
+    before, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    gc.callbacks.append(wait)
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(10)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            trees = list(pool.map(lambda _: syntax.parsed(text), range(200)))
+    finally:
+        gc.callbacks.remove(wait)
+        sys.setswitchinterval(before)
+        gc.set_threshold(*thresholds)
+    assert len(trees) == 200

@@ -148,7 +148,7 @@ class _Place:
 
 
 def shared_memory(a: Any, b: Any) -> bool:
-    """Whether two arrays have an element in common; True where that is hard to say."""
+    """Tell whether two arrays have an element in common; True where that is hard to say."""
     if a.size == 0 or b.size == 0:
         return False
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):

@@ -34,12 +34,23 @@ class Memory:
             self._arrays[id(handle), 0] = a
 
     def allocate(self, handles: Iterable[Handle]) -> None:
-        """Make the arrays of whole handles that are neither arguments nor results, but for scratch."""
+        """Make the arrays of whole handles that are neither arguments nor results, but for scratch.
+
+        One block has all that need not be zero: memory freed as a whole is there for the next list, where the system
+        would take back many pieces and clear their pages anew.
+        """
+        together = []
         for handle in handles:
             if handle.role == "scratch":
                 self._scratch += [(handle, worker) for worker in range(self.size)]
+            elif handle.role == "state" and not handle.zero:
+                together.append(handle)
             elif handle.role not in BOUND:
                 self._whole(handle, 0)
+        block, end = self._bytes(sum(_room(handle) for handle in together), False), 0
+        for handle in together:
+            self._arrays[id(handle), 0] = _seen(block[end:], handle)
+            end += _room(handle)
 
     @property
     def unmade(self) -> int:
@@ -51,21 +62,32 @@ class Memory:
         if key not in self._arrays:
             if handle.role == "constant" and handle.values is None:
                 fits(handle, None)
-            made = self._empty(handle) if handle.values is None else self.xp.asarray(handle.values)
-            self._arrays[key] = made
+            if handle.values is None:
+                self._arrays[key] = _seen(self._bytes(handle.nbytes, handle.zero), handle)
+            else:
+                self._arrays[key] = self.xp.asarray(handle.values)
         return self._arrays[key]
 
-    def _empty(self, handle: Handle) -> Any:
-        """Return an array whose first entry begins a cache line."""
-        size = math.prod(handle.shape) * handle.dtype.itemsize
-        room = (self.xp.zeros if handle.zero else self.xp.empty)(size + LINE, np.uint8)
-        at = -(room.ctypes.data if self.xp is np else room.data.ptr) % LINE
-        return room[at : at + size].view(handle.dtype).reshape(handle.shape)
+    def _bytes(self, size: int, zero: bool) -> Any:
+        """Return bytes whose first one begins a cache line."""
+        more = (self.xp.zeros if zero else self.xp.empty)(size + LINE, np.uint8)
+        at = -(more.ctypes.data if self.xp is np else more.data.ptr) % LINE
+        return more[at : at + size]
 
     @property
     def arrays(self) -> list[Any]:
         """Every array."""
         return list(self._arrays.values())
+
+
+def _room(handle: Handle) -> int:
+    """Return the bytes of the cache lines that an array takes."""
+    return math.ceil(handle.nbytes / LINE) * LINE
+
+
+def _seen(block: Any, handle: Handle) -> Any:
+    """Return the first bytes of a block as the array of a handle."""
+    return block[: handle.nbytes].view(handle.dtype).reshape(handle.shape)
 
 
 def fits(handle: Handle, a: Any) -> None:

@@ -57,6 +57,6 @@ class StepList:
         return list(every.values())
 
     def nbytes(self, workers: int = 1) -> int:
-        """Return the bytes of states, constants and scratch for so many workers."""
+        """Return the bytes of states, constants and scratch for a number of workers."""
         size = {"state": 1, "constant": 1, "scratch": workers}
         return sum(size.get(a.role, 0) * a.nbytes for a in self.handles)

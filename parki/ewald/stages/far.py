@@ -78,7 +78,7 @@ def field(
     box = mesh.transformed(grid)
     lines = partial(_lines, box, transforms)
     last = planes.last_mode(p, mesh, whole)
-    result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far)
+    result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
         mesh.clear(grid),
         *spread(p, mesh.touched(spread_part), points.sources, points.rows, v, rhs),

@@ -52,7 +52,7 @@ class Mesh:
         plane = shape[1:]
         if space.engine == "parki" and space.pick(True, False):  # PyKokkos is given copies of arrays with gaps
             plane = spread_out(*plane, p.P, np.dtype(p.far).itemsize)
-        return state("grid", (components, shape[0], *plane), p.far)[:, :, : shape[1], : shape[2]]
+        return state("grid", (components, shape[0], *plane), p.far, zero=False)[:, :, : shape[1], : shape[2]]
 
     def touched(self, grid: Handle) -> Handle:
         """Return the part that windows may touch."""

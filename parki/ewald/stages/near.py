@@ -67,7 +67,7 @@ def field(
     box = sources.grid.box
     batch, bound = targets.runs(v.targets)
     result, tiny = (
-        state("near field", (rhs * p.kernel.result, targets.n), p.dtype),
+        state("near field", (rhs * p.kernel.result, targets.n), p.dtype, zero=False),
         Number("tiny", coincident(p, 0.0)),
     )
     tilts = skew or (0.0, 0.0, 0.0)

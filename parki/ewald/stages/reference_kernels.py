@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import erf, erfc
 
 from parki.engine.source import KernelLocation, locate, package_place, read
+from parki.engine.syntax import parsed
 
 _PK = types.SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
@@ -31,7 +32,7 @@ def _loaded(place: KernelLocation) -> dict[str, Any]:
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
     for local, imported in source.imports.items():
         names[local] = _loaded(package_place(imported.module))[imported.name]
-    tree = ast.parse(source.text)
+    tree = parsed(source.text)
     tree.body = [
         node
         for node in tree.body

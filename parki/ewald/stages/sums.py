@@ -69,7 +69,7 @@ class SumSteps:
         self._loading, self._normals_loading = self.factors[:loaded], self.factors[loaded : loaded + 3]
         self._unloading = self.factors[loaded + 3 :]
         self.u = result("result", (rhs, *self._axes(kernel.result, nt)), p.dtype)
-        self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype)
+        self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype, zero=False)
         pack, first = self._load()
         directed, more = self._directed()
         rows, spreading, packs = self._packed(directed)
@@ -119,7 +119,7 @@ class SumSteps:
         if p.skew is None or not kernel.slopes:
             return self.strengths, []
         numbers = kernel.strengths
-        directed = state("directed", (self.rhs, numbers + 6, self.strengths.shape[2]), p.dtype)
+        directed = state("directed", (self.rhs, numbers + 6, self.strengths.shape[2]), p.dtype, zero=False)
         t01, t02, t12 = (float(np.dtype(p.dtype).type(t)) for t in p.skew)
         l0, l1 = p.box[:2]
         tilts = {"t01": t01 / l0, "t02": t02 / l0, "t12": t12 / l1}
