@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -143,7 +142,7 @@ class FreeSum:
 
 
 @dataclass(frozen=True, eq=False)
-class FreeMethod(ABC):
+class FreeMethod:
     """A method of summation in free space.
 
     Attributes

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import index32
-from parki.engine.steps import Handle, Step, state
+from parki.engine.steps import Handle, Step, alike, glue, together
 from parki.proxies import THREADS
 from parki.treecode.interactions import FEWER, InteractionLists
 from parki.treecode.structure import TreecodeStructure
@@ -21,6 +21,10 @@ class Potentials:
     ----------
     near, far : Handle
         Sums over particles, and sums over proxy points in the far precision: the same array where that is the points'.
+    u, far_u : Handle
+        Likewise sums at targets, in the order of the tree.
+    zeros, added : list of Step
+        Set all sums to zero, and add far ones to near ones, if apart.
     """
 
     def __init__(self, s: TreecodeStructure) -> None:
@@ -31,10 +35,13 @@ class Potentials:
             self._place[m] = slice(total, total + count[m] * m**3)
             total = self._place[m].stop
         index32("the number of proxy points of targets", np.array([total]), FEWER)
-        shape = kernels.linear.result, total
-        self.near = state("proxy potentials", shape, kernels.real, zero=False)
-        same = kernels.far == kernels.real
-        self.far = self.near if same else state("far proxy potentials", shape, kernels.far, zero=False)
+        shapes = {"proxy potentials": (kernels.linear.result, total), "sorted u": (kernels.linear.result, s.target.n)}
+        near, (self.near, self.u) = together("potentials", shapes, kernels.real)
+        self.far, self.far_u, self.zeros, self.added = self.near, self.u, glue.fill("downward", near), []
+        if kernels.far != kernels.real:
+            far, (self.far, self.far_u) = alike("far", near, [self.near, self.u], kernels.far)
+            self.zeros += glue.fill("downward", far)
+            self.added += glue.add("downward", far, near)
 
     def of(self, m: int) -> Handle:
         """Return the potentials of m points per direction."""
@@ -49,8 +56,8 @@ class Potentials:
             items[at, 1] = self._place[m].start + row.astype(np.int64) * m**3
         return items
 
-    def steps(self, u: Handle) -> list[Step]:
-        """Return the steps that add all potentials to u, in the order of the tree."""
+    def steps(self) -> list[Step]:
+        """Return the steps that add all proxy potentials to those at targets."""
         if not self._s.down:
             return []
         s, side, most = self._s, self._s.target, self._s.kernels.points
@@ -64,7 +71,7 @@ class Potentials:
         steps += self._children(active)
         leaves = s.targets.nodes.leaves
         leaf = side.leaves(leaves[active[leaves]])
-        args = {"leaf": leaf, "xt": side.points, "box": side.box, "phi": self.of(most), "u": u, **s.tables}
+        args = {"leaf": leaf, "xt": side.points, "box": side.box, "phi": self.of(most), "u": self.u, **s.tables}
         return [*steps, Step("downward", s.kernels.potentials_to_particles(), len(leaf), args, THREADS)]
 
     def _children(self, active: NDArray[np.bool_]) -> list[Step]:

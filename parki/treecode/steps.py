@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parki.arrays import module_of
-from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, result, state
+from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, result
 from parki.proxies import THREADS
 from parki.treecode import upward
 from parki.treecode.downward import Potentials
@@ -37,37 +37,32 @@ def steps(s: TreecodeStructure) -> TreecodeSteps:
     u = result("u", (kernels.linear.result, s.target.n), kernels.real)
     src, gathered = upward.rows(s, charges)
     charge, up = upward.proxy_charges(s, src)
-    near = state("sorted u", u.shape, kernels.real, zero=False)
-    apart = kernels.far != kernels.real and bool(s.lists.pc)
-    far = state("far u", u.shape, kernels.far, zero=False) if apart else near
     potentials = Potentials(s)
-    twice = [(far, near), (potentials.far, potentials.near)]  # sums of particles and of proxy points, if apart
-    twice = [(a, b) for a, b in twice if a is not b]
-    zeroed = [near, potentials.near, *(a for a, _ in twice)]
     every = [
         *gathered,
         *up,
-        *(step for a in zeroed for step in glue.fill("downward", a)),
-        *_particles(s, src, near, potentials),
-        *_proxies(s, charge, far, potentials),
+        *potentials.zeros,
+        *_particles(s, src, potentials),
+        *_proxies(s, charge, potentials),
+        *potentials.added,
+        *potentials.steps(),
+        glue.scatter("downward", potentials.u, s.target.order, u),
     ]
-    every += [step for a, b in twice for step in glue.add("downward", a, b)]
-    every += potentials.steps(near)
-    return TreecodeSteps(Steps([*every, glue.scatter("downward", near, s.target.order, u)]), charges, u)
+    return TreecodeSteps(Steps(every), charges, u)
 
 
-def _particles(s: TreecodeStructure, src: Handle, near: Handle, potentials: Potentials) -> list[Step]:
+def _particles(s: TreecodeStructure, src: Handle, potentials: Potentials) -> list[Step]:
     """Return the sums over source particles, at particles and at proxy points."""
     fixed = {"xt": s.target.points, "box": s.target.box, "place": s.places[s.kernels.real], "src": src, "tiny": s.tiny}
     lists = []
-    for phase, of, u in (("pp", s.lists.pp, near), ("cp", s.lists.cp, potentials.near)):
+    for phase, of, u in (("pp", s.lists.pp, potentials.u), ("cp", s.lists.cp, potentials.near)):
         if len(of.items):
             args = {"item": _items(phase, of, potentials), "span": indices(f"ranges of {phase}", of.sources), "u": u}
             lists.append(Step(phase, s.kernels.ranges(), len(of.items), fixed | args, THREADS))
     return lists
 
 
-def _proxies(s: TreecodeStructure, charge: dict[int, Handle], far: Handle, potentials: Potentials) -> list[Step]:
+def _proxies(s: TreecodeStructure, charge: dict[int, Handle], potentials: Potentials) -> list[Step]:
     """Return the sums over proxy points of sources, at particles and at proxy points, in the far precision."""
     kernels = s.kernels
     fixed = {
@@ -77,7 +72,7 @@ def _proxies(s: TreecodeStructure, charge: dict[int, Handle], far: Handle, poten
         "constant": constant("constants", np.array([*kernels.linear.parameters, 0.0], kernels.far)),
     }
     lists = []
-    for phase, by_points, u in (("pc", s.lists.pc, far), ("cc", s.lists.cc, potentials.far)):
+    for phase, by_points, u in (("pc", s.lists.pc, potentials.far_u), ("cc", s.lists.cc, potentials.far)):
         for m, of in by_points.items():
             args = {"item": _items(phase, of, potentials), "charge": charge[m], "u": u, **_clusters(s, m, of)}
             lists.append(Step(phase, kernels.grids(m), len(of.items), fixed | args, THREADS))

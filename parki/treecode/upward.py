@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.steps import Handle, Step, constant, glue, state
+from parki.engine.steps import Handle, Step, alike, constant, glue, state, together
 from parki.proxies import WARPS
 from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
@@ -86,11 +86,11 @@ def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle],
     if not s.up:
         return {}, []
     kernels, side, most = s.kernels, s.source, s.kernels.points
-    count = {m: len(nodes) for m, nodes in s.up.items()} | {most: side.nodes}
-    charge = {
-        m: state(f"charges of {m}", (n, m**3 * kernels.charges), kernels.real, zero=False) for m, n in count.items()
-    }
-    steps = [step for a in charge.values() for step in glue.fill("upward", a)]
+    count = {m: len(nodes) for m, nodes in s.up.items() if m != most} | {most: side.nodes}
+    shapes = {f"charges of {m}": (n, m**3 * kernels.charges) for m, n in count.items()}
+    every, parts = together("proxy charges", shapes, kernels.real)
+    charge = dict(zip(count, parts, strict=True))
+    steps = glue.fill("upward", every)
     steps += [_leaves(s, src, charge[most]), *_parents(s, charge[most])]
     for m, nodes in s.up.items():
         if m != most:
@@ -98,8 +98,8 @@ def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle],
             steps += transfer(s, True, (most, m), items, boxes, (charge[most], charge[m]))
     if kernels.far == kernels.real:
         return charge, steps
-    far = {m: state(f"far charges of {m}", charge[m].shape, kernels.far, zero=False) for m in s.up}
-    return far, [*steps, *(step for m, a in far.items() for step in glue.copy("upward", charge[m], a))]
+    far, parts = alike("far", every, parts, kernels.far)
+    return dict(zip(count, parts, strict=True)), [*steps, *glue.copy("upward", every, far)]
 
 
 def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:

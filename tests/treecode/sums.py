@@ -41,7 +41,9 @@ def far(plan):
 
 def charges_of(plan, m):
     """Proxy charges of the last sum, (rows, m³ components)."""
-    return plan.sums[1].placed[next(a for a in plan.sums[1].placed.steps.handles if a.name == f"charges of {m}")]
+    placed = plan.sums[1].placed
+    handles = (a for step in placed.steps.flat for a in step.handles.values())
+    return placed[next(a for a in handles if a.name == f"charges of {m}")]
 
 
 def chebyshev(m):

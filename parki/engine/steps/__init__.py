@@ -1,7 +1,18 @@
 """A sum as data: named arrays, and a list of what is launched and called on them."""
 
 from parki.engine.steps import glue
-from parki.engine.steps.handles import Handle, Number, argument, constant, placed, result, scratch, state
+from parki.engine.steps.handles import (
+    Handle,
+    Number,
+    alike,
+    argument,
+    constant,
+    placed,
+    result,
+    scratch,
+    state,
+    together,
+)
 from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
 from parki.engine.steps.placing import Placed
 from parki.engine.steps.steps import Steps
@@ -17,6 +28,7 @@ __all__ = [
     "Placed",
     "Step",
     "Steps",
+    "alike",
     "argument",
     "constant",
     "glue",
@@ -24,4 +36,5 @@ __all__ = [
     "result",
     "scratch",
     "state",
+    "together",
 ]

@@ -1,6 +1,7 @@
 """Arrays of a list of steps before they have memory: names, shapes, dtypes, and parts of one another."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import DTypeLike
 
 from parki.engine.launch import layout
 
+LINE = 64  # bytes of a cache line
 ROLES = ("argument", "constant", "state", "scratch", "result")
 _NOWHERE = np.zeros(1, np.uint8)  # address that shapes are laid out at; nothing is read or written there
 _PLACE = _NOWHERE.ctypes.data
@@ -202,6 +204,26 @@ def placed(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
 def state(name: str, shape: tuple[int, ...], dtype: DTypeLike, *, zero: bool = True) -> Handle:
     """Return memory that a placed list keeps, which begins with zeros unless `zero` is False."""
     return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "state", zero=zero)
+
+
+def together(name: str, shapes: Mapping[str, tuple[int, ...]], dtype: DTypeLike) -> tuple[Handle, list[Handle]]:
+    """Return a state without known values, and named parts of it, each from the beginning of a cache line.
+
+    One step fills, copies or adds all of them.
+    """
+    item = np.dtype(dtype).itemsize
+    ends = np.cumsum([-(-prod(shape) * item // LINE) * LINE for shape in shapes.values()], dtype=np.int64).tolist()
+    whole = state(name, (ends[-1] // item,), dtype, zero=False)
+    parts = zip(shapes.items(), [0, *ends], strict=False)
+    return whole, [replace(whole.view(first, shape, dtype), name=part) for (part, shape), first in parts]
+
+
+def alike(name: str, whole: Handle, parts: Sequence[Handle], dtype: DTypeLike) -> tuple[Handle, list[Handle]]:
+    """Return a state without known values, with as many entries as another one, and the same parts of it."""
+    other = state(name, whole.shape, dtype, zero=False)
+    firsts = [a.extent[0] // a.dtype.itemsize * other.dtype.itemsize for a in parts]
+    places = zip(firsts, parts, strict=True)
+    return other, [replace(other.view(first, a.shape, dtype), name=f"{name}: {a.name}") for first, a in places]
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:

@@ -9,9 +9,8 @@ import numpy as np
 from parki.engine import spaces
 from parki.engine.errors import LaunchError
 from parki.engine.spaces import Space
-from parki.engine.steps.handles import Handle
+from parki.engine.steps.handles import LINE, Handle
 
-LINE = 64  # bytes of a cache line, which every array begins
 BOUND = ("argument", "result")  # roles whose arrays a run is given
 
 

@@ -162,7 +162,8 @@ class Placed:
         self.size, each = (steps.workers(space) if steps.workers else (1, total)) if several else (1, total)
         self.memory_of = Memory(space, self.size)
         self.memory_of.take(arrays or {})
-        self.memory_of.allocate(steps.handles)
+        handles = steps.handles
+        self.memory_of.allocate(handles)
         self.own = replace(space, threads=1) if each < total else space
         self.context = Context(space, self.memory_of.xp, each)
         self.launches: list[Launch] = []
@@ -172,7 +173,7 @@ class Placed:
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
 
         self._numbers: dict[Number, float | int] = {}
-        self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
+        self._inputs = [handle for handle in handles if handle.role in BOUND]
         for step in steps.first:
             self.made(step, 0, space).run({})
 
