@@ -1,23 +1,35 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
-``parki.ewald``, ``parki.treecode``, ``parki.fmm``, ``parki.direct``, ``parki.pairs``, ``parki.samples``,
-``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported on first use, so ``import parki``
-costs nothing.
+``parki.ewald``, ``parki.treecode``, ``parki.fmm``, ``parki.direct``, ``parki.distributed``, ``parki.pairs``,
+``parki.samples``, ``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported on first use,
+so ``import parki`` costs nothing.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parki import direct, engine, ewald, fmm, pairs, samples, treecode, utils
+    from parki import direct, distributed, engine, ewald, fmm, pairs, samples, treecode, utils
     from parki import torch as torch
     from parki.celllist import CellList
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("direct", "engine", "ewald", "fmm", "pairs", "samples", "torch", "treecode", "utils")
+SUBMODULES = ("direct", "distributed", "engine", "ewald", "fmm", "pairs", "samples", "torch", "treecode", "utils")
 CLASSES = {"CellList": "parki.celllist"}
-__all__ = ["CellList", "__version__", "direct", "engine", "ewald", "fmm", "pairs", "samples", "treecode", "utils"]
+__all__ = [
+    "CellList",
+    "__version__",
+    "direct",
+    "distributed",
+    "engine",
+    "ewald",
+    "fmm",
+    "pairs",
+    "samples",
+    "treecode",
+    "utils",
+]
 
 if not TYPE_CHECKING:  # type checkers, which read the imports above, find a name that is not there
 

@@ -8,37 +8,42 @@ from typing import Any, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import arrays, engine, pairs, scaling
+from parki import arrays, engine, pairs, ranks, scaling
 from parki.arrays import AnyArray, Array, Real, module_of
 from parki.engine import TeamPolicy, spaces
 from parki.engine.spaces import Space
 from parki.engine.workunit import Workunit
-from parki.keywords import KernelParameters, shows
+from parki.keywords import DirectSumKeywords, KernelParameters, shows
 from parki.names import SpaceName
 from parki.pairs import KernelLike, Pair
 from parki.scaling import Powers
 
-OPTIONS = ("normals", "execution_space", "threads")
+OPTIONS = ("normals", "execution_space", "threads", "comm")
 CHUNK = 128  # targets per team; on a GPU each has a thread
 COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
+
+
+def _options(
+    *, execution_space: SpaceName | Space | None = None, threads: int | None = None, comm: Any = None
+) -> tuple[SpaceName | Space | None, int | None, Any]:
+    """Return the options of a direct sum."""
+    return execution_space, threads, comm
 
 
 @overload
 def direct_sum(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], dens: AnyArray,
-    normals: AnyArray | None = None, *, execution_space: SpaceName | Space | None = None, threads: int | None = None,
-    **parameters: Unpack[KernelParameters],
+    normals: AnyArray | None = None, **keywords: Unpack[DirectSumKeywords],
 ) -> NDArray[Real]: ...  # fmt: skip
 @overload
 def direct_sum(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
-    execution_space: SpaceName | Space | None = None, threads: int | None = None,
-    **parameters: Unpack[KernelParameters],
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None,
+    **keywords: Unpack[DirectSumKeywords],
 ) -> Any: ...  # fmt: skip
-@shows(parameters=KernelParameters)
+@shows(_options, parameters=KernelParameters)
 def direct_sum(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None, *,
-    execution_space: SpaceName | Space | None = None, threads: int | None = None, **parameters: float | None,
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, dens: AnyArray, normals: AnyArray | None = None,
+    **keywords: Any,
 ) -> Any:  # fmt: skip
     """Return the free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
 
@@ -93,6 +98,8 @@ def direct_sum(
         arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
     threads : int, optional
         Number of threads, by default as many as the space has; the result does not depend on it.
+    comm : communicator of mpi4py, optional
+        Sum over the sources of all its ranks, each of which passes its own points and gets its own result.
     **parameters : float
         Parameters of the kernel by name, as in the table; all are positive.
 
@@ -130,12 +137,15 @@ def direct_sum(
     >>> print(parki.direct.direct_sum("laplace", x, x, np.array([1.0, 4.0])))
     [2.  0.5]
     """
+    parameters = {name: value for name, value in keywords.items() if name not in OPTIONS}
+    execution_space, threads, comm = _options(**{name: a for name, a in keywords.items() if name not in parameters})
+    if comm is not None and ranks.several(comm):
+        return _over_ranks(comm, kernel, (targets, sources, dens, normals), execution_space, threads, parameters)
     kernel = pairs.find(kernel, OPTIONS, **parameters)
     given = {"targets": targets, "sources": sources, "dens": dens} | ({} if normals is None else {"normals": normals})
     space = arrays.space_of(execution_space, threads, **given)
-    x, y = arrays.points("targets", targets), arrays.points("sources", sources)
-    strengths = _strengths(kernel, y, dens, normals)
-    dtype = arrays.same_dtype(targets=x, sources=y, **strengths)
+    x, y, strengths = checked(kernel, targets, sources, dens, normals)
+    dtype = y.dtype
     nt, ns = x.shape[1], y.shape[1]
     xp = spaces.array_module(space)
     out = xp.zeros((kernel.result, nt), dtype)
@@ -157,18 +167,64 @@ def direct_sum(
     return arrays.to_host(result) if module_of(x) is np else result
 
 
+def _over_ranks(
+    comm: Any, kernel: KernelLike, given: tuple[Any, Any, Any, Any], execution_space: Any, threads: int | None,
+    parameters: dict[str, float | None],
+) -> Any:  # fmt: skip
+    """Return the direct sum over the sources of all ranks."""
+    names = ("targets", "sources", "dens", "normals")
+    with ranks.together(comm, "a direct sum", call="direct_sum"):
+        named = {name: a for name, a in zip(names, given, strict=True) if a is not None}
+        pair, space = pairs.find(kernel, OPTIONS, **parameters), arrays.space_of(execution_space, threads, **named)
+        x, y, strengths = checked(pair, *given)
+    with ranks.together(comm, "a direct sum", kernel=str(pair), dtype=x.dtype.name):
+        rows = strengths["dens"].reshape(1, pair.dens, y.shape[1])
+    u = direct_sums(pair, x, y, rows, strengths.get("normals"), space, ranks.of(comm))[0]
+    return module_of(x).asarray(u[0] if pair.result == 1 else u)
+
+
 def direct_sums(
-    kernel: Pair, targets: Array, sources: Array, density: Array, normals: Array | None, space: Space
+    kernel: Pair, targets: Array, sources: Array, density: Array, normals: Array | None, space: Space, comm: Any = None
 ) -> Array:
-    """Return direct sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, on the host."""
+    """Return direct sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, on the host.
+
+    With a `parki.distributed.comm.Comm` the sources are those of all its ranks.
+    """
+    if comm is not None:
+        return _around(comm, kernel, targets, sources, density, normals, space)
     rows = density[:, 0] if kernel.dens == 1 else density
     sums = [direct_sum(kernel, targets, sources, row, normals, execution_space=space) for row in rows]
     return np.stack([arrays.to_host(u).reshape(kernel.result, -1) for u in sums])
 
 
+def _around(
+    comm: Any, kernel: Pair, targets: Array, sources: Array, density: Array, normals: Array | None, space: Space
+) -> np.ndarray:
+    """Return direct sums of sources that travel from rank to rank."""
+    from parki.distributed import ring
+
+    xp, (rhs, components) = module_of(sources), density.shape[:2]
+    columns = [sources, density.reshape(rhs * components, sources.shape[1]), *([] if normals is None else [normals])]
+    block = xp.ascontiguousarray(xp.concatenate([xp.asarray(a, sources.dtype) for a in columns]))
+    u = np.zeros((rhs, kernel.result, targets.shape[1]), sources.dtype)
+    for here in ring.around(comm, block):
+        if u.size and here.shape[1]:
+            rows = here[3 : 3 + rhs * components].reshape(rhs, components, here.shape[1])
+            u += direct_sums(kernel, targets, here[:3], rows, None if normals is None else here[-3:], space)
+    return u
+
+
 def workunit(pair: Pair, dtype: np.dtype) -> Workunit:
     """Return the kernel that `direct_sum` launches for points of this dtype."""
     return engine.kernel("direct", "direct_sum", real=dtype, pair=pair.pair, hints=pair.hints, **dict(pair.slots))
+
+
+def checked(kernel: Pair, targets: Any, sources: Any, dens: Any, normals: Any) -> tuple[Array, Array, dict[str, Array]]:
+    """Return checked targets, sources, and strengths by name, of one dtype."""
+    x, y = arrays.points("targets", targets), arrays.points("sources", sources)
+    strengths = _strengths(kernel, y, dens, normals)
+    arrays.same_dtype(targets=x, sources=y, **strengths)
+    return x, y, strengths
 
 
 def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:

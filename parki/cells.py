@@ -4,6 +4,7 @@ On hosts the sort is a counting sort in chunks, on GPUs the array module's own.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,18 +42,18 @@ class CellGrid:
         n: int,
         rc: float,
         per_batch: int = PER_BATCH,
-        periodicity: int = 3,
+        periodic: Sequence[bool] = (True, True, True),
     ) -> "CellGrid":
         """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z.
 
-        Behind a free direction, one of those after the first `periodicity`, is a gap of empty cells wider than rc:
-        then it may be taken for a periodic one.
+        Behind a direction that is not periodic is a gap of empty cells wider than rc: then it may be taken for one
+        that is.
         """
         width = max((per_batch * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
         columns = (max(1, round(side / width)) for side in box[:2])
         shape = [*columns, max(1, round(Z_CUTS * box[2] / width))]
         sides = list(box)
-        for axis in range(periodicity, 3):
+        for axis in (axis for axis, on in enumerate(periodic) if not on):
             step = box[axis] / shape[axis]
             shape[axis] += int(rc / step) + 1
             sides[axis] = shape[axis] * step

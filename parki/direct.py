@@ -6,6 +6,7 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki import ranks
 from parki.all_pairs import direct_sum
 from parki.arrays import AnyArray, Real
 from parki.direct_method import Direct
@@ -50,7 +51,7 @@ def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: A
         Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
         alone for the stokeslet).
     layout : {"dn", "nd"}
-    execution_space, threads, verbose
+    execution_space, threads, verbose, comm
         As in `parki.ewald`.
     **parameters : float
         Parameters of the kernel by name.
@@ -62,5 +63,11 @@ def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: A
     >>> print(parki.direct.plan("coulomb", x, x)(np.array([1.0, 4.0])))
     [2.  0.5]
     """
-    options, parameters = FreeOptions.split(keywords)
-    return make(Direct(find(kernel, options, parameters), options), targets, sources)
+    with ranks.together(keywords.get("comm"), "making a plan", call="parki.direct.plan"):
+        options, parameters = FreeOptions.split(keywords)
+        method = Direct(find(kernel, options, parameters), options)
+    if options.comm is not None:
+        from parki.distributed.direct import over
+
+        method = over(method)
+    return make(method, targets, sources)

@@ -105,6 +105,11 @@ class FreeProblem:
         """Return the points that the problem holds."""
         return [a for a in (self.targets, self.sources) if a is not None]
 
+    @property
+    def empty(self) -> bool:
+        """Tell whether there are no targets or no sources."""
+        return not (self.n_targets and self.n_sources)
+
     def with_points(self, targets: Array | None, sources: Array | None) -> FreeProblem:
         """Return the same problem with these points."""
         return replace(self, targets=targets, sources=sources)

@@ -48,6 +48,14 @@ class KernelParameters(TypedDict, total=False):
     radius: float | None
 
 
+class DirectSumKeywords(KernelParameters, total=False):
+    """Options of a one-shot direct sum."""
+
+    execution_space: SpaceName | Space | None
+    threads: int | None
+    comm: Any
+
+
 class DirectKeywords(KernelParameters, total=False):
     """Options of direct sums, `gradient` apart."""
 
@@ -56,6 +64,7 @@ class DirectKeywords(KernelParameters, total=False):
     threads: int | None
     verbose: bool
     rhs: int
+    comm: Any
 
 
 class FreeKeywords(DirectKeywords, total=False):
@@ -124,6 +133,7 @@ class EwaldKeywords(TypedDict, total=False):
     tune: bool
     graph: bool
     rhs: int
+    comm: Any
 
 
 class EwaldAlone(EwaldKeywords, NoReports):

@@ -67,6 +67,10 @@ class Problem(Protocol):
     cell: Cell | None
 
     @property
+    def empty(self) -> bool:
+        """Tell whether there are no targets or no sources: of a sum over ranks, on none of them."""
+
+    @property
     def arrays(self) -> list[Array]:
         """Return every array that the problem holds."""
 

@@ -121,6 +121,8 @@ class FreeOptions:
         On a device, wait for each phase, so that its time is that of its work, not of its launches.
     rhs : int
         Right-hand sides of a call that the plan is made for.  They pass one by one: parameters do not depend on it.
+    comm : communicator of mpi4py, optional
+        Sum over the points of all its ranks: see `parki.ewald.EwaldOptions`.
     """
 
     TITLE: ClassVar[str] = "direct sums"
@@ -131,6 +133,7 @@ class FreeOptions:
     verbose: bool = option(False, flag)
     timed: bool = option(False, flag)
     rhs: int = option(1, count)
+    comm: Any = None
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -7,12 +7,15 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Generic
 
-from parki import arrays, engine, moves, operators, saying
+import numpy as np
+
+from parki import arrays, engine, moves, operators, ranks, saying
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array, Result
 from parki.engine import forks, spaces
 from parki.method import Method, Problem, Structure, Sum
 from parki.queries import Queries
+from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ BROKEN = (
 )
 
 
-class Plan(Queries, Generic[Result]):
+class Plan(Queries, OverRanks, Generic[Result]):
     """A sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the
@@ -49,7 +52,7 @@ class Plan(Queries, Generic[Result]):
 
     def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:
         self.method, self.kernel, self.space = method, method.kernel, method.space
-        self.xp = spaces.array_module(method.space)
+        self.xp, self.comm = spaces.array_module(method.space), getattr(method, "comm", None)
         self._lock, self._broken, self._inspected = forks.lock(), True, False
         self._arrange(problem, parameters)
         self._broken = False
@@ -66,7 +69,7 @@ class Plan(Queries, Generic[Result]):
         self.chosen = method.choose(problem) if chosen is None else chosen
         self.walltime = method.times(problem, self.chosen)
         self.walltime.watch = watch
-        if self.n_targets and self.n_sources:
+        if not problem.empty:
             self.chosen, self.structure = method.arrange(problem, self.chosen, self.walltime)
             self.sums[1] = method.place(problem, self.chosen, self.structure, 1, self.walltime)
             self._most_rhs = method.most_rhs(self.chosen, self.structure)
@@ -132,11 +135,13 @@ class Plan(Queries, Generic[Result]):
          [4.  1. ]]
         """
         with self._whole():
-            given, arguments = self.arguments.density(density, normals), self.arguments
+            arguments = self.arguments
+            with self._together("a call", density):
+                given = arguments.density(density, normals)
+                u = arguments.result(given, out)
             if not self._inspected:
                 self.method.inspect(self.problem, given)
                 self._inspected = True
-            u = arguments.result(given, out)
             rows = arguments.rows(u, len(given.values))
             self.walltime.reset()
             with self.walltime.whole():
@@ -145,6 +150,13 @@ class Plan(Queries, Generic[Result]):
                 saying.say_times(logging.getLogger(self.method.logger), self)
             self._last = density, normals
             return arguments.finished(u, given.many, out)
+
+    def _together(self, doing: str, density: Any) -> contextlib.AbstractContextManager[Any]:
+        """Return the context of a rank's own checks of a density."""
+        if self.comm is None:
+            return ranks.ALONE
+        many = len(density) if np.ndim(density) == 1 + min(self.kernel.dens, 2) else 1
+        return ranks.together(self.comm, doing, call=doing, **{"right-hand sides": many})
 
     def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
         """Sum a checked density to rows ``(rhs, components, Nt)``."""
@@ -212,13 +224,14 @@ class Plan(Queries, Generic[Result]):
         [2.  0.5]
         """
         with self._lock:
-            moved = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
-            whole = all(x is not None for x in moved)
-            if self._broken and not whole:
-                names = " and ".join(self.method.names[:2])
-                raise RuntimeError(f"the last move of this plan did not finish; expected {names}, not one alone.")
-            if box is not None and not whole:
-                raise ValueError("box was given without all points; expected the points in the new box, too.")
+            with ranks.together(self.comm, "a move", call="move"):
+                moved = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
+                whole = all(x is not None for x in moved)
+                if self._broken and not whole:
+                    names = " and ".join(self.method.names[:2])
+                    raise RuntimeError(f"the last move of this plan did not finish; expected {names}, not one alone.")
+                if box is not None and not whole:
+                    raise ValueError("box was given without all points; expected the points in the new box, too.")
             before = self.problem
             method, problem = self.method.moved(self.arguments, before, self.full, moved, box)
             known = not self._broken and method is self.method and self.structure is not None
@@ -324,18 +337,23 @@ class Plan(Queries, Generic[Result]):
             self.structure, self.sums = None, {}
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.comm is not None:
+            raise NotImplementedError("a plan over ranks has a communicator, which cannot be copied or pickled.")
         with self._whole():
             return Plan, (self.method, self.full(), self.chosen)
 
 
 def make(method: Method, targets: Any, sources: Any) -> Plan[Any]:
     """Return the plan of a method for a caller's points, in the space of its options, or where the points are."""
+    if method.options.comm is not None:
+        ranks.check(method)
     return Plan(*_in_place(method, targets, sources))
 
 
 def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
-    given = dict(zip(method.names[:2], (targets, sources), strict=True))
-    placed = method.in_space(arrays.space_of(method.options.execution_space, method.options.threads, **given))
+    given, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
+    with ranks.ALONE if options.comm is None else ranks.together(options.comm, "finding a space"):
+        placed = method.in_space(arrays.space_of(options.execution_space, options.threads, **given))
     return placed, placed.problem(targets, sources)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import arrays, error, neighbours, scaling
+from parki import arrays, error, neighbours, ranks, scaling
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array
 from parki.engine.spaces import Space
@@ -31,6 +31,7 @@ class Queries:
     kernel: Any
     space: Space
     xp: Any
+    comm: Any
     problem: Problem
     chosen: Any
     structure: Structure | None
@@ -106,13 +107,14 @@ class Queries:
         with self._whole():
             if self.structure is None:
                 raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
-            chosen = error.sample(self.n_targets, n, seed)
-            if density is None:
-                if self._last is None:
-                    name = self.method.names.density
-                    raise ValueError(f"{name} is missing: this plan has not been called; call it, or pass {name}.")
-                density, normals = self._last
-            given, arguments = self.arguments.density(density, normals), self.arguments
+            with ranks.together(self.comm, "measuring an error", call="error", n=n, seed=seed):
+                if density is None:
+                    if self._last is None:
+                        name = self.method.names.density
+                        raise ValueError(f"{name} is missing: this plan has not been called; call it, or pass {name}.")
+                    density, normals = self._last
+                given, arguments = self.arguments.density(density, normals), self.arguments
+            chosen = ranks.sample(self.comm, self.n_targets, n, seed)
             if u is None:
                 rows = arguments.rows(arguments.result(given), len(given.values))
                 self._sum(given, rows, self.method.times(self.problem, self.chosen))
@@ -121,9 +123,10 @@ class Queries:
             sums = arrays.to_host(rows[..., self.xp.asarray(chosen)]).astype(np.float64)
             signed = self.xp.asarray(error.signed(arrays.to_host(given.values)).astype(self.dtype))
             both = given._replace(values=self.xp.concatenate([given.values, signed]))
-            exact, random = np.split(self.method.reference(self.full(), self.chosen, chosen, both), 2)
+            sums, both = ranks.gathered(self.comm, sums, self.method.reference(self.full(), self.chosen, chosen, both))
+            exact, random = np.split(both, 2)
             error.warn_of_cancellation(exact, random, self.method.expected(self.chosen))
-            return error.estimate(sums, exact, self.n_targets, seed)
+            return error.estimate(sums, exact, ranks.total(self.comm, self.n_targets), seed)
 
     def predict(self) -> Prediction:
         """Return the predicted time of a call by its phases, and the bytes that the plan holds.
@@ -179,6 +182,8 @@ class Queries:
          [1. 0. 0.]
          [0. 0. 0.]]
         """
+        if self.comm is not None:
+            raise NotImplementedError("near_pairs is of one process; expected a plan without comm.")
         with self._whole():
             problem = self.full()
             back = -problem.power

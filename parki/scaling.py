@@ -141,8 +141,15 @@ class Powers:
         result : int
             Components of the result.
         """
-        sizes = tuple(tuple(map(_size, row)) for row in largest(dens).tolist())
-        axes = None if normals is None else _size(float(largest(normals).max()))
+        return cls.of_largest(law, length, largest(dens), None if normals is None else largest(normals).max(), result)
+
+    @classmethod
+    def of_largest(
+        cls, law: Dimensions | None, length: int, dens: NDArray[np.float64], normals: float | None, result: int
+    ) -> "Powers":
+        """Choose the powers of a call by the largest moduli of densities (rhs, components) and of normals."""
+        sizes = tuple(tuple(map(_size, row)) for row in dens.tolist())
+        axes = None if normals is None else _size(float(normals))
         return _powers(law or Dimensions(), length, sizes, axes, result)
 
 

@@ -28,6 +28,8 @@ class PhaseTimes:
         Seconds by name.
     pairs : dict
         Evaluations of the kernel in one sum, by phase.
+    nbytes, messages : dict
+        Bytes and messages that this rank of a sum over ranks has sent, by phase.
     watch : callable or None
         Called with the name of each phase as it begins.
     whole_phase : str or None
@@ -44,6 +46,8 @@ class PhaseTimes:
         self.watch: Callable[[str], None] | None = None
         self.whole_phase: str | None = None
         self.time = dict.fromkeys(self.phases, 0.0)
+        self.nbytes: dict[str, int] = {}
+        self.messages: dict[str, int] = {}
         self.pairs: dict[str, float] = {}
 
     @property
@@ -56,6 +60,8 @@ class PhaseTimes:
         for name, whole in self._wholes.items():
             if whole not in self.planned:
                 self.time[name] = 0.0
+        for counts in (self.nbytes, self.messages):
+            counts.update(dict.fromkeys(counts, 0))
 
     def phase(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Add the time that the body takes to a phase, or to a part of a phase and to the phase, also if it fails.

@@ -22,6 +22,7 @@ RESULTS = {
     "galaxy_fmm.py": (rf"largest error: {NUMBER} of", 0.5, 0.5, False),
     "gmres.py": (rf" 324 points, .* drag {NUMBER} of", 1.0, 1e-7, True),
     "madelung.py": (rf"(?m)^ +1e-12 +{NUMBER}", -1.7475645946331822, 2e-12, True),
+    "many_processes.py": (rf"step 3: .* Madelung constant {NUMBER}$", 1.747564594633182, 2e-9, False),
     "own_kernel.py": (rf"ε = 0.04: {NUMBER} from", 0.0, 1e-10, True),
     "pipe.py": (rf" 552 points .* slowed by {NUMBER} a/R", 2.104443, 1e-3, True),
     "plummer.py": (rf"energy {NUMBER} of −3π/32", 1.0, 0.03, True),

@@ -8,7 +8,7 @@ import pytest
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
 adjoints all_pairs arguments arrays cells checks dimensions direct_method error fft freespace keywords lattice memory
-method moves names neighbours operators options pairs plan prediction proxies queries saying scaling spelling
+method moves names neighbours operators options pairs plan prediction proxies queries ranks saying scaling spelling
 timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
@@ -33,10 +33,17 @@ EDGES = {
     "parki.perfmodels.free": ("parki",),
     "parki.perfmodels.handwritten": ("parki.engine",),
     "parki.perfmodels": ("parki.perfmodels",),
+    "parki.distributed.bricks": ("parki.distributed", "parki.ewald", *SHARED, "parki.engine", *MODELS),
+    "parki.distributed.direct": ("parki.distributed", *SHARED, "parki.engine"),
+    "parki.distributed.ewald": ("parki.ewald", "parki.arrays"),
+    "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
+    "parki.ewald.api": ("parki.ewald", *SHARED, "parki.engine", "parki.distributed.bricks"),
+    "parki.ewald.report": ("parki.ewald", *SHARED, "parki.distributed.comm"),
     "parki.ewald": ("parki.ewald", *SHARED, "parki.engine", *MODELS),
     **dict.fromkeys(SHARED, (*SHARED, "parki.engine")),
+    **dict.fromkeys(("parki.ranks", "parki.all_pairs"), (*SHARED, "parki.engine", "parki.distributed")),
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.clusters"),
-    "parki.direct": (*SHARED, "parki.engine"),
+    "parki.direct": (*SHARED, "parki.engine", "parki.distributed.direct"),
     "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),

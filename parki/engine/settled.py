@@ -1,24 +1,24 @@
 """Answers that follow from the environment, found once while a plan is made: its hundred launches ask for them each."""
 
 import contextlib
+import contextvars
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
-_answers = threading.local()
+_kept: contextvars.ContextVar[dict[Any, Any] | None] = contextvars.ContextVar("kept", default=None)
 
 
 @contextlib.contextmanager
 def settled() -> Iterator[None]:
     """Keep what functions marked by `once` return in this thread until the end of the body."""
-    outer = getattr(_answers, "kept", None)
-    _answers.kept = {} if outer is None else outer
+    outer = _kept.get()
+    _kept.set({} if outer is None else outer)
     try:
         yield
     finally:
-        _answers.kept = outer
+        _kept.set(outer)
 
 
 def once(function: F) -> F:
@@ -26,7 +26,7 @@ def once(function: F) -> F:
 
     @functools.wraps(function)
     def answer(*given: Any, **named: Any) -> Any:
-        kept = getattr(_answers, "kept", None)
+        kept = _kept.get()
         if kept is None or named:
             return function(*given, **named)
         key = (function, given)
@@ -39,4 +39,4 @@ def once(function: F) -> F:
 
 def answers() -> dict[Any, Any] | None:
     """Return what is kept in this thread within `settled`, None outside of it."""
-    return getattr(_answers, "kept", None)
+    return _kept.get()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki import ranks
 from parki.arguments import PUBLISHED, renamed
 from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
@@ -67,11 +69,11 @@ def plan(
     >>> print(f"{plan(np.array([1.0, -1.0]))[0] * np.sqrt(0.75):.6f}")  # Madelung constant of CsCl
     -1.762675
     """
-    resolved = EwaldOptions.resolve(
-        options, {"targets": targets, "sources": sources}, ("kappa", "gradient"), **keywords
-    )
-    found = kernels.find(kernel, kappa=kappa)
-    return make(Ewald(kernels.gradient(found, gradient), resolved), targets, sources)
+    with _together(options, keywords, "parki.ewald.plan"):
+        points = {"targets": targets, "sources": sources}
+        resolved = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
+        found = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
+    return make(_over(Ewald(found, resolved)), targets, sources)
 
 
 @overload
@@ -233,8 +235,24 @@ def once(
 ) -> Any:  # fmt: skip
     """Make a plan of the kernel of this name, and return its sum, in a tuple with the reports that options ask for."""
     given = dict(zip(("trg", "src", "dens", "normals"), (trg, src, *strengths), strict=False))
-    resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
-    method = Ewald(kernels.find(name, kappa=kappa), resolved, names=PUBLISHED)
+    with _together(options, keywords, name):
+        resolved = EwaldOptions.resolve(options, {k: a for k, a in given.items() if a is not None}, **keywords)
+        method = Ewald(kernels.find(name, kappa=kappa), resolved, names=PUBLISHED)
     dens, normals = (*strengths, None)[:2]
     reports = (resolved.return_walltime, resolved.return_params, resolved.return_error)
-    return sum_once(method, (trg, src), dens, normals, reports)
+    return sum_once(_over(method), (trg, src), dens, normals, reports)
+
+
+def _together(options: EwaldOptions | None, keywords: dict[str, Any], call: str) -> AbstractContextManager[Any]:
+    """Return the context of a call's checks, whose errors are raised on all ranks if there is a communicator."""
+    comm = keywords.get("comm", getattr(options, "comm", None))
+    return ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call)
+
+
+def _over(method: Ewald) -> Ewald:
+    """Return a method over the ranks of its options' communicator: itself without one, and for a single rank."""
+    if method.options.comm is None:
+        return method
+    from parki.distributed.bricks.method import over
+
+    return over(method)

@@ -1,8 +1,9 @@
 """Checks of points, boxes, precisions and densities of Ewald sums."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki import arrays, error, scaling
 from parki.arrays import PRECISIONS, Array
@@ -47,14 +48,27 @@ def inside(place: Geometry, x: Array) -> bool:
     return bool(((x.min(axis=1) >= low) & (x.max(axis=1) - low <= sides)).all())
 
 
-def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, dens: Array) -> None:
-    """Warn of a net charge or force ``(rhs, components, N)`` in a box that is periodic in all directions."""
-    kind = kernel.net
-    if kind is None or periodicity != 3 or not dens.shape[-1]:
+class NetDensity(NamedTuple):
+    """Net densities (rhs, components) of a number of sources, and the largest modulus of one."""
+
+    values: NDArray[np.float64]
+    largest: float
+    n: int
+
+    @classmethod
+    def of(cls, kernel: Kernel, dens: Array) -> "NetDensity":
+        """Return those of densities ``(rhs, components, N)`` of which a kernel has a convention."""
+        rows = dens[:, : kernel.net.components if kernel.net else 0]
+        values = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
+        return cls(values, float(scaling.largest(rows).max(initial=0.0)), rows.shape[-1])
+
+
+def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, found: NetDensity) -> None:
+    """Warn of a net charge or force in a box that is periodic in all directions."""
+    kind, net = kernel.net, found.values
+    if kind is None or periodicity != 3 or not found.n:
         return
-    rows = dens[:, : kind.components]
-    net = arrays.to_host(rows.sum(axis=-1, dtype=np.float64))
-    if not np.abs(net).max() > NEUTRAL[dtype.name] * rows.shape[-1] * scaling.largest(rows).max():
+    if not np.abs(net).max() > NEUTRAL[dtype.name] * found.n * found.largest:
         return
     total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
     text = f"periodicity is 3 and the total {kind.name} is {total}: {kind.convention} (README, Conventions)"

@@ -114,6 +114,10 @@ class Ewald:
     # Points -----------------------------------------------------------------------------------------------------------
     def problem(self, targets: Any, sources: Any) -> EwaldProblem:
         """Check a caller's points and options, and take the points to the box of the stages."""
+        return self._problem(*self._checked(targets, sources))
+
+    def _checked(self, targets: Any, sources: Any) -> tuple[Array, Array, bool]:
+        """Return a caller's targets and sources, checked, and whether they are on a GPU."""
         options, (trg, src) = self.options, self.names[:2]
         on_gpu = arrays.on_gpu(**{trg: targets, src: sources}) is not None
         if (count := sum(options.periodic)) not in self.kernel.periodicities:
@@ -126,7 +130,7 @@ class Ewald:
         dtype = arrays.same_dtype(**{trg: x, src: y})
         if not self.served:
             checks.precision(dtype.name, options)
-        return self._problem(x, y, on_gpu)
+        return x, y, on_gpu
 
     def _problem(self, x: Array, y: Array, on_gpu: bool) -> EwaldProblem:
         geometry = checks.place(self.options, self.kernel, self.names, x, y)
@@ -270,7 +274,17 @@ class Ewald:
         """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified."""
         p, space = choice.parameters, self.space
         counts = problem.n_targets, problem.n_sources, problem.same
-        steps = SumSteps(p, choice.variants, counts, space, self.options, rhs, problem.geometry)
+        return self.ready(SumSteps(p, choice.variants, counts, space, self.options, rhs, problem.geometry), choice, rhs)
+
+    def ready(self, steps: SumSteps, choice: EwaldChoice, rhs: int) -> SumSteps:
+        """Compile and verify the workunits of steps; return the steps.
+
+        Raises
+        ------
+        MemoryError
+            Where the arrays would take more memory of the host than is free.
+        """
+        p, space = choice.parameters, self.space
         estimate.require_steps(steps, self.options)
         units = steps.steps.units()
         sorting = [(unit, unit.default_layouts(), None) for unit in cells.workunits(p.dtype, space).values()]
@@ -300,7 +314,8 @@ class Ewald:
     def inspect(self, problem: EwaldProblem, density: Density) -> None:
         """Warn of a net charge or force in a box that is periodic in all directions."""
         if not self.served:
-            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, density.values)
+            net = checks.NetDensity.of(self.kernel, density.values)
+            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, net)
 
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels; None for a kernel that is not one of parki's."""
@@ -334,14 +349,17 @@ class Ewald:
         axes = None if axes is None else axes.astype(wide)
         if problem.geometry.periodicity == 0:
             x, y = (scaling.times(a, -problem.power) for a in (trg, src))
-            return all_pairs.direct_sums(self.kernel, x, y, values, axes, self.space)
+            return self.direct(x, y, values, axes)
         options = quiet(self.options, layout="dn", **reference.other(self.options, choice.parameters, problem.geometry))
         method = replace(self, options=options, served=True)
-        counts = {"n_targets": trg.shape[1], "same": False, "dtype": np.dtype(wide), "outer": None}
-        second: Plan[Any] = Plan(method, replace(problem, targets=trg, sources=src, **counts))
+        second: Plan[Any] = Plan(method, problem.at(trg, src))
         if not problem.on_gpu:
             values, axes = arrays.to_host(values), None if axes is None else arrays.to_host(axes)
         return arrays.to_host(second(second.arguments.given(values), axes)).reshape(len(values), self.kernel.result, -1)
+
+    def direct(self, targets: Array, sources: Array, density: Array, normals: Array | None) -> np.ndarray:
+        """Return direct sums ``(rhs, components, Nt)`` in free space, in the caller's unit of length."""
+        return all_pairs.direct_sums(self.kernel, targets, sources, density, normals, self.space)
 
     def expected(self, choice: EwaldChoice) -> float:
         """Return the relative error that a sum is expected to have."""

@@ -128,6 +128,9 @@ class EwaldOptions:
     rhs : int
         Right-hand sides of a call that parameters are chosen for: several share much of the near field, so rc is
         longer.  A plan takes any number, and sums each by the same parameters.
+    comm : communicator of mpi4py, optional
+        Sum over the points of all its ranks, which make the same calls in the same order, each with its own points,
+        densities and results, as many as it has; options are the same on all.  An error on one rank is raised on all.
 
     Raises
     ------
@@ -165,6 +168,7 @@ class EwaldOptions:
     tune: bool = option(False, flag, kw_only=True)
     graph: bool = option(False, flag, kw_only=True)
     rhs: int = option(1, count, kw_only=True)
+    comm: Any = option(None, kw_only=True)
 
     def __post_init__(self) -> None:
         self.check()

@@ -65,6 +65,11 @@ class EwaldProblem:
         return self.geometry.power
 
     @property
+    def empty(self) -> bool:
+        """Tell whether there are no targets or no sources."""
+        return 0 in (self.n_targets, self.n_sources)
+
+    @property
     def cell(self) -> Cell | None:
         """Return the periodic cell."""
         if not self.geometry.periodicity:
@@ -81,6 +86,11 @@ class EwaldProblem:
     def with_points(self, targets: Array | None, sources: Array | None) -> EwaldProblem:
         """Return the same problem with these points, in the box of the stages."""
         return replace(self, targets=targets, sources=sources)
+
+    def at(self, targets: Array, sources: Array) -> EwaldProblem:
+        """Return the problem of the same sources at other targets, in another dtype."""
+        counts = {"n_targets": targets.shape[1], "same": False, "dtype": sources.dtype, "outer": None}
+        return replace(self, targets=targets, sources=sources, **counts)
 
     def transposed(self) -> EwaldProblem:
         """Return the problem with targets and sources exchanged."""

@@ -111,6 +111,7 @@ class Maker:
         yield "gather", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
         yield "gather_columns", {}, n, {"a": rows, "order": order, "out": self.zeros(n, 9), "first": 3, "rows": 6}
         yield "scatter", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
+        yield "scatter_columns", {}, n, {"a": self.normal(n, 6), "order": order, "out": self.zeros(6, n), "rows": 6}
 
     # Pair sums -------------------------------------------------------------------------------------------------------
     def direct(self):
@@ -222,6 +223,13 @@ class Maker:
             yield "halo_rows", {}, 2 * e[0] * e[1], {**args, **extent}
             yield "halo_clear", {}, 2 * e[0] * e[1], {"grid": grid, **extent}
 
+    def bricks(self):
+        """Three lines of five to others of six."""
+        source, target = np.array([4, 0, 2], np.int32), np.array([1, 5, 0], np.int32)
+        args = {"a": self.normal(2, 5, 3, 7), "out": self.normal(2, 6, 3, 7), "source": source, "target": target}
+        for name in ("lines_copy", "lines_add"):
+            yield name, {}, 2 * 3 * 3, args | {"lines": 3, "n1": 3, "n2": 7}
+
     def planes(self):
         """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""
         (n0, n1, n2), (planes, rows, length), components, stride = (6, 3, 8), (3, 5, 11), 2, 3
@@ -332,7 +340,7 @@ class Maker:
             yield "grids", slots, 2, shared | more | {"charge": self.normal(2, 27 * (ns - slots["NP"]))}
 
 
-GROUPS = "cells glue direct p2p p2g scattered g2p halo planes convolve trees rows proxy clusters".split()
+GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve trees rows proxy clusters".split()
 
 
 def cases(real):

@@ -322,7 +322,9 @@ def test_uniform_points_are_counted_without_them(kernel, options, kind, rng):
     given = {"box": BOX, "tolerance": 1e-5, "execution_space": "Serial", **options}
     plan = parki.ewald.plan(kernel, x[:, ::2], x, **given)
     p = plan.parameters
-    grid = CellGrid.for_points(p.box, 6000, p.rc, cells.PER_BATCH if kind == "host" else v.targets, p.periodicity)
+    grid = CellGrid.for_points(
+        p.box, 6000, p.rc, cells.PER_BATCH if kind == "host" else v.targets, [axis < p.periodicity for axis in range(3)]
+    )
     lists = [SortedCells(y, grid, plan.space) for y in (x[:, ::2], x)]
     for chosen in (v, replace(v, p2p="SM-1D", p2g="GRID", g2p="BASE"), replace(v, p2g="BASE")):
         true, found = work.count(p, chosen, *lists), work.modelled(p, chosen, 3000, 6000, kind)

@@ -28,20 +28,29 @@ class Arrangement:
     def of(cls, targets: Array, sources: Array, box: tuple[float, float, float]) -> "Arrangement":
         """Measure points (3, n) in the box."""
         n = sources.shape[1]
-        most = min(_LARGE_SAMPLE, max(_SAMPLE, n // 256))
-        some = sample(sources, most)
-        others = some if targets is sources else sample(targets, most)
-        same = n == targets.shape[1] and np.array_equal(others, some)  # a sample is of the same places of any array
-        few = some[:, :: max(1, some.shape[1] // _SAMPLE)]
-        return cls(regularity(few, box, n), crowding(some if same else others, some, box), same)
+        some = sample(sources, sampled(n, n))
+        others = some if targets is sources else sample(targets, sampled(targets.shape[1], n))
+        return cls.of_samples(others, some, targets.shape[1], n, box)
+
+    @classmethod
+    def of_samples(
+        cls, targets: NDArray, sources: NDArray, n_targets: int, n_sources: int, box: tuple[float, float, float]
+    ) -> "Arrangement":
+        """Measure points by samples of them, which are the same places of any array."""
+        same = n_targets == n_sources and np.array_equal(targets, sources)
+        few = sources[:, :: max(1, sources.shape[1] // _SAMPLE)]
+        return cls(regularity(few, box, n_sources), crowding(sources if same else targets, sources, box), same)
 
 
-def sample(x: Array, most: int) -> np.ndarray:
-    """Return some of the points, always the same ones, on the host: no others leave a GPU."""
-    n = x.shape[1]
-    if n > most:
-        x = x[:, arrays.module_of(x).asarray(np.unique(np.random.default_rng(0).integers(n, size=most)))]
-    return arrays.to_host(x)
+def sampled(n: int, n_sources: int) -> NDArray[np.integer] | None:
+    """Return which of n points a sample has, None for all, where there are so many sources."""
+    most = min(_LARGE_SAMPLE, max(_SAMPLE, n_sources // 256))
+    return np.unique(np.random.default_rng(0).integers(n, size=most)) if n > most else None
+
+
+def sample(x: Array, chosen: NDArray[np.integer] | None) -> np.ndarray:
+    """Return some of the points on the host, None for all: no others leave a GPU."""
+    return arrays.to_host(x if chosen is None else x[:, arrays.module_of(x).asarray(chosen)])
 
 
 def regularity(points: NDArray, box: tuple[float, float, float], number: int) -> float:

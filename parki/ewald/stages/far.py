@@ -1,5 +1,6 @@
 """Far field of an Ewald sum: spread, transform, multiply, transform back, interpolate (G2P)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +14,7 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
 from parki.ewald.stages import multipliers, planes
+from parki.ewald.stages.brick import Exchanges, Share
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.planes import Transforms
 from parki.ewald.stages.spread import spread, window_slots
@@ -65,10 +67,14 @@ class FarField:
 
 def field(
     p: Parameters, points: FarPoints, v: Variants, space: Space, library: str | None = None, whole: bool = False,
-    rhs: int = 1,
+    rhs: int = 1, part: Share | None = None,
 ) -> FarField:  # fmt: skip
-    """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes."""
-    mesh = Mesh(p, multipliers.period(p))
+    """Return the far field of `rhs` right-hand sides, transformed by a library; `whole` transforms all modes.
+
+    That of a rank's part exchanges margins and lines with others.
+    """
+    brick, others = (part.brick, part.others) if part else (None, None)
+    mesh = Mesh(p, multipliers.period(p), brick)
     grid = mesh.grid(p, rhs * p.kernel.components, space)
     name = fft.choose(library, space.own_memory)
     several = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
@@ -78,18 +84,37 @@ def field(
     box = mesh.transformed(grid)
     lines = partial(_lines, box, transforms)
     last = planes.last_mode(p, mesh, whole)
+    planed = partial(planes.blocks, p, transforms=transforms, space=space, whole=whole, rhs=rhs)
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
         mesh.clear(grid),
         *spread(p, mesh.touched(spread_part), points.sources, points.rows, v, rhs),
         *mesh.fold(p, spread_part),
+        *(others.fold(spread_part) if others else []),
         lines("fft", box[: len(spread_part)], _forward),
-        planes.blocks(p, mesh, box, transforms, space, whole, rhs),
+        *_between(p, mesh, box, rhs, others, planed),
         lines("ifft", box[: len(result_part)], partial(_backward, last)),
+        *(others.fill(result_part) if others else []),
         *mesh.wrap(p, result_part),
         interpolation(p, mesh.touched(result_part), result, points, v, space, rhs),
     ]
     return FarField(mesh, grid, result, transforms, steps)
+
+
+def _between(
+    p: Parameters, mesh: Mesh, box: Handle, rhs: int, others: Exchanges | None, planed: Callable[..., Blocks]
+) -> list[Step | Call | Blocks]:
+    """Return the steps on planes: of the grid, or of lines that come from all bricks and go back."""
+    if others is None:
+        return [planed(points=mesh.box, grid=box)]
+    if not others.modes:
+        return [*others.there(box[: rhs * p.kernel.spread], None), *others.back(None, box[: rhs * p.kernel.result])]
+    lines, points = others.planes(len(box), p.far)
+    return [
+        *others.there(box[: rhs * p.kernel.spread], lines[: rhs * p.kernel.spread]),
+        planed(points=points, grid=lines, modes=others.modes),
+        *others.back(lines[: rhs * p.kernel.result], box[: rhs * p.kernel.result]),
+    ]
 
 
 def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> engine.Workunit:

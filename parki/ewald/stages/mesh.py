@@ -14,6 +14,7 @@ from parki import engine
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Step, state
 from parki.ewald.choice.params import Parameters
+from parki.ewald.stages.brick import Brick
 
 LINE, SETS, WAYS = 64, 64, 8  # bytes of a line, sets, and lines of a set of most hosts' first-level caches
 PADDING = 32  # numbers that a row may be longer, or an eighth of its length; a quarter of it in rows of a plane
@@ -24,30 +25,36 @@ class Mesh:
 
     Attributes
     ----------
+    at
+        Where the box begins: behind a margin, but in a free direction.
     low, high
-        Width of the margins, 0 in a free direction.
+        Width of the margins that are images of points of this grid: 0 in a free direction, and along a cut axis.
     inside
-        Points of the box, in a free direction of all the grid.
+        Points in between.
     extent
         Points that windows may touch.
     box
         Points that are transformed: along x all that its transform is long, along z an even number.
     """
 
-    def __init__(self, p: Parameters, period: int) -> None:
-        periodic = [axis < p.periodicity for axis in range(3)]
-        self.low = [p.P // 2 * on for on in periodic]
-        self.high = [(p.P - p.P // 2) * on for on in periodic]
-        self.extent = [m + p.P for m in p.grid]
-        self.inside = [m if on else e for m, on, e in zip(p.grid, periodic, self.extent, strict=True)]
-        self.box = [period, self.inside[1], self.inside[2] + self.inside[2] % 2]
+    def __init__(self, p: Parameters, period: int, brick: Brick | None = None) -> None:
+        brick = brick or Brick.whole(p)
+        own = [end - first for first, end in zip(brick.first, brick.end, strict=True)]
+        holds = brick.holds(p)
+        self.at = [p.P // 2 * (axis < p.periodicity) for axis in range(3)]
+        self.low = [p.P // 2 * on for on in holds]
+        self.high = [(p.P - p.P // 2) * on for on in holds]
+        behind = [p.P * (cut or on) for cut, on in zip(brick.cut, holds, strict=True)]
+        self.extent = [n + more for n, more in zip(own, behind, strict=True)]
+        self.inside = [e - p.P * on for e, on in zip(self.extent, holds, strict=True)]
+        self.box = [period, own[1], own[2] + own[2] % 2]
 
     def grid(self, p: Parameters, components: int, space: Space) -> Handle:
         """Return the whole grid.
 
         Rows are of even length, as some libraries take strides of whole complex numbers only.
         """
-        shape = [max(e, low + n) for e, low, n in zip(self.extent, self.low, self.box, strict=True)]
+        shape = [max(e, at + n) for e, at, n in zip(self.extent, self.at, self.box, strict=True)]
         shape[2] += shape[2] % 2  # whole complex numbers
         plane = shape[1:]
         if space.engine == "parki" and space.pick(True, False):  # PyKokkos is given copies of arrays with gaps
@@ -61,7 +68,7 @@ class Mesh:
 
     def transformed(self, grid: Handle) -> Handle:
         """Return the part that is transformed."""
-        return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.low, self.box, strict=True)))]
+        return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.at, self.box, strict=True)))]
 
     def clear(self, grid: Handle) -> Step:
         """Return the step that sets a grid to zero."""
@@ -71,7 +78,7 @@ class Mesh:
 
     def fold(self, p: Parameters, grid: Handle) -> list[Step]:
         """Return the steps that add the margins to the points that they are images of."""
-        if not p.periodicity:
+        if not any(self.high):
             return []
         args = self._numbers("low", self.low) | self._numbers("high", self.high) | self._numbers("m", self.inside)
         items = len(grid) * self.inside[0] * self.inside[1]
@@ -83,7 +90,7 @@ class Mesh:
         args = {"grid": grid, **self._numbers("low", self.low), **self._numbers("m", self.inside)}
         if self.low[2]:
             steps.append(_step("ifft", "halo_ends", len(grid) * m0 * m1, args | {"high2": self.high[2]}))
-        if p.periodicity:
+        if any(self.high[:2]):
             args = {name: value for name, value in args.items() if name not in ("low2", "m2")}
             steps.append(_step("ifft", "halo_rows", len(grid) * e0 * e1, args | {"e0": e0, "e1": e1, "e2": e2}))
         return steps

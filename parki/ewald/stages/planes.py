@@ -5,7 +5,8 @@ buffer of its own, and takes blocks of planes as long as there are any.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -106,14 +107,16 @@ class Sizes:
 
 
 def blocks(
-    p: Parameters, mesh: Mesh, grid: Handle, transforms: Transforms, space: Space, whole: bool, rhs: int
-) -> Blocks:
+    p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, space: Space, whole: bool, rhs: int,
+    modes: Sequence[int] | None = None,
+) -> Blocks:  # fmt: skip
     """Return the steps on all planes of a grid that is transformed along x; blocks of planes write apart.
 
     Parameters
     ----------
     p : Parameters
-    mesh : Mesh
+    points : sequence of int
+        Of the grid along each axis.
     grid : Handle (C, …)
         Component r * spread + c before, r * result + c after, of right-hand side r.
     transforms : Transforms
@@ -122,8 +125,15 @@ def blocks(
         Transform planes of negative kx, too.
     rhs : int
         Right-hand sides.
+    modes : sequence of int, optional
+        The modes that the grid has, by the place of their lines: the m-th and its image lie at m and points − m.
     """
     classes = multipliers.planes(p, whole)
+    place = {m: m for c in classes for m in c.modes}
+    if modes is not None:
+        place = {m: at for at, m in enumerate(modes)}
+        own = [replace(c, modes=tuple(m for m in c.modes if m in place)) for c in classes]
+        classes = [c for c in own if c.modes]
     number = np.result_type(p.far, np.complex64)
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
     # A plane and its image overwrite each other's transforms: both or none.
@@ -140,10 +150,15 @@ def blocks(
     buffer = scratch("planes", (numbers,), p.far)
     kernel, parts = p.kernel, []
     for c, cuts, planes in zip(classes, bounds, most, strict=True):
-        at = Sizes(c, planes, mesh.box[1], rhs, kernel.components, kernel.spread, kernel.result)
+        at = Sizes(c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.result)
         cut = [Block(first=a, end=b, columns=columns(p, c, c.modes[a:b])) for a, b in pairwise(cuts)]
         parts.append(
-            (partial(_known, cut), _body(p, mesh, at, grid, buffer.view(0, at.shape, p.far), transforms, whole))
+            (
+                partial(_known, cut),
+                _body(
+                    p, points, [place[m] for m in c.modes], at, grid, buffer.view(0, at.shape, p.far), transforms, whole
+                ),
+            )
         )
     return Blocks(parts, lane="far")
 
@@ -159,14 +174,15 @@ def _known(cut: list[Block], workers: int) -> list[Block]:
 
 
 def _body(
-    p: Parameters, mesh: Mesh, at: Sizes, grid: Handle, spectrum: Handle, transforms: Transforms, whole: bool
-) -> list[Step | Call]:
-    """Return the steps on a block of planes of one class."""
-    (n0, n1, n2), (rows, length), rhs = mesh.box, (at.c.rows, at.c.length), at.rhs
+    p: Parameters, points: Sequence[int], lines: list[int], at: Sizes, grid: Handle, spectrum: Handle,
+    transforms: Transforms, whole: bool,
+) -> list[Step | Call]:  # fmt: skip
+    """Return the steps on a block of planes of one class, whose lines are at these places of the grid."""
+    (n0, n1, n2), (rows, length), rhs = points, (at.c.rows, at.c.length), at.rhs
     green, k = multipliers.table(p, at.c)
     tables = {name: constant(name, a) for name, a in zip(("green", "kx", "ky", "kz"), (green, *k), strict=True)}
     shared: dict[str, Any] = {"spec": spectrum, "first": Index("first"), "count": Index("end")}
-    there = shared | {"grid": grid, "mode": constant("modes", np.array(at.c.modes, np.int32))}
+    there = shared | {"grid": grid, "mode": constant("lines", np.array(lines, np.int32))}
     there |= {
         "stride": at.components,
         "n0": n0,

@@ -12,12 +12,25 @@ from parki.engine.steps import Handle, placed
 from parki.ewald import geometry
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
+from parki.ewald.stages.brick import Brick, NearBox, unwrapped
 
 COINCIDENT = 8  # roundings of coordinates by which wrapped, rotated or recomputed points are off
 
 
 class Points:
     """Points of a sum, in ``[0, box)``, in the order of their cells.
+
+    Parameters
+    ----------
+    p : Parameters
+    trg, src : array (3, Nt), (3, Ns)
+        One array if they are the same points.
+    space : Space
+    v : Variants
+    brick : Brick, optional
+        The part of the box that the points are in.
+    ghosts : array (3, any), optional
+        Sources around the brick, which near fields reach.
 
     Attributes
     ----------
@@ -35,18 +48,32 @@ class Points:
     All arrays stay where they are when the points move.
     """
 
-    def __init__(self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants) -> None:
-        grid = cell_grid(p, src.shape[1], space, v)
+    def __init__(
+        self, p: Parameters, trg: Array, src: Array, space: Space, v: Variants, brick: Brick | None = None,
+        ghosts: Array | None = None,
+    ) -> None:  # fmt: skip
         self.p, self.same, self.g2p, self.tiny = p, trg is src, v.g2p, coincident(p, 0.0)
-        self.sources = SortedCells(src, grid, space)
-        self.spreading = self.sources if p.skew is None else SortedCells(geometry.lattice(p, src), grid, space)
-        self.targets = self.sources if self.same else SortedCells(trg, grid, space)
-        sorts = self.g2p != "BASE" and p.skew is None
+        self._brick = brick or Brick.whole(p)
+        near, every = trg, src
+        if brick is not None:
+            around, lattice = NearBox.of(p, brick), unwrapped(p, geometry.lattice(p, src))
+            every = around.near(module_of(src).concatenate([lattice, ghosts], axis=1))
+            near = around.near(lattice if self.same else unwrapped(p, geometry.lattice(p, trg)))
+        of_near, of_far = cell_grids(p, every.shape[1], src.shape[1], space, v, brick)
+        self.sources = SortedCells(every, of_near, space)
+        apart = of_far is not of_near or p.skew is not None
+        self.spreading = SortedCells(self._far(src), of_far, space) if apart else self.sources
+        self.targets = self.sources if self.same and brick is None else SortedCells(near, of_near, space)
+        sorts = self.g2p != "BASE" and not apart
         self.gather = self.targets.points if sorts else self._gathered(trg).copy()
-        self.base = geometry.lattice(p, src).copy() if v.p2g == "BASE" else None
+        self.base = self._far(src).copy() if v.p2g == "BASE" else None
+
+    def _far(self, x: Array) -> Array:
+        return self._brick.far(self.p, x)
 
     def _gathered(self, trg: Array) -> Array:
-        return geometry.lattice(self.p, trg if self.g2p == "BASE" else self.targets.points)
+        x = self._far(trg)
+        return x if self.g2p == "BASE" else x[:, self.targets.order]
 
     def move(self, trg: Array | None = None, src: Array | None = None) -> None:
         """Sort as many other targets, or sources, or both; where they are the same points one is both."""
@@ -55,9 +82,9 @@ class Points:
         if src is not None:
             self.sources.move(src)
             if self.spreading is not self.sources:
-                self.spreading.move(geometry.lattice(self.p, src))
+                self.spreading.move(self._far(src))
             if self.base is not None:
-                self.base[...] = geometry.lattice(self.p, src)
+                self.base[...] = self._far(src)
         if trg is not None:
             if not self.same:
                 self.targets.move(trg)
@@ -87,10 +114,16 @@ def _original(cells: SortedCells) -> Array:
     return x
 
 
-def cell_grid(p: Parameters, n_sources: int, space: Space, v: Variants) -> CellGrid:
-    """Return the cells of a sum over `n_sources` sources."""
-    per_batch = space.pick(cells.PER_BATCH, v.targets)
-    return CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
+def cell_grids(
+    p: Parameters, near: int, far: int, space: Space, v: Variants, brick: Brick | None = None
+) -> tuple[CellGrid, CellGrid]:
+    """Return the cells for the near field of so many sources, and those for the far field: the same but in a brick."""
+    per_batch, whole = space.pick(cells.PER_BATCH, v.targets), brick or Brick.whole(p)
+    around = NearBox.of(p, whole)
+    of_near = CellGrid.for_points(around.sides, near, p.rc, per_batch, around.periodic)
+    if brick is None:
+        return of_near, of_near
+    return of_near, CellGrid.for_points(brick.sides(p), far, p.rc, per_batch, brick.holds(p))
 
 
 class PointHandles:
@@ -103,14 +136,22 @@ class PointHandles:
     n_targets, n_sources : int
     same : bool
         Whether the targets are the sources.
+    brick : Brick, optional
+    ghosts : int
+        Sources around the brick.
     """
 
-    def __init__(self, p: Parameters, n_targets: int, n_sources: int, same: bool, space: Space, v: Variants) -> None:
-        grid = cell_grid(p, n_sources, space, v)
-        self.sources = SortedCellHandles("sources", n_sources, grid, p.dtype)
-        self.spreading = self.sources if p.skew is None else SortedCellHandles("lattice", n_sources, grid, p.dtype)
-        self.targets = self.sources if same else SortedCellHandles("targets", n_targets, grid, p.dtype)
-        sorts = v.g2p != "BASE" and p.skew is None
+    def __init__(
+        self, p: Parameters, n_targets: int, n_sources: int, same: bool, space: Space, v: Variants,
+        brick: Brick | None = None, ghosts: int = 0,
+    ) -> None:  # fmt: skip
+        of_near, of_far = cell_grids(p, n_sources + ghosts, n_sources, space, v, brick)
+        apart = of_far is not of_near or p.skew is not None
+        self.sources = SortedCellHandles("sources", n_sources + ghosts, of_near, p.dtype)
+        self.spreading = SortedCellHandles("spreading", n_sources, of_far, p.dtype) if apart else self.sources
+        whole = same and brick is None
+        self.targets = self.sources if whole else SortedCellHandles("targets", n_targets, of_near, p.dtype)
+        sorts = v.g2p != "BASE" and not apart
         self.gather = self.targets.points if sorts else placed("points of G2P", (3, n_targets), p.dtype)
         self.base = placed("points of P2G", (3, n_sources), p.dtype) if v.p2g == "BASE" else None
 

@@ -1,6 +1,7 @@
 """An Ewald sum over sorted points as a list of steps: sources packed, the near and the far field, results unpacked."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,7 @@ from parki.ewald.geometry import Geometry
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import WallTime
 from parki.ewald.stages import far, green, near
+from parki.ewald.stages.brick import Share
 from parki.ewald.stages.points import PointHandles, Points
 from parki.scaling import Powers
 
@@ -36,6 +38,8 @@ class SumSteps:
     rhs : int
     place : Geometry, optional
         By default that of the parameters' box.
+    share : Share, optional
+        Of a brick: then the sources are its own, and behind them ghosts.
 
     Attributes
     ----------
@@ -54,13 +58,15 @@ class SumSteps:
 
     def __init__(
         self, p: Parameters, v: Variants, numbers: tuple[int, int, bool], space: Space,
-        options: EwaldOptions | None = None, rhs: int = 1, place: Geometry | None = None,
+        options: EwaldOptions | None = None, rhs: int = 1, place: Geometry | None = None, share: Share | None = None,
     ) -> None:  # fmt: skip
         self.p, self.v, self.rhs, self.space = p, v, rhs, space
         self.place = place or Geometry(p.box, p.periodicity)
         self.rows = options is not None and options.layout == "nd"
-        self.points = PointHandles(p, *numbers, space, v)
-        kernel, n, nt = p.kernel, numbers[1], numbers[0]
+        brick, others, ghosts = share or (None, None, 0)
+        self.points, self._others = PointHandles(p, *numbers, space, v, brick, ghosts), others
+        kernel, n, nt = p.kernel, numbers[1] + ghosts, numbers[0]
+        self._own = numbers[1]
         self.law = kernel.law
         self.density = argument("density", (rhs, *self._axes(kernel.dens, n)), p.dtype)
         self.normals = argument("normals", self._axes(3, n), p.dtype) if kernel.normals else None
@@ -75,9 +81,10 @@ class SumSteps:
         rows, spreading, packs = self._packed(directed)
         whole = options is not None and options.fft_type == "C2C"
         library = options.transform() if options is not None else None
-        self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, p.skew)
+        skew = p.skew if brick is None or not any(brick.cut) else None
+        self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, skew)
         where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather)
-        self.far = far.field(p, where, v, space, library, whole, rhs)
+        self.far = far.field(p, where, v, space, library, whole, rhs, share)
         steps = [*pack, *more, *packs, self.near.step, *self.far.steps, *self._unpack()]
         transforms = self.far.transforms
         self.steps = Steps(steps, first, workers=lambda space: (transforms.size, transforms.each))
@@ -137,19 +144,20 @@ class SumSteps:
         sources, base = self.points.sources, self.points.base
         rows, packs = self._rows(sources.points, sources.order, self.strengths)
         if base is not None:
-            everyone = constant("order of P2G", np.arange(sources.n, dtype=np.int32))
+            everyone = constant("order of P2G", np.arange(self._own, dtype=np.int32))
             spreading, more = self._rows(base, everyone, directed)
             return rows, spreading, [packs, more]
-        if self.p.skew is not None:
+        if self.points.spreading is not sources:
             spreading, more = self._rows(self.points.spreading.points, self.points.spreading.order, directed)
             return rows, spreading, [packs, more]
         return rows, rows, [packs]
 
     def _rows(self, points: Handle, order: Handle, strengths: Handle) -> tuple[Handle, Step]:
         flat = strengths.reshape(len(strengths) * strengths.shape[1], strengths.shape[2])
-        out = state("sources as rows", (flat.shape[1], 3 + len(flat)), self.p.dtype, zero=False)
+        n = points.shape[1]
+        out = state("sources as rows", (n, 3 + len(flat)), self.p.dtype, zero=False)
         unit = engine.kernel("cells", "gather_sources", real=self.p.dtype, NB=len(flat))
-        return out, Step(PACK, unit, flat.shape[1], {"x": points, "strength": flat, "order": order, "out": out})
+        return out, Step(PACK, unit, n, {"x": points, "strength": flat, "order": order, "out": out})
 
     # Results ----------------------------------------------------------------------------------------------------------
     def _unpack(self) -> list[Step | Call]:
@@ -161,7 +169,8 @@ class SumSteps:
         steps: list[Step | Call] = []
         if kernel.mean:
             factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
-            steps.append(Call(UNPACK, partial(_mean, p), [self.strengths, factors], [constants], capturable=False))
+            own, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
+            steps.append(Call(UNPACK, partial(_mean, p, total), [own, factors], [constants], capturable=False))
         for r in range(self.rhs):
             at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
             fields = {"a": self.near.result[at], "b": self.far.result[at], "constant": constants[at]}
@@ -189,17 +198,21 @@ class SumSteps:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
 
 
-def _mean(p: Parameters, context: Context, strengths: Array, factors: Array, constants: Array) -> None:
+def _mean(
+    p: Parameters, total: Callable[[Array], Array] | None, context: Context, strengths: Array, factors: Array,
+    constants: Array,
+) -> None:  # fmt: skip
     """Set the constants that the net density of each right-hand side adds to its results.
 
-    The net density has no rounding where it counts so much more than single ones.
+    The net density has no rounding where it counts so much more than single ones.  That of all bricks is the `total`.
     """
     rows, xp = strengths[:, : p.kernel.result], context.xp
     if p.kernel.spectrum.screened and p.periodicity == 3:
         net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
     else:
         net = rows.sum(axis=2, dtype=np.float64)
-    constants[...] = factors * net.reshape(-1)
+    net = net.reshape(-1)
+    constants[...] = factors * (net if total is None else total(net))
 
 
 class Stages:
@@ -210,7 +223,9 @@ class Stages:
         _ = steps.far.transforms.library  # imported by one thread
         self.placed = steps.steps.place(steps.space, steps.points.arrays(points), graph=graph)
 
-    def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime) -> None:
+    def run(
+        self, dens: Array, normals: Array | None, out: Array, times: WallTime, powers: Powers | None = None
+    ) -> None:
         """Sum densities ``(rhs, components, N)`` with normals ``(3, N)``, in the caller's order, units and axes.
 
         Parameters
@@ -219,9 +234,11 @@ class Stages:
         out : array (rhs, components, Nt)
             In memory C-ordered, or with rows ``layout="nd"`` that of ``(rhs, Nt, components)``.
         times : WallTime
+        powers : Powers, optional
+            Of a sum over several bricks; by default those of these densities.
         """
         sum_, p = self.sum, self.sum.p
-        powers = Powers.of(sum_.law, sum_.place.power, dens, normals, p.kernel.result)
+        powers = powers or Powers.of(sum_.law, sum_.place.power, dens, normals, p.kernel.result)
         xp = module_of(dens)
 
         def turned(a: Array) -> Array:

@@ -116,7 +116,7 @@ def count(p: Parameters, v: Variants, targets: SortedCells, sources: SortedCells
 def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: str = "host", real: bool = True) -> Work:
     """Count the work over uniform points that need not exist, on a ``"host"`` or a ``"device"``."""
     per_batch = PER_BATCH if kind == "host" else v.targets
-    grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, p.periodicity)
+    grid = CellGrid.for_points(p.box, n_sources, p.rc, per_batch, [axis < p.periodicity for axis in range(3)])
     size, points = _uniform(p, grid, n_targets, v.targets)
     sources_of_cell = n_sources / math.prod(p.box) * math.prod(grid.widths)
     inside = [np.clip(side / w - np.arange(n), 0.0, 1.0)

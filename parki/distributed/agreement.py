@@ -1,0 +1,99 @@
+"""One rank's error is the error of all: raised by all together, so that nobody waits for a rank that has gone."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from parki.distributed.comm import Comm
+
+
+class agreed:
+    """Context of work of each rank by itself: an exception of any rank is raised on all ranks, after the work.
+
+    All ranks enter and leave.  The body must not communicate: a rank that has failed would be waited for.  An
+    interrupt passes at once: the launcher ends the other ranks.
+
+    Parameters
+    ----------
+    comm : Comm
+    doing : str
+        The work, for messages: "checking points".
+    same : dict, optional
+        Facts by name that must be equal on all ranks, compared by their `repr`.
+
+    Raises
+    ------
+    ValueError
+        On all ranks, where facts differ, naming the first that does, and the rank.
+    Exception
+        On all ranks, that of the first rank that failed.
+    """
+
+    def __init__(self, comm: Comm, doing: str, same: Mapping[str, Any] | None = None) -> None:
+        self._comm, self._doing = comm, doing
+        self.same: Mapping[str, Any] = same or {}
+
+    def __enter__(self) -> agreed:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is not None and not isinstance(error, Exception):
+            return False
+        comm = self._comm
+        mark = _digest(self.same)
+        first, low, high = comm.allreduce([comm.size if error is None else comm.rank, mark, -mark], "min").tolist()
+        if first == comm.size:
+            if low != -high:
+                self._differ()
+            return False
+        told = comm.bcast(_sent(error) if comm.rank == first else None, int(first))
+        found = error if error is not None and comm.rank == first else pickle.loads(told)
+        found.add_note(f"Found by rank {int(first)} of {comm.size} in {self._doing}; raised on all ranks.")
+        if found is error:
+            return False
+        raise found from error
+
+    def _differ(self) -> None:
+        """Raise the error of ranks that do not do the same."""
+        every = self._comm.allgather({name: repr(value) for name, value in self.same.items()})
+        for name in dict.fromkeys(name for own in every for name in own):
+            expected = every[0].get(name, "nothing")
+            for rank, own in enumerate(every):
+                found = own.get(name, "nothing")
+                if found != expected:
+                    raise ValueError(f"{name} is {found} on rank {rank}; expected {expected}, as on rank 0.")
+        raise ValueError(f"ranks differ in {self._doing}: expected the same calls, in the same order, on all ranks.")
+
+
+def _digest(same: Mapping[str, Any]) -> int:
+    text = "\n".join(f"{name}={value!r}" for name, value in same.items())
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
+
+
+def _sent(error: Exception | None) -> bytes:
+    """Return an exception in bytes: itself, or one of a class of Python's own with its text."""
+    try:
+        told = pickle.dumps(error)
+        pickle.loads(told)
+    except Exception:
+        base = next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+        name = "" if base is type(error) else f"{type(error).__name__}: "
+        try:
+            told = pickle.dumps(base(f"{name}{error}"))
+            pickle.loads(told)
+        except Exception:
+            told = pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return told
+
+
+def totals(comm: Comm, *numbers: int) -> tuple[int, ...]:
+    """Return the sums of whole numbers over all ranks."""
+    return tuple(comm.allreduce(np.array(numbers, np.int64)).tolist())

@@ -1,0 +1,243 @@
+"""Exchanges of the far field between bricks: margins of the grid, and lines along x for whole planes of modes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property, partial
+
+import numpy as np
+
+from parki import engine
+from parki.arrays import Array, module_of
+from parki.distributed.bricks.division import Division
+from parki.distributed.comm import Comm
+from parki.engine.steps import Call, Context, Handle, Step, constant, state
+from parki.ewald.stages import brick, multipliers
+from parki.ewald.stages.brick import Brick
+from parki.ewald.stages.mesh import Mesh
+
+Part = tuple[slice, slice, slice]  # of a grid, along x, y and z
+Pieces = dict[int, list[tuple[Part, Part]]]  # by rank
+
+
+class GridExchanges:
+    """The exchanges of one rank: see `parki.ewald.stages.brick.Exchanges`.
+
+    Parameters
+    ----------
+    division : Division
+    comm : Comm
+        Of which the first ranks have bricks.
+    """
+
+    def __init__(self, division: Division, comm: Comm) -> None:
+        self.division, self._comm, self._p = division, comm, division.p
+        self._period = multipliers.period(self._p)
+        self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
+        self._own = division.bricks[comm.rank]
+        mine = division.modes[comm.rank]
+        self.modes = [0 if 0 in mine else -1, *(m for m in mine if m)] if mine else []
+
+    # Margins ----------------------------------------------------------------------------------------------------------
+    @cached_property
+    def _margins(self) -> dict[int, list[tuple[Part, Part]]]:
+        """Return parts of this rank's grid that belong to other bricks, and theirs, by rank; images of its own, too."""
+        rank = self._comm.rank
+        return {q: found for q in range(self.division.size) if (found := self._pieces(rank, q))}
+
+    @cached_property
+    def _margins_of_others(self) -> dict[int, list[tuple[Part, Part]]]:
+        """Return parts of other grids that belong to this rank's brick, and its own, by rank."""
+        rank = self._comm.rank
+        return {q: found for q in range(self.division.size) if (found := self._pieces(q, rank))}
+
+    def _pieces(self, a: int, b: int) -> list[tuple[Part, Part]]:
+        """Return where the grid of brick a, outside of the brick, meets brick b or images of it: parts of both."""
+        (one, mesh), (other, to) = ((self.division.bricks[q], self._meshes[q]) for q in (a, b))
+        axes = [self._along(axis, (one, mesh), (other, to)) for axis in range(3)]
+        found = []
+        for x, (y, image_y), (z, image_z) in ((x, y, z) for x, _ in axes[0] for y in axes[1] for z in axes[2]):
+            if a != b or image_y or image_z:
+                found.append(((x[0], y[0], z[0]), (x[1], y[1], z[1])))
+        return found
+
+    def _along(self, axis: int, a: tuple[Brick, Mesh], b: tuple[Brick, Mesh]) -> list[tuple[tuple[slice, slice], int]]:
+        """Return where two grids meet along an axis: ranges of both, and the image of the second."""
+        (one, mesh), (other, to) = a, b
+        if not one.cut[axis]:
+            ranges = [slice(m.at[axis], m.at[axis] + one.end[axis]) for m in (mesh, to)]
+            return [((ranges[0], ranges[1]), 0)]
+        n, low, found = self._p.grid[axis], mesh.at[axis], []
+        begin = one.first[axis] - low
+        most = -(-self._p.P // n) + 1 if axis < self._p.periodicity else 0
+        for image in range(-most, most + 1):
+            first = max(begin, other.first[axis] + image * n)
+            end = min(begin + mesh.extent[axis], other.end[axis] + image * n)
+            if first < end:
+                there = first - other.first[axis] - image * n + to.at[axis]
+                found.append(((slice(first - begin, end - begin), slice(there, there + end - first)), image))
+        return found
+
+    def fold(self, grid: Handle) -> list[Step | Call]:
+        """Return the steps that add margins along cut axes to the bricks that they belong to."""
+        return self._halo(grid, self._margins, self._margins_of_others, add=True)
+
+    def fill(self, grid: Handle) -> list[Step | Call]:
+        """Return the steps that fill margins along cut axes from the bricks that they belong to."""
+        theirs, own = ({q: [(b, a) for a, b in found] for q, found in pieces.items()}
+                       for pieces in (self._margins_of_others, self._margins))  # fmt: skip
+        return self._halo(grid, theirs, own, add=False)
+
+    def _halo(self, grid: Handle, send: Pieces, receive: Pieces, *, add: bool) -> list[Step | Call]:
+        """Return the steps that send the first of each pair of parts, and copy or add those that come to the second."""
+        if self.division.size == 1:
+            return []
+        out = [(q, grid[(slice(None), *part)]) for q, parts in send.items() for part, _ in parts]
+        into = [(q, grid[(slice(None), *part)]) for q, parts in receive.items() for _, part in parts]
+        packs, sent = self._packed("margins", out)
+        come = self._buffer("margins that come", into)
+        unpacks = [self._lines("ghost_grid", a, part, add=add) for a, (_, part) in zip(come[1], into, strict=True)]
+        return [*packs, self._exchange("ghost_grid", sent, come[0], out, into), *unpacks]
+
+    def _packed(self, name: str, parts: list[tuple[int, Handle]]) -> tuple[list[Step], Handle]:
+        """Return the steps that copy parts one behind the other, and the array that they are in."""
+        whole, packed = self._buffer(name, parts)
+        phase = "ghost_grid"
+        return [self._lines(phase, a, b) for (_, a), b in zip(parts, packed, strict=True)], whole
+
+    @staticmethod
+    def _buffer(name: str, parts: list[tuple[int, Handle]]) -> tuple[Handle, list[Handle]]:
+        """Return an array for parts of a grid one behind the other, and where they are in it."""
+        dtype = parts[0][1].dtype if parts else np.dtype(float)
+        whole = state(name, (max(1, sum(part.size for _, part in parts)),), dtype, zero=False)
+        ends = np.cumsum([0, *(part.nbytes for _, part in parts)]).tolist()
+        return whole, [whole.view(at, part.shape, dtype) for at, (_, part) in zip(ends, parts, strict=False)]
+
+    def _exchange(
+        self, phase: str, sent: Handle, come: Handle, out: list[tuple[int, Handle]], into: list[tuple[int, Handle]]
+    ) -> Call:
+        """Return the call that sends parts by rank and receives others, each rank's one behind the other."""
+        function = partial(_exchange, self._comm, phase, _by_rank(out), _by_rank(into))
+        return Call(phase, function, [sent], [come], lane="far", capturable=False)
+
+    def _lines(
+        self, phase: str, a: Handle, out: Handle, source: Sequence[int] | None = None,
+        target: Sequence[int] | None = None, *, add: bool = False,
+    ) -> Step:  # fmt: skip
+        """Return the step that copies, or adds, lines of one grid to lines of another: all of them if none are named."""
+        source, target = (range(b.shape[1]) if at is None else at for at, b in ((source, a), (target, out)))
+        lines = [constant("lines", np.array(at, np.int32)) for at in (source, target)]
+        n1, n2 = out.shape[2:]
+        args = {"a": a, "out": out, "source": lines[0], "target": lines[1]}
+        args |= {"lines": len(lines[0]), "n1": n1, "n2": n2}
+        unit = engine.kernel("bricks", "lines_add" if add else "lines_copy", real=out.dtype)
+        return Step(phase, unit, len(out) * len(lines[0]) * n1, args, lane="far")
+
+    # Planes -----------------------------------------------------------------------------------------------------------
+    def planes(self, components: int, dtype: str) -> tuple[Handle, tuple[int, int, int]]:
+        """Return a grid of the lines along x that belong to this rank's planes, and its numbers of points."""
+        _, n1, n2 = brick.rows(self._p)
+        points = (2 * len(self.modes) - 1, n1, n2 + n2 % 2)
+        return state("lines of planes", (components, *points), dtype, zero=False), points
+
+    def there(self, box: Handle, planes: Handle | None) -> list[Step | Call]:
+        """Return the steps that send lines to the ranks of their planes."""
+        out, into = self._others(box, planes)
+        packs = [self._lines("exchange", box, a, self._lines_of[q]) for q, a in out[1]]
+        own = self._own_lines("there", box, planes)
+        unpacks = [self._lines("exchange", a, self._part(planes, q), None, self._places) for q, a in into[1]]
+        return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
+
+    def back(self, planes: Handle | None, box: Handle) -> list[Step | Call]:
+        """Return the steps that send lines back."""
+        into, out = self._others(box, planes)
+        packs = [self._lines("exchange", self._part(planes, q), a, self._places) for q, a in out[1]]
+        own = self._own_lines("back", box, planes)
+        unpacks = [self._lines("exchange", a, box, None, self._lines_of[q]) for q, a in into[1]]
+        return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
+
+    def _own_lines(self, way: str, box: Handle, planes: Handle | None) -> list[Step]:
+        """Return the step between this rank's brick and its own planes."""
+        if planes is None:
+            return []
+        rank = self._comm.rank
+        part, lines = self._part(planes, rank), self._lines_of[rank]
+        if way == "there":
+            return [self._lines("exchange", box, part, lines, self._places)]
+        return [self._lines("exchange", part, box, self._places, lines)]
+
+    def _others(
+        self, box: Handle, planes: Handle | None
+    ) -> tuple[tuple[Handle, list[tuple[int, Handle]]], tuple[Handle, list[tuple[int, Handle]]]]:
+        """Return arrays for this brick's lines of others' planes, and for others' lines of its planes."""
+        rank, components = self._comm.rank, len(box)
+        shapes = {q: (components, len(at), *box.shape[2:]) for q, at in enumerate(self._lines_of) if len(at)}
+        away = self._shaped("lines of others", {q: shape for q, shape in shapes.items() if q != rank}, box.dtype)
+        blocks = {} if planes is None else {
+            q: (components, len(self._places), *mesh.box[1:]) for q, mesh in enumerate(self._meshes) if q != rank
+        }  # fmt: skip
+        return away, self._shaped("lines from others", blocks, box.dtype)
+
+    @staticmethod
+    def _shaped(
+        name: str, shapes: dict[int, tuple[int, ...]], dtype: np.dtype
+    ) -> tuple[Handle, list[tuple[int, Handle]]]:
+        sizes = [math.prod(shape) for shape in shapes.values()]
+        whole = state(name, (max(1, sum(sizes)),), dtype, zero=False)
+        firsts = [int(at) * dtype.itemsize for at in np.cumsum([0, *sizes])]
+        parts = zip(shapes.items(), firsts, strict=False)
+        return whole, [(q, whole.view(first, shape, dtype)) for (q, shape), first in parts]
+
+    @cached_property
+    def _lines_of(self) -> list[np.ndarray]:
+        """Return, by rank, where lines of its planes are along x in every brick: of modes, and of their images."""
+        return [np.array([*modes, *(self._period - m for m in modes if m)], np.int64) for modes in self.division.modes]
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Return where this rank's planes have these lines."""
+        points = 2 * len(self.modes) - 1
+        at = [i for i, m in enumerate(self.modes) if m >= 0]
+        return np.array([*at, *(points - i for i in at if i)], np.int64)
+
+    def _part(self, planes: Handle, q: int) -> Handle:
+        """Return the part of whole planes that the brick of a rank has."""
+        one, box = self.division.bricks[q], self._meshes[q].box
+        y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
+        return planes[:, :, y, z]
+
+    # Numbers ----------------------------------------------------------------------------------------------------------
+    def total(self, values: Array) -> Array:
+        """Return the sums of some numbers over all bricks."""
+        return total(self._comm, values)
+
+
+def total(comm: Comm, values: Array) -> Array:
+    """Return the sums of some numbers over all ranks, rounded once."""
+    xp = module_of(values)
+    every = comm.allgather([float(v) for v in values])
+    return xp.asarray([math.fsum(column) for column in zip(*every, strict=True)])
+
+
+def _by_rank(parts: list[tuple[int, Handle]]) -> dict[int, slice]:
+    """Return where each rank's parts are in an array of parts one behind the other, sorted by rank."""
+    found: dict[int, slice] = {}
+    end = 0
+    for q, part in parts:
+        found[q] = slice(found[q].start if q in found else end, end + part.size)
+        end += part.size
+    return found
+
+
+def _exchange(
+    comm: Comm,
+    phase: str,
+    send: dict[int, slice],
+    receive: dict[int, slice],
+    context: Context,
+    sent: Array,
+    come: Array,
+) -> None:
+    """Send parts of one array, and receive those of another."""
+    comm.exchange({q: sent[at] for q, at in send.items()}, {q: come[at] for q, at in receive.items()}, phase).finish()

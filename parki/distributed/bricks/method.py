@@ -1,0 +1,283 @@
+"""Spectral Ewald sums over ranks as a method."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+
+from parki import all_pairs, arrays, scaling
+from parki.arguments import Arguments, Density
+from parki.arrays import Array, module_of
+from parki.distributed import agreement, communicators
+from parki.distributed.agreement import agreed
+from parki.distributed.bricks import balance, division
+from parki.distributed.bricks.balance import Seconds
+from parki.distributed.bricks.division import Division
+from parki.distributed.bricks.structure import BrickStructure, BrickSum
+from parki.distributed.comm import Comm
+from parki.engine import spaces
+from parki.engine.spaces import Space
+from parki.ewald import checks
+from parki.ewald.choice import arrangement, choose, predict, variants
+from parki.ewald.choice.arrangement import Arrangement
+from parki.ewald.choice.params import Parameters
+from parki.ewald.method import Ewald, EwaldChoice
+from parki.ewald.options import EwaldOptions
+from parki.ewald.problem import EwaldProblem, question
+from parki.ewald.report import WallTime
+from parki.ewald.stages.brick import Share
+from parki.ewald.stages.points import Points
+from parki.ewald.stages.sums import Stages, SumSteps
+
+
+def over(method: Ewald) -> Ewald:
+    """Return Ewald sums over the ranks of their options' communicator; the method itself for a single rank."""
+    ranks = communicators.of(method.options.comm)
+    if ranks.size == 1:
+        return method
+    return BrickEwald(method.kernel, method.options, method.space, method.names, method.served, ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class BrickProblem(EwaldProblem):
+    """The points of one rank.
+
+    Attributes
+    ----------
+    totals : tuple of int
+        Targets and sources of all ranks.
+    """
+
+    totals: tuple[int, int] = (0, 0)
+
+    def original(self, x: Array) -> Array:
+        """Return points of a box that was made around all points in the caller's coordinates."""
+        origin = module_of(x).asarray(np.array(self.geometry.origin or (0.0,) * 3), x.dtype)
+        return scaling.times(x + origin[:, None], -self.power)
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether there are no targets or no sources at all."""
+        return not all(self.totals)
+
+    def at(self, targets: Array, sources: Array) -> Self:
+        """Return the problem of the same sources at other targets, in another dtype; of none, every rank has none."""
+        return replace(super().at(targets, sources), totals=(1, self.totals[1]))
+
+    def transposed(self) -> Self:
+        """Return the problem with targets and sources exchanged."""
+        return replace(super().transposed(), totals=self.totals[::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class BrickEwald(Ewald):
+    """Spectral Ewald sums over the ranks of a communicator; every rank calls every method."""
+
+    comm: Comm | None = None
+
+    def times(self, problem: EwaldProblem, choice: EwaldChoice) -> WallTime:
+        """Return the times of all phases, zero, those of exchanges among them."""
+        timed = self.options.return_walltime or self.options.verbose
+        wait = spaces.waiter(self.space) if timed else None
+        counts = problem.n_sources, problem.n_targets, math.prod(choice.parameters.grid)
+        return WallTime(*counts, wait=wait, comm=self.comm)
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space, of a host with this rank's share of the threads."""
+        named = space.threads is not None or "OMP_NUM_THREADS" in os.environ
+        if space.name == "OpenMP" and not named and self.comm.peers > 1:
+            space = replace(space, threads=max(1, spaces.threads() // self.comm.peers))
+        return super().in_space(space)
+
+    # Points -----------------------------------------------------------------------------------------------------------
+    def problem(self, targets: Any, sources: Any) -> BrickProblem:
+        """Check every rank's points and options, and take the points to the box of the stages."""
+        facts = {"kernel": str(self.kernel), "space": self.space.kind, **_shown(self.options)}
+        with agreed(self.comm, "checking points", facts) as check:
+            refuse(self.options)
+            x, y, on_gpu = self._checked(targets, sources)
+            check.same = facts | {"dtype": x.dtype.name, "targets are the sources": x is y, "on a GPU": on_gpu}
+        return self._problem(x, y, on_gpu)
+
+    def _problem(self, x: Array, y: Array, on_gpu: bool) -> BrickProblem:
+        totals = agreement.totals(self.comm, x.shape[1], y.shape[1])
+        corners = self._corners(x, y) if self.options.box is None else None
+        xp = spaces.array_module(self.space)
+        with agreed(self.comm, "placing points in the box"):
+            around = (x, y) if corners is None else (corners, corners)
+            geometry = checks.place(self.options, self.kernel, self.names, *around)
+            made = EwaldProblem.of(geometry, self.names[:2], x, y, on_gpu, xp, False)
+        reach = tuple(self.comm.allreduce(np.array(made.reach, np.float64), "max").tolist())
+        fields = {name: getattr(made, name) for name in EwaldProblem.__dataclass_fields__}
+        return BrickProblem(**fields | {"reach": reach}, totals=totals)
+
+    def _corners(self, x: Array, y: Array) -> np.ndarray:
+        """Return the lowest and highest coordinates (3, 2) of all points, of none (3, 0)."""
+        ends = [a for cloud in (x, y) if cloud.shape[1] for a in (cloud.min(axis=1), cloud.max(axis=1))]
+        every = [end for own in self.comm.allgather([arrays.to_host(a) for a in ends]) for end in own]
+        if not every:
+            return np.empty((3, 0), x.dtype)
+        return np.stack([np.min(every, axis=0), np.max(every, axis=0)], axis=1)
+
+    def moved(
+        self, arguments: Arguments, old: EwaldProblem, full: Callable[[], EwaldProblem], points: tuple[Any, Any],
+        box: Any,
+    ) -> tuple[Self, EwaldProblem]:  # fmt: skip
+        """Check points that a plan moves to; None for those that stay."""
+        method, (trg, src), (targets, sources) = self, self.names[:2], points
+        facts = {"box": repr(box), trg: targets is not None, src: sources is not None, "one array": targets is sources}
+        with agreed(self.comm, "checking points", facts):
+            if box is not None:
+                method = replace(self, options=EwaldOptions.resolve(self.options, box=box))
+            free = [axis for axis, on in enumerate(method.options.periodic) if not on]
+            y = None if sources is None else arguments.points(src, sources, method.options.box, free)
+            same = targets is sources
+            x = y if same else None if targets is None else arguments.points(trg, targets, method.options.box, free)
+        if box is None and self.options.box is not None:
+            return self, self._in_box(old, full(), x, y)
+        if x is None or y is None:
+            there = full()
+            x, y = (
+                there.original(a) if b is None else b
+                for a, b in zip((there.targets, there.sources), (x, y), strict=True)
+            )
+        return method, method._problem(x, y, old.on_gpu)
+
+    def _in_box(self, old: BrickProblem, there: EwaldProblem, x: Array | None, y: Array | None) -> BrickProblem:
+        """Return the problem of points in the box that the plan has; None for those that stay."""
+        xp, place, names = spaces.array_module(self.space), old.geometry, self.names[:2]
+        points, reach = [there.targets, there.sources], list(old.reach)
+        with agreed(self.comm, "placing points in the box"):
+            for i, (name, a) in enumerate(zip(names, (x, y), strict=True)):
+                if a is not None:
+                    points[i], reach[i] = place.points(name, xp.asarray(a))
+        if x is not None and x is y:
+            points[0] = points[1]
+        counts = tuple(a.shape[1] for a in points)
+        totals = agreement.totals(self.comm, *counts)
+        reach = tuple(self.comm.allreduce(np.array(reach, np.float64), "max").tolist())
+        same = points[0] is points[1]
+        new = {"n_targets": counts[0], "n_sources": counts[1], "same": same, "totals": totals, "reach": reach}
+        return replace(old, targets=points[0], sources=points[1], **new)
+
+    def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
+        """Tell whether points move within the arrays that are there: each brick has others afterwards."""
+        return False
+
+    def kept(self, old: BrickProblem, new: BrickProblem, choice: EwaldChoice) -> EwaldChoice | None:
+        """Return the parameters for as many points in the same box, else None."""
+        return choice if old.totals == new.totals and old.geometry == new.geometry else None
+
+    # Parameters -------------------------------------------------------------------------------------------------------
+    def choose(self, problem: BrickProblem) -> EwaldChoice:
+        """Choose parameters by the models, the same ones on all ranks: those of the first."""
+        options, space = self.options, self.space
+        whole = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
+        measured = self._arrangement(problem)
+        with agreed(self.comm, "choosing parameters"):
+            asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
+            parameters = choose.parameters(asked) if self.comm.rank == 0 else None
+        parameters = self.comm.bcast(parameters)
+        chosen = variants.choose(space, problem.dtype.name, options)
+        return EwaldChoice(asked, parameters, chosen)
+
+    def _arrangement(self, problem: BrickProblem) -> Arrangement:
+        """Measure all points by the samples that one process takes of them, in the order of ranks."""
+        y = self._sample(problem.sources, problem.totals[1], problem.totals[1])
+        x = y if problem.same else self._sample(problem.targets, *problem.totals)
+        return Arrangement.of_samples(x, y, *problem.totals, problem.geometry.box)
+
+    def _sample(self, x: Array, n: int, n_sources: int) -> np.ndarray:
+        chosen, first = arrangement.sampled(n, n_sources), self.first(x.shape[1])
+        if chosen is not None:
+            chosen = chosen[(chosen >= first) & (chosen < first + x.shape[1])] - first
+        return np.concatenate(self.comm.allgather(arrangement.sample(x, chosen)), axis=1)
+
+    def first(self, n: int) -> int:
+        """Return the number, among all ranks' entries, of this one's first of n."""
+        return int(sum(self.comm.allgather(n)[: self.comm.rank]))
+
+    # Stages -----------------------------------------------------------------------------------------------------------
+    def arrange(
+        self, problem: BrickProblem, choice: EwaldChoice, times: WallTime
+    ) -> tuple[EwaldChoice, BrickStructure]:
+        """Cut the grid into bricks, and bring points to them."""
+        p = choice.parameters
+        with times.phase("sort"):
+            structure = BrickStructure.of(self.comm, self.divided(p, problem), problem, self.space)
+        with times.phase("cell_list"), agreed(self.comm, "sorting points"):
+            share = structure.share
+            if share is not None:
+                ends = (structure.targets, structure.sources, self.space, choice.variants)
+                structure.points = Points(p, *ends, share.brick, structure.around)
+                structure.points.wrapped_from(max(problem.reach))
+        return choice, structure
+
+    def divided(self, p: Parameters, problem: BrickProblem) -> Division:
+        """Return the bricks, cut by the work that the models say."""
+        pair, predicted = division.shape(p, self.comm.size, max(problem.totals)), None
+        with agreed(self.comm, "predicting work"):
+            if self.comm.rank == 0:
+                predicted = Seconds.of(predict.predict(p, *problem.totals, self.space, 0, ()).phases)
+        seconds = self.comm.bcast(predicted)
+        return balance.divided(self.comm, p, pair, seconds, (problem.targets, problem.sources), problem.totals)
+
+    def place(
+        self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, times: WallTime
+    ) -> BrickSum:
+        """Compile, verify and place the stages of a brick for a number of right-hand sides."""
+        share, stages = structure.share, None
+        with times.phase("cell_list"), agreed(self.comm, "compiling and allocating"):
+            if share is not None:
+                steps = self._steps(problem, choice, structure, rhs, share)
+                stages = Stages(steps, structure.points)
+        return BrickSum(structure, stages, choice.parameters.kernel, problem.power)
+
+    def _steps(
+        self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, share: Share
+    ) -> SumSteps:
+        p, options = choice.parameters, replace(self.options, layout="dn")
+        steps = SumSteps(p, choice.variants, structure.counts, self.space, options, rhs, problem.geometry, share)
+        return self.ready(steps, choice, rhs)
+
+    def most_rhs(self, choice: EwaldChoice, structure: BrickStructure) -> int:
+        """Return the most right-hand sides that pass at once, on any rank."""
+        p = choice.parameters
+        grid = math.prod(p.grid) * p.kernel.components * np.dtype(p.far).itemsize // structure.division.size
+        return checks.most_rhs(self.kernel, grid)
+
+    def retire(self, *facts: Any) -> None:
+        """Leave nothing to other sums."""
+
+    # Queries ----------------------------------------------------------------------------------------------------------
+    def inspect(self, problem: BrickProblem, density: Density) -> None:
+        """Warn on the first rank of a net charge or force in a box that is periodic in all directions."""
+        if self.served or self.kernel.net is None:
+            return
+        own = checks.NetDensity.of(self.kernel, density.values)
+        values, largest = self.comm.allreduce(own.values), float(self.comm.allreduce(own.largest, "max"))
+        if self.comm.rank == 0:
+            found = checks.NetDensity(values, largest, problem.totals[1])
+            checks.warn_of_net(self.kernel, problem.geometry.periodicity, problem.dtype, found)
+
+    def direct(self, targets: Array, sources: Array, density: Array, normals: Array | None) -> np.ndarray:
+        """Return direct sums ``(rhs, components, Nt)`` of all ranks' sources."""
+        return all_pairs.direct_sums(self.kernel, targets, sources, density, normals, self.space, self.comm)
+
+
+def _shown(options: EwaldOptions) -> dict[str, str]:
+    """Return options that must be equal on all ranks."""
+    own = ("comm", "execution_space", "threads", "verbose")
+    return {f.name: str(getattr(options, f.name)) for f in fields(options) if f.name not in own}
+
+
+def refuse(options: Any) -> None:
+    """Raise for options that sums over ranks do not have."""
+    for name, value in (("tune", False), ("graph", False), ("fft_type", "R2C")):
+        if getattr(options, name) not in (value, "AUTO"):
+            raise NotImplementedError(f"{name} is {getattr(options, name)!r} with comm; expected {value!r} over ranks.")

@@ -1,0 +1,198 @@
+"""The communicator over MPI, by mpi4py: imported when a caller gives a communicator of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from parki.arrays import Array, module_of
+from parki.distributed.comm import OPERATIONS, Operation, Traffic
+
+LONGEST = 1 << 30  # bytes of a message: MPI's libraries count up to 2³¹
+PAUSE = (1e-5, 1e-3)  # shortest and longest seconds between two looks of a wait that may run out of time
+OPS = {"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}
+_KEY = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, own: own.free())
+
+
+def of(comm: MPI.Intracomm) -> MpiComm:
+    """Return the wrapper of a communicator, made of a duplicate when it is first asked for: then collective."""
+    own = comm.Get_attr(_KEY)
+    if own is None:
+        own = MpiComm(comm.Dup())
+        comm.Set_attr(_KEY, own)
+    return own
+
+
+def gpu_aware() -> bool:
+    """Return whether MPI takes arrays of a GPU: as the library says, or ``PARKI_MPI_GPU`` (1 or 0)."""
+    given = os.environ.get("PARKI_MPI_GPU")
+    if given is not None:
+        return given not in ("", "0")
+    query = getattr(ctypes.CDLL(None), "MPIX_Query_cuda_support", None)
+    return bool(query is not None and query())
+
+
+class MpiComm:
+    """A communicator of mpi4py: see `parki.distributed.comm.Comm`.
+
+    With ``PARKI_MPI_TIMEOUT``, in seconds, a rank that waits longer says in which phase, and ends the job.
+
+    Attributes
+    ----------
+    longest : int
+        Bytes of a message, at most: longer ones are cut.
+    """
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
+        self.traffic, self.longest = Traffic(), LONGEST
+        self.timeout = float(os.environ.get("PARKI_MPI_TIMEOUT", "0"))
+        shared = comm.Split_type(MPI.COMM_TYPE_SHARED)
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        others = shared.allgather((self.rank, cores))
+        self.node, self.peers = tuple(rank for rank, _ in others), sum(own == cores for _, own in others)
+        shared.Free()
+        self._aware = gpu_aware()
+
+    def free(self) -> None:
+        """Free the duplicate."""
+        if not MPI.Is_finalized():
+            self._comm.Free()
+
+    # Collectives ------------------------------------------------------------------------------------------------------
+    def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
+        """Return the sum, least or largest of all ranks' numbers; sums in the order of ranks."""
+        mine = np.array(x)
+        self.traffic.agreed(mine.nbytes, self.size)
+        if op == "sum" and mine.dtype.kind == "f":
+            every = np.empty((self.size, *mine.shape), mine.dtype)
+            self.wait(self._comm.Iallgather(np.ascontiguousarray(mine), every), "allreduce(sum)")
+            return OPERATIONS[op].reduce(every)
+        total = np.empty_like(mine)
+        self.wait(self._comm.Iallreduce(mine, total, OPS[op]), f"allreduce({op})")
+        return total
+
+    def allgather(self, x: Any) -> list[Any]:
+        """Return one object of each rank."""
+        mine = np.frombuffer(pickle.dumps(x), np.uint8)
+        sizes = np.empty(self.size, np.int64)
+        self.wait(self._comm.Iallgather(np.array([mine.size], np.int64), sizes), "allgather")
+        every, ends = np.empty(sizes.sum(), np.uint8), np.cumsum(sizes)
+        self.wait(self._comm.Iallgatherv(mine, [every, sizes, ends - sizes, MPI.BYTE]), "allgather")
+        return [pickle.loads(every[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+
+    def bcast(self, x: Any, root: int = 0) -> Any:
+        """Return the object of the root."""
+        mine = np.frombuffer(pickle.dumps(x) if self.rank == root else b"", np.uint8)
+        size = np.array([mine.size], np.int64)
+        self.wait(self._comm.Ibcast(size, root), "bcast")
+        told = mine.copy() if self.rank == root else np.empty(size[0], np.uint8)
+        self.wait(self._comm.Ibcast(told, root), "bcast")
+        return x if self.rank == root else pickle.loads(told)
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self.wait(self._comm.Ibarrier(), "barrier")
+
+    # Messages ---------------------------------------------------------------------------------------------------------
+    def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> Messages:
+        """Begin to send and to receive arrays."""
+        for to, a in send.items():
+            if to != self.rank and a.nbytes:
+                self.traffic.count(phase, a.nbytes)
+        return Messages(self, self._comm, send, receive, phase)
+
+    def exchange_unknown(self, send: Mapping[int, Array], like: Array, phase: str) -> dict[int, Array]:
+        """Return arrays by the ranks that sent some."""
+        xp, counts, theirs = module_of(like), np.zeros(self.size, np.int64), np.empty(self.size, np.int64)
+        for to, a in send.items():
+            counts[to] = len(a) + 1  # an array without rows is one
+        self.wait(self._comm.Ialltoall(counts, theirs), phase)
+        found = {int(q): xp.empty((int(theirs[q]) - 1, *like.shape[1:]), like.dtype) for q in np.flatnonzero(theirs)}
+        self.exchange(send, found, phase).finish()
+        return found
+
+    def message(self, a: Array) -> tuple[Array, bool]:
+        """Return the bytes of an array where MPI takes them from or to, and whether these are a copy on the host."""
+        if not isinstance(a, np.ndarray) and not self._aware:
+            import cupyx
+
+            return cupyx.empty_pinned(a.nbytes, np.uint8), True
+        return a.reshape(-1).view(np.uint8), False
+
+    def pieces(self, nbytes: int) -> list[slice]:
+        """Return where a message is cut."""
+        return [slice(first, min(first + self.longest, nbytes)) for first in range(0, nbytes, self.longest)]
+
+    def wait(self, request: Any, doing: str, test: Callable[[], bool] | None = None) -> None:
+        """Wait for a request, or until all of a list are done; no longer than the time-out."""
+        if not self.timeout:
+            if test is None:
+                request.Wait()
+            else:
+                MPI.Request.Waitall(request)
+            return
+        done, began, pause = test or request.Test, time.perf_counter(), PAUSE[0]
+        while not done():
+            if time.perf_counter() - began > self.timeout:
+                sys.stderr.write(
+                    f"parki: rank {self.rank} of {self.size} has waited {self.timeout:g} s (PARKI_MPI_TIMEOUT) in "
+                    f"{doing}: the job ends.\n"
+                )
+                sys.stderr.flush()
+                self._comm.Abort(1)
+            time.sleep(pause)
+            pause = min(2 * pause, PAUSE[1])
+
+
+class Messages:
+    """Messages under way."""
+
+    def __init__(
+        self, comm: MpiComm, raw: MPI.Intracomm, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str
+    ) -> None:
+        self._comm, self._phase, self._kept = comm, phase, []
+        self._staged: list[tuple[Array, Array]] = []  # arrays of a GPU, and their bytes on the host
+        self._requests: list[Any] = []
+        for source, a in receive.items():
+            if source == comm.rank:
+                a[...] = send[source].reshape(a.shape)
+                continue
+            data, copied = comm.message(a)
+            if copied:
+                self._staged.append((a, data))
+            for at in comm.pieces(a.nbytes):
+                self._requests.append(raw.Irecv([data[at], MPI.BYTE], source))
+            self._kept.append(data)
+        for to, a in sorted(send.items(), key=lambda item: (item[0] - comm.rank) % comm.size):  # not all to rank 0
+            if to == comm.rank:
+                continue
+            data, copied = comm.message(a)
+            if copied:
+                a.reshape(-1).view(np.uint8).get(out=data)
+            elif not isinstance(a, np.ndarray):
+                module_of(a).cuda.get_current_stream().synchronize()
+            for at in comm.pieces(a.nbytes):
+                self._requests.append(raw.Isend([data[at], MPI.BYTE], to))
+            self._kept.append(data)
+
+    def test(self) -> bool:
+        """Let messages progress, and tell whether all have come and gone."""
+        return MPI.Request.Testall(self._requests)
+
+    def finish(self) -> None:
+        """Wait until all messages have come and gone."""
+        if self._requests:
+            self._comm.wait(self._requests, self._phase, self.test)
+        self._requests, self._kept = [], []
+        for a, data in self._staged:
+            a.reshape(-1).view(np.uint8).set(data)
+        self._staged = []

@@ -1,0 +1,229 @@
+"""Ranks of one process: 1 to 4096 greenlets, for tests of index logic and of the bytes that are sent.
+
+Messages are copied when sent, collectives must be called by everyone in one order, and what each rank sends is counted.
+One rank runs at a time, in an order drawn from a seed: runs repeat, other seeds try other orders, and a deadlock is
+found at once and named.  A rank that raises ends the run.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from parki.arrays import Array, module_of, to_host
+from parki.distributed.comm import OPERATIONS, Operation, Traffic
+
+
+class Aborted(RuntimeError):
+    """Another rank has failed, or all ranks wait."""
+
+
+class World:
+    """Simulated ranks.
+
+    Parameters
+    ----------
+    size : int
+    seed : int
+        Of the order in which ranks go on.
+    delay : tuple of float, optional
+        Seconds a message and seconds a byte that messages take at least, by the wall clock.
+    """
+
+    def __init__(self, size: int, seed: int = 0, delay: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.size, self.delay = size, delay
+        self._random, self._error = random.Random(seed), None
+        self._ready: list[int] = []
+        self._waiting: dict[int, str] = {}
+        self._meetings: dict[int, _Meeting] = {}
+        self._mail: dict[tuple[int, int], deque[tuple[float, np.ndarray]]] = defaultdict(deque)
+        self.comms = [SimulatedComm(self, rank) for rank in range(size)]
+
+    def run(self, work: Callable[..., Any], *given: Any) -> list[Any]:
+        """Return the results of ``work(comm, *given)`` on every rank.
+
+        Raises
+        ------
+        Exception
+            The first of any rank.
+        Aborted
+            Where all ranks wait, naming what for.
+        """
+        import greenlet
+
+        found: list[Any] = [None] * self.size
+        self._main = greenlet.getcurrent()
+
+        def one(rank: int) -> None:
+            try:
+                found[rank] = work(self.comms[rank], *given)
+            except Aborted:
+                pass
+            except BaseException as error:
+                self._fail(error)
+
+        ranks = [greenlet.greenlet(one) for _ in range(self.size)]
+        self._ready = list(range(self.size))
+        while self._ready or self._waiting:
+            if not self._ready:
+                some = ", ".join(f"rank {r} in {what}" for r, what in sorted(self._waiting.items())[:4])
+                self._fail(Aborted(f"all of {len(self._waiting)} ranks wait: {some}"))
+            at = self._random.randrange(len(self._ready))
+            self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
+            rank = self._ready.pop()
+            ranks[rank].switch(*(() if ranks[rank] else (rank,)))
+        if self._error is not None:
+            raise self._error
+        return found
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = self._error or error
+        self.wake(list(self._waiting))
+
+    def wait(self, rank: int, doing: str) -> None:
+        """Let other ranks go on until one of them wakes this one."""
+        self._waiting[rank] = doing
+        self._main.switch()
+        if self._error is not None:
+            raise Aborted("another rank failed") from self._error
+
+    def let_others(self, rank: int) -> None:
+        """Let other ranks go on, and this one after some of them."""
+        self._ready.append(rank)
+        self._main.switch()
+        if self._error is not None:
+            raise Aborted("another rank failed") from self._error
+
+    def wake(self, ranks: Iterable[int]) -> None:
+        """Let ranks go on."""
+        for rank in ranks:
+            if rank in self._waiting:
+                del self._waiting[rank]
+                self._ready.append(rank)
+
+    def together(self, rank: int, number: int, name: str, given: Any) -> list[Any]:
+        """Give something to a collective call; return what all ranks gave, when all have come."""
+        meeting = self._meetings.setdefault(number, _Meeting(name, self.size))
+        if meeting.name != name:
+            other = meeting.here[0]
+            raise RuntimeError(f"rank {rank} calls {name}, rank {other} {meeting.name}; expected one call of all ranks")
+        meeting.given[rank] = given
+        meeting.here.append(rank)
+        if len(meeting.here) < self.size:
+            self.wait(rank, name)
+        else:
+            self.wake(meeting.here)
+        meeting.left -= 1
+        if not meeting.left:
+            del self._meetings[number]
+        return meeting.given
+
+    def send(self, source: int, to: int, a: Array) -> None:
+        """Put a copy of an array into a mailbox."""
+        arrival = time.perf_counter() + self.delay[0] + self.delay[1] * a.nbytes if any(self.delay) else 0.0
+        self._mail[to, source].append((arrival, np.ascontiguousarray(to_host(a)).copy()))
+        self.wake([to])
+
+    def arrived(self, rank: int, source: int) -> np.ndarray | None:
+        """Return the next array of a sender, None if none has come."""
+        box = self._mail[rank, source]
+        if not box or (box[0][0] and box[0][0] > time.perf_counter()):
+            return None
+        return box.popleft()[1]
+
+    def posted(self, rank: int, source: int) -> bool:
+        """Tell whether an array of a sender is under way."""
+        return bool(self._mail[rank, source])
+
+
+class _Meeting:
+    """A collective call that not all ranks have left."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.left = name, size
+        self.given: list[Any] = [None] * size
+        self.here: list[int] = []
+
+
+class SimulatedComm:
+    """The communicator of a simulated rank: see `parki.distributed.comm.Comm`."""
+
+    def __init__(self, world: World, rank: int) -> None:
+        self.world, self.rank, self.size = world, rank, world.size
+        self.node, self.traffic, self._calls = tuple(range(world.size)), Traffic(), 0
+        self.peers = 1  # one goes on at a time
+
+    def _together(self, name: str, given: Any) -> list[Any]:
+        self._calls += 1
+        return self.world.together(self.rank, self._calls, name, given)
+
+    def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
+        """Return the sum, least or largest of all ranks' numbers."""
+        mine = np.array(x)
+        self.traffic.agreed(mine.nbytes, self.size)
+        return OPERATIONS[op].reduce(self._together(f"allreduce({op})", mine))
+
+    def allgather(self, x: Any) -> list[Any]:
+        """Return one object of each rank."""
+        return list(self._together("allgather", x))
+
+    def bcast(self, x: Any, root: int = 0) -> Any:
+        """Return the object of the root."""
+        return self._together("bcast", x)[root]
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        self._together("barrier", None)
+
+    def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> _Letters:
+        """Begin to send and to receive arrays."""
+        for to, a in send.items():
+            self.world.send(self.rank, to, a)
+            if to != self.rank and a.nbytes:
+                self.traffic.count(phase, a.nbytes)
+        return _Letters(self, dict(receive), phase)
+
+    def exchange_unknown(self, send: Mapping[int, Array], like: Array, phase: str) -> dict[int, Array]:
+        """Return arrays by the ranks that sent some."""
+        given = self._together("exchange_unknown", {to: np.ascontiguousarray(a).copy() for to, a in send.items()})
+        for to, a in send.items():
+            if to != self.rank and a.nbytes:
+                self.traffic.count(phase, a.nbytes)
+        return {source: one[self.rank] for source, one in enumerate(given) if self.rank in one}
+
+
+class _Letters:
+    """Arrays that a simulated rank waits for."""
+
+    def __init__(self, comm: SimulatedComm, receive: dict[int, Array], phase: str) -> None:
+        self._comm, self._receive, self._phase = comm, receive, phase
+
+    def test(self) -> bool:
+        """Take arrays that have come; tell whether all have."""
+        comm = self._comm
+        for source in list(self._receive):
+            a = comm.world.arrived(comm.rank, source)
+            if a is not None:
+                self._take(source, a)
+        return not self._receive
+
+    def finish(self) -> None:
+        """Wait for all arrays."""
+        comm = self._comm
+        while not self.test():
+            if any(comm.world.posted(comm.rank, source) for source in self._receive):
+                comm.world.let_others(comm.rank)  # under way
+            else:
+                comm.world.wait(comm.rank, f"{self._phase}, from rank {next(iter(self._receive))}")
+
+    def _take(self, source: int, a: np.ndarray) -> None:
+        into = self._receive.pop(source)
+        if into.nbytes != a.nbytes or into.dtype != a.dtype:
+            found, expected = (f"{b.nbytes} bytes of {b.dtype}" for b in (a, into))
+            raise RuntimeError(f"{self._phase}: found {found} from rank {source}, expected {expected}")
+        into[...] = module_of(into).asarray(a.reshape(into.shape))

@@ -1,0 +1,129 @@
+"""Sums over ranks, seen from calls of one process: `parki.distributed` is imported with a communicator only."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import arrays, error
+from parki.arrays import AnyArray
+from parki.checks import check_choice
+
+if TYPE_CHECKING:
+    from parki.method import Method, Structure
+
+ALONE = contextlib.nullcontext()
+
+
+def together(comm: Any, doing: str, **same: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return the context of work of each rank by itself, whose errors are raised on all ranks.
+
+    Parameters
+    ----------
+    comm : communicator or None
+        None for a process alone.
+    doing : str
+        The work, for messages.
+    **same
+        Facts that must be equal on all ranks.
+    """
+    if not several(comm):
+        return ALONE
+    from parki.distributed.agreement import agreed
+
+    return agreed(of(comm), doing, same)
+
+
+def of(comm: Any) -> Any:
+    """Return a caller's communicator with the calls of `parki.distributed.comm.Comm`."""
+    from parki.distributed import communicators
+
+    return communicators.of(comm)
+
+
+def several(comm: Any) -> bool:
+    """Tell whether a caller's communicator, None for a process alone, has several ranks."""
+    return comm is not None and of(comm).size > 1
+
+
+def sample(comm: Any, n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
+    """Return at most `n` targets of all ranks, those of this one by their places: the same ones for any division.
+
+    Raises
+    ------
+    ValueError
+        As `parki.error.sample`.
+    """
+    if comm is None:
+        return error.sample(n_targets, n, seed)
+    counts = comm.allgather(n_targets)
+    first = sum(counts[: comm.rank])
+    chosen = error.sample(sum(counts), n, seed)
+    return chosen[(chosen >= first) & (chosen < first + n_targets)] - first
+
+
+def gathered(comm: Any, *some: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return arrays (…, n) with the entries of all ranks along the last axis."""
+    if comm is None:
+        return some
+    return tuple(np.concatenate(each, axis=-1) for each in zip(*comm.allgather(some), strict=True))
+
+
+class OverRanks:
+    """The part of `parki.plan.Plan` that is of interest over ranks; a process alone is one of one."""
+
+    comm: Any
+    structure: Structure | None
+    method: Method
+    xp: Any
+
+    def theirs(self, a: AnyArray, of: Literal["targets", "sources"] = "sources") -> AnyArray:
+        """Return entries of arrays along this rank's points as the plan has them: on the ranks of their places.
+
+        A program whose points stay where the plan has put them sends to neighbours only when it moves them.
+
+        Parameters
+        ----------
+        a : array (…, N)
+            Along the caller's points of this rank.
+        of : {"sources", "targets"}
+
+        Returns
+        -------
+        array (…, n)
+            Along the plan's points of this rank; `a` itself in a process alone.
+        """
+        delivery = self._delivery(of)
+        return a if delivery is None else delivery.there(self.xp.asarray(a))
+
+    def ours(self, a: AnyArray, of: Literal["targets", "sources"] = "sources") -> AnyArray:
+        """Return entries that `theirs` has brought to other ranks."""
+        delivery = self._delivery(of)
+        return a if delivery is None else delivery.back(self.xp.asarray(a))
+
+    def _delivery(self, of: str) -> Any:
+        check_choice("of", of, ("sources", "targets"))
+        if self.comm is None or self.structure is None:
+            return None
+        return getattr(self.structure, f"to_{of}")
+
+    def inner(self, a: AnyArray, b: AnyArray) -> float:
+        """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it."""
+        own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
+        return own if self.comm is None else float(self.comm.allreduce(own))
+
+
+def total(comm: Any, n: int) -> int:
+    """Return the sum of a whole number over all ranks."""
+    return n if comm is None else int(comm.allreduce(np.array(n, np.int64)))
+
+
+def check(method: Method) -> None:
+    """Raise NotImplementedError for a communicator of several ranks, and a method that is of one process."""
+    if getattr(method, "comm", None) is None and several(method.options.comm):
+        raise NotImplementedError(
+            f"comm was given to {method.name}, which does not sum over ranks; expected an Ewald sum or a direct sum."
+        )

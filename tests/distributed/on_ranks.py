@@ -1,0 +1,149 @@
+"""Cases that run under MPI: ``mpirun -n 4 python -m mpi4py tests/distributed/on_ranks.py sums``; rank 0 reports."""
+
+import os
+import sys
+import time
+
+import numpy as np
+from mpi4py import MPI
+
+import parki
+from parki.distributed import communicators
+from parki.distributed.bricks import division
+from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
+
+WORLD = MPI.COMM_WORLD
+BAD = min(1, WORLD.size - 1)
+
+
+def share(case, comm, seed=0):
+    of_targets = cuts(case.n, comm.size, seed)[comm.rank]
+    return of_targets, of_targets if case.same else cuts(case.n, comm.size, seed + 1)[comm.rank]
+
+
+def alone(case, comm):
+    """Return the parameters and the sum of one process, the first."""
+    found = None
+    if comm.rank == 0:
+        plan, u = case.alone()
+        found = plan.parameters, u
+    return comm.bcast(found)
+
+
+def whole(comm, u):
+    return np.concatenate(comm.allgather(u), axis=-1)
+
+
+def sums(comm):
+    """Compare sums with those of one process."""
+    ranks = communicators.of(comm)
+    assert communicators.of(comm) is ranks
+    ranks.longest = 1 << 10  # messages are cut
+    cases = [
+        *(Case(kernel, p) for kernel, p in (("laplace", 3), ("stokes_comb", 3), ("stokes_sl", 1), ("laplace_grad", 0))),
+        Case("stokes_dl", box=CELL), Case("laplace", 2, same=True), Case("yukawa", dtype="float32"),
+    ]  # fmt: skip
+    for case in cases if comm.size < 8 else cases[:3]:  # ranks share the cores of a test
+        parameters, expected = alone(case, comm)
+        to, source = share(case, comm)
+        x = part(case.targets, to)
+        shared = case.plan(x, x if case.same else part(case.sources, source), comm=comm)
+        u = whole(comm, shared(part(case.density, source), *case.given(source)))
+        assert far(u, expected) < (1e-12 if case.dtype == "float64" else 1e-5), (case.kernel, far(u, expected))
+        assert comm.size == 1 or sum(shared.walltime.nbytes.values()) > 0
+        assert shared.parameters == parameters
+        error = shared.error(40).value
+        assert error < 1e-5
+        assert comm.allreduce(error, MPI.MAX) == error
+    case = Case("laplace")
+    to, source = share(case, comm)
+    one = parki.direct.direct_sum("laplace", case.targets, case.sources, case.density)
+    given = part(case.targets, to), part(case.sources, source), part(case.density, source)
+    assert far(whole(comm, parki.direct.direct_sum("laplace", *given, comm=comm)), one) < 1e-13
+
+
+def plans(comm):
+    """Move a plan, keep points where it put them, use communicators of other ranks."""
+    case = Case("stokes_sl", same=True)
+    _, expected = alone(case, comm)
+    to, _ = share(case, comm)
+    x, f = part(case.targets, to), part(case.density, to)
+    plan = case.plan(x, x, comm=comm)
+    other = case.plan(2 * x % np.array(BOX)[:, None], part(case.targets, to), comm=comm)
+    for _ in range(2):
+        assert far(whole(comm, plan(f)), expected) < 1e-12
+        other(f)  # calls of two plans in turns
+    theirs = plan.theirs(x), plan.theirs(f)
+    stay = case.plan(theirs[0], theirs[0], comm=comm)
+    assert far(whole(comm, plan.ours(stay(theirs[1]))), expected) < 1e-12
+    assert stay.walltime.nbytes.get("sort", 0) == 0
+    half = comm.Split(comm.rank % 2, -comm.rank)
+    small = Case("laplace", n=200)
+    to, source = share(small, half)
+    u = small.plan(part(small.targets, to), part(small.sources, source), comm=half)(part(small.density, source))
+    assert far(whole(half, u), alone(small, half)[1]) < 1e-12
+    half.Free()
+    single = small.plan(small.targets, small.sources, comm=MPI.COMM_SELF)
+    np.testing.assert_array_equal(single(small.density), small.alone()[1])
+
+
+def agreed(comm):
+    """Raise the same error everywhere, and go on."""
+    case = Case("laplace")
+    _, expected = alone(case, comm)
+    to, source = share(case, comm)
+    x, y, q = part(case.targets, to), part(case.sources, source), part(case.density, source)
+    plan, bad = case.plan(x, y, comm=comm), comm.rank == BAD
+    faults = {
+        "nan": lambda: plan(q * np.nan if bad else q),
+        "shape": lambda: plan(q[:-1] if bad else q),
+        "dtype": lambda: plan(q.astype(complex) if bad else q),
+        "right-hand sides": lambda: plan(np.stack([q, q]) if bad else q),
+        "another call": lambda: plan.move(targets=x, sources=y) if bad else plan(q),
+        "a move": lambda: plan.move(targets=x * (np.inf if bad else 1), sources=y),
+        "options": lambda: case.plan(x, y, comm=comm, tolerance=1e-3 if bad else 1e-6),
+        "an option": lambda: case.plan(x, y, comm=comm, tolerance=-1.0 if bad else 1e-6),
+        "a keyword": lambda: case.plan(x, y, comm=comm, **({"speed": 2} if bad else {})),
+        "a box": lambda: case.plan(x, y, comm=comm, **({"box": (1, 2)} if bad else {})),
+        "another kernel": lambda: parki.direct.direct_sum("laplace" if bad else "biharmonic", x, y, q, comm=comm),
+        "another dtype": lambda: case.plan(*((a.astype("f4") if bad else a) for a in (x, y)), comm=comm),
+    }
+    for name, fault in faults.items():
+        try:
+            fault()
+        except (ValueError, TypeError) as error:
+            told = comm.allgather((type(error), str(error)))
+            assert len(set(told)) == 1, (name, told)
+        else:
+            raise AssertionError(f"{name}: nothing was raised")
+        assert far(whole(comm, plan(q)), expected) < 1e-12
+
+
+def ends(comm):
+    """End one rank in the middle, in the way that is named: the launcher must end the others."""
+    case = Case("laplace")
+    to, source = share(case, comm)
+    plan = case.plan(part(case.targets, to), part(case.sources, source), comm=comm)
+    how = sys.argv[2]
+    if comm.rank == BAD:
+        if how == "raise":
+            raise RuntimeError("in the caller's code")
+        if how == "exit":
+            sys.exit(3)
+        if how == "kill":
+            os.kill(os.getpid(), 9)
+        if how == "_exit":
+            os._exit(4)
+        time.sleep(600 if how == "hang" else 2)
+    plan(part(case.density, source))
+    if how == "slow" and comm.rank == 0:
+        sys.stdout.write("slow ranks are waited for\n")
+
+
+if __name__ == "__main__":
+    division.LEAST_POINTS = 1
+    began = time.perf_counter()
+    for work in sys.argv[1].split(","):
+        globals()[work](WORLD)
+    if WORLD.rank == 0:
+        sys.stdout.write(f"done on {WORLD.size} ranks in {time.perf_counter() - began:.1f} s\n")

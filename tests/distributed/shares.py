@@ -1,0 +1,85 @@
+"""Points split among ranks, and sums of one process and of many beside each other."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import parki
+from parki.distributed.simulated import World
+from parki.ewald import kernels
+
+CELL = [[1.0, 0.0, 0.0], [0.3, 1.0, 0.0], [0.2, 0.1, 0.9]]
+BOX = (1.0, 1.3, 0.8)
+KAPPA = 3.0
+
+
+def cuts(n, ranks, seed=0):
+    """Return which of n points each rank has: runs of any length, none among them."""
+    ends = np.sort(np.random.default_rng(seed).integers(0, n + 1, ranks - 1))
+    return np.split(np.arange(n), ends)
+
+
+def part(a, which):
+    """Return entries along the last axis, C-ordered."""
+    return None if a is None else np.ascontiguousarray(a[..., which])
+
+
+@dataclass
+class Case:
+    """A sum of random points; `same` if the targets are the sources."""
+
+    kernel: str
+    periodicity: int = 3
+    box: object = BOX
+    n: int = 600
+    same: bool = False
+    dtype: str = "float64"
+    seed: int = 3
+    options: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        rng = np.random.default_rng(self.seed)
+        found = kernels.find(self.kernel, kappa=KAPPA if self.kernel == "yukawa" else None)
+        cell = np.diag(self.box) if np.ndim(self.box) == 1 else np.array(self.box)
+
+        def points():
+            return (cell.T @ rng.random((3, self.n))).astype(self.dtype)
+
+        self.targets = points()
+        self.sources = self.targets if self.same else points()
+        shape = (found.dens, self.n) if found.dens > 1 else (self.n,)
+        self.density = rng.standard_normal(shape).astype(self.dtype)
+        self.normals = rng.standard_normal((3, self.n)).astype(self.dtype) if found.normals else None
+
+    def plan(self, targets, sources, **more):
+        keywords = {"box": self.box, "periodicity": self.periodicity, "tolerance": 1e-6} | self.options | more
+        keywords |= {"kappa": KAPPA} if self.kernel == "yukawa" else {}
+        return parki.ewald.plan(self.kernel, targets, sources, **keywords)
+
+    def alone(self):
+        """Return the plan of one process, and its sum."""
+        plan = self.plan(self.targets, self.sources)
+        return plan, plan(self.density, *self.given(slice(None)))
+
+    def given(self, which):
+        return () if self.normals is None else (part(self.normals, which),)
+
+    def over(self, ranks, work=None, seed=0, world=None):
+        """Return the whole sum of many ranks, and what ``work(plan, …)`` returns on each."""
+        of_targets = cuts(self.n, ranks, seed)
+        of_sources = of_targets if self.same else cuts(self.n, ranks, seed + 1)
+
+        def one(comm):
+            to, source = of_targets[comm.rank], of_sources[comm.rank]
+            x = part(self.targets, to)
+            plan = self.plan(x, x if self.same else part(self.sources, source), comm=comm)
+            u = plan(part(self.density, source), *self.given(source))
+            return u, work(comm, plan, to, source) if work else plan
+
+        found = (world or World(ranks, seed)).run(one)
+        return np.concatenate([u for u, _ in found], axis=-1), [other for _, other in found]
+
+
+def far(u, v):
+    """Return the largest difference over the largest value."""
+    return float(np.abs(u - v).max() / np.abs(v).max())
