@@ -10,12 +10,14 @@ from pathlib import Path
 
 import parki
 from parki import console, memory
+from parki.distributed import launch
 from parki.engine.errors import BuildError
 
 KERNELS = (
     "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad",
 )  # fmt: skip
+OVER_RANKS = ("demo", "doctor")  # commands that run on all ranks of MPI together
 BENCHMARKS = (
     "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
     "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
@@ -30,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         with console.ready():
-            return _status(_parser().parse_args(arguments))
+            asked = _parser().parse_args(arguments)
+            return launch.end(launch.world() if asked.command in OVER_RANKS else None, _status(asked))
     except BrokenPipeError:
         return console.CLOSED
     except OSError as error:  # only of the end of what is printed: _status takes all others
@@ -68,8 +71,11 @@ def demo(asked: argparse.Namespace) -> int:
     options = EwaldOptions.resolve(
         box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
     )
-    progress = Progress(sys.stderr, plain=asked.verbose)
-    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
+    comm = launch.world()
+    options.comm = comm
+    progress = Progress(sys.stderr if comm is None else None, plain=asked.verbose)
+    with launch.told_by_one(comm):
+        ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
     return 0 if ratio <= 1 else 1
 
 
@@ -98,8 +104,10 @@ def doctor(asked: argparse.Namespace) -> int:
     """Print what is here and what is missing."""
     from parki import doctor as module
 
-    text, ready = module.report()
-    print(text)
+    comm = launch.world()
+    text, ready = module.report(comm)
+    if comm is None or comm.rank == 0:
+        print(text)
     return 0 if ready else 1
 
 

@@ -3,12 +3,14 @@
 import importlib.util
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import parki
-from parki import doctor, memory
+from parki import doctor, memory, ranks
 from parki.arrays import Array
 from parki.engine.runtime import writing
 from parki.ewald import api
@@ -22,12 +24,18 @@ FORCES = 150  # point forces in the picture: few enough to see each
 PIXELS = 400  # per side of the picture, each a target
 
 
-def particles(n: int, seed: int) -> tuple[Array, Array, Array]:
-    """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
-    rng = np.random.default_rng(seed)
+def particles(n: int, seed: int, comm: Any = None) -> tuple[Array, Array, Array]:
+    """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``.
+
+    Of a communicator's ranks each has some of the n particles.
+    """
+    rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
+    rng, whole = np.random.default_rng((seed, rank) if size > 1 else seed), n
+    n = n * (rank + 1) // size - n * rank // size
     normals = rng.standard_normal((3, n))
     x, dens = rng.random((3, n)), rng.standard_normal((6, n))
-    dens[:3] -= dens[:3].mean(axis=1, keepdims=True)  # forces that balance need no mean pressure gradient
+    net = dens[:3].sum(axis=1, keepdims=True)  # forces that balance need no mean pressure gradient
+    dens[:3] -= (net if comm is None else comm.allreduce(net)) / whole
     return x, dens, normals / np.linalg.norm(normals, axis=0)
 
 
@@ -42,7 +50,7 @@ def run(
     """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
     progress = progress or Progress(None)
     memory.require(n * PARTICLE, f"a demo with n = {n}", "A smaller n takes less.")
-    x, dens, normals = particles(n, seed)
+    x, dens, normals = particles(n, seed, ranks.of(options.comm) if ranks.several(options.comm) else None)
     say(f"parki {parki.__version__}: {KERNEL}, {n} random particles in a periodic box, tolerance {options.tolerance:g}")
     say(f"backend     {doctor.backend(options.execution_space)}")
     with progress:
@@ -55,15 +63,15 @@ def run(
         summed = time.perf_counter()
     say(f"parameters  {Params(plan.parameters)}")
     say(f"times       plan {planned - began:.2f} s (compiles what is not in the cache), sum {summed - planned:.2f} s\n")
-    say(plan.walltime.table() + "\n")
+    say((plan.walltime.table() if plan.comm is None else plan.walltime.summary()) + "\n")
     with progress:
         progress("second sum")
         error = plan.error(u=u).value
     say(f"error       {error:.1e} relative RMS at {min(n, 100)} targets, against a second sum with the other split")
     if picture is not None and importlib.util.find_spec("matplotlib") is None:
         say('picture     none: matplotlib is not installed → pip install "parki[plot]"')
-    elif picture is not None:
-        draw(picture, options, x[:, :FORCES], dens[:3, :FORCES])
+    elif picture is not None and (plan.comm is None or plan.comm.rank == 0):
+        draw(picture, replace(options, comm=None), x[:, :FORCES], dens[:3, :FORCES])
         say(f"picture     {picture}")
     return error / options.tolerance
 

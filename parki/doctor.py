@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import platform
 from pathlib import Path
+from typing import Any
 
 import parki
 from parki import prediction
@@ -14,7 +15,7 @@ from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing
 OPTIONAL = (
-    ("mpi4py", "MPI", "mpi4py", "mpi4py is not installed; this version runs in one process"),
+    ("mpi4py", "MPI", "mpi4py", 'mpi4py is not installed, sums are of one process → pip install "parki[mpi]"'),
     (
         "matplotlib",
         "matplotlib",
@@ -25,8 +26,8 @@ OPTIONAL = (
 )
 
 
-def report() -> tuple[str, bool]:
-    """Return the report, and whether kernels can run here."""
+def report(comm: Any = None) -> tuple[str, bool]:
+    """Return the report, and whether kernels can run here; of a communicator's ranks, which all call this, too."""
     versions = [f"{name} {importlib.metadata.version(name.lower())}" for name in ("NumPy", "SciPy")]
     python = f"Python {platform.python_version()}"
     lines = ["   ".join([f"parki {parki.__version__}", python, *versions, f"{platform.system()} {platform.machine()}"])]
@@ -41,7 +42,26 @@ def report() -> tuple[str, bool]:
     for module, title, distribution, why in OPTIONAL:
         here = importlib.util.find_spec(module) is not None
         lines.append(_line(title, f"present  {_version(distribution)}".rstrip() if here else f"missing  {why}"))
+    lines += [] if comm is None else _ranks(comm)
     return "\n".join(lines), any(why is None for why in found.values())
+
+
+def _ranks(comm: Any) -> list[str]:
+    """Return lines on the ranks of a communicator and the messages between them."""
+    from mpi4py import MPI
+
+    from parki.distributed import communicators, network
+
+    ranks = communicators.of(comm)
+    nodes = len({own[0] for own in ranks.allgather(ranks.node)})
+    library = MPI.Get_library_version().partition("\n")[0].replace("\t", " ").rstrip("\0").strip()
+    threads = max(1, spaces.threads() // ranks.peers)
+    where = f"{ranks.size} on {_count(nodes, 'machine')}, {_count(threads, 'thread')} each"
+    return [_line("ranks", f"{where}   {library}"), _line("network", str(network.measure(ranks)))]
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def backend(space: spaces.Space) -> str:
@@ -52,9 +72,7 @@ def backend(space: spaces.Space) -> str:
     found, target = compiler.toolchains()[0]
     if space.checks_accesses:
         return f"{space.name}, {_ready(space.name)[0]}, {found.version}"
-    count = spaces.workers(space)
-    plural = "" if count == 1 else "s"
-    return f"{space.name}, {count} thread{plural}, {found.version}, {_vectors(target.vector_bytes)}"
+    return f"{space.name}, {_count(spaces.workers(space), 'thread')}, {found.version}, {_vectors(target.vector_bytes)}"
 
 
 def _ready(name: str) -> list[str]:

@@ -75,6 +75,12 @@ class PhaseTimes:
             raise KeyError(f"phase is {name!r}, expected one of {', '.join(self.phases)}")
         return _PhaseBody(self, name, self._wholes[name])
 
+    def shift(self, seconds: float, phase: str, to: str) -> None:
+        """Count seconds of one phase as those of another, which was worked on meanwhile."""
+        for name, sign in ((phase, -1), (to, 1)):
+            for one in {name, self._wholes[name]}:
+                self.time[one] += sign * seconds
+
     def whole(self) -> contextlib.AbstractContextManager[None]:
         """Time the whole of a call, where that is a phase of its own."""
         return contextlib.nullcontext() if self.whole_phase is None else self.phase(self.whole_phase)

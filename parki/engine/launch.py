@@ -126,6 +126,14 @@ class Prepared:
         self._refuse_released()
         return Part(self, self._call.part(first, count, shared), first, count)
 
+    def range(self, first: int, count: int) -> "Part":
+        """Return a launch on a host of the teams first … first + count − 1 by all threads, with the arguments of now.
+
+        Such launches share their scratch: one runs at a time.
+        """
+        self._refuse_released()
+        return Part(self, self._call.range(first, count), first, count)
+
     def rest(self) -> None:
         """Leave the cores of a host to others until the next launch, if its threads would not do so by themselves."""
         if isinstance(self._call, HostCall):

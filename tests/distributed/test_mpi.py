@@ -1,6 +1,7 @@
 """Sums over processes under MPI, as far as there is one: one launch a number of ranks runs many cases."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,12 @@ pytestmark = [
 def launch(ranks, *given, **environment):
     """Run cases on ranks; return what is printed, the exit status and seconds."""
     program = str(ROOT / "tests/distributed/on_ranks.py")
-    command = [MPIRUN, "-n", str(ranks), sys.executable, "-W", "ignore", "-m", "mpi4py", program]
+    return begin(ranks, "-W", "ignore", "-m", "mpi4py", program, *given, **environment)
+
+
+def begin(ranks, *given, **environment):
+    """Run Python on ranks; return what is printed, the exit status and seconds."""
+    command = [MPIRUN, "-n", str(ranks), sys.executable]
     env = os.environ | ENVIRONMENT | environment
     began = time.monotonic()
     done = subprocess.run([*command, *given], env=env, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
@@ -62,3 +68,27 @@ def test_a_slow_rank_is_waited_for():
     said, status, _ = launch(3, "ends", "slow")
     assert status == 0, said
     assert "slow ranks are waited for" in said
+
+
+# Commands -------------------------------------------------------------------------------------------------------------
+def test_the_demo_sums_over_all_ranks():
+    said, status, _ = begin(2, "-m", "parki", "demo", "--n", "5000", "--no-picture")
+    assert status == 0, said
+    assert said.count("5000 random particles") == 1
+    assert re.search(r"lines for planes .* [1-9].*, 2\n", said)
+    assert float(re.search(r"error +(\S+) relative", said)[1]) < 1e-7
+
+
+def test_a_command_that_fails_ends_all_ranks():
+    said, status, seconds = begin(2, "-m", "parki", "demo", "--tolerance", "3")
+    assert status != 0
+    assert "tolerance is 3.0; expected a number between 0 and 1" in said
+    assert seconds < 60
+
+
+def test_the_doctor_measures_messages():
+    said, status, _ = begin(2, "-m", "parki", "doctor")
+    assert status == 0, said
+    assert re.search(r"ranks +2 on 1 machine, 1 thread each ", said)
+    assert re.search(r"network +\S+ µs a message, \S+ GB/s a rank", said)
+    assert said.count("matplotlib") == 1

@@ -11,8 +11,10 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, module_of
 from parki.distributed.bricks.division import Division
+from parki.distributed.bricks.overlap import Meanwhile
 from parki.distributed.comm import Comm
-from parki.engine.steps import Call, Context, Handle, Step, constant, state
+from parki.engine.spaces import Space
+from parki.engine.steps import Call, Context, Handle, Number, Step, constant, state
 from parki.ewald.stages import brick, multipliers
 from parki.ewald.stages.brick import Brick
 from parki.ewald.stages.mesh import Mesh
@@ -29,9 +31,20 @@ class GridExchanges:
     division : Division
     comm : Comm
         Of which the first ranks have bricks.
+    space : Space
+    tiny : float
+        Squared distance up to which points coincide.
+
+    Attributes
+    ----------
+    meanwhile : Meanwhile or None
+        The near field, where parts of it are summed while messages are under way.
     """
 
-    def __init__(self, division: Division, comm: Comm) -> None:
+    meanwhile: Meanwhile | None
+
+    def __init__(self, division: Division, comm: Comm, space: Space, tiny: float) -> None:
+        self._space, self._tiny, self.meanwhile = space, tiny, None
         self.division, self._comm, self._p = division, comm, division.p
         self._period = multipliers.period(self._p)
         self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
@@ -118,14 +131,25 @@ class GridExchanges:
         self, phase: str, sent: Handle, come: Handle, out: list[tuple[int, Handle]], into: list[tuple[int, Handle]]
     ) -> Call:
         """Return the call that sends parts by rank and receives others, each rank's one behind the other."""
-        function = partial(_exchange, self._comm, phase, _by_rank(out), _by_rank(into))
+        function = partial(self._carry, phase, _by_rank(out), _by_rank(into))
         return Call(phase, function, [sent], [come], lane="far", capturable=False)
+
+    def _carry(
+        self, phase: str, send: dict[int, slice], receive: dict[int, slice], context: Context, sent: Array, come: Array
+    ) -> None:
+        """Send parts of one array, receive those of another, and work on the near field meanwhile."""
+        given, taken = ({q: a[at] for q, at in parts.items()} for a, parts in ((sent, send), (come, receive)))
+        pending = self._comm.exchange(given, taken, phase)
+        if self.meanwhile is None:
+            pending.finish()
+        else:
+            self.meanwhile.until(pending, phase)
 
     def _lines(
         self, phase: str, a: Handle, out: Handle, source: Sequence[int] | None = None,
         target: Sequence[int] | None = None, *, add: bool = False,
     ) -> Step:  # fmt: skip
-        """Return the step that copies, or adds, lines of one grid to lines of another: all of them if none are named."""
+        """Return the step that copies, or adds, lines of one grid to those of another: all if none are named."""
         source, target = (range(b.shape[1]) if at is None else at for at, b in ((source, a), (target, out)))
         lines = [constant("lines", np.array(at, np.int32)) for at in (source, target)]
         n1, n2 = out.shape[2:]
@@ -207,6 +231,15 @@ class GridExchanges:
         y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
         return planes[:, :, y, z]
 
+    # Near field -------------------------------------------------------------------------------------------------------
+    def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
+        """Return steps of the near field before and behind the far field, which does parts of it on a host."""
+        if not self._space.native or self._space.engine != "parki":
+            return [near], []
+        numbers = {a: self._tiny for a in near.args.values() if isinstance(a, Number)}
+        self.meanwhile = Meanwhile(near, numbers)
+        return [self.meanwhile.begin], [self.meanwhile.rest]
+
     # Numbers ----------------------------------------------------------------------------------------------------------
     def total(self, values: Array) -> Array:
         """Return the sums of some numbers over all bricks."""
@@ -228,16 +261,3 @@ def _by_rank(parts: list[tuple[int, Handle]]) -> dict[int, slice]:
         found[q] = slice(found[q].start if q in found else end, end + part.size)
         end += part.size
     return found
-
-
-def _exchange(
-    comm: Comm,
-    phase: str,
-    send: dict[int, slice],
-    receive: dict[int, slice],
-    context: Context,
-    sent: Array,
-    come: Array,
-) -> None:
-    """Send parts of one array, and receive those of another."""
-    comm.exchange({q: sent[at] for q, at in send.items()}, {q: come[at] for q, at in receive.items()}, phase).finish()

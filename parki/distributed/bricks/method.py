@@ -211,10 +211,10 @@ class BrickEwald(Ewald):
         with times.phase("sort"):
             structure = BrickStructure.of(self.comm, self.divided(p, problem), problem, self.space)
         with times.phase("cell_list"), agreed(self.comm, "sorting points"):
-            share = structure.share
-            if share is not None:
+            brick = structure.division.brick(self.comm.rank)
+            if brick is not None:
                 ends = (structure.targets, structure.sources, self.space, choice.variants)
-                structure.points = Points(p, *ends, share.brick, structure.around)
+                structure.points = Points(p, *ends, brick, structure.around)
                 structure.points.wrapped_from(max(problem.reach))
         return choice, structure
 
@@ -231,12 +231,12 @@ class BrickEwald(Ewald):
         self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, times: WallTime
     ) -> BrickSum:
         """Compile, verify and place the stages of a brick for a number of right-hand sides."""
-        share, stages = structure.share, None
+        share, stages = structure.share(self.space), None
         with times.phase("cell_list"), agreed(self.comm, "compiling and allocating"):
             if share is not None:
                 steps = self._steps(problem, choice, structure, rhs, share)
                 stages = Stages(steps, structure.points)
-        return BrickSum(structure, stages, choice.parameters.kernel, problem.power)
+        return BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
 
     def _steps(
         self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, share: Share

@@ -12,6 +12,7 @@ from parki.arrays import Array, module_of
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.exchange import GridExchanges, total
 from parki.distributed.bricks.ghosts import ghosts
+from parki.distributed.bricks.overlap import Meanwhile
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import NOTHING, Delivery, to_owners
 from parki.engine.spaces import Space
@@ -68,13 +69,12 @@ class BrickStructure:
         around = module_of(sources).ascontiguousarray(around.T)
         return cls(comm, division, problem, back, there, to_ghosts, targets, sources, around)
 
-    @property
-    def share(self) -> Share | None:
+    def share(self, space: Space) -> Share | None:
         """Return the brick, its exchanges and number of ghosts; None for a rank without a brick."""
         brick = self.division.brick(self.comm.rank)
-        if brick is None:
+        if brick is None or self.points is None:
             return None
-        return Share(brick, GridExchanges(self.division, self.comm), self.around.shape[1])
+        return Share(brick, GridExchanges(self.division, self.comm, space, self.points.tiny), self.around.shape[1])
 
     @property
     def counts(self) -> tuple[int, int, bool]:
@@ -101,9 +101,16 @@ class BrickSum:
     structure : BrickStructure
     stages : Stages or None
         Of the brick; None for a rank without one.
+    share : Share or None
+    kernel : Kernel
+    power : int
+        As in `BrickStructure.problem`, of the stages.
     """
 
-    def __init__(self, structure: BrickStructure, stages: Stages | None, kernel: Any, power: int) -> None:
+    def __init__(
+        self, structure: BrickStructure, stages: Stages | None, share: Share | None, kernel: Any, power: int
+    ) -> None:
+        self._share = share
         self._structure, self.stages, self._kernel, self._power = structure, stages, kernel, power
         self._kept: tuple[Array, Array] | None = None
 
@@ -111,6 +118,11 @@ class BrickSum:
     def placed(self) -> Any:
         """Return the placed steps of the brick."""
         return self.stages.placed if self.stages is not None else NOTHING
+
+    @property
+    def beside(self) -> Meanwhile | None:
+        """Return the near field whose parts are summed while messages are under way."""
+        return None if self._share is None else self._share.others.meanwhile
 
     def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime) -> None:
         """Sum densities ``(rhs, components, N)`` with normals ``(3, N)`` to `out` ``(rhs, components, Nt)``."""
@@ -127,8 +139,13 @@ class BrickSum:
         with times.phase("ghost_source"):
             structure.to_ghosts.there(own[:, :n], out=own[:, n:])
         if self.stages is not None:
+            beside = self.beside
+            if beside is not None:
+                beside.reset()
             values = own[: rhs * kernel.dens].reshape(rhs, kernel.dens, n + ghosts)
             self.stages.run(values, None if normals is None else own[-3:], u, times, powers)
+            for phase, seconds in (beside.worked if beside is not None else {}).items():
+                times.shift(seconds, phase, "p2p.kernel")
         elif kernel.mean:
             total(comm, np.zeros(rhs * kernel.result))
         with times.phase("sort"):

@@ -68,13 +68,19 @@ class HostCall:
         self._struct.pk_scratch = start + -start % ALIGN
 
     def part(self, first: int, count: int, shared: bool) -> Self:
-        """Return a launch of some teams, or iterations, on one thread, with a fault record of its own."""
+        """Return a launch of some teams, or iterations, on one thread."""
+        call = self.range(first, count)
+        call.threads = call._struct.pk_threads = 1
+        call._struct.pk_shared = shared
+        return call
+
+    def range(self, first: int, count: int) -> Self:
+        """Return a launch of some teams, or iterations, with a fault record of its own."""
         call = copy.copy(self)
         call._shapes = dict(self._shapes)
         call._struct = s = type(self._struct).from_buffer_copy(self._struct)
-        call._address, call._fault, call.threads = ctypes.addressof(s), np.zeros(4, np.int64), 1
+        call._address, call._fault = ctypes.addressof(s), np.zeros(4, np.int64)
         s.pk_fault_at, s.pk_first, s.pk_league = call._fault.ctypes.data, first, first + count
-        s.pk_threads, s.pk_shared = 1, shared
         return call
 
     def run(self) -> None:

@@ -149,6 +149,9 @@ class Exchanges(Protocol):
     def back(self, planes: Handle, box: Handle) -> list[Step | Call]:
         """Return the steps that send lines back."""
 
+    def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
+        """Return steps of a near field before and behind those of the far field, which may do some of it."""
+
     def total(self, values: Array) -> Any:
         """Return the sums of some numbers over all bricks."""
 

@@ -85,7 +85,8 @@ class SumSteps:
         self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, skew)
         where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather)
         self.far = far.field(p, where, v, space, library, whole, rhs, share)
-        steps = [*pack, *more, *packs, self.near.step, *self.far.steps, *self._unpack()]
+        before, behind = ([self.near.step], []) if others is None else others.beside(self.near.step)
+        steps = [*pack, *more, *packs, *before, *self.far.steps, *behind, *self._unpack()]
         transforms = self.far.transforms
         self.steps = Steps(steps, first, workers=lambda space: (transforms.size, transforms.each))
 

@@ -1,0 +1,91 @@
+"""The near field in parts, which are summed while messages of the far field are under way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from parki import engine
+from parki.distributed.comm import Pending
+from parki.engine import TeamPolicy
+from parki.engine.launch import Prepared
+from parki.engine.steps import Call, Context, Handle, Number, Step
+
+PARTS = 16  # between two of which messages are looked at
+
+
+class Meanwhile:
+    """Work that is done while messages are under way: parts of a step.
+
+    Parameters
+    ----------
+    step : Step
+    numbers : dict
+        Values of the step's numbers that are bound for each run.
+
+    Attributes
+    ----------
+    begin, rest : Call
+        Steps before all messages, and behind them.
+    worked : dict
+        Seconds of parts that were summed while messages of a phase were under way.
+    waited : float
+        Seconds in which there was nothing left to do.
+    """
+
+    def __init__(self, step: Step, numbers: Mapping[Number, float]) -> None:
+        self._step, self._numbers = step, numbers
+        self._names = [name for name, a in step.args.items() if isinstance(a, Handle)]
+        handles = [step.args[name] for name in self._names]
+        written = list(step.writes)
+        wanted = [(step.unit, step.layouts, step.threads)]
+        self.begin = Call(step.phase, self._begin, handles, written, capturable=False, units=wanted)
+        self.rest = Call(step.phase, self._rest, handles, written, capturable=False, units=wanted)
+        self._whole: Prepared | None = None
+        self._cuts: list[int] = []
+        self._ranges: dict[tuple[int, int], Any] = {}
+        self._next = 0
+        self.worked: dict[str, float] = {}
+        self.waited = 0.0
+
+    def reset(self) -> None:
+        """Set the seconds to zero."""
+        self.worked, self.waited = {}, 0.0
+
+    def _begin(self, context: Context, *arrays: Any) -> None:
+        """Prepare the parts, none of which is done."""
+        if self._whole is None:
+            step = self._step
+            args: dict[str, Any] = {name: self._numbers.get(a, getattr(a, "value", a)) if isinstance(a, Number) else a
+                                    for name, a in step.args.items()}  # fmt: skip
+            args |= zip(self._names, arrays, strict=True)
+            self._whole = engine.prepare(TeamPolicy(context.space, step.items), step.unit, **args)
+            self._cuts = np.linspace(0, step.items, PARTS + 1).astype(int).tolist()
+        self._next = 0
+
+    def _rest(self, context: Context, *arrays: Any) -> None:
+        """Do what is left."""
+        if self._next < PARTS:
+            self._run(self._cuts[self._next], self._cuts[-1])
+        self._next = PARTS
+
+    def _run(self, first: int, end: int) -> None:
+        if first == end:
+            return
+        if (first, end) not in self._ranges:
+            self._ranges[first, end] = self._whole.range(first, end - first)
+        self._ranges[first, end].run()
+
+    def until(self, pending: Pending, phase: str) -> None:
+        """Work until messages have come and gone, and wait where there is nothing left to do."""
+        began = time.perf_counter()
+        while self._whole is not None and self._next < PARTS and not pending.test():
+            self._run(*self._cuts[self._next : self._next + 2])
+            self._next += 1
+        until = time.perf_counter()
+        pending.finish()
+        self.worked[phase] = self.worked.get(phase, 0.0) + until - began
+        self.waited += time.perf_counter() - until

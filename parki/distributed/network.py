@@ -1,0 +1,53 @@
+"""What messages between ranks cost: seconds a message, and bytes a second."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from parki.distributed.comm import Comm
+
+SHORT, LONG = 8, 4 << 20  # bytes of messages for latency, and that a rank sends in all for bandwidth
+REPEATS = 20
+
+
+class Network(NamedTuple):
+    """Costs of messages of all ranks to all others at once.
+
+    Attributes
+    ----------
+    alpha : float
+        Seconds of a short message to a neighbour.
+    beta : float
+        Bytes a second that a rank sends.
+    """
+
+    alpha: float
+    beta: float
+
+    def __str__(self) -> str:
+        return f"{1e6 * self.alpha:.3g} µs a message, {self.beta / 1e9:.3g} GB/s a rank"
+
+
+def measure(comm: Comm) -> Network:
+    """Measure messages between ranks: the best of some times, of the slowest rank; collective."""
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    alpha = _best(comm, {after: np.zeros(SHORT, np.uint8)}, {before: np.zeros(SHORT, np.uint8)})
+    others = [q for q in range(comm.size) if q != comm.rank]
+    each = max(1, LONG // max(1, len(others)))
+    send, receive = ({q: np.zeros(each, np.uint8) for q in others} for _ in range(2))
+    seconds = _best(comm, send, receive)
+    return Network(alpha, len(others) * each / max(seconds, 1e-12))
+
+
+def _best(comm: Comm, send: dict[int, np.ndarray], receive: dict[int, np.ndarray]) -> float:
+    """Return the shortest of the times in which all ranks have sent and received."""
+    times = []
+    for _ in range(REPEATS):
+        comm.barrier()
+        began = time.perf_counter()
+        comm.exchange(send, receive, "network").finish()
+        times.append(float(comm.allreduce(time.perf_counter() - began, "max")))
+    return min(times)
