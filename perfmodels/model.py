@@ -39,6 +39,7 @@ from parki.perfmodels import modelplot, modeltable, published, roofline
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Costs, Machine
 from parki.perfmodels.modeltable import Phase
+from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.roofline import Bound
 
@@ -184,6 +185,11 @@ def main(asked: argparse.Namespace) -> int:
     box, n = tuple(asked.box), asked.n
     periodicity = 3 if asked.periodicity is None else asked.periodicity
     question = Question(kernel, box, n, n, tolerance, asked.dtype, rc=asked.rc, periodicity=periodicity)
+    if asked.ranks is not None:
+        from parki.perfmodels import model_ranks
+
+        print(model_ranks.text(question, machine, Network.load(asked.network), asked.ranks))  # noqa: T201
+        return 0
     model = predict(question, machine, asked.threads)
     arch = ARCHES.get(asked.device.lower())
     compiled = arch is not None and devices.missing_compiler("Cuda") is None

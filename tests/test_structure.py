@@ -19,9 +19,9 @@ LONGEST = 400  # lines
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
 bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate compare measure
-model model_fmm model_treecode peers plot tune
+model model_fmm model_ranks model_treecode peers plot tune
 """.split()
-MODELS = "clusters convolve counts fft fmm g2p machine p2g p2p roofline select".split()
+MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
 
 # The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
@@ -36,6 +36,7 @@ EDGES = {
     "parki.distributed.bricks": ("parki.distributed", "parki.ewald", *SHARED, "parki.engine", *MODELS),
     "parki.distributed.direct": ("parki.distributed", *SHARED, "parki.engine"),
     "parki.distributed.ewald": ("parki.ewald", "parki.arrays"),
+    "parki.distributed.network": ("parki.distributed", "parki.perfmodels.network"),
     "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
     "parki.ewald.api": ("parki.ewald", *SHARED, "parki.engine", "parki.distributed.bricks"),
     "parki.ewald.report": ("parki.ewald", *SHARED, "parki.distributed.comm"),

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from parki.distributed.comm import Comm
+from parki.perfmodels.network import Network
 
 SHORT, LONG = 8, 4 << 20  # bytes of messages for latency, and that a rank sends in all for bandwidth
 REPEATS = 20
-
-
-class Network(NamedTuple):
-    """Costs of messages of all ranks to all others at once.
-
-    Attributes
-    ----------
-    alpha : float
-        Seconds of a short message to a neighbour.
-    beta : float
-        Bytes a second that a rank sends.
-    """
-
-    alpha: float
-    beta: float
-
-    def __str__(self) -> str:
-        return f"{1e6 * self.alpha:.3g} µs a message, {self.beta / 1e9:.3g} GB/s a rank"
 
 
 def measure(comm: Comm) -> Network:

@@ -1,0 +1,1 @@
+"""Networks as data: one TOML file each, which `parki.perfmodels.network.Network.load` reads."""

@@ -1,0 +1,74 @@
+"""Models of Ewald sums over ranks: what they add to those of one machine."""
+
+import pytest
+
+from parki import cli
+from parki.distributed.bricks import volumes
+from parki.ewald.choice.question import Question
+from parki.perfmodels import model, model_ranks
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.network import Network
+
+H200, NDR = Machine.load("h200"), Network.load("ndr400")
+
+
+def question(n=4_000_000, **more):
+    return Question("stokes_sl", (1.0, 1.0, 1.0), n, n, 1e-6, **more)
+
+
+def test_networks():
+    assert {"nvlink", "ndr400", "hdr200", "edr100"} <= set(Network.names())
+    assert NDR.seconds(10, 45e9) == pytest.approx(1 + 5e-5)
+    with pytest.raises(ValueError, match=r"network: found 'ndr40', expected one of .* Did you mean 'ndr400'"):
+        Network.load("ndr40")
+
+
+def test_one_rank_sends_nothing():
+    one = model_ranks.shared(question(), H200, NDR, 1)
+    assert one.exchanged() == 0
+    assert one.seconds == one.work == model.predict(question(), H200).seconds
+
+
+def test_bytes_are_those_of_the_formula_and_messages_take_their_time():
+    some = model_ranks.shared(question(), H200, NDR, 8)
+    assert some.volumes == volumes.by_formula(some.whole.parameters, some.shape, 4_000_000)
+    assert some.work == some.whole.seconds / 8
+    assert some.exchanged() == pytest.approx(NDR.seconds(sum(some.messages.values()), sum(some.volumes)))
+    assert some.work < some.seconds < some.apart == some.work + some.exchanged()
+    hidden = min(some.whole.phases["p2p"].bound.seconds / 8, some.exchanged("ghost_grid", "exchange"))
+    assert some.apart - some.seconds == pytest.approx(hidden)
+
+
+@pytest.mark.parametrize("network", ["nvlink", "edr100"])
+def test_the_cutoff_is_chosen_for_the_network(network):
+    net = Network.load(network)
+    plain, best = (f(question(32_000_000), H200, net, 8) for f in (model_ranks.shared, model_ranks.predict))
+    assert best.seconds <= plain.seconds
+    if network == "edr100":
+        assert best.seconds < 0.8 * plain.seconds
+        assert best.whole.parameters.rc > 1.2 * plain.whole.parameters.rc
+    given = model_ranks.predict(question(32_000_000, rc=0.02), H200, net, 8)
+    assert given.whole.parameters.rc == 0.02
+
+
+def test_weak_scaling_keeps_the_points_of_a_rank():
+    rows = list(model_ranks.weak(question(100_000), H200, NDR, 6))
+    assert [row.ranks for row in rows] == [1, 2, 4, 6]
+    assert [row.whole.n for row in rows] == [100_000 * row.ranks for row in rows]
+    assert rows[-1].work == pytest.approx(rows[0].work, rel=0.3)
+
+
+def test_the_command(capsys):
+    asked = ["model", "ewald", "--device", "h200", "--n", "1e6", "--ranks", "4", "--network", "nvlink"]
+    assert cli.main(asked) == 0
+    said = capsys.readouterr().out
+    for words in ("weak: 1,000,000 points a rank", "strong: 1,000,000 points", "NVLink 4", "efficiency", "ghost_grid"):
+        assert words in said
+    assert cli.main([*asked[:4], "--ranks", "2", "--network", "ethernet"]) == 2
+    assert "network: found 'ethernet', expected one of" in capsys.readouterr().err
+
+
+def test_more_ranks_than_bricks():
+    with pytest.raises(ValueError, match=r"--ranks 64: expected at most 3, as many as the grid has bricks for"):
+        model_ranks.predict(question(3000), H200, NDR, 64)
+    assert [row.ranks for row in model_ranks.strong(question(3000), H200, NDR, 64)] == [1, 2]
