@@ -57,7 +57,13 @@ def _ranks(comm: Any) -> list[str]:
     library = MPI.Get_library_version().partition("\n")[0].replace("\t", " ").rstrip("\0").strip()
     threads = max(1, spaces.threads() // ranks.peers)
     where = f"{ranks.size} on {_count(nodes, 'machine')}, {_count(threads, 'thread')} each"
-    return [_line("ranks", f"{where}   {library}"), _line("network", str(network.measure(ranks)))]
+    found = network.measure(ranks)
+    if ranks.rank == 0:
+        network.keep(found)
+    return [
+        _line("ranks", f"{where}   {library}"),
+        _line("network", f"{found}; kept for sums over ranks"),
+    ]
 
 
 def _count(n: int, noun: str) -> str:

@@ -36,7 +36,7 @@ EDGES = {
     "parki.distributed.bricks": ("parki.distributed", "parki.ewald", *SHARED, "parki.engine", *MODELS),
     "parki.distributed.direct": ("parki.distributed", *SHARED, "parki.engine"),
     "parki.distributed.ewald": ("parki.ewald", "parki.arrays"),
-    "parki.distributed.network": ("parki.distributed", "parki.perfmodels.network"),
+    "parki.distributed.network": ("parki.distributed", "parki.engine", *MODELS),
     "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
     "parki.ewald.api": ("parki.ewald", *SHARED, "parki.engine", "parki.distributed.bricks"),
     "parki.ewald.report": ("parki.ewald", *SHARED, "parki.distributed.comm"),

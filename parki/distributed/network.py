@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 
 from parki.distributed.comm import Comm
+from parki.engine.runtime import writing
+from parki.perfmodels import machine
 from parki.perfmodels.network import Network
 
 SHORT, LONG = 8, 4 << 20  # bytes of messages for latency, and that a rank sends in all for bandwidth
 REPEATS = 20
+
+
+def keep(found: Network) -> Path:
+    """Keep a network for later sums on this machine; return the file."""
+    path = _file()
+    writing.write(path, json.dumps({"alpha": found.alpha, "beta": found.beta}) + "\n")
+    return path
+
+
+def kept() -> Network | None:
+    """Return the network that was kept, None without one, and with ``PARKI_CALIBRATION=off``."""
+    if machine.ignored():
+        return None
+    try:
+        return Network(**json.loads(_file().read_text("utf-8")), name="measured")
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _file() -> Path:
+    return machine.stored().with_suffix(".network.json")
 
 
 def measure(comm: Comm) -> Network:

@@ -13,9 +13,9 @@ import numpy as np
 from parki import all_pairs, arrays, scaling
 from parki.arguments import Arguments, Density
 from parki.arrays import Array, module_of
-from parki.distributed import agreement, communicators
+from parki.distributed import agreement, communicators, network
 from parki.distributed.agreement import agreed
-from parki.distributed.bricks import balance, division
+from parki.distributed.bricks import balance, cutoff, division
 from parki.distributed.bricks.balance import Seconds
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.structure import BrickStructure, BrickSum
@@ -23,7 +23,7 @@ from parki.distributed.comm import Comm
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.ewald import checks
-from parki.ewald.choice import arrangement, choose, predict, variants
+from parki.ewald.choice import arrangement, predict, variants
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.params import Parameters
 from parki.ewald.method import Ewald, EwaldChoice
@@ -181,7 +181,9 @@ class BrickEwald(Ewald):
         measured = self._arrangement(problem)
         with agreed(self.comm, "choosing parameters"):
             asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
-            parameters = choose.parameters(asked) if self.comm.rank == 0 else None
+            parameters = None
+            if self.comm.rank == 0:
+                parameters = cutoff.parameters(asked, space, self.comm.size, network.kept())
         parameters = self.comm.bcast(parameters)
         chosen = variants.choose(space, problem.dtype.name, options)
         return EwaldChoice(asked, parameters, chosen)
