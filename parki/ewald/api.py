@@ -245,7 +245,7 @@ def once(
 
 def _together(options: EwaldOptions | None, keywords: dict[str, Any], call: str) -> AbstractContextManager[Any]:
     """Return the context of a call's checks, whose errors are raised on all ranks if there is a communicator."""
-    comm = keywords.get("comm", getattr(options, "comm", None))
+    comm = keywords.get("comm", options.comm if isinstance(options, EwaldOptions) else None)
     return ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call)
 
 
