@@ -15,6 +15,7 @@ from parki.engine import RangePolicy, spaces
 from parki.engine.launch import taken
 from parki.engine.spaces import Space
 
+ROOMS = 8  # pieces of memory that are kept: there and back, of two kinds of arrays
 REALS = ("float32", "float64")
 Ranges = dict[int, slice]  # of entries, by rank
 
@@ -147,7 +148,8 @@ class Delivery:
         """Return memory that the next delivery of as many rows has, too."""
         key = (name, shape, dtype.name)
         if key not in self._rooms:
-            self._rooms = {k: a for k, a in self._rooms.items() if k[0] != name}
+            while len(self._rooms) >= ROOMS:
+                del self._rooms[next(iter(self._rooms))]
             self._rooms[key] = xp.empty(shape, dtype)
         return self._rooms[key]
 
