@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Generic
 
-import numpy as np
-
 from parki import arrays, engine, moves, operators, ranks, saying
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array, Result
@@ -24,6 +22,11 @@ if TYPE_CHECKING:
 BROKEN = (
     "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
     "expected a complete move, or a new plan."
+)
+
+BROKEN_OVER_RANKS = (
+    "a call or a move of this plan did not finish on this rank, and messages of others may be under way; "
+    "expected a new plan."
 )
 
 
@@ -136,27 +139,31 @@ class Plan(Queries, OverRanks, Generic[Result]):
         """
         with self._whole():
             arguments = self.arguments
-            with self._together("a call", density):
+            with ranks.ALONE if self.comm is None else ranks.together(self.comm, "a call", call="a call") as check:
                 given = arguments.density(density, normals)
                 u = arguments.result(given, out)
+                if check is not None:
+                    check.same = {"call": "a call", "right-hand sides": len(given.values)}
             if not self._inspected:
                 self.method.inspect(self.problem, given)
                 self._inspected = True
             rows = arguments.rows(u, len(given.values))
             self.walltime.reset()
+            if self.comm is not None:
+                self._over_ranks(len(given.values))
             with self.walltime.whole():
                 self._sum(given, rows, self.walltime)
+            self._broken = False
             if self.method.options.verbose:
                 saying.say_times(logging.getLogger(self.method.logger), self)
             self._last = density, normals
             return arguments.finished(u, given.many, out)
 
-    def _together(self, doing: str, density: Any) -> contextlib.AbstractContextManager[Any]:
-        """Return the context of a rank's own checks of a density."""
-        if self.comm is None:
-            return ranks.ALONE
-        many = len(density) if np.ndim(density) == 1 + min(self.kernel.dens, 2) else 1
-        return ranks.together(self.comm, doing, call=doing, **{"right-hand sides": many})
+    def _over_ranks(self, rhs: int) -> None:
+        """Place what a call needs; from then on the plan is broken, until the messages of all ranks have come."""
+        for _, count in self._groups(rhs):
+            self._placed(count)
+        self._broken = True
 
     def _sum(self, given: Density, rows: Array, times: PhaseTimes) -> None:
         """Sum a checked density to rows ``(rhs, components, Nt)``."""
@@ -181,7 +188,7 @@ class Plan(Queries, OverRanks, Generic[Result]):
         """Hold the lock of a plan that is not broken."""
         with self._lock:
             if self._broken:
-                raise RuntimeError(BROKEN)
+                raise RuntimeError(BROKEN if self.comm is None else BROKEN_OVER_RANKS)
             yield
 
     # Points that move -------------------------------------------------------------------------------------------------

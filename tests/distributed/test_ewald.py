@@ -311,6 +311,7 @@ def test_options_that_differ_or_do_not_fit(change, text):
         (lambda q: np.stack([q, q]), "right-hand sides is 2 on rank 2"),
         (lambda q: q.astype(complex), "density has dtype complex"),
         (lambda q: "charges", "density"),
+        (lambda q: [[1.0], [1.0, 2.0]], "density"),
     ],
 )
 def test_a_plan_goes_on_after_bad_densities(bad, text):
@@ -344,6 +345,29 @@ def test_a_plan_goes_on_after_bad_moves_and_other_calls():
 
     _, found = case.over(3, work)
     assert far(np.concatenate(found), expected) < SAME
+
+
+def test_a_call_that_does_not_finish_breaks_a_plan(monkeypatch):
+    from parki.distributed.bricks import structure
+
+    kept = []
+
+    def work(comm, plan, to, source):
+        kept.append((plan, part(case.density, source)))
+        if comm.rank == 1:
+            monkeypatch.setattr(structure.BrickSum, "_powers", interrupted)
+        return plan(part(case.density, source))
+
+    def interrupted(self, dens, normals):
+        raise KeyboardInterrupt
+
+    case = Case("laplace")
+    with pytest.raises(KeyboardInterrupt):
+        case.over(3, work)
+    broken = [plan for plan, _ in kept if plan._broken]
+    assert broken
+    with pytest.raises(RuntimeError, match="messages of others may be under way; expected a new plan"):
+        broken[0].error(density=np.ones(broken[0].n_sources))
 
 
 def test_no_memory_on_one_rank(monkeypatch):
