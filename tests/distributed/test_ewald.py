@@ -180,6 +180,24 @@ def test_moves(periodicity, box):
     assert far(np.concatenate([f[1] for f in found]), one) < 1e-5
 
 
+def test_callers_may_change_their_points():
+    case = Case("laplace", same=True)
+    single, expected = case.alone()
+    turned = single.transposed()(case.density)
+
+    def work(comm):
+        own = cuts(case.n, 3)[comm.rank]
+        x, q = part(case.targets, own), part(case.density, own)
+        plan = case.plan(x, x, comm=comm)
+        x[:] = 0
+        return plan(q), plan.transposed()(q), plan.error().value
+
+    found = World(3).run(work)
+    assert far(np.concatenate([u for u, *_ in found]), expected) < SAME
+    assert far(np.concatenate([u for _, u, _ in found]), turned) < SAME
+    assert max(error for *_, error in found) < 1e-6
+
+
 def test_points_that_stay_where_the_plan_put_them_are_not_sent():
     case = Case("stokes_sl", same=True)
     _, expected = case.alone()

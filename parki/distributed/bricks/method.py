@@ -66,7 +66,7 @@ class BrickProblem(EwaldProblem):
         return not all(self.totals)
 
     def at(self, targets: Array, sources: Array) -> Self:
-        """Return the problem of the same sources at other targets, in another dtype; of none, every rank has none."""
+        """Return the problem of the same sources at other targets, of which some rank has one."""
         return replace(super().at(targets, sources), totals=(1, self.totals[1]))
 
     def transposed(self) -> Self:
@@ -275,7 +275,8 @@ class BrickEwald(Ewald):
 def _shown(options: EwaldOptions) -> dict[str, str]:
     """Return options that must be equal on all ranks."""
     own = ("comm", "execution_space", "threads", "verbose")
-    return {f.name: str(getattr(options, f.name)) for f in fields(options) if f.name not in own}
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in own}
+    return {name: str(a.tolist() if isinstance(a, np.ndarray) else a) for name, a in values.items()}
 
 
 def refuse(options: Any) -> None:

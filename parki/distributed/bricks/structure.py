@@ -60,6 +60,8 @@ class BrickStructure:
         """Bring points to the ranks of their bricks; collective."""
         there = to_owners(comm, division.owners(problem.sources), "sort", space)
         sources = there.there(problem.sources)
+        kept = problem.sources.copy()  # the caller's may change
+        problem = problem.with_points(kept if problem.same else problem.targets.copy(), kept)
         back, targets = there, sources
         if not problem.same:
             back = to_owners(comm, division.owners(problem.targets), "sort", space)
