@@ -16,7 +16,7 @@ def test_messages_are_measured():
     found = World(3, delay=(1e-3, 1e-9)).run(network.measure)
     assert len(set(found)) == 1
     assert found[0].alpha >= 1e-3
-    assert 0 < found[0].beta <= 1e9
+    assert 0 < found[0].beta <= 2e9  # two messages travel at the same time
 
 
 def test_a_network_is_kept(monkeypatch, tmp_path):
