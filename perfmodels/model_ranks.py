@@ -11,9 +11,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from parki.distributed.bricks import division, volumes
+from parki.distributed.bricks import cutoff, division, volumes
 from parki.distributed.bricks.volumes import Volumes
-from parki.ewald.choice import params
 from parki.ewald.choice.question import Question
 from parki.perfmodels import model
 from parki.perfmodels.machine import Machine
@@ -21,7 +20,6 @@ from parki.perfmodels.model import Model
 from parki.perfmodels.network import Network
 
 AROUND = 8  # neighbours of a brick that is cut along two axes; two along one
-LONGER = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2)  # cutoffs than that of one rank: fewer grid points travel
 HIDDEN = ("ghost_grid", "exchange")
 
 
@@ -82,9 +80,8 @@ def predict(question: Question, machine: Machine, network: Network, ranks: int) 
     first = shared(question, machine, network, ranks)
     if question.rc is not None:
         return first
-    most = params.most_cutoff(question.box, question.periodicity)
-    cutoffs = {min(first.whole.parameters.rc * longer, most) for longer in LONGER}
-    others = [shared(replace(question, rc=rc), machine, network, ranks) for rc in sorted(cutoffs)]
+    cutoffs = cutoff.longer(first.whole.parameters)
+    others = [shared(replace(question, rc=rc), machine, network, ranks) for rc in cutoffs]
     return min([first, *others], key=lambda one: one.seconds)
 
 

@@ -1,4 +1,4 @@
-"""How parki's commands find that a launcher of MPI has begun them on several ranks, and end together."""
+"""Find the ranks on which a launcher of MPI has begun a command of parki, and end them together."""
 
 from __future__ import annotations
 

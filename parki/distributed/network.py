@@ -1,4 +1,4 @@
-"""What messages between ranks cost: seconds a message, and bytes a second."""
+"""Measure and keep the costs of messages between ranks: seconds a message, and bytes a second."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class Part:
 
 
 def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> Any:
-    """What launches in this kind of space; the code of the others is not even imported."""
+    """Return the call of this kind of space; the code of the others is not even imported."""
     if policy.space.engine == "pykokkos":
         from parki.engine import upstream
 

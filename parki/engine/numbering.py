@@ -343,7 +343,7 @@ class _Walker:
 
 
 def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
-    """What loops and branches are called in the kernel files, by file and line."""
+    """Return the names of loops and branches in the kernel files, by file and line."""
     found = {}
     for display in {file for file, _ in unit.l0.linemap if file}:
         inside = display.startswith("kernels/") and display in unit.l0.sources

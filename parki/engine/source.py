@@ -56,7 +56,7 @@ class Source:
         return re.sub(r"\W", "_", Path(self.display).stem)
 
     def defines(self, name: str) -> bool:
-        """Whether another file may import `name` from this one."""
+        """Tell whether another file may import `name` from this one."""
         return name in self.functions or name in self.constants or name in self.imports
 
 
@@ -105,7 +105,7 @@ def locate(source: str | os.PathLike) -> KernelLocation:
 
 
 def is_path(name: str) -> bool:
-    """Whether a string is the path of a file, not a name in the package."""
+    """Tell whether a string is the path of a file, not a name in the package."""
     return name.endswith(".py") or os.path.isabs(name)
 
 

@@ -227,8 +227,8 @@ class Maker:
         """Three lines of five to others of six."""
         source, target = np.array([4, 0, 2], np.int32), np.array([1, 5, 0], np.int32)
         args = {"a": self.normal(2, 5, 3, 7), "out": self.normal(2, 6, 3, 7), "source": source, "target": target}
-        for name in ("lines_copy", "lines_add"):
-            yield name, {}, 2 * 3 * 3, args | {"lines": 3, "n1": 3, "n2": 7}
+        for add in (False, True):
+            yield "lines_to_lines", {"ADD": add}, 2 * 3 * 3, args | {"lines": 3, "n1": 3, "n2": 7}
 
     def planes(self):
         """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""

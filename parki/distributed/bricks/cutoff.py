@@ -20,10 +20,14 @@ def parameters(asked: Question, space: Space, ranks: int, network: Network | Non
     first = choose.parameters(asked)
     if network is None or asked.rc is not None or asked.cell_size is not None:
         return first
-    most = params.most_cutoff(asked.box, asked.periodicity)
-    cutoffs = sorted({min(first.rc * longer, most) for longer in LONGER})
-    tries = [first, *(choose.parameters(replace(asked, rc=rc)) for rc in cutoffs)]
+    tries = [first, *(choose.parameters(replace(asked, rc=rc)) for rc in longer(first))]
     return min(tries, key=lambda p: seconds(p, asked, space, ranks, network))
+
+
+def longer(p: Parameters) -> list[float]:
+    """Return cutoffs that are longer, up to the longest worth having."""
+    most = params.most_cutoff(p.box, p.periodicity)
+    return sorted({min(p.rc * factor, most) for factor in LONGER})
 
 
 def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network) -> float:

@@ -108,24 +108,23 @@ class GridExchanges:
             return []
         out = [(q, grid[(slice(None), *part)]) for q, parts in send.items() for part, _ in parts]
         into = [(q, grid[(slice(None), *part)]) for q, parts in receive.items() for _, part in parts]
-        packs, sent = self._packed("margins", out)
-        come = self._buffer("margins that come", into)
-        unpacks = [self._lines("ghost_grid", a, part, add=add) for a, (_, part) in zip(come[1], into, strict=True)]
-        return [*packs, self._exchange("ghost_grid", sent, come[0], out, into), *unpacks]
-
-    def _packed(self, name: str, parts: list[tuple[int, Handle]]) -> tuple[list[Step], Handle]:
-        """Return the steps that copy parts one behind the other, and the array that they are in."""
-        whole, packed = self._buffer(name, parts)
-        phase = "ghost_grid"
-        return [self._lines(phase, a, b) for (_, a), b in zip(parts, packed, strict=True)], whole
+        (sent, packed), (come, parts) = (
+            self._buffer(name, [(q, part.shape) for q, part in some], grid.dtype)
+            for name, some in (("margins", out), ("margins that come", into))
+        )
+        packs = [self._lines("ghost_grid", a, b) for (_, a), (_, b) in zip(out, packed, strict=True)]
+        unpacks = [self._lines("ghost_grid", a, b, add=add) for (_, a), (_, b) in zip(parts, into, strict=True)]
+        return [*packs, self._exchange("ghost_grid", sent, come, packed, parts), *unpacks]
 
     @staticmethod
-    def _buffer(name: str, parts: list[tuple[int, Handle]]) -> tuple[Handle, list[Handle]]:
-        """Return an array for parts of a grid one behind the other, and where they are in it."""
-        dtype = parts[0][1].dtype if parts else np.dtype(float)
-        whole = state(name, (max(1, sum(part.size for _, part in parts)),), dtype, zero=False)
-        ends = np.cumsum([0, *(part.nbytes for _, part in parts)]).tolist()
-        return whole, [whole.view(at, part.shape, dtype) for at, (_, part) in zip(ends, parts, strict=False)]
+    def _buffer(
+        name: str, shapes: Sequence[tuple[int, tuple[int, ...]]], dtype: np.dtype
+    ) -> tuple[Handle, list[tuple[int, Handle]]]:
+        """Return an array for parts one behind the other, and these with the ranks that they are of."""
+        sizes = [math.prod(shape) for _, shape in shapes]
+        whole = state(name, (max(1, sum(sizes)),), dtype, zero=False)
+        firsts = [int(at) * dtype.itemsize for at in np.cumsum([0, *sizes])]
+        return whole, [(q, whole.view(at, shape, dtype)) for (q, shape), at in zip(shapes, firsts, strict=False)]
 
     def _exchange(
         self, phase: str, sent: Handle, come: Handle, out: list[tuple[int, Handle]], into: list[tuple[int, Handle]]
@@ -155,7 +154,7 @@ class GridExchanges:
         n1, n2 = out.shape[2:]
         args = {"a": a, "out": out, "source": lines[0], "target": lines[1]}
         args |= {"lines": len(lines[0]), "n1": n1, "n2": n2}
-        unit = engine.kernel("bricks", "lines_add" if add else "lines_copy", real=out.dtype)
+        unit = engine.kernel("bricks", "lines_to_lines", real=out.dtype, ADD=add)
         return Step(phase, unit, len(out) * len(lines[0]) * n1, args, lane="far")
 
     # Planes -----------------------------------------------------------------------------------------------------------
@@ -196,22 +195,11 @@ class GridExchanges:
     ) -> tuple[tuple[Handle, list[tuple[int, Handle]]], tuple[Handle, list[tuple[int, Handle]]]]:
         """Return arrays for this brick's lines of others' planes, and for others' lines of its planes."""
         rank, components = self._comm.rank, len(box)
-        shapes = {q: (components, len(at), *box.shape[2:]) for q, at in enumerate(self._lines_of) if len(at)}
-        away = self._shaped("lines of others", {q: shape for q, shape in shapes.items() if q != rank}, box.dtype)
-        blocks = {} if planes is None else {
-            q: (components, len(self._places), *mesh.box[1:]) for q, mesh in enumerate(self._meshes) if q != rank
-        }  # fmt: skip
-        return away, self._shaped("lines from others", blocks, box.dtype)
-
-    @staticmethod
-    def _shaped(
-        name: str, shapes: dict[int, tuple[int, ...]], dtype: np.dtype
-    ) -> tuple[Handle, list[tuple[int, Handle]]]:
-        sizes = [math.prod(shape) for shape in shapes.values()]
-        whole = state(name, (max(1, sum(sizes)),), dtype, zero=False)
-        firsts = [int(at) * dtype.itemsize for at in np.cumsum([0, *sizes])]
-        parts = zip(shapes.items(), firsts, strict=False)
-        return whole, [(q, whole.view(first, shape, dtype)) for (q, shape), first in parts]
+        theirs = [(q, (components, len(at), *box.shape[2:])) for q, at in enumerate(self._lines_of)]
+        own = [(q, (components, len(self._places), *mesh.box[1:])) for q, mesh in enumerate(self._meshes)]
+        away = [(q, shape) for q, shape in theirs if q != rank and shape[1]]
+        home = [(q, shape) for q, shape in own if q != rank and planes is not None]
+        return self._buffer("lines of others", away, box.dtype), self._buffer("lines from others", home, box.dtype)
 
     @cached_property
     def _lines_of(self) -> list[np.ndarray]:

@@ -105,7 +105,7 @@ class GpuCall(ABC):
             setattr(self.struct, name, value)
 
     def _blocks(self, count: int) -> int:
-        """Return the number of blocks for so many teams or iterations."""
+        """Return the number of blocks for a number of teams or iterations."""
         return count if self.policy.kind == "team" else -(-count // self.threads)
 
     def part(self, first: int, count: int, shared: bool) -> Self:
