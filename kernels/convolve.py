@@ -1,4 +1,4 @@
-"""Fourier multipliers on planes of modes kx = const, in place: one team a row of modes along z.
+"""Fourier multipliers on planes of modes kx = const, or on single lines, in place: one team a line of modes along z.
 
 Complex numbers are pairs of reals: spec[s][m][b][2 j], [2 j + 1] is mode (kx[first + m], ky[b], kz[j]) of component
 s = r * STRIDE + c of right-hand side r.  green = the scalar multiplier with everything in it, by mode number |b|, |j|,
@@ -15,6 +15,7 @@ from parki.kernels.scalar import rinv_or_zero
 real = pk.double
 STRIDE = 1  # components of a right-hand side, the larger of NIN and NOUT
 RHS = 1  # right-hand sides
+SINGLE = False  # planes are single lines: ky[first + m]
 SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky + s12 kz, kz)
 
 
@@ -56,6 +57,8 @@ def convolve(
                 row = rows - b
         x0: real = kx[a]
         y0: real = ky[b]
+        if SINGLE:
+            y0 = ky[a]
 
         low: int = length  # modes whose multiplier is at their own number
         if not SKEW:

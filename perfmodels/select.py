@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from parki.perfmodels.machine import Costs
 
@@ -166,21 +166,26 @@ def phases(
     n_targets, n_sources = question.n_targets, question.n_sources
     costs = costs or Costs()
     rhs = costs.rhs
-    near = costs.single if itemsizes[0] == 4 else 1.0
     transform = costs.single_fft if itemsizes[1] == 4 else 1.0
     crowd = domain.crowd(n_sources, rc)
     n = np.maximum(n_sources, 1)
     touched = points / max(1.0, float(domain.denser(0.0)))
     each = touched / n if domain.periodicity == 3 else touched / (4 * n)
     spread, gather = (costs.rows(phase, P, each, itemsizes[1]) for phase in ("spread", "gather"))
-    pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * rhs)
-    pair = costs.near_pair(relative(kernel, domain.tolerance, costs), crowd) * pairs
     return {
-        "near": near * (pair + costs.near_target(crowd)) * n_targets,
+        "near": near(question, crowd, costs) * n_targets,
         "transform": rhs * transform * costs.fft * (kernel.spread + kernel.result) * points,
         "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
         "gather": rhs * gather * costs.gather * kernel.result * n_targets,
     }
+
+
+def near(question: ModelledSum, crowd: ArrayLike, costs: Costs) -> ArrayLike:
+    """Predict the time of the near field of a target, where `crowd` sources lie in a cube of side rc."""
+    kernel = question.kernel
+    pairs = (4 * np.pi / 3) * crowd * (kernel.common + (1 - kernel.common) * costs.rhs)
+    pair = costs.near_pair(relative(kernel, question.domain.tolerance, costs), crowd) * pairs
+    return (costs.single if question.itemsizes[0] == 4 else 1.0) * (pair + costs.near_target(crowd))
 
 
 @lru_cache(maxsize=1)

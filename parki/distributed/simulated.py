@@ -33,11 +33,17 @@ class World:
         Of the order in which ranks go on.
     delay : tuple of float, optional
         Seconds a message and seconds a byte that messages take at least, by the wall clock.
+
+    Attributes
+    ----------
+    busy : list of float
+        Seconds in which each rank went on, while the others did not.
     """
 
     def __init__(self, size: int, seed: int = 0, delay: tuple[float, float] = (0.0, 0.0)) -> None:
         self.size, self.delay = size, delay
         self._random, self._error = random.Random(seed), None
+        self.busy = [0.0] * size
         self._ready: list[int] = []
         self._waiting: dict[int, str] = {}
         self._meetings: dict[int, _Meeting] = {}
@@ -76,7 +82,9 @@ class World:
             at = self._random.randrange(len(self._ready))
             self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
             rank = self._ready.pop()
+            began = time.perf_counter()
             ranks[rank].switch(*(() if ranks[rank] else (rank,)))
+            self.busy[rank] += time.perf_counter() - began
         if self._error is not None:
             raise self._error
         return found

@@ -104,6 +104,10 @@ class EwaldOptions:
         Of the far field: the grid, its transforms and the windows.  By default that of the points, or single precision
         where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for sources that
         resemble a crystal.  Points of float32 have no other than ``"single"``.
+    exchange_precision : {"double", "single"}, optional
+        Of the far field in messages between the ranks of a `comm`.  By default that of the far field, or single where
+        the network is known (``parki doctor`` under ``mpirun``), the parameters are chosen for it, and rounding, about
+        1e-8 of the result, is far below the tolerance: from 1e-6 on, later for sources that resemble a crystal.
     threads : int, optional
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}
@@ -159,6 +163,7 @@ class EwaldOptions:
     return_params: bool = option(False, flag)
     split: names.SplitName = named_option("prolate", "prolate", "gaussian", kw_only=True)
     far_precision: Precision | None = named_option(None, None, *PRECISIONS, kw_only=True)
+    exchange_precision: Precision | None = named_option(None, None, *PRECISIONS, kw_only=True)
     threads: int | None = option(None, whole(), kw_only=True)
     layout: Layout = named_option("dn", *LAYOUTS, kw_only=True)
     return_error: bool = option(False, flag, kw_only=True)

@@ -1,4 +1,4 @@
-"""The cutoff of an Ewald sum over ranks: longer than on one where messages are slow, as fewer grid points travel."""
+"""Choose for a network: a longer cutoff than on one rank, as fewer points of the grid travel, and single precision."""
 
 from __future__ import annotations
 
@@ -12,16 +12,34 @@ from parki.ewald.choice.question import Question
 from parki.perfmodels.network import Network
 
 LONGER = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2)  # cutoffs than that of one rank
+#: The far field's part of the tolerance from which its messages are in single precision, whose rounding is about 1e-8.
+SINGLE = 2e-7
 EXCHANGES = 4  # of margins and lines, there and back, each of a message to most ranks
 
 
-def parameters(asked: Question, space: Space, ranks: int, network: Network | None) -> Parameters:
-    """Return the parameters that are predicted to take the least time on a network; those of one rank without one."""
+def parameters(
+    asked: Question, space: Space, ranks: int, network: Network | None, wire: str | None = None
+) -> tuple[Parameters, str | None]:
+    """Return the parameters that are predicted to take the least time on a network, those of one rank without one.
+
+    Returns
+    -------
+    parameters : Parameters
+    wire : dtype or None
+        Of the far field's numbers in messages, None for those of the grid: single precision, unless `wire` is given, on
+        a network for tolerances that allow it.
+    """
     first = choose.parameters(asked)
     if network is None or asked.rc is not None or asked.cell_size is not None:
-        return first
+        return first, wire
+    wire = wire or wire_of(asked, first)
     tries = [first, *(choose.parameters(replace(asked, rc=rc)) for rc in longer(first))]
-    return min(tries, key=lambda p: seconds(p, asked, space, ranks, network))
+    return min(tries, key=lambda p: seconds(p, asked, space, ranks, network, wire)), wire
+
+
+def wire_of(asked: Question, p: Parameters) -> str | None:
+    """Return single precision where its rounding in messages is far below the tolerance."""
+    return "float32" if p.far == "float64" and choose.far_error(asked) >= SINGLE else None
 
 
 def longer(p: Parameters) -> list[float]:
@@ -30,13 +48,15 @@ def longer(p: Parameters) -> list[float]:
     return sorted({min(p.rc * factor, most) for factor in LONGER})
 
 
-def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network) -> float:
+def seconds(
+    p: Parameters, asked: Question, space: Space, ranks: int, network: Network, wire: str | None = None
+) -> float:
     """Predict the time of a call on evenly spread points, whose exchanges of the grid the near field hides."""
     crowding = () if asked.arrangement is None else asked.arrangement.crowding
     phases = predict.predict(p, asked.n_targets, asked.n_sources, space, 0, crowding).phases
     n = max(asked.n_targets, asked.n_sources)
     shape = division.shape(p, ranks, n)
-    sent = volumes.by_formula(p, shape, n, asked.rhs)
+    sent = volumes.by_formula(p, shape, n, asked.rhs, wire)
     count = shape[0] * shape[1]
     exchanged = network.seconds(EXCHANGES * count, sent.ghost_grid + sent.exchange)
     near = phases["near"] / count

@@ -1,4 +1,4 @@
-"""The division of a grid into bricks, which are cut along y and z, and of planes of modes among their ranks."""
+"""The division of a grid into bricks, which are cut along y and z, and of modes among their ranks."""
 
 from __future__ import annotations
 
@@ -70,16 +70,39 @@ class Division:
             owner[at] += xp.searchsorted(xp.asarray(np.array(cuts[1:-1])), row_z[at], side="right")
         return owner.astype(np.int32)
 
+    @property
+    def single(self) -> bool:
+        """Whether lines of modes along z travel, not whole planes: see `slabs`."""
+        return slabs(self.p, self.shape)
+
     @cached_property
-    def modes(self) -> list[list[int]]:
-        """Return the modes along x whose planes each rank has, by their work, the largest first."""
-        every = [(c.rows * c.length, m) for c in multipliers.planes(self.p) for m in c.modes]
+    def waves(self) -> NDArray[np.int64]:
+        """Return the indices (lines, 2) along x and y of single lines."""
+        return multipliers.disc(self.p)
+
+    @cached_property
+    def modes(self) -> list[NDArray[np.int64]]:
+        """Return the modes that each rank has, of each and its image one; 0 is its own image.
+
+        They are those along x of planes, by their work, the largest first; or numbers of single lines, in runs.
+        """
+        classes = multipliers.planes(self.p)
+        if self.single:
+            lengths = np.concatenate([np.full(len(c.modes), c.length) for c in classes])
+            done = np.cumsum(lengths[self.waves[:, 0]])
+            return np.split(np.arange(len(done)), np.searchsorted(done, done[-1] * np.arange(1, self.size) / self.size))
+        every = [(c.rows * c.length, m) for c in classes for m in c.modes]
         load, dealt = np.zeros(self.size), [[] for _ in range(self.size)]
         for work, mode in sorted(every, key=lambda one: (-one[0], one[1])):
             rank = int(load.argmin())
             load[rank] += work * (2 if mode else 1)
             dealt[rank].append(mode)
-        return [sorted(modes) for modes in dealt]
+        return [np.array(sorted(modes), np.int64) for modes in dealt]
+
+    @property
+    def lines(self) -> list[int]:
+        """Return how many lines each rank gets of every brick: of its modes, and of their images."""
+        return [2 * len(modes) - int((modes == 0).sum()) for modes in self.modes]
 
 
 def grid_rows(p: Parameters, x: Array) -> Array:
@@ -89,23 +112,43 @@ def grid_rows(p: Parameters, x: Array) -> Array:
     return xp.stack(rows)
 
 
+def slabs(p: Parameters, pair: tuple[int, int]) -> bool:
+    """Tell whether bricks have whole lines along y, too, which are periodic.
+
+    Then these are transformed before the exchange, which carries lines along z of a disc of modes.
+    """
+    return pair[0] == 1 < pair[1] and p.periodicity >= 2 and p.skew is None
+
+
+def lines_across(p: Parameters, pair: tuple[int, int]) -> tuple[int, float]:
+    """Return how many lines each brick exchanges, images among them, and how many rows along y one has."""
+    if slabs(p, pair):
+        return 2 * len(multipliers.disc(p)) - 1, 1
+    return sum(2 - (m == 0) for c in multipliers.planes(p) for m in c.modes), brick.rows(p)[1] / pair[0]
+
+
 def shape(p: Parameters, ranks: int, points: int) -> tuple[int, int]:
     """Return how many bricks there are along y and z, of at most `ranks`, for a number of points.
 
-    Of all pairs the one for which least travels: points within the cutoff, and margins of the grid.
+    Of all `pairs` the one for which least travels.
     """
+    return min(pairs(p, ranks, points), key=lambda pair: (travels(p, pair, points), pair[1]))
+
+
+def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
+    """Return how many bricks there may be along y and z: pairs for the most ranks that can have one."""
     most = max(1, min(ranks, -(-points // LEAST_POINTS)))
     _, n1, n2 = brick.rows(p)
     for count in range(most, 0, -1):
-        pairs = [(py, count // py) for py in range(1, count + 1) if count % py == 0]
-        fits = [(py, pz) for py, pz in pairs if n1 // py >= LEAST_ROWS and n2 // pz >= 2 * LEAST_ROWS]
+        every = [(py, count // py) for py in range(1, count + 1) if count % py == 0]
+        fits = [(py, pz) for py, pz in every if n1 // py >= LEAST_ROWS and n2 // pz >= 2 * LEAST_ROWS]
         if fits:
-            return min(fits, key=lambda pair: (_travels(p, pair, points), pair[1]))
-    return 1, 1
+            return fits
+    return [(1, 1)]
 
 
-def _travels(p: Parameters, pair: tuple[int, int], points: int) -> float:
-    """Return the bytes that a rank sends: of ghosts and margins, for bricks alike."""
+def travels(p: Parameters, pair: tuple[int, int], points: int) -> float:
+    """Return the bytes that a rank sends: of points within the cutoff, of margins and modes, for bricks alike."""
     py, pz = pair
     n0, n1, n2 = brick.rows(p)
     _, at_y, at_z = brick.reach(p)
@@ -113,8 +156,10 @@ def _travels(p: Parameters, pair: tuple[int, int], points: int) -> float:
     ghosts = points / (py * pz) * grown * 8 * p.kernel.strengths
     ny, nz = n1 / py, n2 / pz
     margins = (ny + p.P * (py > 1)) * (nz + p.P * (pz > 1)) - ny * nz
+    lines, across = lines_across(p, pair)
+    exchanged = lines * across * nz * (1 - 1 / (py * pz))
     width = np.dtype(p.far).itemsize
-    return ghosts + width * n0 * margins * (p.kernel.spread + p.kernel.result)
+    return ghosts + width * (n0 * margins + exchanged) * (p.kernel.spread + p.kernel.result)
 
 
 def balanced(weights: NDArray[np.float64], parts: int, step: int = 1) -> Cuts:

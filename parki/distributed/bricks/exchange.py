@@ -1,9 +1,10 @@
-"""Exchanges of the far field between bricks: margins of the grid, and lines along x for whole planes of modes."""
+"""Exchanges of the far field between bricks: margins of the grid, and lines for whole planes of modes or along z."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,6 +19,7 @@ from parki.engine.steps import Call, Context, Handle, Number, Step, constant, st
 from parki.ewald.stages import brick, multipliers
 from parki.ewald.stages.brick import Brick
 from parki.ewald.stages.mesh import Mesh
+from parki.ewald.stages.multipliers import Planes, Some
 
 Part = tuple[slice, slice, slice]  # of a grid, along x, y and z
 Pieces = dict[int, list[tuple[Part, Part]]]  # by rank
@@ -34,23 +36,39 @@ class GridExchanges:
     space : Space
     tiny : float
         Squared distance up to which points coincide.
+    wire : dtype, optional
+        Of numbers in messages, by default that of the grid.
 
     Attributes
     ----------
+    modes : Some
+        Of which this rank has whole planes, or single lines along z.
+    single : bool
     meanwhile : Meanwhile or None
         The near field, where parts of it are summed while messages are under way.
     """
 
     meanwhile: Meanwhile | None
 
-    def __init__(self, division: Division, comm: Comm, space: Space, tiny: float) -> None:
+    def __init__(self, division: Division, comm: Comm, space: Space, tiny: float, wire: str | None = None) -> None:
         self._space, self._tiny, self.meanwhile = space, tiny, None
         self.division, self._comm, self._p = division, comm, division.p
+        self._wire, self.single = np.dtype(wire or division.p.far), division.single
         self._period = multipliers.period(self._p)
         self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
         self._own = division.bricks[comm.rank]
         mine = division.modes[comm.rank]
-        self.modes = [0 if 0 in mine else -1, *(m for m in mine if m)] if mine else []
+        place = {m: i for i, m in enumerate(mine[mine > 0].tolist(), 1)}
+        if 0 in mine:
+            place[0] = 0
+        self.modes = Some(self._classes(mine), place)
+
+    def _classes(self, mine: np.ndarray) -> Sequence[Planes]:
+        """Return the classes of some modes."""
+        if self.single:
+            return multipliers.columns(self._p, self.division.waves[mine], mine)
+        every = [replace(c, modes=tuple(m for m in c.modes if m in mine)) for c in multipliers.planes(self._p)]
+        return [c for c in every if c.modes]
 
     # Margins ----------------------------------------------------------------------------------------------------------
     @cached_property
@@ -109,18 +127,18 @@ class GridExchanges:
         out = [(q, grid[(slice(None), *part)]) for q, parts in send.items() for part, _ in parts]
         into = [(q, grid[(slice(None), *part)]) for q, parts in receive.items() for _, part in parts]
         (sent, packed), (come, parts) = (
-            self._buffer(name, [(q, part.shape) for q, part in some], grid.dtype)
+            self._buffer(name, [(q, part.shape) for q, part in some])
             for name, some in (("margins", out), ("margins that come", into))
         )
         packs = [self._lines("ghost_grid", a, b) for (_, a), (_, b) in zip(out, packed, strict=True)]
         unpacks = [self._lines("ghost_grid", a, b, add=add) for (_, a), (_, b) in zip(parts, into, strict=True)]
         return [*packs, self._exchange("ghost_grid", sent, come, packed, parts), *unpacks]
 
-    @staticmethod
     def _buffer(
-        name: str, shapes: Sequence[tuple[int, tuple[int, ...]]], dtype: np.dtype
+        self, name: str, shapes: Sequence[tuple[int, tuple[int, ...]]]
     ) -> tuple[Handle, list[tuple[int, Handle]]]:
         """Return an array for parts one behind the other, and these with the ranks that they are of."""
+        dtype = self._wire
         sizes = [math.prod(shape) for _, shape in shapes]
         whole = state(name, (max(1, sum(sizes)),), dtype, zero=False)
         firsts = [int(at) * dtype.itemsize for at in np.cumsum([0, *sizes])]
@@ -148,76 +166,96 @@ class GridExchanges:
         self, phase: str, a: Handle, out: Handle, source: Sequence[int] | None = None,
         target: Sequence[int] | None = None, *, add: bool = False,
     ) -> Step:  # fmt: skip
-        """Return the step that copies, or adds, lines of one grid to those of another: all if none are named."""
-        source, target = (range(b.shape[1]) if at is None else at for at, b in ((source, a), (target, out)))
+        """Return the step that copies, or adds, lines of one grid to those of another: all if none are named.
+
+        They are named as in `kernels/bricks.py`.
+        """
+        rows = a.shape[2], out.shape[2]
+        source, target = (
+            np.arange(b.shape[1]) * b.shape[2] if at is None else at for at, b in ((source, a), (target, out))
+        )
         lines = [constant("lines", np.array(at, np.int32)) for at in (source, target)]
-        n1, n2 = out.shape[2:]
+        n1, n2 = min(rows), out.shape[3]
         args = {"a": a, "out": out, "source": lines[0], "target": lines[1]}
-        args |= {"lines": len(lines[0]), "n1": n1, "n2": n2}
-        unit = engine.kernel("bricks", "lines_to_lines", real=out.dtype, ADD=add)
+        args |= {"lines": len(lines[0]), "n1": n1, "n2": n2, "source_rows": rows[0], "target_rows": rows[1]}
+        unit = engine.kernel("bricks", "lines_to_lines", real=a.dtype, wire=out.dtype, ADD=add)
         return Step(phase, unit, len(out) * len(lines[0]) * n1, args, lane="far")
 
-    # Planes -----------------------------------------------------------------------------------------------------------
+    # Modes ------------------------------------------------------------------------------------------------------------
     def planes(self, components: int, dtype: str) -> tuple[Handle, tuple[int, int, int]]:
-        """Return a grid of the lines along x that belong to this rank's planes, and its numbers of points."""
+        """Return a grid of the lines that belong to this rank's modes, and its numbers of points."""
         _, n1, n2 = brick.rows(self._p)
-        points = (2 * len(self.modes) - 1, n1, n2 + n2 % 2)
-        return state("lines of planes", (components, *points), dtype, zero=False), points
+        points = (self._points, 1 if self.single else n1, n2 + n2 % 2)
+        return state("lines of modes", (components, *points), dtype, zero=False), points
 
     def there(self, box: Handle, planes: Handle | None) -> list[Step | Call]:
-        """Return the steps that send lines to the ranks of their planes."""
+        """Return the steps that send lines to the ranks of their modes."""
         out, into = self._others(box, planes)
-        packs = [self._lines("exchange", box, a, self._lines_of[q]) for q, a in out[1]]
+        packs = [self._lines("exchange", box, a, self._lines_of(q, box)) for q, a in out[1]]
         own = self._own_lines("there", box, planes)
-        unpacks = [self._lines("exchange", a, self._part(planes, q), None, self._places) for q, a in into[1]]
+        unpacks = [self._lines("exchange", a, part, None, self._places(part))
+                   for q, a in into[1] for part in [self._part(planes, q)]]  # fmt: skip
         return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
 
     def back(self, planes: Handle | None, box: Handle) -> list[Step | Call]:
         """Return the steps that send lines back."""
         into, out = self._others(box, planes)
-        packs = [self._lines("exchange", self._part(planes, q), a, self._places) for q, a in out[1]]
+        packs = [self._lines("exchange", part, a, self._places(part))
+                 for q, a in out[1] for part in [self._part(planes, q)]]  # fmt: skip
         own = self._own_lines("back", box, planes)
-        unpacks = [self._lines("exchange", a, box, None, self._lines_of[q]) for q, a in into[1]]
+        unpacks = [self._lines("exchange", a, box, None, self._lines_of(q, box)) for q, a in into[1]]
         return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
 
     def _own_lines(self, way: str, box: Handle, planes: Handle | None) -> list[Step]:
-        """Return the step between this rank's brick and its own planes."""
+        """Return the step between this rank's brick and the lines of its own modes."""
         if planes is None:
             return []
         rank = self._comm.rank
-        part, lines = self._part(planes, rank), self._lines_of[rank]
+        part, lines = self._part(planes, rank), self._lines_of(rank, box)
         if way == "there":
-            return [self._lines("exchange", box, part, lines, self._places)]
-        return [self._lines("exchange", part, box, self._places, lines)]
+            return [self._lines("exchange", box, part, lines, self._places(part))]
+        return [self._lines("exchange", part, box, self._places(part), lines)]
 
     def _others(
         self, box: Handle, planes: Handle | None
     ) -> tuple[tuple[Handle, list[tuple[int, Handle]]], tuple[Handle, list[tuple[int, Handle]]]]:
-        """Return arrays for this brick's lines of others' planes, and for others' lines of its planes."""
+        """Return arrays for this brick's lines of others' modes, and for others' lines of its modes."""
         rank, components = self._comm.rank, len(box)
-        theirs = [(q, (components, len(at), *box.shape[2:])) for q, at in enumerate(self._lines_of)]
-        own = [(q, (components, len(self._places), *mesh.box[1:])) for q, mesh in enumerate(self._meshes)]
-        away = [(q, shape) for q, shape in theirs if q != rank and shape[1]]
-        home = [(q, shape) for q, shape in own if q != rank and planes is not None]
-        return self._buffer("lines of others", away, box.dtype), self._buffer("lines from others", home, box.dtype)
+        counts = self.division.lines
+        away = [(q, (components, n, *self._across(self._own))) for q, n in enumerate(counts) if q != rank and n]
+        others = [q for q in range(self.division.size) if q != rank and planes is not None]
+        home = [(q, (components, counts[rank], *self._across(self.division.bricks[q]))) for q in others]
+        return self._buffer("lines of others", away), self._buffer("lines from others", home)
 
-    @cached_property
-    def _lines_of(self) -> list[np.ndarray]:
-        """Return, by rank, where lines of its planes are along x in every brick: of modes, and of their images."""
-        return [np.array([*modes, *(self._period - m for m in modes if m)], np.int64) for modes in self.division.modes]
+    def _across(self, one: Brick) -> tuple[int, int]:
+        """Return the rows and their points of each line of a brick."""
+        _, n1, n2 = self._meshes[self.division.bricks.index(one)].box
+        return 1 if self.single else n1, n2
 
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """Return where this rank's planes have these lines."""
-        points = 2 * len(self.modes) - 1
-        at = [i for i, m in enumerate(self.modes) if m >= 0]
-        return np.array([*at, *(points - i for i in at if i)], np.int64)
+    def _lines_of(self, q: int, box: Handle) -> np.ndarray:
+        """Return where every brick has the lines of a rank's modes: of these, and of their images."""
+        modes, rows = self.division.modes[q], box.shape[2]
+        if not self.single:
+            return np.concatenate([modes, self._period - modes[modes > 0]]) * rows
+        waves = self.division.waves[modes]
+        images = -waves[modes > 0] % np.array([self._period, rows])
+        return np.concatenate([waves, images]) @ [rows, 1]
+
+    @property
+    def _points(self) -> int:
+        """Return the lines that a grid of this rank's modes has room for: a mode without an image, and pairs."""
+        return 2 * max(self.modes.place.values()) + 1
+
+    def _places(self, planes: Handle) -> np.ndarray:
+        """Return where this rank has these lines of its modes."""
+        at = np.array([self.modes.place[m] for m in self.division.modes[self._comm.rank].tolist()])
+        return np.concatenate([at, self._points - at[at > 0]]) * planes.shape[2]
 
     def _part(self, planes: Handle, q: int) -> Handle:
-        """Return the part of whole planes that the brick of a rank has."""
+        """Return the part of whole planes, or lines, that the brick of a rank has."""
         one, box = self.division.bricks[q], self._meshes[q].box
         y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
-        return planes[:, :, y, z]
+        return planes[:, :, :, z] if self.single else planes[:, :, y, z]
 
     # Near field -------------------------------------------------------------------------------------------------------
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from parki import all_pairs, arrays, scaling
 from parki.arguments import Arguments, Density
-from parki.arrays import Array, module_of
+from parki.arrays import PRECISIONS, Array, module_of
 from parki.distributed import agreement, communicators, network
 from parki.distributed.agreement import agreed
-from parki.distributed.bricks import balance, cutoff, division
+from parki.distributed.bricks import balance, cutoff
 from parki.distributed.bricks.balance import Seconds
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.structure import BrickStructure, BrickSum
@@ -23,7 +23,7 @@ from parki.distributed.comm import Comm
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.ewald import checks
-from parki.ewald.choice import arrangement, predict, variants
+from parki.ewald.choice import arrangement, variants
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.params import Parameters
 from parki.ewald.method import Ewald, EwaldChoice
@@ -72,6 +72,19 @@ class BrickProblem(EwaldProblem):
     def transposed(self) -> Self:
         """Return the problem with targets and sources exchanged."""
         return replace(super().transposed(), totals=self.totals[::-1])
+
+
+@dataclass(frozen=True, eq=False)
+class BrickChoice(EwaldChoice):
+    """The parameters and variants of a sum over ranks.
+
+    Attributes
+    ----------
+    wire : dtype or None
+        Of the far field's numbers in messages; None for those of the grid.
+    """
+
+    wire: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,12 +194,13 @@ class BrickEwald(Ewald):
         measured = self._arrangement(problem)
         with agreed(self.comm, "choosing parameters"):
             asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
-            parameters = None
+            found = None
             if self.comm.rank == 0:
-                parameters = cutoff.parameters(asked, space, self.comm.size, network.kept())
-        parameters = self.comm.bcast(parameters)
+                wire = PRECISIONS.get(options.exchange_precision)
+                found = cutoff.parameters(asked, space, self.comm.size, network.kept(), wire)
+        parameters, wire = self.comm.bcast(found)
         chosen = variants.choose(space, problem.dtype.name, options)
-        return EwaldChoice(asked, parameters, chosen)
+        return BrickChoice(asked, parameters, chosen, wire=wire)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
         """Measure all points by the samples that one process takes of them, in the order of ranks."""
@@ -206,8 +220,8 @@ class BrickEwald(Ewald):
 
     # Stages -----------------------------------------------------------------------------------------------------------
     def arrange(
-        self, problem: BrickProblem, choice: EwaldChoice, times: WallTime
-    ) -> tuple[EwaldChoice, BrickStructure]:
+        self, problem: BrickProblem, choice: BrickChoice, times: WallTime
+    ) -> tuple[BrickChoice, BrickStructure]:
         """Cut the grid into bricks, and bring points to them."""
         p = choice.parameters
         with times.phase("sort"):
@@ -222,18 +236,19 @@ class BrickEwald(Ewald):
 
     def divided(self, p: Parameters, problem: BrickProblem) -> Division:
         """Return the bricks, cut by the work that the models say."""
-        pair, predicted = division.shape(p, self.comm.size, max(problem.totals)), None
+        predicted = None
         with agreed(self.comm, "predicting work"):
             if self.comm.rank == 0:
-                predicted = Seconds.of(predict.predict(p, *problem.totals, self.space, 0, ()).phases)
+                known = network.kept()
+                predicted = Seconds.of(p, problem.totals, self.space, known.beta if known else None)
         seconds = self.comm.bcast(predicted)
-        return balance.divided(self.comm, p, pair, seconds, (problem.targets, problem.sources), problem.totals)
+        return balance.divided(self.comm, p, seconds, (problem.targets, problem.sources), problem.totals)
 
     def place(
-        self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, times: WallTime
+        self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, times: WallTime
     ) -> BrickSum:
         """Compile, verify and place the stages of a brick for a number of right-hand sides."""
-        share, stages = structure.share(self.space), None
+        share, stages = structure.share(self.space, choice.wire), None
         with times.phase("cell_list"), agreed(self.comm, "compiling and allocating"):
             if share is not None:
                 steps = self._steps(problem, choice, structure, rhs, share)
@@ -241,13 +256,13 @@ class BrickEwald(Ewald):
         return BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
 
     def _steps(
-        self, problem: BrickProblem, choice: EwaldChoice, structure: BrickStructure, rhs: int, share: Share
+        self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, share: Share
     ) -> SumSteps:
         p, options = choice.parameters, replace(self.options, layout="dn")
         steps = SumSteps(p, choice.variants, structure.counts, self.space, options, rhs, problem.geometry, share)
         return self.ready(steps, choice, rhs)
 
-    def most_rhs(self, choice: EwaldChoice, structure: BrickStructure) -> int:
+    def most_rhs(self, choice: BrickChoice, structure: BrickStructure) -> int:
         """Return the most right-hand sides that pass at once, on any rank."""
         p = choice.parameters
         grid = math.prod(p.grid) * p.kernel.components * np.dtype(p.far).itemsize // structure.division.size

@@ -71,12 +71,16 @@ class BrickStructure:
         around = module_of(sources).ascontiguousarray(around.T)
         return cls(comm, division, problem, back, there, to_ghosts, targets, sources, around)
 
-    def share(self, space: Space) -> Share | None:
-        """Return the brick, its exchanges and number of ghosts; None for a rank without a brick."""
+    def share(self, space: Space, wire: str | None) -> Share | None:
+        """Return the brick, its exchanges and number of ghosts; None for a rank without a brick.
+
+        `wire` is the type of the far field's numbers in messages, None for that of the grid.
+        """
         brick = self.division.brick(self.comm.rank)
         if brick is None or self.points is None:
             return None
-        return Share(brick, GridExchanges(self.division, self.comm, space, self.points.tiny), self.around.shape[1])
+        exchanges = GridExchanges(self.division, self.comm, space, self.points.tiny, wire)
+        return Share(brick, exchanges, self.around.shape[1])
 
     @property
     def counts(self) -> tuple[int, int, bool]:

@@ -6,9 +6,10 @@ components that are spread and that come back, and K modes along x:
 sort           8 n (1 − 1/P) times the components of densities (normals among them) and results
 ghost_source   8 n [(1 + 2 rc/l_y)(1 + 2 rc/l_z) − 1] times the components of densities
 ghost_grid     w n₀ [(ny + W)(nz + W) − ny nz] (c_s + c_r)
-exchange       w (2K + 1) ny nz (1 − 1/P) (c_s + c_r)
+exchange       w (2K + 1) ny nz (1 − 1/P) (c_s + c_r), between slabs w D nz (1 − 1/P) (c_s + c_r)
 
-Along an axis that is not cut W and rc count as 0.
+D is the number of modes along x and y in a disc, 0.54 of n₀ n₁ where 2K + 1 is 0.83 of n₀.  Along an axis that is not
+cut W and rc count as 0.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parki.distributed.bricks import division
 from parki.distributed.bricks.division import Division
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import brick, multipliers
@@ -34,7 +36,7 @@ class Volumes(NamedTuple):
     exchange: float
 
 
-def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1) -> Volumes:
+def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1, wire: str | None = None) -> Volumes:
     """Return the mean bytes of a rank for `points` targets and sources, spread evenly, and equal bricks.
 
     Parameters
@@ -46,10 +48,12 @@ def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1)
         Of all ranks.
     rhs : int
         Right-hand sides.
+    wire : dtype, optional
+        Of margins and modes in messages, by default that of the far field.
     """
     ranks = math.prod(shape)
     n, apart = points / ranks, 1 - 1 / ranks
-    real, w = p.itemsizes
+    real, w = p.itemsizes[0], np.dtype(wire or p.far).itemsize
     given = rhs * p.kernel.dens + 3 * p.kernel.normals
     n0, n1, n2 = brick.rows(p)
     ny, nz = n1 / shape[0], n2 / shape[1]
@@ -59,27 +63,26 @@ def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1)
         for reach, count, side, on in zip(brick.reach(p)[1:], shape, p.box[1:], cut, strict=True)
     )
     margins = (ny + p.P * cut[0]) * (nz + p.P * cut[1]) - ny * nz
-    lines = sum(2 - (m == 0) for c in multipliers.planes(p) for m in c.modes)
+    lines, across = division.lines_across(p, shape)
     both = rhs * (p.kernel.spread + p.kernel.result)
     return Volumes(
         real * n * apart * (given + rhs * p.kernel.result),
         real * n * (around - 1) * given,
         w * n0 * margins * both,
-        w * lines * ny * nz * apart * both,
+        w * lines * across * nz * apart * both,
     )
 
 
-def of_grid(division: Division, rank: int, rhs: int = 1) -> tuple[int, int]:
+def of_grid(cut: Division, rank: int, rhs: int = 1, wire: str | None = None) -> tuple[int, int]:
     """Return the bytes of margins and of lines that a rank sends in a call: exact, from indices alone."""
-    p, own = division.p, division.bricks[rank]
-    w, kernel = np.dtype(p.far).itemsize, p.kernel
-    meshes = [Mesh(p, multipliers.period(p), one) for one in division.bricks]
+    p, own = cut.p, cut.bricks[rank]
+    w, kernel, lines = np.dtype(wire or p.far).itemsize, p.kernel, cut.lines
+    meshes = [Mesh(p, multipliers.period(p), one) for one in cut.bricks]
     n0 = brick.rows(p)[0]
-    there = sum(_overlap(p, own, meshes[rank], one) for q, one in enumerate(division.bricks) if q != rank)
-    back = sum(_overlap(p, one, meshes[q], own) for q, one in enumerate(division.bricks) if q != rank)
+    there = sum(_overlap(p, own, meshes[rank], one) for q, one in enumerate(cut.bricks) if q != rank)
+    back = sum(_overlap(p, one, meshes[q], own) for q, one in enumerate(cut.bricks) if q != rank)
     margins = w * n0 * rhs * (there * kernel.spread + back * kernel.result)
-    lines = [sum(2 - (m == 0) for m in modes) for modes in division.modes]
-    area = [mesh.box[1] * mesh.box[2] for mesh in meshes]
+    area = [(1 if cut.single else mesh.box[1]) * mesh.box[2] for mesh in meshes]
     sent = area[rank] * (sum(lines) - lines[rank]) * kernel.spread
     sent += (sum(area) - area[rank]) * lines[rank] * kernel.result
     return margins, w * rhs * sent

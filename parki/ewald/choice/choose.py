@@ -64,8 +64,7 @@ def parameters(question: Question, costs: Costs | None = None) -> Parameters:
 def _choose(question: Question, costs: Costs) -> Parameters:
     kernel, domain, split, skew = question.kernel, question.domain, question.split, question.skew
     box, sides, periodicity = domain.box, domain.edges, domain.periodicity
-    goal = _goal(question)
-    near, far, table = (goal * share for share in _shares(kernel, max(0.0, question.arrangement.regular)))
+    near, far, table = _parts(question)
     far_type = question.far or ("float32" if far >= SINGLE else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
     size = Size(kernel, domain, question.n_sources, question.same)
@@ -110,6 +109,18 @@ def _choose(question: Question, costs: Costs) -> Parameters:
         kernel, box, question.tolerance, question.dtype, far_type, split, rc, c, kmax, true_xi, grid, h, width, beta,
         width // 2 + 2, degree, periodicity, skew,
     )  # fmt: skip
+
+
+def far_error(question: Question) -> float:
+    """Return the part of the tolerance that the far field has: the less the more sources resemble a crystal."""
+    return _parts(question.resolved())[1]
+
+
+def _parts(question: Question) -> tuple[float, float, float]:
+    """Return the errors to aim for: of the near field, of the window, of tables."""
+    near, far, table = _shares(question.kernel, max(0.0, question.arrangement.regular))
+    goal = _goal(question)
+    return goal * near, goal * far, goal * table
 
 
 def _goal(question: Question) -> float:

@@ -24,14 +24,20 @@ def predict(
     """
     if not (n_targets and n_sources):
         return Prediction(dict.fromkeys(MEASURED, 0.0), memory)
+    question, points = modelled(p, n_targets, n_sources, crowding)
+    phases = select.phases(question, p.rc, points, p.P, prediction.costs(space))
+    return Prediction({name: float(phases[name]) / speedup(name, space) for name in MEASURED}, memory)
+
+
+def modelled(
+    p: Parameters, n_targets: int, n_sources: int, crowding: tuple[float, ...] = ()
+) -> tuple[ModelledSum, float]:
+    """Return a sum as the models take it, and the points of its transforms."""
     tolerance = max(p.tolerance, p.reach)
     domain = select.Domain(p.box, p.periodicity, tolerance, params.edges(p.box, p.skew), crowding)
     spacing = max(h * edge / side for h, edge, side in zip(p.h, domain.edges, p.box, strict=True))
     points, _ = domain.work(spacing, np.array(p.grid), p.P, p.rc)
-    costs = prediction.costs(space)
-    question = ModelledSum(p.kernel, n_targets, n_sources, domain, p.itemsizes)
-    phases = select.phases(question, p.rc, points, p.P, costs)
-    return Prediction({name: float(phases[name]) / speedup(name, space) for name in MEASURED}, memory)
+    return ModelledSum(p.kernel, n_targets, n_sources, domain, p.itemsizes), points
 
 
 def speedup(phase: str, space: Space) -> float:

@@ -13,6 +13,7 @@ from parki.arrays import Array, module_of
 from parki.engine.steps import Call, Handle, Step
 from parki.ewald import geometry
 from parki.ewald.choice.params import Parameters
+from parki.ewald.stages.multipliers import Some
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,17 @@ def unwrapped(p: Parameters, x: Array) -> Array:
 
 
 class Exchanges(Protocol):
-    """What bricks send to each other while the far field is summed: steps that a brick by itself does not have."""
+    """What bricks send to each other while the far field is summed: steps that a brick by itself does not have.
 
-    modes: Sequence[int]
+    Attributes
+    ----------
+    modes : Some
+        Of which this rank has whole planes, or with `single` lines along z: slabs exchange these.
+    single : bool
+    """
+
+    modes: Some
+    single: bool
 
     def fold(self, grid: Handle) -> list[Step | Call]:
         """Return the steps that add margins along cut axes to the bricks that they belong to."""
@@ -141,12 +150,12 @@ class Exchanges(Protocol):
         """Return the steps that fill margins along cut axes from the bricks that they belong to."""
 
     def planes(self, components: int, dtype: str) -> tuple[Handle, tuple[int, int, int]]:
-        """Return a grid of the lines along x that belong to this rank's planes, and its numbers of points."""
+        """Return a grid of the lines that belong to this rank's modes, and its numbers of points."""
 
-    def there(self, box: Handle, planes: Handle) -> list[Step | Call]:
-        """Return the steps that send lines to the ranks of their planes."""
+    def there(self, box: Handle, planes: Handle | None) -> list[Step | Call]:
+        """Return the steps that send lines to the ranks of their modes."""
 
-    def back(self, planes: Handle, box: Handle) -> list[Step | Call]:
+    def back(self, planes: Handle | None, box: Handle) -> list[Step | Call]:
         """Return the steps that send lines back."""
 
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:

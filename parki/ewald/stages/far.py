@@ -20,6 +20,7 @@ from parki.ewald.stages.planes import Transforms
 from parki.ewald.stages.spread import spread, window_slots
 
 SLABS = 2  # of rows that each worker transforms along x, so that a slow one may leave some to others
+ALONG_X, ALONG_Y = 1, 2  # axes of a grid, whose first is that of components
 HOST_BATCH = 16  # targets per team of G2P on a host: their windows stay in the first-level cache
 
 
@@ -82,7 +83,7 @@ def field(
     transforms = Transforms(name, space.own_memory, several, size, each)
     spread_part, result_part = grid[: rhs * p.kernel.spread], grid[: rhs * p.kernel.result]
     box = mesh.transformed(grid)
-    lines = partial(_lines, box, transforms)
+    lines = partial(_lines, ALONG_X, transforms)
     last = planes.last_mode(p, mesh, whole)
     planed = partial(planes.blocks, p, transforms=transforms, space=space, whole=whole, rhs=rhs)
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
@@ -92,7 +93,7 @@ def field(
         *mesh.fold(p, spread_part),
         *(others.fold(spread_part) if others else []),
         lines("fft", box[: len(spread_part)], _forward),
-        *_between(p, mesh, box, rhs, others, planed),
+        *_between(p, mesh, box, rhs, others, planed, (transforms, last)),
         lines("ifft", box[: len(result_part)], partial(_backward, last)),
         *(others.fill(result_part) if others else []),
         *mesh.wrap(p, result_part),
@@ -102,19 +103,30 @@ def field(
 
 
 def _between(
-    p: Parameters, mesh: Mesh, box: Handle, rhs: int, others: Exchanges | None, planed: Callable[..., Blocks]
-) -> list[Step | Call | Blocks]:
-    """Return the steps on planes: of the grid, or of lines that come from all bricks and go back."""
+    p: Parameters, mesh: Mesh, box: Handle, rhs: int, others: Exchanges | None, planed: Callable[..., Blocks],
+    along_y: tuple[Transforms, int],
+) -> list[Step | Call | Blocks]:  # fmt: skip
+    """Return the steps on planes: of the grid, or of lines that come from all bricks and go back.
+
+    Slabs transform the kept modes along y, too, and exchange lines along z.
+    """
     if others is None:
         return [planed(points=mesh.box, grid=box)]
-    if not others.modes:
-        return [*others.there(box[: rhs * p.kernel.spread], None), *others.back(None, box[: rhs * p.kernel.result])]
-    lines, points = others.planes(len(box), p.far)
-    return [
-        *others.there(box[: rhs * p.kernel.spread], lines[: rhs * p.kernel.spread]),
-        planed(points=points, grid=lines, modes=others.modes),
-        *others.back(lines[: rhs * p.kernel.result], box[: rhs * p.kernel.result]),
+    given, taken, lines, between = box[: rhs * p.kernel.spread], box[: rhs * p.kernel.result], None, []
+    transforms, last = along_y
+    kept = [slice(0, last + 1), slice(mesh.box[0] - last, None)][: 1 + (last > 0)] if others.single else []
+    if others.modes.classes:
+        lines, points = others.planes(len(box), p.far)
+        between = [planed(points=points, grid=lines, some=others.modes)]
+    steps = [
+        *others.there(given, None if lines is None else lines[: len(given)]),
+        *between,
+        *(mesh.clear(taken[:, some], "ifft") for some in kept),
+        *others.back(None if lines is None else lines[: len(taken)], taken),
     ]
+    there = [_lines(ALONG_Y, transforms, "fft", given[:, some], _forward) for some in kept]
+    back = [_lines(ALONG_Y, transforms, "ifft", taken[:, some], _inverse) for some in kept]
+    return [*there, *steps, *back]
 
 
 def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> engine.Workunit:
@@ -145,22 +157,32 @@ def interpolation(
     return Step("g2p.kernel", unit, rhs * len(batch), args, lane_rows(v.g2p_threads), lane="far")
 
 
-def _lines(box: Handle, transforms: Transforms, phase: str, lines: Handle, function: object) -> Blocks:
-    """Return the transforms along x, by slabs of rows."""
-    rows = box.shape[2]
+def _lines(axis: int, transforms: Transforms, phase: str, lines: Handle, function: object) -> Blocks:
+    """Return the transforms along an axis, by slabs of the other one."""
+    rows = lines.shape[3 - axis]
     count = min(rows, SLABS * transforms.size) if transforms.size > 1 else 1
-    slabs = [Block(rows=slice(rows * i // count, rows * (i + 1) // count)) for i in range(count)]
-    call = Call(phase, partial(function, transforms), [lines], [lines], lane="far",
+    cuts = [slice(rows * i // count, rows * (i + 1) // count) for i in range(count)]
+    slabs = [Block(rows=cut) for cut in cuts]
+    call = Call(phase, partial(function, transforms, axis), [lines], [lines], lane="far",
                 threadsafe=transforms.several)  # fmt: skip
     return Blocks([(lambda workers: slabs, [call])], lane="far")
 
 
-def _forward(transforms: Transforms, context: Context, lines: Array) -> None:
-    transforms.library.run(fft.complexes(lines)[:, :, context.block["rows"]], 1, False)
+def _slab(axis: int, context: Context, lines: Array) -> Array:
+    rows = context.block["rows"]
+    return lines[:, :, rows] if axis == ALONG_X else lines[:, rows]
 
 
-def _backward(last: int, transforms: Transforms, context: Context, lines: Array) -> None:
+def _forward(transforms: Transforms, axis: int, context: Context, lines: Array) -> None:
+    transforms.library.run(fft.complexes(_slab(axis, context, lines)), axis, False)
+
+
+def _inverse(transforms: Transforms, axis: int, context: Context, lines: Array) -> None:
+    transforms.library.run(fft.complexes(_slab(axis, context, lines)), axis, True)
+
+
+def _backward(last: int, transforms: Transforms, axis: int, context: Context, lines: Array) -> None:
     """Set modes without a plane to zero, and transform back."""
-    rows, n0 = context.block["rows"], lines.shape[1]
-    lines[:, last + 1 : n0 - last, rows] = 0
-    transforms.library.run(fft.complexes(lines)[:, :, rows], 1, True)
+    n0 = lines.shape[1]
+    lines[:, last + 1 : n0 - last, context.block["rows"]] = 0
+    _inverse(transforms, axis, context, lines)

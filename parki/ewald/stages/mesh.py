@@ -70,11 +70,12 @@ class Mesh:
         """Return the part that is transformed."""
         return grid[(slice(None), *(slice(a, a + n) for a, n in zip(self.at, self.box, strict=True)))]
 
-    def clear(self, grid: Handle) -> Step:
+    @staticmethod
+    def clear(grid: Handle, phase: str = "p2g.kernel") -> Step:
         """Return the step that sets a grid to zero."""
         c, *extent = grid.shape
-        args = {"grid": grid, **self._numbers("e", extent)}
-        return _step("p2g.kernel", "halo_clear", c * extent[0] * extent[1], args)
+        args = {"grid": grid, **Mesh._numbers("e", extent)}
+        return _step(phase, "halo_clear", c * extent[0] * extent[1], args)
 
     def fold(self, p: Parameters, grid: Handle) -> list[Step]:
         """Return the steps that add the margins to the points that they are images of."""

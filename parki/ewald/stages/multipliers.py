@@ -20,7 +20,9 @@ Shamshirgar, Bagge, Tornberg 2021 (periods of the modes).
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,28 @@ class Planes:
     modes: tuple[int, ...]
     rows: int
     length: int
+
+
+@dataclass(frozen=True)
+class Columns(Planes):
+    """Single lines of modes along z: `modes` are their numbers, `waves` (lines, 2) their indices along x and y."""
+
+    waves: NDArray[np.int64]
+
+
+class Some(NamedTuple):
+    """Classes of planes, or of single lines along z, and where a grid has the lines of their modes.
+
+    The line of a mode's image lies as far before the end as its own lies behind the beginning.
+    """
+
+    classes: Sequence[Planes]
+    place: Mapping[int, int]
+
+    @classmethod
+    def of(cls, classes: Sequence[Planes]) -> Self:
+        """Return planes whose lines lie at the indices of their modes."""
+        return cls(classes, {m: m for c in classes for m in c.modes})
 
 
 def period(p: Parameters) -> int:
@@ -81,6 +105,28 @@ def planes(p: Parameters, whole: bool = False) -> list[Planes]:
         both = [Planes(tuple(i for m in c.modes if m for i in (m, points - m)), c.rows, c.length) for c in classes]
         classes = [alone, *(c for c in both if c.modes)]
     return classes
+
+
+def disc(p: Parameters) -> NDArray[np.int64]:
+    """Return the indices (lines, 2) along x and y of modes along two periodic axes that have multipliers.
+
+    Of a mode and its image it is one; the mode without waves is the first.
+    """
+    kx, ky = (wave_numbers(count, h) for count, h in zip((period(p), p.grid[1]), p.h, strict=False))
+    last = max(planes(p)[-1].modes)
+    inside = kx[: last + 1, None] ** 2 + ky**2 <= p.kmax**2
+    inside[0, p.grid[1] // 2 + 1 :] = False
+    return np.argwhere(inside)
+
+
+def columns(p: Parameters, waves: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[Columns]:
+    """Return single lines of modes (lines, 2) by their numbers, in classes of one length as those of planes."""
+    found = []
+    for c in planes(p):
+        here = (waves[:, 0] >= c.modes[0]) & (waves[:, 0] <= c.modes[-1])
+        if here.any():
+            found.append(Columns(tuple(numbers[here].tolist()), 1, c.length, waves[here]))
+    return found
 
 
 def _sizes(p: Parameters, kx: float) -> tuple[int, int]:
@@ -126,23 +172,26 @@ def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
 def table(p: Parameters, c: Planes) -> tuple[NDArray, list[NDArray]]:
     """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
 
-    The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.
+    The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.  That of single
+    lines is by line, a single number, and |kz|, and so are wave numbers along x and y.
     """
-    lengths = (period(p), c.rows, c.length)
+    lengths = (period(p), p.grid[1] if isinstance(c, Columns) else c.rows, c.length)
     k = [wave_numbers(count, h) for count, h in zip(lengths, p.h, strict=True)]
     factors = []
     for axis, (count, h) in enumerate(zip(lengths, p.h, strict=True)):
         factor = h / (count * window.transform(p.P, p.beta, k[axis], h) ** 2)
         factor[count // 2] *= count % 2  # no Nyquist mode
         factors.append(factor)
-    at = np.array(c.modes)
-    kx, dx = k[0][at], factors[0][at]
-    (ky, dy), (kz, dz) = zip(k[1:], factors[1:], strict=True)
-    if p.skew is None:
-        ky, dy, kz, dz = ky[: c.rows // 2 + 1], dy[: c.rows // 2 + 1], kz[: c.length // 2 + 1], dz[: c.length // 2 + 1]
-    scalars = _scalars(p, c, kx[:, None, None], ky[None, :, None], kz[None, None, :])
-    scalars *= dx[:, None, None] * dy[None, :, None] * dz[None, None, :]
-    return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in (kx, k[1], k[2])]
+    half = p.skew is None
+    x, y, z = np.array(c.modes), slice(c.rows // 2 + 1 if half else None), slice(c.length // 2 + 1 if half else None)
+    across = np.s_[None, :, None]
+    if isinstance(c, Columns):
+        (x, y), across = c.waves.T, np.s_[:, None, None]
+    (kx, dx), (ky, dy), (kz, dz) = ((a[at], d[at]) for a, d, at in zip(k, factors, (x, y, z), strict=True))
+    scalars = _scalars(p, c, kx[:, None, None], ky[across], kz[None, None, :])
+    scalars *= dx[:, None, None] * dy[across] * dz[None, None, :]
+    waves = (kx, ky if isinstance(c, Columns) else k[1], k[2])
+    return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in waves]
 
 
 def _scalars(p: Parameters, c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:

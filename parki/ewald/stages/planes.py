@@ -6,7 +6,7 @@ buffer of its own, and takes blocks of planes as long as there are any.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from parki.engine.steps import Block, Blocks, Call, Context, Handle, Index, Step
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
 from parki.ewald.stages.mesh import Mesh
-from parki.ewald.stages.multipliers import Planes
+from parki.ewald.stages.multipliers import Columns, Planes, Some
 
 CACHE = 1 << 21  # bytes that a thread of a host transforms at once: with fewer, calls of the library take too long
 BATCH = 1 << 28  # bytes that a GPU transforms at once
@@ -29,6 +29,8 @@ PRUNED = 0.9  # largest share of columns that remain where others are left out
 
 def columns(p: Parameters, c: Planes, modes: tuple[int, ...]) -> list[slice]:
     """Return the columns along y that some planes of a class need: the others are multiplied by zero."""
+    if isinstance(c, Columns):
+        return []  # transformed already
     points = multipliers.period(p)
     if p.skew is not None:
         return [slice(None)]
@@ -108,7 +110,7 @@ class Sizes:
 
 def blocks(
     p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, space: Space, whole: bool, rhs: int,
-    modes: Sequence[int] | None = None,
+    some: Some | None = None,
 ) -> Blocks:  # fmt: skip
     """Return the steps on all planes of a grid that is transformed along x; blocks of planes write apart.
 
@@ -125,15 +127,10 @@ def blocks(
         Transform planes of negative kx, too.
     rhs : int
         Right-hand sides.
-    modes : sequence of int, optional
-        The modes that the grid has, by the place of their lines: the m-th and its image lie at m and points − m.
+    some : Some, optional
+        The modes that the grid has; by default all.
     """
-    classes = multipliers.planes(p, whole)
-    place = {m: m for c in classes for m in c.modes}
-    if modes is not None:
-        place = {m: at for at, m in enumerate(modes)}
-        own = [replace(c, modes=tuple(m for m in c.modes if m in place)) for c in classes]
-        classes = [c for c in own if c.modes]
+    classes, place = some or Some.of(multipliers.planes(p, whole))
     number = np.result_type(p.far, np.complex64)
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
     # A plane and its image overwrite each other's transforms: both or none.
@@ -163,9 +160,11 @@ def blocks(
     return Blocks(parts, lane="far")
 
 
-def convolve_kernel(p: Parameters, rhs: int = 1) -> engine.Workunit:
-    """Return the workunit that multiplies modes."""
+def convolve_kernel(p: Parameters, rhs: int = 1, single: bool = False) -> engine.Workunit:
+    """Return the workunit that multiplies modes, of planes or of single lines."""
     slots = {"multiply": p.kernel.multiplier, "STRIDE": p.kernel.components, "RHS": rhs, "SKEW": p.skew is not None}
+    if single:
+        slots["SINGLE"] = True
     return engine.kernel("convolve", "convolve", real=p.far, **slots)
 
 
@@ -193,7 +192,8 @@ def _body(
         "length": length,
     }
     s01, s02, s12 = multipliers.reciprocal(p)
-    gather, convolve = engine.kernel("planes", "planes_gather", real=p.far), convolve_kernel(p, rhs)
+    gather = engine.kernel("planes", "planes_gather", real=p.far)
+    convolve = convolve_kernel(p, rhs, isinstance(at.c, Columns))
     scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not whole)
     waves = shared | tables | {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
 

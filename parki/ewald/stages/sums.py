@@ -171,7 +171,8 @@ class SumSteps:
         if kernel.mean:
             factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
             own, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
-            steps.append(Call(UNPACK, partial(_mean, p, total), [own, factors], [constants], capturable=False))
+            phase = UNPACK if total is None else "agree"
+            steps.append(Call(phase, partial(_mean, p, total), [own, factors], [constants], capturable=False))
         for r in range(self.rhs):
             at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
             fields = {"a": self.near.result[at], "b": self.far.result[at], "constant": constants[at]}
