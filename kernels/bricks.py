@@ -1,10 +1,24 @@
-"""Between the grid of a brick, or the lines of its modes, and what bricks send to each other."""
+"""Between the grid of a brick, or the lines of its modes, and what bricks send to each other.
+
+A line is named by its index along the second axis of its array times the rows that this has, plus its first row.
+"""
+
+from typing import Tuple
 
 import pykokkos as pk
 
 real = pk.double
 wire = real  # type of the lines that are written
 ADD = False  # to the lines that are there, instead of over them
+UNIT = 1073741824.0  # the norm of a row in integers, which have 7 bits behind the point: STEPS
+STEPS = 127.0
+
+
+@pk.function
+def row_of(r: int, which: pk.View1D[pk.int32], lines: int, n1: int, rows: int) -> Tuple[int, int, int]:
+    """Where row r of the named lines, n1 rows each, is in an array: component, line and row."""
+    at: int = which[r // n1 % lines]
+    return r // (lines * n1), at // rows, at % rows + r % n1
 
 
 @pk.workunit
@@ -12,24 +26,63 @@ def lines_to_lines(
     team: pk.TeamMember, a: pk.View4D[real], out: pk.View4D[wire], source: pk.View1D[pk.int32],
     target: pk.View1D[pk.int32], lines: int, n1: int, n2: int, source_rows: int, target_rows: int,
 ):  # fmt: skip
-    """Copy lines of n1 rows of n2 points, or add them: one team a row of a line of a component.
-
-    A line is named by its index along the second axis times the rows of its array, plus its first row.
-    """
+    """Copy lines of n1 rows of n2 points, or add them: one team a row of a line of a component."""
     r: int = team.league_rank()
-    c: int = r // (lines * n1)
-    to: int = target[r // n1 % lines]
-    at: int = source[r // n1 % lines]
-    y: int = r % n1
-    x0: int = at // source_rows
-    y0: int = at % source_rows + y
-    x1: int = to // target_rows
-    y1: int = to % target_rows + y
+    c, x0, y0 = row_of(r, source, lines, n1, source_rows)
+    c1, x1, y1 = row_of(r, target, lines, n1, target_rows)
 
     def take(k: int):
         if ADD:
-            out[c][x1][y1][k] += wire(a[c][x0][y0][k])
+            out[c1][x1][y1][k] += wire(a[c][x0][y0][k])
         else:
-            out[c][x1][y1][k] = wire(a[c][x0][y0][k])
+            out[c1][x1][y1][k] = wire(a[c][x0][y0][k])
 
     pk.parallel_for(pk.TeamThreadRange(team, n2), take)
+
+
+@pk.workunit
+def lines_to_integers(
+    team: pk.TeamMember, a: pk.View4D[real], norm: pk.View1D[real], high: pk.View2D[pk.int32],
+    low: pk.View2D[pk.uint8], source: pk.View1D[pk.int32], lines: int, n1: int, n2: int, source_rows: int,
+):  # fmt: skip
+    """Round each row to multiples of its norm: 4 + 1 bytes a number."""
+    r: int = team.league_rank()
+    c, x0, y0 = row_of(r, source, lines, n1, source_rows)
+
+    def square(k: int, acc: pk.Acc[real]):
+        acc += a[c][x0][y0][k] * a[c][x0][y0][k]
+
+    total: real = pk.parallel_reduce(pk.TeamThreadRange(team, n2), square)
+    length: real = pk.sqrt(total)
+    scale: real = 0.0
+    if length > 0.0:
+        scale = UNIT / length
+
+    def keep():
+        norm[r] = length
+
+    pk.single(pk.PerTeam(team), keep)
+
+    def split(k: int):
+        v: real = a[c][x0][y0][k] * scale
+        whole: int = int(v)
+        high[r][k] = whole
+        low[r][k] = int((v - real(whole)) * STEPS + 128.5)
+
+    pk.parallel_for(pk.TeamThreadRange(team, n2), split)
+
+
+@pk.workunit
+def integers_to_lines(
+    team: pk.TeamMember, norm: pk.View1D[real], high: pk.View2D[pk.int32], low: pk.View2D[pk.uint8],
+    out: pk.View4D[real], target: pk.View1D[pk.int32], lines: int, n1: int, n2: int, target_rows: int,
+):  # fmt: skip
+    """Return what `lines_to_integers` was given, to a few 1e-12 of each row's norm."""
+    r: int = team.league_rank()
+    c, x1, y1 = row_of(r, target, lines, n1, target_rows)
+    scale: real = norm[r] / UNIT
+
+    def join(k: int):
+        out[c][x1][y1][k] = (real(high[r][k]) + real(low[r][k] - 128) / STEPS) * scale
+
+    pk.parallel_for(pk.TeamThreadRange(team, n2), join)

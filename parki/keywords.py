@@ -125,7 +125,7 @@ class EwaldKeywords(TypedDict, total=False):
     rc: float | None
     split: names.SplitName
     far_precision: Precision | None
-    exchange_precision: Precision | None
+    exchange_bits: names.ExchangeBits | None
     threads: int | None
     layout: Layout
     verbose: bool

@@ -186,9 +186,10 @@ def main(asked: argparse.Namespace) -> int:
     periodicity = 3 if asked.periodicity is None else asked.periodicity
     question = Question(kernel, box, n, n, tolerance, asked.dtype, rc=asked.rc, periodicity=periodicity)
     if asked.ranks is not None:
-        from parki.perfmodels import model_ranks
+        from parki.perfmodels import model_ranks_table
 
-        print(model_ranks.text(question, machine, Network.load(asked.network), asked.ranks))  # noqa: T201
+        network = Network.load(asked.network)
+        print(model_ranks_table.text(question, machine, network, asked.ranks, asked.published))  # noqa: T201
         return 0
     model = predict(question, machine, asked.threads)
     arch = ARCHES.get(asked.device.lower())

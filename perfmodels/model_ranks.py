@@ -1,4 +1,4 @@
-"""`parki model ewald --ranks`: work, bytes, messages and times of an Ewald sum over ranks, by phase, on a network.
+"""The model of an Ewald sum over ranks: work, bytes, messages and times by phase, on a network.
 
 Work is that of one machine's model for the whole sum, shared evenly; bytes are those of
 `parki.distributed.bricks.volumes`, for points that are uniform at random.  Messages take α each and their bytes over β.
@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from parki.distributed.bricks import cutoff, division, volumes
+from parki.distributed.bricks import cutoff, division, volumes, wire
 from parki.distributed.bricks.volumes import Volumes
 from parki.ewald.choice.question import Question
+from parki.ewald.stages import planes
 from parki.perfmodels import model
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.model import Model
@@ -21,6 +23,28 @@ from parki.perfmodels.network import Network
 
 AROUND = 8  # neighbours of a brick that is cut along two axes; two along one
 HIDDEN = ("ghost_grid", "exchange")
+
+
+class Ways(NamedTuple):
+    """The ways by which exchanges take less time: see `PARTS`."""
+
+    hidden: bool = True
+    tuned: bool = True
+    disc: bool = True
+    fewer: bool = True
+    placed: bool = False
+
+
+EVERY = Ways()
+#: These ways one after the other.
+PARTS = {
+    "one rank's parameters, no overlap": Ways(False, False, False, False),
+    "exchanges beside the near field": Ways(True, False, False, False),
+    "a longer cutoff": Ways(True, True, False, False),
+    "slabs that send a disc of modes": Ways(True, True, True, False),
+    "fewer bits of a number": EVERY,
+    "points kept where the plan put them": Ways(placed=True),
+}
 
 
 class TooManyRanks(ValueError):
@@ -33,6 +57,7 @@ class Shared:
 
     Attributes
     ----------
+    question : Question
     whole : Model
         Of all points on one machine.
     ranks : int
@@ -43,14 +68,20 @@ class Shared:
     messages : dict of int
         Of a rank, by phase.
     network : Network
+    memory : float
+        Bytes of a rank.
+    ways : Ways
     """
 
+    question: Question
     whole: Model
     ranks: int
     shape: tuple[int, int]
     volumes: Volumes
     messages: dict[str, int]
     network: Network
+    memory: float
+    ways: Ways
 
     @property
     def work(self) -> float:
@@ -60,6 +91,8 @@ class Shared:
     def exchanged(self, *names: str) -> float:
         """Return the seconds of messages of some phases, by default of all."""
         sent = self.volumes._asdict()
+        if self.ways.placed:
+            del sent["sort"]
         return sum(self.network.seconds(self.messages[name], sent[name]) for name in names or sent)
 
     @property
@@ -69,33 +102,40 @@ class Shared:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of a call that exchanges the grid while the near field is summed."""
+        """Return the seconds of a call, which exchanges the grid while the near field is summed."""
+        if not self.ways.hidden:
+            return self.apart
         near = self.whole.phases["p2p"].bound.seconds / self.ranks
         hidden = min(near, self.exchanged(*HIDDEN))
         return self.apart - hidden
 
 
-def predict(question: Question, machine: Machine, network: Network, ranks: int) -> Shared:
+def predict(question: Question, machine: Machine, network: Network, ranks: int, ways: Ways = EVERY) -> Shared:
     """Predict a sum over ranks, each a machine of its own, with the cutoff that is best on this network."""
-    first = shared(question, machine, network, ranks)
-    if question.rc is not None:
+    first = shared(question, machine, network, ranks, ways)
+    if question.rc is not None or not ways.tuned:
         return first
     cutoffs = cutoff.longer(first.whole.parameters)
-    others = [shared(replace(question, rc=rc), machine, network, ranks) for rc in cutoffs]
+    others = [shared(replace(question, rc=rc), machine, network, ranks, ways) for rc in cutoffs]
     return min([first, *others], key=lambda one: one.seconds)
 
 
-def shared(question: Question, machine: Machine, network: Network, ranks: int) -> Shared:
+def shared(question: Question, machine: Machine, network: Network, ranks: int, ways: Ways = EVERY) -> Shared:
     """Predict a sum over ranks with the parameters of one."""
     whole = model.predict(question, machine)
     p, n = whole.parameters, question.n_sources
-    shape = division.shape(p, ranks, n)
+    shape = division.shape(p, ranks, n, ways.disc)
     if math.prod(shape) < ranks:
         raise TooManyRanks(f"--ranks {ranks}: expected at most {math.prod(shape)}, as many as the grid has bricks for")
     around = AROUND if min(shape) > 1 else 2 * (ranks > 1)
     others = ranks - 1
     messages = {"sort": 2 * others, "ghost_source": around, "ghost_grid": 2 * around, "exchange": 2 * others}
-    return Shared(whole, ranks, shape, volumes.by_formula(p, shape, n), messages, network)
+    bits = wire.at_most(cutoff.enough(question) if ways.fewer else 64, p.far)
+    sent = volumes.by_formula(p, shape, n, 1, bits, ways.disc)
+    batch = planes.BATCH if machine.is_gpu else planes.CACHE
+    return Shared(
+        question, whole, ranks, shape, sent, messages, network, volumes.memory(p, shape, n, 1, bits, batch), ways
+    )
 
 
 def strong(question: Question, machine: Machine, network: Network, most: int) -> Iterator[Shared]:
@@ -116,33 +156,3 @@ def weak(question: Question, machine: Machine, network: Network, most: int) -> I
 
 def _doubled(most: int) -> list[int]:
     return sorted({*(2**i for i in range(most.bit_length())), most})
-
-
-def text(question: Question, machine: Machine, network: Network, ranks: int) -> str:
-    """Return the tables of weak and strong scaling, and the phases of the largest weak one."""
-    name, n = question.kernel.name, question.n_sources
-    lines = [f"{name}, tolerance {question.tolerance:g}, on ranks of {machine.name}, {network.name}: {network}"]
-    rows = list(weak(question, machine, network, ranks))
-    lines += ["", f"weak: {n:,} points a rank", *_table(rows, [rows[0].work] * len(rows))]
-    last = rows[-1]
-    rows = list(strong(question, machine, network, ranks))
-    lines += ["", f"strong: {n:,} points", *_table(rows, [rows[0].work / row.ranks for row in rows])]
-    lines += [
-        "",
-        f"{last.ranks} ranks, {n:,} points each: bricks {last.shape[0]} × {last.shape[1]} along y and z, a rank",
-    ]
-    for name, nbytes in last.volumes._asdict().items():
-        said = f"{nbytes / 1e6:>10.2f} MB in {last.messages[name]:>4} messages"
-        lines.append(f"  {name:<14}{said}{1e3 * last.exchanged(name):>10.3f} ms")
-    for name, phase in last.whole.phases.items():
-        lines.append(f"  {name:<14}{1e3 * phase.bound.seconds / last.ranks:>40.3f} ms")
-    return "\n".join(lines)
-
-
-def _table(rows: list[Shared], ideal: list[float]) -> list[str]:
-    lines = [f"{'ranks':>7}{'grid':>18}{'work':>12}{'messages':>12}{'call':>12}{'efficiency':>12}{'apart':>8}"]
-    for row, best in zip(rows, ideal, strict=True):
-        grid = "×".join(str(m) for m in row.whole.parameters.grid)
-        times = "".join(f"{1e3 * s:>9.2f} ms" for s in (row.work, row.exchanged(), row.seconds))
-        lines.append(f"{row.ranks:>7}{grid:>18}{times}{best / row.seconds:>12.3f}{best / row.apart:>8.3f}")
-    return lines

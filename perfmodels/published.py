@@ -55,6 +55,20 @@ MEASURED = {
     "table10": {"p2p": 191.34, "p2g": 36.69, "fft": 8.17, "cnv": 11.72, "ifft": 1.87, "g2p": 17.51},
     "table10_single": {"p2p": 92.67, "p2g": 28.24, "fft": 4.8, "cnv": 6.72, "ifft": 1.27, "g2p": 7.95},
 }
+#: Table 11, milliseconds by stage on 1, 2, 4, … 64 H200s, 4e6 points each, a box that grows along x: P = 8, rc and grid
+#: as in Table 9; messages between GPUs besides.
+RANKS = (1, 2, 4, 8, 16, 32, 64)
+TABLE11 = {
+    "p2p": (227.4, 232.2, 232.2, 234.2, 235.1, 231.5, 229.9),
+    "p2g": (45.9, 53.6, 51.3, 51.6, 49.9, 50.5, 45.0),
+    "fft": (48.8, 190.4, 245.9, 278.3, 299.0, 307.0, 330.2),
+    "cnv": (18.1, 25.4, 24.8, 24.6, 24.2, 24.3, 23.4),
+    "ifft": (10.7, 47.4, 61.5, 69.6, 74.6, 76.6, 83.2),
+    "g2p": (33.3, 35.2, 34.0, 32.7, 32.0, 31.4, 30.5),
+    "sort": (0.0, 16.5, 23.7, 37.1, 61.3, 110.4, 222.0),
+    "ghost_source": (0.0, 7.6, 8.1, 8.0, 8.0, 8.0, 7.2),
+    "ghost_grid": (0.0, 6.9, 6.2, 6.1, 5.7, 5.5, 2.7),
+}
 #: Atomic additions that P2G-hybrid makes in Table 5, a block to all 27 (P/2)³ grid points of 12 components, and how
 #: many a second that is, beside everything else: a rate that an H200 has sustained.
 ADDED = 4e6 / 14 * 27 * 4**3 * 12

@@ -104,10 +104,11 @@ class EwaldOptions:
         Of the far field: the grid, its transforms and the windows.  By default that of the points, or single precision
         where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for sources that
         resemble a crystal.  Points of float32 have no other than ``"single"``.
-    exchange_precision : {"double", "single"}, optional
-        Of the far field in messages between the ranks of a `comm`.  By default that of the far field, or single where
-        the network is known (``parki doctor`` under ``mpirun``), the parameters are chosen for it, and rounding, about
-        1e-8 of the result, is far below the tolerance: from 1e-6 on, later for sources that resemble a crystal.
+    exchange_bits : {64, 40, 32}, optional
+        Of a number of the far field in messages between the ranks of a `comm`.  By default those of the far field; or,
+        where the network is known (``parki doctor`` under ``mpirun``) and the parameters are chosen for it, as few as
+        leave rounding far below the tolerance: 32, which round to about 1e-8, from 1e-6 on, 40 from 1e-9 on, both later
+        for sources that resemble a crystal.
     threads : int, optional
         Number of threads; by default as many as the space has.
     layout : {"dn", "nd"}
@@ -163,7 +164,7 @@ class EwaldOptions:
     return_params: bool = option(False, flag)
     split: names.SplitName = named_option("prolate", "prolate", "gaussian", kw_only=True)
     far_precision: Precision | None = named_option(None, None, *PRECISIONS, kw_only=True)
-    exchange_precision: Precision | None = named_option(None, None, *PRECISIONS, kw_only=True)
+    exchange_bits: names.ExchangeBits | None = option(None, choices=(None, 64, 40, 32), kw_only=True)
     threads: int | None = option(None, whole(), kw_only=True)
     layout: Layout = named_option("dn", *LAYOUTS, kw_only=True)
     return_error: bool = option(False, flag, kw_only=True)

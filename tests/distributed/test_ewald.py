@@ -6,13 +6,28 @@ import numpy as np
 import pytest
 
 import parki
+from parki.distributed.bricks import division
 from parki.distributed.simulated import World
 from parki.error import NetDensityWarning
 from parki.ewald import kernels
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 
 SAME = 1e-12
+CRYSTALS = {  # cells along a side, and places and charges in one
+    "NaCl": (5, [(i / 2, j / 2, k / 2, (-1) ** (i + j + k)) for i in (0, 1) for j in (0, 1) for k in (0, 1)]),
+    "CsCl": (8, [(0, 0, 0, 1), (0.5, 0.5, 0.5, -1)]),
+    "ZnS": (5, [(x + d, y + d, z + d, 1 - 8 * d)
+                for x, y, z in [(0, 0, 0), (0, 0.5, 0.5), (0.5, 0, 0.5), (0.5, 0.5, 0)] for d in (0, 0.25)]),
+}  # fmt: skip
 EVERY = [(k, p) for k, kernel in kernels.KERNELS.items() for p in kernel.periodicities]
+
+
+def crystal(cells, atoms):
+    """Return atoms (3, N) in the unit box, a little off their places, and their charges."""
+    corner = np.array(np.meshgrid(*[np.arange(cells)] * 3)).reshape(3, -1, 1)
+    *at, charge = np.array(atoms, float).T
+    x = (corner + np.array(at)[:, None]).reshape(3, -1) / cells
+    return (x + 1e-3 * np.random.default_rng(1).standard_normal(x.shape)) % 1.0, np.tile(charge, cells**3)
 
 
 @pytest.mark.parametrize(("kernel", "periodicity"), EVERY)
@@ -40,6 +55,53 @@ def test_every_number_of_ranks(ranks, kernel, periodicity, box):
     case = Case(kernel, periodicity, box, same=ranks % 2 == 0)
     _, expected = case.alone()
     assert far(case.over(ranks, seed=ranks)[0], expected) < SAME
+
+
+@pytest.mark.parametrize(
+    ("kernel", "periodicity"), [(k, p) for k, p in EVERY if p >= 2 and k in ("laplace", "yukawa", "stokes_comb")]
+)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_slabs_that_exchange_single_lines(kernel, periodicity, ranks, monkeypatch):
+    monkeypatch.setattr(division, "pairs", lambda p, ranks, points: [(1, ranks)])
+    case = Case(kernel, periodicity, options={"rhs": 2, "rc": 0.3})
+    _, expected = case.alone()
+    u, plans = case.over(ranks)
+    assert plans[0].structure.division.single
+    assert far(u, expected) < SAME
+
+
+@pytest.mark.parametrize(("bits", "bound"), [(40, 1e-10), (32, 1e-6)])
+@pytest.mark.parametrize("kernel", ["laplace", "stokes_grad", "stokes_comb", "yukawa"])
+def test_fewer_bits_round_as_documented(kernel, bits, bound):
+    case = Case(kernel, options={"exchange_bits": bits, "tolerance": 1e-9, "rc": 0.2})
+    _, expected = case.alone()
+    u, plans = case.over(4)
+    rounding = np.sqrt(((u - expected) ** 2).sum() / (expected**2).sum())
+    assert plans[0].chosen.bits == bits
+    assert bound / 1e3 < rounding < bound / 10
+
+
+@pytest.mark.parametrize("bits", [40, 32])
+@pytest.mark.parametrize("kernel", ["laplace", "laplace_grad", "yukawa"])
+@pytest.mark.parametrize("cell", CRYSTALS)
+def test_crystals_meet_tolerances_that_choose_fewer_bits(cell, kernel, bits):
+    """Far fields cancel in crystals.  Their atoms are a little off their places, where fields are not zero."""
+    x, q = crystal(*CRYSTALS[cell])
+    own, tolerance = np.array_split(np.arange(len(q)), 4), {40: 1e-9, 32: 1e-6}[bits]
+
+    def total(tolerance, **more):
+        def work(comm):
+            y = part(x, own[comm.rank])
+            given = {"box": (1, 1, 1), "tolerance": tolerance, "rc": 0.15, "comm": comm} | more
+            given |= {"kappa": 3.0} if kernel == "yukawa" else {}
+            return parki.ewald.plan(kernel, y, y, **given)(part(q, own[comm.rank]))
+
+        return np.concatenate(World(4).run(work), axis=-1)
+
+    exact = total(1e-12)
+    error = np.linalg.norm(total(tolerance, exchange_bits=bits) - exact) / np.linalg.norm(exact)
+    whole = np.linalg.norm(total(tolerance) - exact) / np.linalg.norm(exact)
+    assert error < tolerance + whole  # pinned cutoffs meet the tolerance almost
 
 
 @pytest.mark.parametrize("options", [

@@ -224,11 +224,22 @@ class Maker:
             yield "halo_clear", {}, 2 * e[0] * e[1], {"grid": grid, **extent}
 
     def bricks(self):
-        """Three lines of five to others of six."""
-        source, target = np.array([4, 0, 2], np.int32), np.array([1, 5, 0], np.int32)
-        args = {"a": self.normal(2, 5, 3, 7), "out": self.normal(2, 6, 3, 7), "source": source, "target": target}
+        """Three lines of five to others of six, also to narrower ones; rows of four; integers and back."""
+        lines, target = np.array([12, 0, 6], np.int32), np.array([3, 15, 0], np.int32)
+        a, out = self.normal(2, 5, 3, 7), self.normal(2, 6, 3, 7)
+        sizes = {"lines": 3, "n1": 3, "n2": 7}
+        ends = {"source": lines, "target": target, "source_rows": 3, "target_rows": 3}
         for add in (False, True):
-            yield "lines_to_lines", {"ADD": add}, 2 * 3 * 3, args | {"lines": 3, "n1": 3, "n2": 7}
+            yield "lines_to_lines", {"ADD": add}, 2 * 3 * 3, {"a": a, "out": out} | ends | sizes
+        narrow = {"a": a, "out": out.astype(np.float32)}
+        yield "lines_to_lines", {"wire": "float32"}, 2 * 3 * 3, narrow | ends | sizes
+        rows = ends | {"source": lines + 1, "lines": 3, "n1": 1, "n2": 7}
+        yield "lines_to_lines", {}, 2 * 3, {"a": a, "out": out} | rows
+        integers = {"norm": self.uniform(18), "high": self.rng.integers(-(2**29), 2**29, (18, 7)).astype(np.int32)}
+        integers["low"] = self.rng.integers(1, 256, (18, 7)).astype(np.uint8)
+        whole = {"a": np.round(8 * a)}  # whose sums of squares do not depend on their order
+        yield "lines_to_integers", {}, 18, whole | {"source": lines, "source_rows": 3} | integers | sizes
+        yield "integers_to_lines", {}, 18, {"out": out, "target": target, "target_rows": 3} | integers | sizes
 
     def planes(self):
         """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""
@@ -253,7 +264,7 @@ class Maker:
             ("stokes_comb", 4),
             ("stokes_grad", 9),
         ):
-            for slots in ({}, {"SKEW": True, "RHS": 2}):
+            for slots in ({}, {"SKEW": True, "RHS": 2}, {"SINGLE": True}):
                 axes = {k: self.normal(n) for k, n in (("kx", 4), ("ky", rows), ("kz", length))}
                 axes["ky"][0] = axes["kz"][0] = axes["kx"][2] = 0
                 args = {"spec": self.normal(slots.get("RHS", 1) * stride, planes, rows, 2 * length), **axes, **skew}

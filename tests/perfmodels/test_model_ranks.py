@@ -1,11 +1,13 @@
 """Models of Ewald sums over ranks: what they add to those of one machine."""
 
+import itertools
+
 import pytest
 
 from parki import cli
 from parki.distributed.bricks import volumes
 from parki.ewald.choice.question import Question
-from parki.perfmodels import model, model_ranks
+from parki.perfmodels import model, model_ranks, published_ranks
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.network import Network
 
@@ -31,7 +33,7 @@ def test_one_rank_sends_nothing():
 
 def test_bytes_are_those_of_the_formula_and_messages_take_their_time():
     some = model_ranks.shared(question(), H200, NDR, 8)
-    assert some.volumes == volumes.by_formula(some.whole.parameters, some.shape, 4_000_000)
+    assert some.volumes == volumes.by_formula(some.whole.parameters, some.shape, 4_000_000, bits=32)
     assert some.work == some.whole.seconds / 8
     assert some.exchanged() == pytest.approx(NDR.seconds(sum(some.messages.values()), sum(some.volumes)))
     assert some.work < some.seconds < some.apart == some.work + some.exchanged()
@@ -51,6 +53,22 @@ def test_the_cutoff_is_chosen_for_the_network(network):
     assert given.whole.parameters.rc == 0.02
 
 
+def test_each_way_of_exchanging_gains():
+    asked = question(16_000_000)
+    seconds = [model_ranks.predict(asked, H200, NDR, 16, ways).seconds for ways in model_ranks.PARTS.values()]
+    assert all(after <= before for before, after in itertools.pairwise(seconds))
+    assert seconds[-1] < 0.5 * seconds[0]
+
+
+def test_published_kernels_with_these_exchanges():
+    """Table 11's efficiency is 0.39 on 64 GPUs."""
+    assert published_ranks.published(1) / published_ranks.published(64) == pytest.approx(0.39, abs=0.005)
+    for layout in published_ranks.LAYOUTS:
+        apart, hidden = (published_ranks.seconds(64, NDR, layout, hidden) for hidden in (False, True))
+        assert published_ranks.published(1) / hidden >= 0.95 > published_ranks.published(1) / apart
+    assert published_ranks.parameters(64).grid == (1024,) * 3
+
+
 def test_weak_scaling_keeps_the_points_of_a_rank():
     rows = list(model_ranks.weak(question(100_000), H200, NDR, 6))
     assert [row.ranks for row in rows] == [1, 2, 4, 6]
@@ -62,8 +80,11 @@ def test_the_command(capsys):
     asked = ["model", "ewald", "--device", "h200", "--n", "1e6", "--ranks", "4", "--network", "nvlink"]
     assert cli.main(asked) == 0
     said = capsys.readouterr().out
+    assert "Table 11" not in said
     for words in ("weak: 1,000,000 points a rank", "strong: 1,000,000 points", "NVLink 4", "efficiency", "ghost_grid"):
         assert words in said
+    assert cli.main([*asked, "--published"]) == 0
+    assert "Table 11" in capsys.readouterr().out
     assert cli.main([*asked[:4], "--ranks", "2", "--network", "ethernet"]) == 2
     assert "network: found 'ethernet', expected one of" in capsys.readouterr().err
 

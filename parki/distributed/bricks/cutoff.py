@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parki.distributed.bricks import division, volumes
+from parki.distributed.bricks import division, volumes, wire
 from parki.engine.spaces import Space
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters
@@ -12,34 +12,35 @@ from parki.ewald.choice.question import Question
 from parki.perfmodels.network import Network
 
 LONGER = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2)  # cutoffs than that of one rank
-#: The far field's part of the tolerance from which its messages are in single precision, whose rounding is about 1e-8.
-SINGLE = 2e-7
+#: The far field's part of the tolerance from which numbers in messages have so few bits, which round to about 1e-8 and
+#: to a few 1e-11 of it.
+LEAST = {32: 2e-7, 40: 2e-10}
 EXCHANGES = 4  # of margins and lines, there and back, each of a message to most ranks
 
 
 def parameters(
-    asked: Question, space: Space, ranks: int, network: Network | None, wire: str | None = None
-) -> tuple[Parameters, str | None]:
+    asked: Question, space: Space, ranks: int, network: Network | None, bits: int | None = None
+) -> tuple[Parameters, int]:
     """Return the parameters that are predicted to take the least time on a network, those of one rank without one.
 
     Returns
     -------
     parameters : Parameters
-    wire : dtype or None
-        Of the far field's numbers in messages, None for those of the grid: single precision, unless `wire` is given, on
-        a network for tolerances that allow it.
+    bits : int
+        Of a number of the far field in messages: unless they are given, on a network as few as the tolerance allows.
     """
     first = choose.parameters(asked)
     if network is None or asked.rc is not None or asked.cell_size is not None:
-        return first, wire
-    wire = wire or wire_of(asked, first)
+        return first, wire.at_most(bits or 64, first.far)
+    bits = wire.at_most(bits or enough(asked), first.far)
     tries = [first, *(choose.parameters(replace(asked, rc=rc)) for rc in longer(first))]
-    return min(tries, key=lambda p: seconds(p, asked, space, ranks, network, wire)), wire
+    return min(tries, key=lambda p: seconds(p, asked, space, ranks, network, bits)), bits
 
 
-def wire_of(asked: Question, p: Parameters) -> str | None:
-    """Return single precision where its rounding in messages is far below the tolerance."""
-    return "float32" if p.far == "float64" and choose.far_error(asked) >= SINGLE else None
+def enough(asked: Question) -> int:
+    """Return the bits of a number in messages whose rounding is far below the tolerance."""
+    error = choose.far_error(asked)
+    return next((bits for bits, least in LEAST.items() if error >= least), 64)
 
 
 def longer(p: Parameters) -> list[float]:
@@ -48,15 +49,13 @@ def longer(p: Parameters) -> list[float]:
     return sorted({min(p.rc * factor, most) for factor in LONGER})
 
 
-def seconds(
-    p: Parameters, asked: Question, space: Space, ranks: int, network: Network, wire: str | None = None
-) -> float:
+def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network, bits: int = 64) -> float:
     """Predict the time of a call on evenly spread points, whose exchanges of the grid the near field hides."""
     crowding = () if asked.arrangement is None else asked.arrangement.crowding
     phases = predict.predict(p, asked.n_targets, asked.n_sources, space, 0, crowding).phases
     n = max(asked.n_targets, asked.n_sources)
     shape = division.shape(p, ranks, n)
-    sent = volumes.by_formula(p, shape, n, asked.rhs, wire)
+    sent = volumes.by_formula(p, shape, n, asked.rhs, bits)
     count = shape[0] * shape[1]
     exchanged = network.seconds(EXCHANGES * count, sent.ghost_grid + sent.exchange)
     near = phases["near"] / count

@@ -120,19 +120,22 @@ def slabs(p: Parameters, pair: tuple[int, int]) -> bool:
     return pair[0] == 1 < pair[1] and p.periodicity >= 2 and p.skew is None
 
 
-def lines_across(p: Parameters, pair: tuple[int, int]) -> tuple[int, float]:
-    """Return how many lines each brick exchanges, images among them, and how many rows along y one has."""
-    if slabs(p, pair):
+def lines_across(p: Parameters, pair: tuple[int, int], disc: bool = True) -> tuple[int, float]:
+    """Return how many lines each brick exchanges, images among them, and how many rows along y one has.
+
+    Without a `disc` slabs exchange whole planes, too.
+    """
+    if disc and slabs(p, pair):
         return 2 * len(multipliers.disc(p)) - 1, 1
     return sum(2 - (m == 0) for c in multipliers.planes(p) for m in c.modes), brick.rows(p)[1] / pair[0]
 
 
-def shape(p: Parameters, ranks: int, points: int) -> tuple[int, int]:
+def shape(p: Parameters, ranks: int, points: int, disc: bool = True) -> tuple[int, int]:
     """Return how many bricks there are along y and z, of at most `ranks`, for a number of points.
 
     Of all `pairs` the one for which least travels.
     """
-    return min(pairs(p, ranks, points), key=lambda pair: (travels(p, pair, points), pair[1]))
+    return min(pairs(p, ranks, points), key=lambda pair: (travels(p, pair, points, disc), pair[1]))
 
 
 def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
@@ -147,7 +150,7 @@ def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
     return [(1, 1)]
 
 
-def travels(p: Parameters, pair: tuple[int, int], points: int) -> float:
+def travels(p: Parameters, pair: tuple[int, int], points: int, disc: bool = True) -> float:
     """Return the bytes that a rank sends: of points within the cutoff, of margins and modes, for bricks alike."""
     py, pz = pair
     n0, n1, n2 = brick.rows(p)
@@ -156,7 +159,7 @@ def travels(p: Parameters, pair: tuple[int, int], points: int) -> float:
     ghosts = points / (py * pz) * grown * 8 * p.kernel.strengths
     ny, nz = n1 / py, n2 / pz
     margins = (ny + p.P * (py > 1)) * (nz + p.P * (pz > 1)) - ny * nz
-    lines, across = lines_across(p, pair)
+    lines, across = lines_across(p, pair, disc)
     exchanged = lines * across * nz * (1 - 1 / (py * pz))
     width = np.dtype(p.far).itemsize
     return ghosts + width * (n0 * margins + exchanged) * (p.kernel.spread + p.kernel.result)

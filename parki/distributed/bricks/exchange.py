@@ -9,20 +9,21 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from parki import engine
 from parki.arrays import Array, module_of
+from parki.distributed.bricks import wire
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.overlap import Meanwhile
+from parki.distributed.bricks.wire import Buffer, Lines
 from parki.distributed.comm import Comm
 from parki.engine.spaces import Space
-from parki.engine.steps import Call, Context, Handle, Number, Step, constant, state
+from parki.engine.steps import Call, Context, Handle, Number, Step, state
 from parki.ewald.stages import brick, multipliers
 from parki.ewald.stages.brick import Brick
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.multipliers import Planes, Some
 
-Part = tuple[slice, slice, slice]  # of a grid, along x, y and z
-Pieces = dict[int, list[tuple[Part, Part]]]  # by rank
+Region = tuple[slice, slice, slice]  # of a grid, along x, y and z
+Pieces = dict[int, list[tuple[Region, Region]]]  # by rank
 
 
 class GridExchanges:
@@ -36,8 +37,8 @@ class GridExchanges:
     space : Space
     tiny : float
         Squared distance up to which points coincide.
-    wire : dtype, optional
-        Of numbers in messages, by default that of the grid.
+    bits : int
+        Of a number of modes in messages, one of `wire.BITS`; margins travel as they are, or in single precision.
 
     Attributes
     ----------
@@ -50,10 +51,12 @@ class GridExchanges:
 
     meanwhile: Meanwhile | None
 
-    def __init__(self, division: Division, comm: Comm, space: Space, tiny: float, wire: str | None = None) -> None:
+    def __init__(self, division: Division, comm: Comm, space: Space, tiny: float, bits: int) -> None:
         self._space, self._tiny, self.meanwhile = space, tiny, None
         self.division, self._comm, self._p = division, comm, division.p
-        self._wire, self.single = np.dtype(wire or division.p.far), division.single
+        self._buffers: dict[str, Buffer] = {}
+        self._dtype, self.single = np.dtype(self._p.far), division.single
+        self._bits, self._whole_bits = bits, 32 if bits == 32 else 8 * self._dtype.itemsize
         self._period = multipliers.period(self._p)
         self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
         self._own = division.bricks[comm.rank]
@@ -72,18 +75,18 @@ class GridExchanges:
 
     # Margins ----------------------------------------------------------------------------------------------------------
     @cached_property
-    def _margins(self) -> dict[int, list[tuple[Part, Part]]]:
+    def _margins(self) -> dict[int, list[tuple[Region, Region]]]:
         """Return parts of this rank's grid that belong to other bricks, and theirs, by rank; images of its own, too."""
         rank = self._comm.rank
         return {q: found for q in range(self.division.size) if (found := self._pieces(rank, q))}
 
     @cached_property
-    def _margins_of_others(self) -> dict[int, list[tuple[Part, Part]]]:
+    def _margins_of_others(self) -> dict[int, list[tuple[Region, Region]]]:
         """Return parts of other grids that belong to this rank's brick, and its own, by rank."""
         rank = self._comm.rank
         return {q: found for q in range(self.division.size) if (found := self._pieces(q, rank))}
 
-    def _pieces(self, a: int, b: int) -> list[tuple[Part, Part]]:
+    def _pieces(self, a: int, b: int) -> list[tuple[Region, Region]]:
         """Return where the grid of brick a, outside of the brick, meets brick b or images of it: parts of both."""
         (one, mesh), (other, to) = ((self.division.bricks[q], self._meshes[q]) for q in (a, b))
         axes = [self._along(axis, (one, mesh), (other, to)) for axis in range(3)]
@@ -126,60 +129,45 @@ class GridExchanges:
             return []
         out = [(q, grid[(slice(None), *part)]) for q, parts in send.items() for part, _ in parts]
         into = [(q, grid[(slice(None), *part)]) for q, parts in receive.items() for _, part in parts]
-        (sent, packed), (come, parts) = (
-            self._buffer(name, [(q, part.shape) for q, part in some])
-            for name, some in (("margins", out), ("margins that come", into))
+        names = ("margins", "margins of others")[:: 1 if add else -1]
+        sent, come = (
+            self._parts(name, grid, [(q, part.shape) for q, part in some], self._whole_bits)
+            for name, some in zip(names, (out, into), strict=True)
         )
-        packs = [self._lines("ghost_grid", a, b) for (_, a), (_, b) in zip(out, packed, strict=True)]
-        unpacks = [self._lines("ghost_grid", a, b, add=add) for (_, a), (_, b) in zip(parts, into, strict=True)]
-        return [*packs, self._exchange("ghost_grid", sent, come, packed, parts), *unpacks]
+        packs = [wire.pack("ghost_grid", Lines(a), part) for (_, a), part in zip(out, sent, strict=True)]
+        unpacks = [wire.unpack("ghost_grid", part, Lines(a), add=add) for part, (_, a) in zip(come, into, strict=True)]
+        return [*packs, *self._exchange("ghost_grid", sent, come), *unpacks]
 
-    def _buffer(
-        self, name: str, shapes: Sequence[tuple[int, tuple[int, ...]]]
-    ) -> tuple[Handle, list[tuple[int, Handle]]]:
-        """Return an array for parts one behind the other, and these with the ranks that they are of."""
-        dtype = self._wire
-        sizes = [math.prod(shape) for _, shape in shapes]
-        whole = state(name, (max(1, sum(sizes)),), dtype, zero=False)
-        firsts = [int(at) * dtype.itemsize for at in np.cumsum([0, *sizes])]
-        return whole, [(q, whole.view(at, shape, dtype)) for (q, shape), at in zip(shapes, firsts, strict=False)]
+    def _parts(
+        self, name: str, grid: Handle, shapes: Sequence[tuple[int, tuple[int, ...]]], bits: int
+    ) -> list[wire.Part]:
+        """Return the parts of a message between grids.
 
-    def _exchange(
-        self, phase: str, sent: Handle, come: Handle, out: list[tuple[int, Handle]], into: list[tuple[int, Handle]]
-    ) -> Call:
+        One array serves both ways: it has room for as many components as the grid.
+        """
+        if name not in self._buffers:
+            each = sum(wire.nbytes((1, *shape[1:]), bits, self._dtype.itemsize) for _, shape in shapes)
+            self._buffers[name] = Buffer(name, each * grid.whole.shape[0], bits, self._dtype)
+        return self._buffers[name].parts(shapes)
+
+    def _exchange(self, phase: str, out: list[wire.Part], into: list[wire.Part]) -> list[Call]:
         """Return the call that sends parts by rank and receives others, each rank's one behind the other."""
+        if not (out or into):
+            return []
         function = partial(self._carry, phase, _by_rank(out), _by_rank(into))
-        return Call(phase, function, [sent], [come], lane="far", capturable=False)
+        sent, come = ([parts[0].whole] if parts else [] for parts in (out, into))
+        return [Call(phase, function, sent, come, lane="far", capturable=False)]
 
     def _carry(
-        self, phase: str, send: dict[int, slice], receive: dict[int, slice], context: Context, sent: Array, come: Array
+        self, phase: str, send: dict[int, slice], receive: dict[int, slice], context: Context, *some: Array
     ) -> None:
-        """Send parts of one array, receive those of another, and work on the near field meanwhile."""
-        given, taken = ({q: a[at] for q, at in parts.items()} for a, parts in ((sent, send), (come, receive)))
+        """Send parts of the first array, receive those of the last, and work on the near field meanwhile."""
+        given, taken = ({q: a[at] for q, at in parts.items()} for a, parts in ((some[0], send), (some[-1], receive)))
         pending = self._comm.exchange(given, taken, phase)
         if self.meanwhile is None:
             pending.finish()
         else:
             self.meanwhile.until(pending, phase)
-
-    def _lines(
-        self, phase: str, a: Handle, out: Handle, source: Sequence[int] | None = None,
-        target: Sequence[int] | None = None, *, add: bool = False,
-    ) -> Step:  # fmt: skip
-        """Return the step that copies, or adds, lines of one grid to those of another: all if none are named.
-
-        They are named as in `kernels/bricks.py`.
-        """
-        rows = a.shape[2], out.shape[2]
-        source, target = (
-            np.arange(b.shape[1]) * b.shape[2] if at is None else at for at, b in ((source, a), (target, out))
-        )
-        lines = [constant("lines", np.array(at, np.int32)) for at in (source, target)]
-        n1, n2 = min(rows), out.shape[3]
-        args = {"a": a, "out": out, "source": lines[0], "target": lines[1]}
-        args |= {"lines": len(lines[0]), "n1": n1, "n2": n2, "source_rows": rows[0], "target_rows": rows[1]}
-        unit = engine.kernel("bricks", "lines_to_lines", real=a.dtype, wire=out.dtype, ADD=add)
-        return Step(phase, unit, len(out) * len(lines[0]) * n1, args, lane="far")
 
     # Modes ------------------------------------------------------------------------------------------------------------
     def planes(self, components: int, dtype: str) -> tuple[Handle, tuple[int, int, int]]:
@@ -191,71 +179,61 @@ class GridExchanges:
     def there(self, box: Handle, planes: Handle | None) -> list[Step | Call]:
         """Return the steps that send lines to the ranks of their modes."""
         out, into = self._others(box, planes)
-        packs = [self._lines("exchange", box, a, self._lines_of(q, box)) for q, a in out[1]]
-        own = self._own_lines("there", box, planes)
-        unpacks = [self._lines("exchange", a, part, None, self._places(part))
-                   for q, a in into[1] for part in [self._part(planes, q)]]  # fmt: skip
-        return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
+        packs = [wire.pack("exchange", self._lines_of(part.rank, box), part) for part in out]
+        unpacks = [wire.unpack("exchange", part, self._own_lines(planes, part.rank)) for part in into]
+        return [*packs, *self._exchange("exchange", out, into), *self._stay("there", box, planes), *unpacks]
 
     def back(self, planes: Handle | None, box: Handle) -> list[Step | Call]:
         """Return the steps that send lines back."""
         into, out = self._others(box, planes)
-        packs = [self._lines("exchange", part, a, self._places(part))
-                 for q, a in out[1] for part in [self._part(planes, q)]]  # fmt: skip
-        own = self._own_lines("back", box, planes)
-        unpacks = [self._lines("exchange", a, box, None, self._lines_of(q, box)) for q, a in into[1]]
-        return [*packs, self._exchange("exchange", out[0], into[0], out[1], into[1]), *own, *unpacks]
+        packs = [wire.pack("exchange", self._own_lines(planes, part.rank), part) for part in out]
+        unpacks = [wire.unpack("exchange", part, self._lines_of(part.rank, box)) for part in into]
+        return [*packs, *self._exchange("exchange", out, into), *self._stay("back", box, planes), *unpacks]
 
-    def _own_lines(self, way: str, box: Handle, planes: Handle | None) -> list[Step]:
+    def _stay(self, way: str, box: Handle, planes: Handle | None) -> list[Step]:
         """Return the step between this rank's brick and the lines of its own modes."""
         if planes is None:
             return []
         rank = self._comm.rank
-        part, lines = self._part(planes, rank), self._lines_of(rank, box)
-        if way == "there":
-            return [self._lines("exchange", box, part, lines, self._places(part))]
-        return [self._lines("exchange", part, box, self._places(part), lines)]
+        own, lines = self._own_lines(planes, rank), self._lines_of(rank, box)
+        return [wire.copy("exchange", *((lines, own) if way == "there" else (own, lines)))]
 
-    def _others(
-        self, box: Handle, planes: Handle | None
-    ) -> tuple[tuple[Handle, list[tuple[int, Handle]]], tuple[Handle, list[tuple[int, Handle]]]]:
-        """Return arrays for this brick's lines of others' modes, and for others' lines of its modes."""
+    def _others(self, box: Handle, planes: Handle | None) -> tuple[list[wire.Part], list[wire.Part]]:
+        """Return messages for this brick's lines of others' modes, and for others' lines of its modes."""
         rank, components = self._comm.rank, len(box)
         counts = self.division.lines
         away = [(q, (components, n, *self._across(self._own))) for q, n in enumerate(counts) if q != rank and n]
         others = [q for q in range(self.division.size) if q != rank and planes is not None]
         home = [(q, (components, counts[rank], *self._across(self.division.bricks[q]))) for q in others]
-        return self._buffer("lines of others", away), self._buffer("lines from others", home)
+        own, their = (("lines of others", away), ("lines from others", home))
+        return self._parts(own[0], box, own[1], self._bits), self._parts(their[0], box, their[1], self._bits)
 
     def _across(self, one: Brick) -> tuple[int, int]:
         """Return the rows and their points of each line of a brick."""
         _, n1, n2 = self._meshes[self.division.bricks.index(one)].box
         return 1 if self.single else n1, n2
 
-    def _lines_of(self, q: int, box: Handle) -> np.ndarray:
-        """Return where every brick has the lines of a rank's modes: of these, and of their images."""
+    def _lines_of(self, q: int, box: Handle) -> Lines:
+        """Return the lines of a rank's modes in this brick: of these, and of their images."""
         modes, rows = self.division.modes[q], box.shape[2]
         if not self.single:
-            return np.concatenate([modes, self._period - modes[modes > 0]]) * rows
+            return Lines(box, np.concatenate([modes, self._period - modes[modes > 0]]) * rows)
         waves = self.division.waves[modes]
         images = -waves[modes > 0] % np.array([self._period, rows])
-        return np.concatenate([waves, images]) @ [rows, 1]
+        return Lines(box, np.concatenate([waves, images]) @ [rows, 1])
 
     @property
     def _points(self) -> int:
         """Return the lines that a grid of this rank's modes has room for: a mode without an image, and pairs."""
         return 2 * max(self.modes.place.values()) + 1
 
-    def _places(self, planes: Handle) -> np.ndarray:
-        """Return where this rank has these lines of its modes."""
-        at = np.array([self.modes.place[m] for m in self.division.modes[self._comm.rank].tolist()])
-        return np.concatenate([at, self._points - at[at > 0]]) * planes.shape[2]
-
-    def _part(self, planes: Handle, q: int) -> Handle:
-        """Return the part of whole planes, or lines, that the brick of a rank has."""
+    def _own_lines(self, planes: Handle, q: int) -> Lines:
+        """Return the lines of this rank's modes, as far as they lie in the brick of a rank."""
         one, box = self.division.bricks[q], self._meshes[q].box
         y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
-        return planes[:, :, :, z] if self.single else planes[:, :, y, z]
+        part = planes[:, :, :, z] if self.single else planes[:, :, y, z]
+        at = np.array([self.modes.place[m] for m in self.division.modes[self._comm.rank].tolist()])
+        return Lines(part, np.concatenate([at, self._points - at[at > 0]]) * part.shape[2])
 
     # Near field -------------------------------------------------------------------------------------------------------
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
@@ -279,11 +257,9 @@ def total(comm: Comm, values: Array) -> Array:
     return xp.asarray([math.fsum(column) for column in zip(*every, strict=True)])
 
 
-def _by_rank(parts: list[tuple[int, Handle]]) -> dict[int, slice]:
-    """Return where each rank's parts are in an array of parts one behind the other, sorted by rank."""
+def _by_rank(parts: list[wire.Part]) -> dict[int, slice]:
+    """Return where each rank's parts are in a message of parts one behind the other, sorted by rank."""
     found: dict[int, slice] = {}
-    end = 0
-    for q, part in parts:
-        found[q] = slice(found[q].start if q in found else end, end + part.size)
-        end += part.size
+    for part in parts:
+        found[part.rank] = slice(found[part.rank].start if part.rank in found else part.first, part.end)
     return found

@@ -12,7 +12,7 @@ import numpy as np
 
 from parki import all_pairs, arrays, scaling
 from parki.arguments import Arguments, Density
-from parki.arrays import PRECISIONS, Array, module_of
+from parki.arrays import Array, module_of
 from parki.distributed import agreement, communicators, network
 from parki.distributed.agreement import agreed
 from parki.distributed.bricks import balance, cutoff
@@ -80,11 +80,11 @@ class BrickChoice(EwaldChoice):
 
     Attributes
     ----------
-    wire : dtype or None
-        Of the far field's numbers in messages; None for those of the grid.
+    bits : int
+        Of a number of the far field in messages.
     """
 
-    wire: str | None = None
+    bits: int = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,11 +196,10 @@ class BrickEwald(Ewald):
             asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
             found = None
             if self.comm.rank == 0:
-                wire = PRECISIONS.get(options.exchange_precision)
-                found = cutoff.parameters(asked, space, self.comm.size, network.kept(), wire)
-        parameters, wire = self.comm.bcast(found)
+                found = cutoff.parameters(asked, space, self.comm.size, network.kept(), options.exchange_bits)
+        parameters, bits = self.comm.bcast(found)
         chosen = variants.choose(space, problem.dtype.name, options)
-        return BrickChoice(asked, parameters, chosen, wire=wire)
+        return BrickChoice(asked, parameters, chosen, bits=bits)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
         """Measure all points by the samples that one process takes of them, in the order of ranks."""
@@ -248,7 +247,7 @@ class BrickEwald(Ewald):
         self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, times: WallTime
     ) -> BrickSum:
         """Compile, verify and place the stages of a brick for a number of right-hand sides."""
-        share, stages = structure.share(self.space, choice.wire), None
+        share, stages = structure.share(self.space, choice.bits), None
         with times.phase("cell_list"), agreed(self.comm, "compiling and allocating"):
             if share is not None:
                 steps = self._steps(problem, choice, structure, rhs, share)

@@ -71,15 +71,15 @@ class BrickStructure:
         around = module_of(sources).ascontiguousarray(around.T)
         return cls(comm, division, problem, back, there, to_ghosts, targets, sources, around)
 
-    def share(self, space: Space, wire: str | None) -> Share | None:
+    def share(self, space: Space, bits: int) -> Share | None:
         """Return the brick, its exchanges and number of ghosts; None for a rank without a brick.
 
-        `wire` is the type of the far field's numbers in messages, None for that of the grid.
+        Numbers of the far field have some `bits` in messages.
         """
         brick = self.division.brick(self.comm.rank)
         if brick is None or self.points is None:
             return None
-        exchanges = GridExchanges(self.division, self.comm, space, self.points.tiny, wire)
+        exchanges = GridExchanges(self.division, self.comm, space, self.points.tiny, bits)
         return Share(brick, exchanges, self.around.shape[1])
 
     @property

@@ -8,6 +8,8 @@ ghost_source   8 n [(1 + 2 rc/l_y)(1 + 2 rc/l_z) − 1] times the components of 
 ghost_grid     w n₀ [(ny + W)(nz + W) − ny nz] (c_s + c_r)
 exchange       w (2K + 1) ny nz (1 − 1/P) (c_s + c_r), between slabs w D nz (1 − 1/P) (c_s + c_r)
 
+Messages of 32 bits a number have w = 4; those of 40 bits, of modes alone, 5 bytes and 8 for each row of nz.
+
 D is the number of modes along x and y in a disc, 0.54 of n₀ n₁ where 2K + 1 is 0.83 of n₀.  Along an axis that is not
 cut W and rc count as 0.
 """
@@ -17,14 +19,15 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
-from parki.distributed.bricks import division
+from parki.distributed.bricks import division, wire
 from parki.distributed.bricks.division import Division
 from parki.ewald.choice.params import Parameters
-from parki.ewald.stages import brick, multipliers
+from parki.ewald.stages import brick, multipliers, planes
 from parki.ewald.stages.brick import Brick
 from parki.ewald.stages.mesh import Mesh
+
+HELD = 26  # numbers of a point: the caller's, the brick's, those of cells, on their way from one to the other
+GHOST = 14  # numbers of a ghost
 
 
 class Volumes(NamedTuple):
@@ -36,7 +39,9 @@ class Volumes(NamedTuple):
     exchange: float
 
 
-def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1, wire: str | None = None) -> Volumes:
+def by_formula(
+    p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1, bits: int = 64, disc: bool = True
+) -> Volumes:
     """Return the mean bytes of a rank for `points` targets and sources, spread evenly, and equal bricks.
 
     Parameters
@@ -48,12 +53,15 @@ def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1,
         Of all ranks.
     rhs : int
         Right-hand sides.
-    wire : dtype, optional
-        Of margins and modes in messages, by default that of the far field.
+    bits : int
+        Of a number of modes in messages.
+    disc : bool
+        Whether slabs exchange single lines, as they do, or planes.
     """
     ranks = math.prod(shape)
     n, apart = points / ranks, 1 - 1 / ranks
-    real, w = p.itemsizes[0], np.dtype(wire or p.far).itemsize
+    bits = wire.at_most(bits, p.far)
+    real, w = p.itemsizes[0], _margin_bytes(p, bits)
     given = rhs * p.kernel.dens + 3 * p.kernel.normals
     n0, n1, n2 = brick.rows(p)
     ny, nz = n1 / shape[0], n2 / shape[1]
@@ -63,29 +71,70 @@ def by_formula(p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1,
         for reach, count, side, on in zip(brick.reach(p)[1:], shape, p.box[1:], cut, strict=True)
     )
     margins = (ny + p.P * cut[0]) * (nz + p.P * cut[1]) - ny * nz
-    lines, across = division.lines_across(p, shape)
+    lines, across = division.lines_across(p, shape, disc)
     both = rhs * (p.kernel.spread + p.kernel.result)
     return Volumes(
         real * n * apart * (given + rhs * p.kernel.result),
         real * n * (around - 1) * given,
         w * n0 * margins * both,
-        w * lines * across * nz * apart * both,
+        (nz * bits / 8 + p.itemsizes[1] * (bits == 40)) * lines * across * apart * both,
     )
 
 
-def of_grid(cut: Division, rank: int, rhs: int = 1, wire: str | None = None) -> tuple[int, int]:
+def memory(
+    p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1, bits: int = 64, batch: int = planes.CACHE
+) -> float:
+    """Return the bytes that a rank of a plan holds, for `points` targets that are the sources, spread evenly.
+
+    In numbers of 8 bytes, or 4: of each point `HELD`, strengths and results twice, and a row of the near and of the
+    far field; of each ghost the same without far field and results; the brick's part of the grid with its margins;
+    lines of modes, and both ends of the largest messages; multipliers; what is transformed at once.
+
+    Parameters
+    ----------
+    p, shape, points, rhs, bits
+        As in `by_formula`.
+    batch : int
+        Bytes that are transformed at once: `planes.CACHE` for each thread of a host, or `planes.BATCH`.
+    """
+    ranks = math.prod(shape)
+    n, real, kernel = points / ranks, p.itemsizes[0], p.kernel
+    sent = by_formula(p, shape, points, rhs, bits)
+    given = rhs * kernel.dens + 3 * kernel.normals
+    row, wide = 3 + rhs * kernel.strengths, rhs * kernel.components
+    ghosts = sent.ghost_source / (real * given)
+    w = p.itemsizes[1]
+    of_points = n * (HELD + 2 * row + 3 * (given + rhs * kernel.result)) + ghosts * (GHOST + row + 2 * given)
+    n0, n1, n2 = brick.rows(p)
+    rows = (n1 / shape[0], n2 / shape[1])
+    grid = n0 * math.prod(m + p.P for m in rows)
+    lines, across = division.lines_across(p, shape)
+    modes = lines * (n1 if across > 1 else 1) * n2 / ranks
+    largest = max(kernel.spread, kernel.result) / (kernel.spread + kernel.result)
+    messages = 2 * largest * (sent.exchange + sent.ghost_grid)
+    transformed = min(batch, w * wide * modes)
+    return real * of_points + w * (wide * (grid + modes * (ranks > 1)) + modes / 8) + messages + transformed
+
+
+def of_grid(cut: Division, rank: int, rhs: int = 1, bits: int = 64) -> tuple[int, int]:
     """Return the bytes of margins and of lines that a rank sends in a call: exact, from indices alone."""
     p, own = cut.p, cut.bricks[rank]
-    w, kernel, lines = np.dtype(wire or p.far).itemsize, p.kernel, cut.lines
+    w, kernel, lines, itemsize = _margin_bytes(p, bits), p.kernel, cut.lines, p.itemsizes[1]
     meshes = [Mesh(p, multipliers.period(p), one) for one in cut.bricks]
     n0 = brick.rows(p)[0]
     there = sum(_overlap(p, own, meshes[rank], one) for q, one in enumerate(cut.bricks) if q != rank)
     back = sum(_overlap(p, one, meshes[q], own) for q, one in enumerate(cut.bricks) if q != rank)
     margins = w * n0 * rhs * (there * kernel.spread + back * kernel.result)
-    area = [(1 if cut.single else mesh.box[1]) * mesh.box[2] for mesh in meshes]
-    sent = area[rank] * (sum(lines) - lines[rank]) * kernel.spread
-    sent += (sum(area) - area[rank]) * lines[rank] * kernel.result
-    return margins, w * rhs * sent
+    across = [(1 if cut.single else mesh.box[1], mesh.box[2]) for mesh in meshes]
+    others, fewer = [q for q in range(cut.size) if q != rank], wire.at_most(bits, p.far)
+    sent = [(rhs * kernel.spread, lines[q], *across[rank]) for q in others]
+    sent += [(rhs * kernel.result, lines[rank], *across[q]) for q in others]
+    return margins, sum(wire.nbytes(shape, fewer, itemsize) for shape in sent)
+
+
+def _margin_bytes(p: Parameters, bits: int) -> int:
+    """Return the bytes of a number of margins, which do not travel as integers."""
+    return 4 if bits == 32 else p.itemsizes[1]
 
 
 def _overlap(p: Parameters, one: Brick, mesh: Mesh, other: Brick) -> int:

@@ -1,0 +1,137 @@
+"""Lines of grids in messages: as they are, in single precision, or as 40-bit integers with a norm for each row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from parki import engine
+from parki.engine.steps import Handle, Step, constant, state
+
+BITS = (64, 40, 32)  # of a number in messages
+ALIGNED = 8  # bytes to whose multiples parts of a message go
+
+
+class Lines(NamedTuple):
+    """Lines of a grid (components, lines, rows, points), named as in `kernels/bricks.py`; without names all."""
+
+    grid: Handle
+    names: NDArray[np.int64] | None = None
+
+    def named(self) -> Handle:
+        """Return the names."""
+        rows = self.grid.shape[2]
+        names = np.arange(self.grid.shape[1]) * rows if self.names is None else self.names
+        return constant("lines", np.asarray(names, np.int32))
+
+
+class Part(NamedTuple):
+    """Lines in a message.
+
+    Attributes
+    ----------
+    rank : int
+        From or to which they travel.
+    first, end : int
+        Bytes of `whole`.
+    """
+
+    rank: int
+    whole: Handle
+    first: int
+    end: int
+    shape: tuple[int, ...]
+    bits: int
+    dtype: np.dtype
+
+    @property
+    def numbers(self) -> Handle:
+        """Return the numbers, which are not integers."""
+        return self.whole.view(self.first, self.shape, f"float{self.bits}")
+
+    @property
+    def integers(self) -> dict[str, Handle]:
+        """Return the norms of rows, and the two parts of integers."""
+        *outer, n2 = self.shape
+        rows = math.prod(outer)
+        high = self.first + rows * self.dtype.itemsize
+        return {
+            "norm": self.whole.view(self.first, (rows,), self.dtype),
+            "high": self.whole.view(high, (rows, n2), np.int32),
+            "low": self.whole.view(high + 4 * rows * n2, (rows, n2), np.uint8),
+        }
+
+
+def at_most(bits: int, dtype: DTypeLike) -> int:
+    """Return the bits of a number in messages: those of the grid's type at most."""
+    return min(bits, 8 * np.dtype(dtype).itemsize)
+
+
+def nbytes(shape: Sequence[int], bits: int, itemsize: int = 8) -> int:
+    """Return the bytes of lines in a message; 40-bit numbers have a norm of `itemsize` bytes a row."""
+    numbers = math.prod(shape)
+    used = numbers * bits // 8 + (itemsize * math.prod(shape[:-1]) if bits == 40 else 0)
+    return -(-used // ALIGNED) * ALIGNED if bits == 40 else used
+
+
+class Buffer:
+    """Memory for messages between grids, of `bits` a number.
+
+    Parameters
+    ----------
+    name : str
+    room : int
+        Bytes.
+    bits : int
+    dtype : dtype
+        Of the grids.
+    """
+
+    def __init__(self, name: str, room: int, bits: int, dtype: np.dtype) -> None:
+        self.bits, self.dtype = bits, np.dtype(dtype)
+        self.whole = state(name, (max(1, room),), np.uint8, zero=False)
+
+    def parts(self, shapes: Sequence[tuple[int, tuple[int, ...]]]) -> list[Part]:
+        """Return parts of a message one behind the other, by their ranks and shapes."""
+        found, first = [], 0
+        for rank, shape in shapes:
+            end = first + nbytes(shape, self.bits, self.dtype.itemsize)
+            found.append(Part(rank, self.whole, first, end, shape, self.bits, self.dtype))
+            first = end
+        return found
+
+
+def copy(phase: str, a: Lines, out: Lines, *, add: bool = False) -> Step:
+    """Return the step that copies lines to others, or adds them."""
+    source, target = a.named(), out.named()
+    n1, n2 = min(a.grid.shape[2], out.grid.shape[2]), out.grid.shape[3]
+    args = {"a": a.grid, "out": out.grid, "source": source, "target": target, "lines": len(source), "n1": n1, "n2": n2}
+    args |= {"source_rows": a.grid.shape[2], "target_rows": out.grid.shape[2]}
+    unit = engine.kernel("bricks", "lines_to_lines", real=a.grid.dtype, wire=out.grid.dtype, ADD=add)
+    return Step(phase, unit, len(out.grid) * len(source) * n1, args, lane="far")
+
+
+def pack(phase: str, a: Lines, part: Part) -> Step:
+    """Return the step that writes lines into a message."""
+    if part.bits != 40:
+        return copy(phase, a, Lines(part.numbers))
+    args = {"a": a.grid, "source": a.named(), "source_rows": a.grid.shape[2]}
+    return _integers(phase, "lines_to_integers", part, args)
+
+
+def unpack(phase: str, part: Part, out: Lines, *, add: bool = False) -> Step:
+    """Return the step that takes lines, or adds them, from a message; 40-bit integers are not added."""
+    if part.bits != 40:
+        return copy(phase, Lines(part.numbers), out, add=add)
+    args = {"out": out.grid, "target": out.named(), "target_rows": out.grid.shape[2]}
+    return _integers(phase, "integers_to_lines", part, args)
+
+
+def _integers(phase: str, name: str, part: Part, args: dict[str, object]) -> Step:
+    _, lines, n1, n2 = part.shape
+    args |= part.integers | {"lines": lines, "n1": n1, "n2": n2}
+    return Step(phase, engine.kernel("bricks", name, real=part.dtype), math.prod(part.shape[:-1]), args, lane="far")
