@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import parki
-from parki import console, memory
+from parki import console, memory, ranks
 from parki.distributed import launch
 from parki.engine.errors import BuildError
 
@@ -17,7 +17,7 @@ KERNELS = (
     "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad",
 )  # fmt: skip
-OVER_RANKS = ("demo", "doctor")  # commands that run on all ranks of MPI together
+OVER_RANKS = ("demo", "run", "doctor")  # commands that run on all ranks of MPI together; bench with --mpi
 BENCHMARKS = (
     "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
     "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
@@ -30,15 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Where nobody reads what is printed any more the command ends without a word, with `console.CLOSED`.
     """
+    comm = None
     try:
         with console.ready():
             asked = _parser().parse_args(arguments)
-            return launch.end(launch.world() if asked.command in OVER_RANKS else None, _status(asked))
+            if asked.mpi or asked.command in OVER_RANKS:
+                comm = launch.world(1 if asked.mpi else 2)
+            asked.comm = comm
+            return _status(asked)
     except BrokenPipeError:
-        return console.CLOSED
+        return launch.end(comm, console.CLOSED)
     except OSError as error:  # only of the end of what is printed: _status takes all others
         print(f"parki: {error}", file=sys.stderr)
-        return 2
+        return launch.end(comm, 2)
 
 
 def _status(asked: argparse.Namespace) -> int:
@@ -46,17 +50,22 @@ def _status(asked: argparse.Namespace) -> int:
     log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     try:
-        if asked.verbose:
+        if asked.verbose and launch.first(asked.comm):
             log.addHandler(handler)
             log.setLevel(logging.INFO)
-        return asked.action(asked)
+        with launch.told_by_one(asked.comm):
+            return asked.action(asked)
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, MemoryError, BuildError) as error:
-        if asked.verbose:
-            traceback.print_exc()
-        print(f"parki {asked.command}: {error}", file=sys.stderr)
-        return 1 if isinstance(error, BuildError) else 2
+        if launch.speaks(asked.comm, error):
+            if asked.verbose:
+                traceback.print_exc()
+            print(f"parki {asked.command}: {error}{launch.found_by(asked.comm, error)}", file=sys.stderr)
+        return launch.end(asked.comm, 1 if isinstance(error, BuildError) else 2, error)
+    except BaseException:
+        launch.end(asked.comm, 1)
+        raise
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
@@ -68,19 +77,18 @@ def demo(asked: argparse.Namespace) -> int:
     from parki.ewald.options import EwaldOptions
     from parki.progress import Progress
 
-    options = EwaldOptions.resolve(
-        box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
-    )
-    comm = launch.world()
-    options.comm = comm
-    progress = Progress(sys.stderr if comm is None else None, plain=asked.verbose)
-    with launch.told_by_one(comm):
-        ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
+    with ranks.together(asked.comm, "reading options"):
+        options = EwaldOptions.resolve(
+            box=(1, 1, 1), tolerance=asked.tolerance, execution_space=asked.space, threads=asked.threads
+        )
+        options.comm = asked.comm
+    progress = Progress(sys.stderr if asked.comm is None else None, plain=asked.verbose)
+    ratio = module.run(options, asked.n, asked.seed, None if asked.no_picture else asked.output, print, progress)
     return 0 if ratio <= 1 else 1
 
 
 def run(asked: argparse.Namespace) -> int:
-    """Sum over the particles of a file."""
+    """Sum over the particles of a file; over ranks of MPI together."""
     from parki import files
     from parki.progress import Progress
 
@@ -91,10 +99,13 @@ def run(asked: argparse.Namespace) -> int:
         "split": asked.split,
         "execution_space": asked.space,
         "threads": asked.threads,
+        "comm": asked.comm,
     }
-    progress = Progress(sys.stderr, plain=asked.verbose)
+    progress = Progress(sys.stderr if asked.comm is None else None, plain=asked.verbose)
     lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted, asked.box, progress, asked.kappa)
     print(lines[0])
+    if asked.comm is not None:  # times of all ranks
+        print(lines.pop())
     if asked.verbose:
         print(*lines[1:], sep="\n", file=sys.stderr)
     return 0
@@ -104,15 +115,17 @@ def doctor(asked: argparse.Namespace) -> int:
     """Print what is here and what is missing."""
     from parki import doctor as module
 
-    comm = launch.world()
-    text, ready = module.report(comm)
-    if comm is None or comm.rank == 0:
-        print(text)
+    text, ready = module.report(asked.comm)
+    print(text)
     return 0 if ready else 1
 
 
 def bench(asked: argparse.Namespace) -> int:
-    """Measure a kernel or a whole sum."""
+    """Measure a kernel or a whole sum, with --mpi a sum over ranks."""
+    if asked.mpi:
+        from parki.perfmodels import bench_ranks
+
+        return bench_ranks.main(asked)
     from parki.perfmodels import bench as module
 
     _room(asked.n or 0)
@@ -169,7 +182,7 @@ def cache(asked: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="parki", description="Fast sums of particle interactions.")
     parser.add_argument("--version", action="version", version=f"parki {parki.__version__}")
-    parser.set_defaults(verbose=False)
+    parser.set_defaults(verbose=False, mpi=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, text: str, tolerance: float | None = None) -> argparse.ArgumentParser:
@@ -187,7 +200,8 @@ def _parser() -> argparse.ArgumentParser:
     it.add_argument("--seed", type=int, default=0, help="of the random numbers (%(default)d)")
     it.add_argument("--no-picture", action="store_true", help="draw none")
     it.add_argument("-o", "--output", type=Path, default=Path("parki-demo.png"), help="the picture (%(default)s)")
-    it = command("run", "Sum over the particles of a file with src, dens, box [, normals] [, trg].", 1e-6)
+    text = "Sum over the particles of a file with src, dens, box [, normals] [, trg]; under mpirun on all processes."
+    it = command("run", text, 1e-6)
     it.add_argument("input", type=Path, metavar="IN", help=".npz, .npy, .csv, .h5 or .hdf5; FILE.h5:/GROUP for a group")
     it.add_argument("--kernel", choices=KERNELS, required=True)
     it.add_argument(
@@ -205,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
     it = command("bench", "Measure a kernel or a whole sum.", 1e-7)
     it.add_argument("name", choices=BENCHMARKS)
     it.add_argument("--n", type=count, help="number of particles (100000; of model and selection 30000)")
+    it.add_argument("--mpi", action="store_true", help="ewald over all processes of mpirun, N particles in all")
     it.add_argument("--repeat", type=count, default=5, help="measurements, of which the best counts (%(default)d)")
     it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
     it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")

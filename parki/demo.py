@@ -49,7 +49,8 @@ def run(
 ) -> float:
     """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
     progress = progress or Progress(None)
-    memory.require(n * PARTICLE, f"a demo with n = {n}", "A smaller n takes less.")
+    with ranks.together(options.comm, "making particles"):
+        memory.require(n * PARTICLE, f"a demo with n = {n}", "A smaller n takes less.")
     x, dens, normals = particles(n, seed, ranks.of(options.comm) if ranks.several(options.comm) else None)
     say(f"parki {parki.__version__}: {KERNEL}, {n} random particles in a periodic box, tolerance {options.tolerance:g}")
     say(f"backend     {doctor.backend(options.execution_space)}")

@@ -5,12 +5,13 @@ each particle (.npy, .csv), whose columns `columns` lists.
 """
 
 import array
+import contextlib
 import csv
 import importlib
 import operator
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ import numpy as np
 from parki.arrays import Array
 from parki.engine.runtime import writing
 from parki.ewald.kernels import KERNELS
+from parki.portions import Portion
 
 READ = (".npz", ".npy", ".csv", ".h5", ".hdf5")
 WRITTEN = (*READ, ".vtu")
@@ -68,7 +70,9 @@ def columns(kernel: str) -> dict[str, tuple[str, ...]]:
     return found | ({"normals": ("nx", "ny", "nz")} if KERNELS[kernel].normals else {})
 
 
-def load(path: Path, kernel: str, box: Sequence[float] | None = None, boxed: bool = True) -> dict[str, Any]:
+def load(
+    path: Path, kernel: str, box: Sequence[float] | None = None, boxed: bool = True, portion: Portion | None = None
+) -> dict[str, Any]:
     """Read ``src``, ``dens``, ``box``, for double layers also ``normals``, and ``trg`` where it is there.
 
     Parameters
@@ -81,23 +85,25 @@ def load(path: Path, kernel: str, box: Sequence[float] | None = None, boxed: boo
         Used in place of a box in the file, which has none then.
     boxed : bool
         Whether there must be a box.
+    portion : Portion, optional
+        Which particles are returned: by default all.
 
     Raises
     ------
     ValueError
         Naming the file: if it is not what its suffix says, lacks arrays or columns, needs a library that is missing,
-        or if the box is given twice or nowhere.
+        or if the box is given twice or nowhere; in parts also if arrays do not fit each other.
     OSError
         If the file cannot be read.
     """
-    where = place(path)
+    where, portion = place(path), portion or Portion()
     if where.suffix in TABLES:
         if box is None and boxed:
             raise ValueError(f"{path} has no box: a table holds particles only; expected --box LX LY LZ beside it.")
-        return (_npy if where.suffix == ".npy" else _csv)(path, kernel) | {"box": box and tuple(box)}
+        return (_npy if where.suffix == ".npy" else _csv)(path, kernel, portion) | {"box": box and tuple(box)}
     needed = ("src", *strengths(kernel), *(("box",) if box is None and boxed else ()))
     wanted = ("src", *strengths(kernel), "box", "trg")
-    found, arrays = _hdf5(path, where, wanted) if where.suffix in HDF5 else _npz(path, wanted)
+    found, arrays = _hdf5(path, where, wanted, portion) if where.suffix in HDF5 else _npz(path, wanted, portion)
     missing = [name for name in needed if name not in found]
     if missing:
         raise ValueError(
@@ -105,6 +111,7 @@ def load(path: Path, kernel: str, box: Sequence[float] | None = None, boxed: boo
             f"{', '.join(needed)} [, trg], found {', '.join(found) or 'none'}."
             f"{' The box may be given as --box LX LY LZ.' if 'box' in missing else ''}"
         )
+    portion.check(path)
     if box is not None and "box" in found:
         raise ValueError(f"{path} has a box, {arrays['box'].tolist()}; expected no --box beside it.")
     return {"box": None} | arrays if box is None else arrays | {"box": tuple(box)}
@@ -121,7 +128,7 @@ def check_output(path: Path) -> None:
     if not where.file.parent.is_dir():
         raise ValueError(f"{path} cannot be written: there is no folder {where.file.parent}.")
     if where.suffix in LIBRARIES:
-        _library(path, where.suffix)
+        library(path, where.suffix)
     if where.group != "/" and where.file.exists():
         h5py = _open_check(path, where)
         with h5py.File(where.file, "r") as file:
@@ -171,14 +178,14 @@ def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> 
                     np.savez(file, potential=potential, **{name: np.asarray(value) for name, value in facts.items()})
 
 
-def _npz(path: Path, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+def _npz(path: Path, wanted: Sequence[str], portion: Portion) -> tuple[list[str], dict[str, Array]]:
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array without a name")
         with file:
             found = list(file.files)
-            return found, {name: file[name] for name in wanted if name in found}
+            return found, {name: portion.columns(name, file[name]) for name in wanted if name in found}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         hint = "" if path.suffix.lower() == ".npz" else f" Other files are told by their suffixes: {', '.join(READ)}."
         raise ValueError(
@@ -186,7 +193,9 @@ def _npz(path: Path, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]
         ) from error
 
 
-def _hdf5(path: Path, where: DataLocation, wanted: Sequence[str]) -> tuple[list[str], dict[str, Array]]:
+def _hdf5(
+    path: Path, where: DataLocation, wanted: Sequence[str], portion: Portion
+) -> tuple[list[str], dict[str, Array]]:
     h5py = _open_check(path, where)
     with h5py.File(where.file, "r") as file:
         group = file.get(where.group)
@@ -195,15 +204,15 @@ def _hdf5(path: Path, where: DataLocation, wanted: Sequence[str]) -> tuple[list[
             raise ValueError(f"{where.file} has no group {where.group}; found {', '.join(groups) or 'none'}.")
         found = [name for name, item in group.items() if isinstance(item, h5py.Dataset)]
         try:
-            return found, {name: np.asarray(group[name][()]) for name in wanted if name in found}
+            return found, {name: portion.columns(name, group[name]) for name in wanted if name in found}
         except OSError as error:
             raise ValueError(f"{path} is damaged ({error}).") from error
 
 
-def _npy(path: Path, kernel: str) -> dict[str, Array]:
+def _npy(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
     names = [name for some in columns(kernel).values() for name in some]
     try:
-        table = np.load(path, allow_pickle=False)
+        table = np.load(path, "r" if portion.size > 1 else None, allow_pickle=False)
         if not isinstance(table, np.ndarray):
             table.close()
             raise ValueError("it holds several arrays")
@@ -213,16 +222,17 @@ def _npy(path: Path, kernel: str) -> dict[str, Array]:
         ) from error
     if table.dtype.names is not None and table.ndim == 1:
         _check_names(path, names, table.dtype.names)
+        table = portion.rows(table)
         return _arrays(kernel, {name: table[name] for name in names})
     if table.dtype.names is None and table.shape[1:] == (len(names),):
-        return _arrays(kernel, dict(zip(names, table.T, strict=True)))
+        return _arrays(kernel, dict(zip(names, portion.rows(table).T, strict=True)))
     raise ValueError(
         f"{path} holds an array {table.shape} of {'fields' if table.dtype.names else table.dtype}; expected a table "
         f"(N, {len(names)}) with the columns {', '.join(names)}, or (N,) with fields of these names."
     )
 
 
-def _csv(path: Path, kernel: str) -> dict[str, Array]:
+def _csv(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
     names = [name for some in columns(kernel).values() for name in some]
     values = array.array("d")
     try:
@@ -248,7 +258,8 @@ def _csv(path: Path, kernel: str) -> dict[str, Array]:
                     ) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path} is not a .csv file ({error}).") from error
-    return _arrays(kernel, dict(zip(names, np.array(values).reshape(-1, len(names)).T, strict=True)))
+    table = portion.rows(np.array(values).reshape(-1, len(names)))
+    return _arrays(kernel, dict(zip(names, table.T, strict=True)))
 
 
 def _check_names(path: Path, names: Sequence[str], found: Sequence[str]) -> None:
@@ -278,16 +289,39 @@ def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
     }
 
 
-def _save_hdf5(path: Path, where: DataLocation, potential: Array, facts: Mapping[str, Any]) -> None:
+@contextlib.contextmanager
+def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **how: Any) -> Iterator[Any]:
+    """Yield the group of an HDF5 file that gets a potential: with the facts, and without an old potential.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is written; `where` is the place that it takes.
+    where : DataLocation
+    facts : mapping
+    **how
+        How h5py opens the file.
+    """
+    with full_disk(), library(path, where.suffix).File(path, "w" if where.group == "/" else "a", **how) as file:
+        group = file.require_group(where.group)
+        if "potential" in group:
+            del group["potential"]
+        yield group
+        group.attrs.update(facts)
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let errors of HDF5 where the disk is full be errors of the system."""
     try:
-        with _library(path, where.suffix).File(path, "w" if where.group == "/" else "a") as file:
-            group = file.require_group(where.group)
-            if "potential" in group:
-                del group["potential"]
-            group["potential"] = potential
-            group.attrs.update(facts)
-    except RuntimeError as error:  # as HDF5 says where the disk is full when a file is closed
+        yield
+    except RuntimeError as error:  # as it says when a file is closed
         raise OSError(str(error)) from error
+
+
+def _save_hdf5(path: Path, where: DataLocation, potential: Array, facts: Mapping[str, Any]) -> None:
+    with result_group(path, where, facts) as group:
+        group["potential"] = potential
 
 
 def _save_csv(path: Path, potential: Array, trg: Array) -> None:
@@ -305,12 +339,12 @@ def _save_vtu(path: Path, potential: Array, trg: Array) -> None:
     else:
         data = dict(zip(RESULTS[len(potential)], np.ascontiguousarray(potential), strict=True))
     # pyevtk appends the suffix itself, in small letters.
-    written = _library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
+    written = library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
     if Path(written).name != path.name:
         Path(written).replace(path)
 
 
-def _library(path: Path, suffix: str) -> ModuleType:
+def library(path: Path, suffix: str) -> ModuleType:
     """Import what a suffix needs, or say how to get it."""
     name = LIBRARIES[suffix]
     try:
@@ -321,7 +355,7 @@ def _library(path: Path, suffix: str) -> ModuleType:
 
 def _open_check(path: Path, where: DataLocation) -> ModuleType:
     """Return h5py if the file is there, can be read and is an HDF5 file."""
-    h5py = _library(path, where.suffix)
+    h5py = library(path, where.suffix)
     where.file.open("rb").close()  # whose error is plainer than that of HDF5
     if not h5py.is_hdf5(where.file):
         raise ValueError(f"{where.file} is not an HDF5 file.")

@@ -12,14 +12,14 @@ method moves names neighbours operators options pairs plan prediction proxies qu
 timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
-COMMANDS = ("__main__", "cli", "console", "demo", "doctor", "files", "formats", "progress")
+COMMANDS = "__main__ assembly cli console demo doctor files formats portions progress".split()
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
-bench bench_clusters bench_fmm bench_kernels bench_models bench_sums bench_treecode calibrate compare measure
-model model_fmm model_ranks model_treecode peers plot tune
+bench bench_clusters bench_fmm bench_kernels bench_models bench_ranks bench_sums bench_treecode calibrate compare
+measure model model_fmm model_ranks model_treecode peers plot tune
 """.split()
 MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)

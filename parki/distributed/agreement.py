@@ -12,6 +12,8 @@ import numpy as np
 
 from parki.distributed.comm import Comm
 
+EVERYWHERE = "raised on all ranks."
+
 
 class agreed:
     """Context of work of each rank by itself: an exception of any rank is raised on all ranks, after the work.
@@ -52,25 +54,32 @@ class agreed:
         first, low, high = comm.allreduce([comm.size if error is None else comm.rank, mark, -mark], "min").tolist()
         if first == comm.size:
             if low != -high:
-                self._differ()
+                differ = self._differ()
+                differ.add_note(f"Found in {self._doing}; {EVERYWHERE}")
+                raise differ
             return False
         told = comm.bcast(_sent(error) if comm.rank == first else None, int(first))
         found = error if error is not None and comm.rank == first else pickle.loads(told)
-        found.add_note(f"Found by rank {int(first)} of {comm.size} in {self._doing}; raised on all ranks.")
+        found.add_note(f"Found by rank {int(first)} of {comm.size} in {self._doing}; {EVERYWHERE}")
         if found is error:
             return False
         raise found from error
 
-    def _differ(self) -> None:
-        """Raise the error of ranks that do not do the same."""
+    def _differ(self) -> ValueError:
+        """Return the error of ranks that do not do the same."""
         every = self._comm.allgather({name: repr(value) for name, value in self.same.items()})
         for name in dict.fromkeys(name for own in every for name in own):
             expected = every[0].get(name, "nothing")
             for rank, own in enumerate(every):
                 found = own.get(name, "nothing")
                 if found != expected:
-                    raise ValueError(f"{name} is {found} on rank {rank}; expected {expected}, as on rank 0.")
-        raise ValueError(f"ranks differ in {self._doing}: expected the same calls, in the same order, on all ranks.")
+                    return ValueError(f"{name} is {found} on rank {rank}; expected {expected}, as on rank 0.")
+        return ValueError(f"ranks differ in {self._doing}: expected the same calls, in the same order, on all ranks.")
+
+
+def finder(error: BaseException) -> str | None:
+    """Return the note of an error that `agreed` has raised on all ranks, which says who found it; None of others."""
+    return next((note for note in getattr(error, "__notes__", ()) if note.endswith(EVERYWHERE)), None)
 
 
 def _digest(same: Mapping[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Find the ranks on which a launcher of MPI has begun a command of parki, and end them together."""
+"""Find the ranks on which a launcher of MPI has begun a command of parki, let one speak, and end them together."""
 
 from __future__ import annotations
 
@@ -9,32 +9,50 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from parki.distributed import agreement
+
 #: Variables that launchers set: mpirun of Open MPI and MPICH, those of PMIx, srun.
 LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID")
 
 
-def world() -> Any:
-    """Return the communicator of all ranks that a launcher has begun, None for a process alone."""
+def world(least: int = 2) -> Any:
+    """Return the communicator of all ranks that a launcher has begun, None for fewer than `least` and without one."""
     if not any(name in os.environ for name in LAUNCHERS) or importlib.util.find_spec("mpi4py") is None:
         return None
     from mpi4py import MPI
 
-    return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() > 1 else None
+    return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() >= least else None
 
 
 @contextlib.contextmanager
 def told_by_one(comm: Any) -> Iterator[None]:
     """Let the first rank alone say something in the body."""
-    if comm is None or comm.rank == 0:
+    if first(comm):
         yield
         return
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         yield
 
 
-def end(comm: Any, status: int) -> int:
-    """Return the status of a command; one that is not 0 ends all ranks."""
-    if comm is not None and status:
+def first(comm: Any) -> bool:
+    """Tell whether this is the first rank, or a process alone."""
+    return comm is None or comm.rank == 0
+
+
+def speaks(comm: Any, error: BaseException) -> bool:
+    """Tell whether this rank has to say which error it has: the first one, and any that has an error of its own."""
+    return first(comm) or agreement.finder(error) is None
+
+
+def found_by(comm: Any, error: BaseException) -> str:
+    """Return who has found an error, behind a blank: of another rank than the first, whose arrays begin elsewhere."""
+    note = None if comm is None else agreement.finder(error)
+    return "" if note is None or note.startswith("Found by rank 0 ") else f" {note}"
+
+
+def end(comm: Any, status: int, error: BaseException | None = None) -> int:
+    """Return the status of a command that has failed, and end the other ranks unless they have its error, too."""
+    if comm is not None and (error is None or agreement.finder(error) is None):
         from mpi4py import run
 
         run.set_abort_status(status)

@@ -143,11 +143,12 @@ class MpiComm:
         done, began, pause = test or request.Test, time.perf_counter(), PAUSE[0]
         while not done():
             if time.perf_counter() - began > self.timeout:
-                sys.stderr.write(
+                stream = sys.__stderr__ or sys.stderr  # in commands one rank alone speaks, but for this
+                stream.write(
                     f"parki: rank {self.rank} of {self.size} has waited {self.timeout:g} s (PARKI_MPI_TIMEOUT) in "
                     f"{doing}: the job ends.\n"
                 )
-                sys.stderr.flush()
+                stream.flush()
                 self._comm.Abort(1)
             time.sleep(pause)
             pause = min(2 * pause, PAUSE[1])

@@ -73,7 +73,7 @@ def plan(
         points = {"targets": targets, "sources": sources}
         resolved = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
         found = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
-    return make(_over(Ewald(found, resolved)), targets, sources)
+    return make(over(Ewald(found, resolved)), targets, sources)
 
 
 @overload
@@ -240,7 +240,7 @@ def once(
         method = Ewald(kernels.find(name, kappa=kappa), resolved, names=PUBLISHED)
     dens, normals = (*strengths, None)[:2]
     reports = (resolved.return_walltime, resolved.return_params, resolved.return_error)
-    return sum_once(_over(method), (trg, src), dens, normals, reports)
+    return sum_once(over(method), (trg, src), dens, normals, reports)
 
 
 def _together(options: EwaldOptions | None, keywords: dict[str, Any], call: str) -> AbstractContextManager[Any]:
@@ -249,10 +249,10 @@ def _together(options: EwaldOptions | None, keywords: dict[str, Any], call: str)
     return ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call)
 
 
-def _over(method: Ewald) -> Ewald:
+def over(method: Ewald) -> Ewald:
     """Return a method over the ranks of its options' communicator: itself without one, and for a single rank."""
     if method.options.comm is None:
         return method
-    from parki.distributed.bricks.method import over
+    from parki.distributed.bricks import method as bricks
 
-    return over(method)
+    return bricks.over(method)

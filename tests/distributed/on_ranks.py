@@ -3,11 +3,13 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
 
 import parki
+from parki import cli
 from parki.distributed import communicators
 from parki.distributed.bricks import division
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
@@ -117,6 +119,15 @@ def agreed(comm):
         else:
             raise AssertionError(f"{name}: nothing was raised")
         assert far(whole(comm, plan(q)), expected) < 1e-12
+
+
+def files(comm):
+    """Run the command for all files that are named."""
+    for name in sys.argv[2:]:
+        path = Path(name)
+        more = ["--box", "1", "1", "1"] if path.suffix == ".npy" else []
+        out = ["-o", str(path.with_name(f"out{path.suffix}"))]
+        assert cli.main(["run", name, "--kernel", "laplace", "--tolerance", "1e-6", *out, *more]) == 0
 
 
 def ends(comm):

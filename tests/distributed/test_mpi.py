@@ -1,5 +1,6 @@
 """Sums over processes under MPI, as far as there is one: one launch a number of ranks runs many cases."""
 
+import importlib.util
 import os
 import re
 import shutil
@@ -8,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import parki
 
 pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
@@ -79,11 +83,79 @@ def test_the_demo_sums_over_all_ranks():
     assert float(re.search(r"error +(\S+) relative", said)[1]) < 1e-7
 
 
-def test_a_command_that_fails_ends_all_ranks():
+def test_an_error_of_all_ranks_is_said_once():
     said, status, seconds = begin(2, "-m", "parki", "demo", "--tolerance", "3")
-    assert status != 0
-    assert "tolerance is 3.0; expected a number between 0 and 1" in said
+    assert status == 2
+    assert said.count("tolerance is 3.0; expected a number between 0 and 1") == 1
     assert seconds < 60
+
+
+def test_a_command_that_fails_on_one_rank_ends_all_ranks(tmp_path):
+    picture = tmp_path / "none" / "flow.png"  # which the first rank draws, while the other has ended or waits
+    pytest.importorskip("matplotlib")
+    said, status, seconds = begin(2, "-m", "parki", "demo", "--n", "300", "--tolerance", "1e-3", "-o", str(picture))
+    assert status != 0
+    assert said.count("parki demo: ") == 1
+    assert f"{picture} cannot be written" in said
+    assert seconds < 60
+
+
+def test_a_file_is_summed_over_all_ranks(tmp_path):
+    """The one launch runs the command for all kinds of files."""
+    rng = np.random.default_rng(7)
+    x, q = rng.random((3, 203)), rng.standard_normal(203)
+    np.savez(tmp_path / "in.npz", src=x, dens=q, box=np.ones(3), trg=x[:, :50])
+    np.save(tmp_path / "in.npy", np.vstack([x, q]).T)
+    names = ["in.npz", "in.npy"]
+    if importlib.util.find_spec("h5py") is not None:
+        import h5py
+
+        names.append("in.h5")
+        with h5py.File(tmp_path / "in.h5", "w") as file:
+            file.update({"src": x, "dens": q, "box": np.ones(3), "trg": x[:, :50]})
+    said, status, _ = launch(4, "files", *(str(tmp_path / name) for name in names))
+    assert status == 0, said
+    assert said.count("laplace: 203 sources, ") == len(names)
+    assert said.count("busy: largest over mean") == len(names)
+    all_of_them, some = (parki.ewald.laplace(t, x, q, box=(1, 1, 1), tolerance=1e-6) for t in (x, x[:, :50].copy()))
+    for name in names:
+        written = tmp_path / f"out{name[2:]}"
+        expected = all_of_them if written.suffix == ".npy" else some
+        if written.suffix == ".h5":
+            with h5py.File(written) as file:
+                found = file["potential"][()]
+        else:
+            loaded = np.load(written)
+            found = loaded if written.suffix == ".npy" else loaded["potential"]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("bad", ["NaN on one rank", "no file"])
+def test_bad_files_are_an_error_of_all_ranks(bad, tmp_path):
+    path, out = tmp_path / "in.npz", tmp_path / "out.npz"
+    q = np.ones(50)
+    q[40] = np.nan
+    if bad != "no file":
+        np.savez(path, src=np.random.default_rng(0).random((3, 50)), dens=q, box=np.ones(3))
+    said, status, seconds = begin(2, "-m", "parki", "run", str(path), "--kernel", "laplace", "-o", str(out))
+    assert status == 2
+    assert said.count("parki run: ") == 1
+    expected = {"no file": "No such file", "NaN on one rank": r"dens\[15\] = nan\).* Found by rank 1 of 2"}[bad]
+    assert re.search(expected, said)
+    assert "Traceback" not in said
+    assert seconds < 60
+    assert not out.exists()
+
+
+def test_the_benchmark_measures_all_ranks():
+    options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-4"]
+    said, status, _ = begin(2, "-m", "parki", "bench", "ewald", "--mpi", *options)
+    assert status == 0, said
+    for kernel in ("laplace", "stokes_sl", "stokes_comb"):
+        assert said.count(f"{kernel}, N = 2,000, 0.0001: one process of 1 thread ") == 1
+        assert said.count(f"{kernel}, N = 2,000, 0.0001: 2 ranks of 1 thread ") == 1
+    assert len(re.findall(r"lines for planes .* [1-9].*, 2\n", said)) == 3
+    assert said.count("busy: largest over mean") == 3
 
 
 def test_the_doctor_measures_messages():

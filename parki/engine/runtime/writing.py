@@ -66,4 +66,6 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         said = f"{path} cannot be written: {error.strerror or error}"
-        raise (OSError(said) if error.errno is None else OSError(error.errno, said)) from error
+        named = OSError(said) if error.errno is None else OSError(error.errno, said)
+        named.__notes__ = getattr(error, "__notes__", [])
+        raise named from error

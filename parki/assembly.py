@@ -1,0 +1,118 @@
+"""Write the potential of a sum over ranks to one file, equal to the file that one process writes.
+
+Every rank writes its own part of .npy and HDF5 files, one after the other: file systems between machines keep the bytes
+of a rank that has closed a file before the next one opens it, but not always those of two that write to one block at a
+time.  With a parallel build of h5py ranks write HDF5 files together.  The first rank is sent all parts of other files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parki import formats
+from parki.arrays import Array
+from parki.distributed import communicators
+from parki.distributed.agreement import agreed
+from parki.distributed.comm import Comm
+from parki.engine.runtime import writing
+from parki.formats import DataLocation
+
+OF_TARGETS = (".csv", ".vtu")  # files that hold the targets, too
+
+
+def save(comm: Any, path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> None:
+    """Write the potential of all ranks, in their order: collective.
+
+    Parameters
+    ----------
+    comm : communicator
+        As a caller of a sum gives it.
+    path : Path
+    potential : array (…, n)
+        At this rank's targets.
+    trg : array (3, n)
+    facts : mapping
+        See `parki.formats.save`.
+
+    Raises
+    ------
+    ValueError, OSError
+        On all ranks, as `parki.formats.save`: what was there before is there still.
+    """
+    ranks, where = communicators.of(comm), formats.place(path)
+    counts = ranks.allgather(potential.shape[-1])
+    if where.suffix not in (".npy", *formats.HDF5):
+        potential = _gathered(ranks, potential, counts)
+        trg = _gathered(ranks, trg, counts) if where.suffix in OF_TARGETS else trg
+        with agreed(ranks, f"writing {path}"):
+            if ranks.rank == 0:
+                formats.save(path, potential, trg, facts)
+        return
+    first, shape = sum(counts[: ranks.rank]), (*potential.shape[:-1], sum(counts))
+    places = slice(first, first + potential.shape[-1])
+
+    def table(work: Path) -> None:
+        new = {"mode": "w+", "dtype": potential.dtype, "shape": shape} if ranks.rank == 0 else {"mode": "r+"}
+        whole = np.lib.format.open_memmap(work, **new)
+        whole[..., places] = potential
+        whole.flush()
+
+    def dataset(work: Path, **how: Any) -> None:
+        if ranks.rank == 0 or how:
+            with formats.result_group(work, where, facts, **how) as group:
+                group.create_dataset("potential", shape, potential.dtype)[..., places] = potential
+        else:
+            with formats.full_disk(), formats.library(work, where.suffix).File(work, "r+") as file:
+                file[where.group]["potential"][..., places] = potential
+
+    with _replacing(ranks, where) as work:
+        if where.suffix == ".npy":
+            _in_turns(ranks, path, table, work)
+        elif _parallel(comm, where):
+            dataset(work, driver="mpio", comm=comm)
+        else:
+            _in_turns(ranks, path, dataset, work)
+
+
+@contextlib.contextmanager
+def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
+    """Yield the name of a file to write on all ranks: `parki.engine.runtime.writing.replacing` of the first."""
+    with contextlib.ExitStack() as stack:
+        work = None
+        with agreed(comm, f"writing {where.file}"):
+            if comm.rank == 0:
+                work = stack.enter_context(writing.replacing(where.file, start=where.group != "/"))
+        yield comm.bcast(work)
+        with agreed(comm, f"writing {where.file}"):
+            stack.close()
+
+
+def _in_turns(comm: Comm, path: Path, write: Callable[[Path], None], work: Path) -> None:
+    """Let ranks write one after the other; none after one that has failed."""
+    for rank in range(comm.size):
+        with agreed(comm, f"writing {path}"):
+            if rank == comm.rank:
+                write(work)
+
+
+def _gathered(comm: Comm, a: Array, counts: list[int]) -> Array:
+    """Return arrays (…, n) of all ranks side by side on the first, on others their own."""
+    everyone = {}
+    with agreed(comm, "making room for a result"):
+        a = np.ascontiguousarray(a)
+        if comm.rank == 0:
+            everyone = {rank: np.empty((*a.shape[:-1], n), a.dtype) for rank, n in enumerate(counts)}
+    comm.exchange({0: a}, everyone, "gather").finish()
+    with agreed(comm, "gathering a result"):
+        return np.concatenate(list(everyone.values()), axis=-1) if everyone else a
+
+
+def _parallel(comm: Any, where: DataLocation) -> bool:
+    """Tell whether ranks of MPI write HDF5 files together."""
+    mpi = type(comm).__module__.partition(".")[0] == "mpi4py"
+    return mpi and bool(formats.library(where.file, where.suffix).get_config().mpi)
