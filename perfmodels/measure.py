@@ -94,9 +94,9 @@ def _short(other: str, what: str) -> str:
     return other[max(ends, default=0) :]
 
 
-def cloud(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def cloud(n: int, seed: int | tuple[int, ...] = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     normals = rng.standard_normal((3, n))
     return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
 

@@ -32,6 +32,7 @@ EXCHANGES = {
     "exchange": "lines for planes", "agree": "agreement",
 }  # fmt: skip
 PLANNED = ("cell_list",)
+Counts = tuple[dict[str, float], dict[str, int], dict[str, int]]  # times, bytes and messages by phase
 
 
 def _published(name: str) -> property:
@@ -94,13 +95,22 @@ class WallTime(PhaseTimes):
             self.nbytes[name] += now.nbytes.get(name, 0) - before.nbytes.get(name, 0)
             self.messages[name] += now.messages.get(name, 0) - before.messages.get(name, 0)
 
-    def summary(self) -> str:
+    def counts(self) -> Counts:
+        """Return the times, bytes and messages of the last call by phase, as `summary` takes them."""
+        return dict(self.time), dict(self.nbytes), dict(self.messages)
+
+    def summary(self, of: Counts | None = None) -> str:
         """Return a table of times over all ranks, the same on each: collective in a sum over ranks.
 
         Least, mean and largest time of each phase, and the bytes and messages that a rank sends on average; below the
         largest over the mean of the time in which a rank is not in an exchange.
+
+        Parameters
+        ----------
+        of : tuple, optional
+            `counts` of another call than the last.
         """
-        every = [(self.time, self.nbytes, self.messages)]
+        every = [of or self.counts()]
         if self.comm is not None:
             every = self.comm.allgather(every[0])
         names = [*(name for name, *_ in PHASES), *self.nbytes, "ewald"]
