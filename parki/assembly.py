@@ -74,7 +74,8 @@ def save(comm: Any, path: Path, potential: Array, trg: Array, facts: Mapping[str
         if where.suffix == ".npy":
             _in_turns(ranks, path, table, work)
         elif _parallel(comm, where):
-            dataset(work, driver="mpio", comm=comm)
+            with agreed(ranks, f"writing {path}"):  # all ranks close the file, also one that has failed
+                dataset(work, driver="mpio", comm=comm)
         else:
             _in_turns(ranks, path, dataset, work)
 

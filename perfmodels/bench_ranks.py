@@ -96,8 +96,8 @@ def measured(kernel: str, n: int, comm: Comm, options: Row, repeat: int) -> tupl
     best = 1 + int(np.argmin(times[1:]))
     error = plan.error(SAMPLE).value
     name, threads = f"{kernel}, N = {n:,}, {options['tolerance']:g}", workers(plan.space)
-    each = f"{threads} thread{'s' if threads > 1 else ''}"
-    one, many = f"{name}: one process of {each}", f"{name}: {comm.size} ranks of {each}"
+    each = _count(threads, "thread")
+    one, many = f"{name}: one process of {each}", f"{name}: {_count(comm.size, 'rank')} of {each}"
     first = row(one, alone[1:], n / 1e6, "M particles") if alone else absent(one, f"more than {ALONE:,} particles")
     rows = [first, row(many, times[1:], n / 1e6, "M particles", first if alone else None, error=error)]
     return rows, plan.walltime.summary(counts[best])
@@ -114,6 +114,10 @@ def prepared(kernel: str, given: tuple[np.ndarray, ...], options: Row) -> tuple[
     x, dens, normals = on(options["execution_space"], given)
     plan = parki.ewald.plan(kernel, x, x, **options)
     return plan, functools.partial(plan, *strengths(kernel, dens, normals))
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def slowest(comm: Comm, run: Callable[[], float]) -> float:

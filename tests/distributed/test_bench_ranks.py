@@ -26,7 +26,7 @@ def test_a_sum_over_ranks_beside_one_process(ranks):
     found = World(ranks).run(lambda comm: bench_ranks.measured("stokes_comb", 900, comm, OPTIONS, 2))
     one, many = found[0][0]
     assert one["what"] == "stokes_comb, N = 900, 1e-05: one process of 1 thread"
-    assert many["what"] == f"stokes_comb, N = 900, 1e-05: {ranks} ranks of 1 thread"
+    assert many["what"] == f"stokes_comb, N = 900, 1e-05: {ranks} rank{'s' * (ranks > 1)} of 1 thread"
     assert many["against"] == one["what"]
     assert len(one["times"]) == len(many["times"]) == 2
     assert 0 < many["error"] < 1e-5
