@@ -77,7 +77,8 @@ def measured(kernel: str, n: int, comm: Comm, options: Row, repeat: int) -> tupl
         Of plans.
     repeat : int
     """
-    plan, call = prepared(kernel, share(n, comm.rank, comm.size), options | {"comm": comm, "return_walltime": True})
+    options = options | {"return_walltime": True}  # a GPU is waited for in each phase, in both sums
+    plan, call = prepared(kernel, share(n, comm.rank, comm.size), options | {"comm": comm})
     run, beside = clock(call, plan.space), None
     with agreed(comm, "preparing the sum by one process"):
         if comm.rank == 0 and n <= ALONE:
