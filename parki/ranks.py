@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from parki import arrays, error
 from parki.arrays import AnyArray
 from parki.checks import check_choice
+from parki.engine.runtime import devices
+from parki.engine.spaces import Space
 
 if TYPE_CHECKING:
     from parki.method import Method, Structure
@@ -119,6 +121,20 @@ class OverRanks:
 def total(comm: Any, n: int) -> int:
     """Return the sum of a whole number over all ranks."""
     return n if comm is None else int(comm.allreduce(np.array(n, np.int64)))
+
+
+def take_gpu(comm: Any, space: Space, **given: Any) -> None:
+    """Have the ranks of a machine work on GPUs of their own, unless their arrays, or their callers, have chosen one.
+
+    Parameters
+    ----------
+    comm : communicator
+    space : Space
+    **given
+        The call's arrays by name, as they came in.
+    """
+    if space.own_memory and several(comm) and arrays.on_gpu(**given) is None:
+        devices.share(space.name, of(comm).place)
 
 
 def check(method: Method) -> None:

@@ -57,6 +57,8 @@ class Comm(Protocol):
         Ranks that share a machine with this one, itself among them, in order.
     peers : int
         Ranks that share this one's cores, itself among them.
+    place : int
+        Number of this rank's process among those of its machine.
     traffic : Traffic
     """
 
@@ -64,6 +66,7 @@ class Comm(Protocol):
     size: int
     node: tuple[int, ...]
     peers: int
+    place: int
     traffic: Traffic
 
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parki import engine
-from parki.arrays import Array, module_of
+from parki.arrays import Array, module_of, to_host
 from parki.distributed.comm import Comm
 from parki.engine import RangePolicy, spaces
 from parki.engine.launch import taken
@@ -163,8 +163,8 @@ def to_owners(comm: Comm, owner: Array, phase: str, space: Space | None = None) 
     """Return the delivery of entries to their owners, ranks (n,), in the order of ranks and then of entries."""
     xp = module_of(owner)
     order = xp.argsort(owner, kind="stable").astype(np.int32)
-    counts = np.bincount(np.asarray(owner), minlength=comm.size) if xp is np else xp.bincount(owner).get()
-    ends = np.cumsum(counts)
+    ends = to_host(xp.searchsorted(owner[order], xp.arange(comm.size), side="right"))
+    counts = np.diff(ends, prepend=0)
     send = {int(q): order[ends[q] - counts[q] : ends[q]] for q in np.flatnonzero(counts)}
     return Delivery.known_by(comm, send, send, xp.empty(0, np.int32), phase, space)[0]
 

@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,7 @@ class MpiComm:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         others = shared.allgather((self.rank, cores))
         self.node, self.peers = tuple(rank for rank, _ in others), sum(own == cores for _, own in others)
+        self.place = self.node.index(self.rank)
         shared.Free()
         self._aware = gpu_aware()
 
@@ -122,11 +123,11 @@ class MpiComm:
 
     def message(self, a: Array) -> tuple[Array, bool]:
         """Return the bytes of an array where MPI takes them from or to, and whether these are a copy on the host."""
-        if not isinstance(a, np.ndarray) and not self._aware:
-            import cupyx
+        if isinstance(a, np.ndarray) or self._aware:
+            return a.reshape(-1).view(np.uint8), False
+        import cupyx
 
-            return cupyx.empty_pinned(a.nbytes, np.uint8), True
-        return a.reshape(-1).view(np.uint8), False
+        return cupyx.empty_pinned(a.nbytes, np.uint8), True
 
     def pieces(self, nbytes: int) -> list[slice]:
         """Return where a message is cut."""
@@ -160,30 +161,27 @@ class Messages:
     def __init__(
         self, comm: MpiComm, raw: MPI.Intracomm, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str
     ) -> None:
-        self._comm, self._phase, self._kept = comm, phase, []
-        self._staged: list[tuple[Array, Array]] = []  # arrays of a GPU, and their bytes on the host
-        self._requests: list[Any] = []
-        for source, a in receive.items():
-            if source == comm.rank:
-                a[...] = send[source].reshape(a.shape)
-                continue
-            data, copied = comm.message(a)
+        self._comm, self._phase, self._requests = comm, phase, []
+        self._staged: list[tuple[Array, Array]] = []  # arrays of a GPU that come, and their bytes on the host
+        if comm.rank in receive:
+            receive[comm.rank][...] = send[comm.rank].reshape(receive[comm.rank].shape)
+        there = sorted(_others(comm, send), key=lambda item: (item[0] - comm.rank) % comm.size)  # not all to rank 0
+        here = _others(comm, receive)
+        given, taken = ([(q, a, *comm.message(a)) for q, a in some] for some in (there, here))
+        for _, a, data, copied in given:
+            if copied:
+                a.reshape(-1).view(np.uint8).get(out=data, blocking=False)
+        # Bytes that go must be there, and those that come not overwrite what work under way still reads.
+        _wait_for(a for _, a in there + here)
+        for source, a, data, copied in taken:
             if copied:
                 self._staged.append((a, data))
             for at in comm.pieces(a.nbytes):
                 self._requests.append(raw.Irecv([data[at], MPI.BYTE], source))
-            self._kept.append(data)
-        for to, a in sorted(send.items(), key=lambda item: (item[0] - comm.rank) % comm.size):  # not all to rank 0
-            if to == comm.rank:
-                continue
-            data, copied = comm.message(a)
-            if copied:
-                a.reshape(-1).view(np.uint8).get(out=data)
-            elif not isinstance(a, np.ndarray):
-                module_of(a).cuda.get_current_stream().synchronize()
+        for to, a, data, _ in given:
             for at in comm.pieces(a.nbytes):
                 self._requests.append(raw.Isend([data[at], MPI.BYTE], to))
-            self._kept.append(data)
+        self._kept = [data for _, _, data, _ in given + taken]
 
     def test(self) -> bool:
         """Let messages progress, and tell whether all have come and gone."""
@@ -193,7 +191,19 @@ class Messages:
         """Wait until all messages have come and gone."""
         if self._requests:
             self._comm.wait(self._requests, self._phase, self.test)
-        self._requests, self._kept = [], []
         for a, data in self._staged:
             a.reshape(-1).view(np.uint8).set(data)
-        self._staged = []
+        _wait_for(a for a, _ in self._staged)  # the memory that is copied from is then others'
+        self._requests, self._kept, self._staged = [], [], []
+
+
+def _others(comm: MpiComm, arrays: Mapping[int, Array]) -> list[tuple[int, Array]]:
+    """Return the arrays of other ranks that have bytes."""
+    return [(q, a) for q, a in arrays.items() if q != comm.rank and a.nbytes]
+
+
+def _wait_for(arrays: Iterable[Array]) -> None:
+    """Wait for the work on a GPU, if arrays lie on one, that was asked for before."""
+    there = next((a for a in arrays if not isinstance(a, np.ndarray)), None)
+    if there is not None:
+        module_of(there).cuda.get_current_stream().synchronize()

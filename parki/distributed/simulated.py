@@ -164,7 +164,7 @@ class SimulatedComm:
     def __init__(self, world: World, rank: int) -> None:
         self.world, self.rank, self.size = world, rank, world.size
         self.node, self.traffic, self._calls = tuple(range(world.size)), Traffic(), 0
-        self.peers = 1  # one goes on at a time
+        self.peers, self.place = 1, 0  # one goes on at a time, in one process
 
     def _together(self, name: str, given: Any) -> list[Any]:
         self._calls += 1
@@ -198,11 +198,12 @@ class SimulatedComm:
 
     def exchange_unknown(self, send: Mapping[int, Array], like: Array, phase: str) -> dict[int, Array]:
         """Return arrays by the ranks that sent some."""
-        given = self._together("exchange_unknown", {to: np.ascontiguousarray(a).copy() for to, a in send.items()})
+        given = self._together("exchange_unknown", {to: to_host(a).copy() for to, a in send.items()})
         for to, a in send.items():
             if to != self.rank and a.nbytes:
                 self.traffic.count(phase, a.nbytes)
-        return {source: one[self.rank] for source, one in enumerate(given) if self.rank in one}
+        xp = module_of(like)
+        return {source: xp.asarray(one[self.rank]) for source, one in enumerate(given) if self.rank in one}
 
 
 class _Letters:

@@ -16,7 +16,8 @@ class DelayedComm:
 
     def __init__(self, comm, alpha, beta):
         self._comm, self.alpha, self.beta, self.delays = comm, alpha, beta, 0.0
-        self.rank, self.size, self.node, self.peers = comm.rank, comm.size, comm.node, comm.peers
+        self.rank, self.size, self.node = comm.rank, comm.size, comm.node
+        self.peers, self.place = comm.peers, comm.place
 
     @property
     def traffic(self):

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from mpi4py import MPI
 
 import parki
@@ -13,6 +14,8 @@ from parki import cli
 from parki.distributed import communicators
 from parki.distributed.bricks import division
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
+from tests.ewald import cupy_standin as standin
+from tests.ewald import stream_standin as streams
 
 WORLD = MPI.COMM_WORLD
 BAD = min(1, WORLD.size - 1)
@@ -128,6 +131,44 @@ def files(comm):
         more = ["--box", "1", "1", "1"] if path.suffix == ".npy" else []
         out = ["-o", str(path.with_name(f"out{path.suffix}"))]
         assert cli.main(["run", name, "--kernel", "laplace", "--tolerance", "1e-6", *out, *more]) == 0
+
+
+def gpus(comm):
+    """Sum in the simulator of GPUs, and on arrays of a stand-in for CuPy's, which MPI takes as they are or not."""
+    pinned = {"tolerance": 1e-3, "rc": 0.3, "far_precision": "double"}
+    for kernel, periodicity in (("laplace", 3), ("stokes_comb", 1)):
+        case = Case(kernel, periodicity, n=80, options=pinned | {"execution_space": "GpuSim"})
+        (x, y), given = case.of(*share(case, comm))
+        _, expected = alone(case, comm)
+        assert far(whole(comm, case.plan(x, y, comm=comm)(*given)), expected) < 1e-12
+    with pytest.MonkeyPatch.context() as patch:
+        cupy = standin.install(patch)
+        for aware in ("0", "1"):
+            patch.setenv("PARKI_MPI_GPU", aware)
+            own = comm.Dup()
+            messages_of_a_device(cupy, communicators.of(own))
+            for kernel in ("laplace", "stokes_comb"):
+                case = Case(kernel, n=80, options=pinned, put=cupy.asarray)
+                _, expected = alone(case, comm)
+                (x, y), given = case.of(*share(case, comm))
+                plan = case.plan(x, y, comm=own)
+                for _ in range(2):
+                    u = plan(*given)
+                    assert isinstance(u, cupy.ndarray)
+                    assert far(whole(comm, u.get()), expected) < 1e-12, (kernel, aware)
+            own.Free()
+
+
+def messages_of_a_device(cupy, ranks):
+    """Send what a kernel has still to write, and receive over what another has still to read."""
+    n, read = 50_000, []
+    after, before = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
+    a, b = (cupy.asarray(np.full(n, first)) for first in (-1.0, 7.0))
+    streams.later(lambda: a.inner.fill(ranks.rank))  # a kernel that has not run
+    streams.later(lambda: read.append(b.inner.copy()))
+    ranks.exchange({after: a}, {before: b}, "test").finish()
+    assert (b.get() == before).all()
+    assert (read[0] == 7).all()
 
 
 def ends(comm):

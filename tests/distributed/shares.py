@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import parki
+from parki.arrays import to_host
 from parki.distributed.simulated import World
 from parki.ewald import kernels
 
@@ -26,7 +27,7 @@ def part(a, which):
 
 @dataclass
 class Case:
-    """A sum of random points; `same` if the targets are the sources."""
+    """A sum of random points; `same` if the targets are the sources; `put` brings arrays to where sums are taken."""
 
     kernel: str
     periodicity: int = 3
@@ -36,6 +37,7 @@ class Case:
     dtype: str = "float64"
     seed: int = 3
     options: dict = field(default_factory=dict)
+    put: object = np.asarray
 
     def __post_init__(self):
         rng = np.random.default_rng(self.seed)
@@ -58,8 +60,15 @@ class Case:
 
     def alone(self):
         """Return the plan of one process, and its sum."""
-        plan = self.plan(self.targets, self.sources)
-        return plan, plan(self.density, *self.given(slice(None)))
+        points, strengths = self.of(slice(None), slice(None))
+        plan = self.plan(*points)
+        return plan, to_host(plan(*strengths))
+
+    def of(self, to, source):
+        """Return some of the targets and sources, and strengths of these."""
+        x = self.put(part(self.targets, to))
+        y = x if self.same else self.put(part(self.sources, source))
+        return (x, y), [self.put(a) for a in (part(self.density, source), *self.given(source))]
 
     def given(self, which):
         return () if self.normals is None else (part(self.normals, which),)
@@ -71,10 +80,11 @@ class Case:
 
         def one(comm):
             to, source = of_targets[comm.rank], of_sources[comm.rank]
-            x = part(self.targets, to)
-            plan = self.plan(x, x if self.same else part(self.sources, source), comm=comm)
-            u = plan(part(self.density, source), *self.given(source))
-            return u, work(comm, plan, to, source) if work else plan
+            points, strengths = self.of(to, source)
+            plan = self.plan(*points, comm=comm)
+            u = plan(*strengths)
+            assert type(u) is type(points[0])
+            return to_host(u), work(comm, plan, to, source) if work else plan
 
         found = (world or World(ranks, seed)).run(one)
         return np.concatenate([u for u, _ in found], axis=-1), [other for _, other in found]

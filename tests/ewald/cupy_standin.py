@@ -55,7 +55,7 @@ class ndarray:
     __hash__ = None
 
     def __init__(self, inner):
-        self.inner = np.asarray(inner)
+        self.inner, self.device = np.asarray(inner), Device()
 
     def __array__(self, *arguments, **keywords):
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`.")
@@ -71,9 +71,8 @@ class ndarray:
     itemsize = property(lambda self: self.inner.itemsize)
     flags = property(lambda self: types.SimpleNamespace(c_contiguous=self.inner.flags.c_contiguous))
     T = property(lambda self: ndarray(self.inner.T))
-    device = property(lambda self: Device())
     data = property(lambda self: types.SimpleNamespace(ptr=self.inner.ctypes.data))
-    __cuda_array_interface__ = property(lambda self: {"shape": self.shape, "version": 3})
+    __cuda_array_interface__ = property(lambda self: self.inner.__array_interface__ | {"stream": None})
 
     def __len__(self):
         return len(self.inner)
@@ -97,10 +96,17 @@ class ndarray:
     def nbytes(self):
         return self.inner.nbytes
 
-    def get(self):
-        streams.unrecorded()
+    def get(self, out=None, blocking=True):
         counts["to host"] += 1
-        return self.inner.copy()
+        into, of = np.empty_like(self.inner) if out is None else out, self.inner
+        there = streams.lasting(into)
+        streams.later(lambda: np.copyto(there, of), blocking)
+        return into
+
+    def set(self, a):
+        counts["to device"] += 1
+        into, of = self.inner, streams.lasting(a)
+        streams.later(lambda: np.copyto(into, of), blocking=of is a)
 
     item = _scalar(lambda inner: inner.item())
     __bool__, __int__, __float__ = _scalar(bool), _scalar(int), _scalar(float)
@@ -133,20 +139,26 @@ for _name in _OPERATORS.split():
 
 
 class Device:
-    """The only one."""
+    """A device by its number, that of now without one."""
 
-    id = 0
+    now = 0
+
+    def __init__(self, number=None):
+        self.id = Device.now if number is None else number
 
     def __eq__(self, other):
-        return isinstance(other, Device)
+        return isinstance(other, Device) and self.id == other.id
 
     __hash__ = None
 
+    def use(self):
+        Device.now = self.id
+
     def __enter__(self):
-        pass
+        self.before, Device.now = Device.now, self.id
 
     def __exit__(self, *_):
-        pass
+        Device.now = self.before
 
 
 def asarray(x, dtype=None):
@@ -222,21 +234,26 @@ def argsort(a, axis=-1, kind=None):
     return ndarray(np.argsort(a.inner, axis=axis, kind="stable"))
 
 
+FUNCTIONS = "zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full clip flatnonzero"
+
+
 def modules():
     """The modules to put into `sys.modules`."""
     cupy, fft = types.ModuleType("cupy"), types.ModuleType("cupyx.scipy.fft")
     for made in (ndarray, asarray, empty, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
         setattr(cupy, made.__name__, made)
-    for name in "zeros arange isfinite where stack cumsum searchsorted minimum maximum floor full".split():
+    for name in FUNCTIONS.split():
         setattr(cupy, name, _function(name))
     cupy.cuda = types.SimpleNamespace(
         Device=Device, Stream=Stream, get_current_stream=streams.get_current_stream, MemoryPool=streams.MemoryPool,
-        using_allocator=streams.using_allocator, runtime=types.SimpleNamespace(streamCaptureModeThreadLocal="thread"),
+        using_allocator=streams.using_allocator, runtime=types.SimpleNamespace(),
     )  # fmt: skip
+    cupy.cuda.runtime.streamCaptureModeThreadLocal, cupy.cuda.runtime.getDevice = "thread", lambda: Device.now
     cupy.cuda.cufft = types.SimpleNamespace(Plan1d=Plan1d, CUFFT_C2C=Plan1d.CUFFT_C2C, CUFFT_Z2Z=Plan1d.CUFFT_Z2Z)
     fft.fft, fft.ifft = _transform(np.fft.fft), _transform(np.fft.ifft)
-    found = {"cupy": cupy, "cupyx.scipy.fft": fft}
-    return found | {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
+    found = {name: types.ModuleType(name) for name in ("cupyx", "cupyx.scipy")}
+    found["cupyx"].empty_pinned = streams.empty_pinned
+    return found | {"cupy": cupy, "cupyx.scipy.fft": fft}
 
 
 class StandInCall(SimCall):

@@ -91,14 +91,24 @@ def recording():
 
 
 def unrecorded():
-    """Refuse what cannot be recorded, here or on a GPU."""
+    """Refuse what cannot be recorded, here or on a GPU; do what waits."""
     if (graph := recording()) is not None:
         graph.valid = False
         raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
+    while waiting:
+        waiting.pop(0)()
+
+
+def later(operation, blocking=False):
+    """Do something with the next operation that needs it, or is waited for."""
+    waiting.append(operation)
+    if blocking:
+        unrecorded()
 
 
 def perform(operation):
     if (graph := recording()) is None:
+        unrecorded()
         operation()
     else:
         graph.operations.append(operation)
@@ -137,7 +147,21 @@ class MemoryPool:
         self.idle.clear()
 
 
-allocators, freed = [], []
+allocators, freed, waiting = [], [], []
+
+
+class PinnedBlock(Block):
+    """Memory of the host that others have, and write to, as soon as the array in it is gone."""
+
+    def __init__(self, size):
+        super().__init__(None, np.full(size, 0xFF, np.uint8))
+
+    def __del__(self):
+        self.held.fill(0xFF)
+
+
+def empty_pinned(size, dtype):
+    return np.asarray(PinnedBlock(size * np.dtype(dtype).itemsize)).view(dtype)
 
 
 @contextlib.contextmanager

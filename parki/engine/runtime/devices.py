@@ -127,6 +127,16 @@ def current() -> Device | None:
     return next((device for device in known if device.index == chosen), None)
 
 
+def share(kind: str, place: int) -> None:
+    """Let this thread work on the device of this place among those of a kind, round and round.
+
+    A current device other than number 0 is a caller's choice, and stays.
+    """
+    found = find(kind)
+    if len(found) > 1 and cupy().cuda.runtime.getDevice() == 0:
+        cupy().cuda.Device(found[place % len(found)].index).use()
+
+
 def free_bytes(device: Device) -> int:
     """Return how many bytes of the device's memory are free now; this starts work on the device if nothing had yet."""
     module = cupy()
