@@ -5,7 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from parki import pairs
+from parki import engine, pairs
+from parki.distributed.bricks.division import Division
+from parki.distributed.bricks.exchange import GridExchanges
+from parki.distributed.simulated import World
 from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
 from parki.engine.runtime import devices, rtc
@@ -14,6 +17,7 @@ from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions
 from parki.ewald.stages import sums
+from parki.ewald.stages.brick import Share
 from parki.proxies import ProxyKernels
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.steps import steps
@@ -52,6 +56,18 @@ def workunits(kernel, dtype, tolerance, **named):
     for unit, *_ in sums.SumSteps(p, v, (N, N, True), CUDA).steps.units():
         near = unit.ir.name.startswith("p2p")
         yield unit, shape[0] * shape[1] if near else 128
+
+
+def of_bricks(kernel, dtype, tolerance):
+    """What a rank of four launches that the only one does not, and what brings its points."""
+    p = choose.parameters(Question(kernel, BOX, N, N, tolerance, dtype))
+    v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX))
+    cut = Division(p, (0, p.grid[1] // 2, p.grid[1]), ((0, p.grid[2] // 4 * 2, p.grid[2]),) * 2)
+    share = Share(cut.bricks[0], GridExchanges(cut, World(4).comms[0], CUDA, 0.0), N // 10)
+    steps = sums.SumSteps(p, v, (N // 4, N // 4, True), CUDA, share=share).steps
+    columns = [engine.kernel("glue", f"{way}_columns", real=np.dtype(dtype)) for way in ("gather", "scatter")]
+    alone = {unit for unit, _ in workunits(kernel, dtype, tolerance)}
+    return [(unit, 128) for unit in [*(unit for unit, *_ in steps.units()), *columns] if unit not in alone]
 
 
 def of_treecode(kernel, dtype, points):
@@ -110,6 +126,13 @@ def test_all_variants_compile(device, dtype, tolerance):
     } <= names
     assert {"p2g_block", "g2p_target", "g2p_base", "convolve", "planes_gather", "planes_scatter"} <= names
     assert {"halo_clear", "halo_fold", "halo_ends", "halo_rows"} <= names
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
+def test_bricks_do_not_spill(device, dtype, tolerance):
+    found = compiled([pair for kernel in KERNELS for pair in of_bricks(kernel, dtype, tolerance)], device)
+    assert {"lines_to_lines", "gather_columns", "scatter_columns"} <= {w.ir.name for w, _ in found}
+    assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads} == {}
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "points"), [*FEW, *ALL])
