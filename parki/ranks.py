@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from parki.engine.spaces import Space
 
 if TYPE_CHECKING:
     from parki.method import Method, Structure
+
+T = TypeVar("T")
 
 ALONE = contextlib.nullcontext()
 
@@ -116,6 +119,17 @@ class OverRanks:
         """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it."""
         own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
         return own if self.comm is None else float(self.comm.allreduce(own))
+
+
+def of_first(comm: Any, doing: str, work: Callable[[], T]) -> T:
+    """Return on all ranks the result of work that the first one alone does; its errors are raised on all."""
+    if comm is None:
+        return work()
+    found = None
+    with together(comm, doing):
+        if comm.rank == 0:
+            found = work()
+    return comm.bcast(found)
 
 
 def total(comm: Any, n: int) -> int:

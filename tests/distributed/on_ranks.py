@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import parki
 from parki import cli
 from parki.distributed import communicators
 from parki.distributed.bricks import division
+from parki.ewald.choice import tuning_cache
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 from tests.ewald import cupy_standin as standin
 from tests.ewald import stream_standin as streams
+from tests.ewald import sums as exact_sums
 
 WORLD = MPI.COMM_WORLD
 BAD = min(1, WORLD.size - 1)
@@ -157,6 +160,25 @@ def gpus(comm):
                     assert isinstance(u, cupy.ndarray)
                     assert far(whole(comm, u.get()), expected) < 1e-12, (kernel, aware)
             own.Free()
+
+
+def tuned(comm):
+    """Measure candidates, and take what was found for the next plan."""
+    case = Case("laplace", options={"tune": True})
+    points, given = case.of(*share(case, comm))
+    exact, found = exact_sums.periodic("laplace", case.targets[:, :40], case.sources, case.density, box=BOX), []
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(tuning_cache, "folder", lambda: Path(folder))
+        for _ in range(2):
+            plan = case.plan(*points, comm=comm)
+            assert far(whole(comm, plan(*given))[:40], exact) < 1e-6
+            report = str(plan.chosen.tuned), plan.parameters, plan.chosen.tuned.trials
+            assert len(set(map(repr, comm.allgather(report)))) == 1
+            found.append(report)
+        assert len(list(Path(folder).iterdir())) == (comm.rank == 0)
+    assert found[0][1] == found[1][1]
+    assert found[0][0].startswith("tuned among")
+    assert found[1][0].startswith("tuned, measured")
 
 
 def messages_of_a_device(cupy, ranks):

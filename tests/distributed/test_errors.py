@@ -15,7 +15,8 @@ SAME = 1e-12
     [
         (lambda rank, o: {"tolerance": 1e-3 if rank == 1 else 1e-6}, "tolerance is '0.001' on rank 1"),
         (lambda rank, o: {"tolerance": 2.0 if rank == 1 else 1e-6}, "tolerance is 2.0; expected"),
-        (lambda rank, o: {"tune": True}, "tune is True with comm"),
+        (lambda rank, o: {"tune": True, "rc": 0.2}, "rc is 0.2 and tune is True"),
+        (lambda rank, o: {"tune": rank == 1}, "tune is 'True' on rank 1; expected 'False'"),
         (lambda rank, o: {"fft_type": "C2C"}, "fft_type is 'C2C' with comm"),
         (lambda rank, o: {"speed": 1} if rank == 1 else {}, "unknown option 'speed'"),
     ],

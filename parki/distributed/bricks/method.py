@@ -6,11 +6,12 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from parki import all_pairs, arrays, scaling
+from parki import all_pairs, arrays, ranks, scaling
 from parki.arguments import Arguments, Density
 from parki.arrays import Array, module_of
 from parki.distributed import agreement, communicators, network
@@ -23,7 +24,7 @@ from parki.distributed.comm import Comm
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.ewald import checks
-from parki.ewald.choice import arrangement, variants
+from parki.ewald.choice import arrangement, tuning, variants
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.params import Parameters
 from parki.ewald.method import Ewald, EwaldChoice
@@ -37,10 +38,10 @@ from parki.ewald.stages.sums import Stages, SumSteps
 
 def over(method: Ewald) -> Ewald:
     """Return Ewald sums over the ranks of their options' communicator; the method itself for a single rank."""
-    ranks = communicators.of(method.options.comm)
-    if ranks.size == 1:
+    comm = communicators.of(method.options.comm)
+    if comm.size == 1:
         return method
-    return BrickEwald(method.kernel, method.options, method.space, method.names, method.served, ranks)
+    return BrickEwald(method.kernel, method.options, method.space, method.names, method.served, comm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,18 +189,21 @@ class BrickEwald(Ewald):
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def choose(self, problem: BrickProblem) -> EwaldChoice:
-        """Choose parameters by the models, the same ones on all ranks: those of the first."""
-        options, space = self.options, self.space
+        """Choose parameters by the models, with ``tune=True`` by measurement; those of the first rank on all."""
+        options, space, comm = self.options, self.space, self.comm
         whole = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
         measured = self._arrangement(problem)
-        with agreed(self.comm, "choosing parameters"):
+        with agreed(comm, "choosing parameters"):
             asked = replace(question(self.kernel, options, space, whole, False), arrangement=measured)
-            found = None
-            if self.comm.rank == 0:
-                found = cutoff.parameters(asked, space, self.comm.size, network.kept(), options.exchange_bits)
-        parameters, bits = self.comm.bcast(found)
-        chosen = variants.choose(space, problem.dtype.name, options)
-        return BrickChoice(asked, parameters, chosen, bits=bits)
+        known, tuned = network.kept(), None
+        work = partial(cutoff.parameters, asked, space, comm.size, known, options.exchange_bits)
+        parameters, bits = ranks.of_first(comm, "choosing parameters", work)
+        if options.tune and not problem.empty:
+            about = comm.size, len(comm.node), *((known.alpha, known.beta) if known else ())
+            own = {"comm": comm, "own": problem.n_sources, "model": parameters, "about": about}
+            tuned = tuning.tune(replace(self.bench(problem, asked), **own))
+            parameters, options = tuned.choice.parameters, replace(options, **tuned.choice.shape)
+        return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
         """Measure all points by the samples that one process takes of them, in the order of ranks."""
@@ -235,12 +239,9 @@ class BrickEwald(Ewald):
 
     def divided(self, p: Parameters, problem: BrickProblem) -> Division:
         """Return the bricks, cut by the work that the models say."""
-        predicted = None
-        with agreed(self.comm, "predicting work"):
-            if self.comm.rank == 0:
-                known = network.kept()
-                predicted = Seconds.of(p, problem.totals, self.space, known.beta if known else None)
-        seconds = self.comm.bcast(predicted)
+        known = network.kept()
+        work = partial(Seconds.of, p, problem.totals, self.space, known.beta if known else None)
+        seconds = ranks.of_first(self.comm, "predicting work", work)
         return balance.divided(self.comm, p, seconds, (problem.targets, problem.sources), problem.totals)
 
     def place(
@@ -295,6 +296,6 @@ def _shown(options: EwaldOptions) -> dict[str, str]:
 
 def refuse(options: Any) -> None:
     """Raise for options that sums over ranks do not have."""
-    for name, value in (("tune", False), ("graph", False), ("fft_type", "R2C")):
+    for name, value in (("graph", False), ("fft_type", "R2C")):
         if getattr(options, name) not in (value, "AUTO"):
             raise NotImplementedError(f"{name} is {getattr(options, name)!r} with comm; expected {value!r} over ranks.")

@@ -9,11 +9,12 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from parki import prediction, saying
+from parki import prediction, ranks, saying
 from parki.arrays import Array
 from parki.engine import forks, spaces
 from parki.ewald.choice import choose, predict, tuning_cache, variants
@@ -98,6 +99,14 @@ class Bench:
         Lengths of the question are the caller's times 2^power.
     same : bool
         Whether targets and sources are one array.
+    comm : Comm, optional
+        Of a sum over ranks, all of which measure the same candidates in the same order.
+    own : int, optional
+        Sources of this rank.
+    model : Parameters, optional
+        The model's choice, if other costs than those of a process alone count.
+    about : tuple
+        Numbers of ranks and the like, on which the best parameters depend, too.
     """
 
     question: Question
@@ -106,6 +115,14 @@ class Bench:
     xp: Any
     power: int
     same: bool
+    comm: Any = None
+    own: int | None = None
+    model: Parameters | None = None
+    about: tuple[Any, ...] = ()
+
+    def slowest(self, seconds: float) -> float:
+        """Return the longest of all ranks' times."""
+        return seconds if self.comm is None else float(self.comm.allreduce(seconds, "max"))
 
     def plan(self, candidate: Trial) -> Plan[Any]:
         """Return the plan of a candidate."""
@@ -113,7 +130,8 @@ class Bench:
 
     def arguments(self) -> list[Array]:
         """Return random densities and, if the kernel takes them, normals."""
-        rng, k, n = np.random.default_rng(0), self.question.kernel, self.question.n_sources
+        rng, k = np.random.default_rng(0), self.question.kernel
+        n = self.question.n_sources if self.own is None else self.own
         drawn = [rng.standard_normal(n if k.dens == 1 else (k.dens, n)), *([rng.standard_normal((3, n))] * k.normals)]
         return [self.xp.asarray(a.astype(self.question.dtype)) for a in drawn]
 
@@ -124,28 +142,39 @@ def tune(bench: Bench, anew: bool = False) -> Tuned:
     While candidates are measured, two are held at a time.
     """
     with _turns:
-        key = tuning_cache.key(bench.question, bench.options, bench.same)
-        tuned = None if anew else _known(bench, tuning_cache.recall(key))
+        tuned = None if anew else ranks.of_first(bench.comm, "recalling a tuned sum", lambda: _known(bench))
         if tuned is None:
-            tuned = measure(bench)
-            best = tuned.choice
-            if len(tuned.trials) > 1:
-                keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
-                about = {"rc": best.parameters.rc / tuned.model.parameters.rc, "P": best.parameters.P, "day": tuned.day}
-                tuning_cache.remember(key, keep | about)
+            measured = measure(bench)
+            tuned = ranks.of_first(bench.comm, "remembering a tuned sum", lambda: _remembered(bench, measured))
     saying.say(log, bench.options.verbose, "%s: %s", bench.question.kernel, tuned)
     return tuned
 
 
-def _known(bench: Bench, result: Mapping[str, Any] | None) -> Tuned | None:
-    """Return the choice of an earlier result, None if no tuning could have made it."""
+def _key(bench: Bench) -> list[Any]:
+    return tuning_cache.key(bench.question, bench.options, bench.same, bench.about)
+
+
+def _remembered(bench: Bench, tuned: Tuned) -> Tuned:
+    """Remember a result that had a choice; return it."""
+    best = tuned.choice
+    if len(tuned.trials) > 1:
+        keep = {"near": best.near, "window": best.window, "shape": dict(best.shape), "ratio": best.ratio}
+        about = {"rc": best.parameters.rc / tuned.model.parameters.rc, "P": best.parameters.P, "day": tuned.day}
+        tuning_cache.remember(_key(bench), keep | about)
+    return tuned
+
+
+def _known(bench: Bench) -> Tuned | None:
+    """Return the choice of an earlier result, None if there is none, or no tuning could have made it."""
+    result = tuning_cache.recall(_key(bench))
     question, options = bench.question, bench.options
     shapes = {item for shape in SHAPES for item in shape.items()}
     try:
         near, window, shape, ratio = (result[name] for name in ("near", "window", "shape", "ratio"))
         if near in (1.0, *NEAR) and window in (1.0, *WINDOW) and shape.items() <= shapes and 0 < ratio <= 1:
-            known = replace(trial(question, options, near, window, shape), ratio=ratio)
-            return Tuned(known, trial(question, options), power=bench.power, day=str(result["day"]))
+            known = replace(trial(question, options, near, window, shape, bench.model), ratio=ratio)
+            first = trial(question, options, model=bench.model)
+            return Tuned(known, first, power=bench.power, day=str(result["day"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         pass
     return None
@@ -153,24 +182,27 @@ def _known(bench: Bench, result: Mapping[str, Any] | None) -> Tuned | None:
 
 def trial(
     question: Question, options: EwaldOptions, near: float = 1.0, window: float = 1.0,
-    shape: Mapping[str, Any] | None = None,
+    shape: Mapping[str, Any] | None = None, model: Parameters | None = None,
 ) -> Trial:  # fmt: skip
-    """Return the candidate that the model takes if parts of the sum cost `near` and `window` times its costs."""
+    """Return the candidate that the model takes if parts of the sum cost `near` and `window` times its costs.
+
+    At its own costs the parameters are those of `model`, if these are given.
+    """
     costs = prediction.costs(question.space)
     factors = {"near": near, "target": near, "spread": window, "gather": window}
     scaled = replace(costs, **{name: factor * getattr(costs, name) for name, factor in factors.items()})
-    p = choose.parameters(question, scaled)
+    p = model if model is not None and near == window == 1 else choose.parameters(question, scaled)
     v = variants.choose(question.space, question.dtype, replace(options, **(shape or {})))
     counts = question.n_targets, question.n_sources
     predicted = predict.predict(p, *counts, question.space, 0, question.crowding).seconds
     return Trial(near, window, shape or {}, p, v, predicted)
 
 
-def candidates(question: Question, options: EwaldOptions) -> list[Trial]:
+def candidates(question: Question, options: EwaldOptions, model: Parameters | None = None) -> list[Trial]:
     """Return the model's choice, then others, each of its own grid or window, the best predicted first."""
     others = [trial(question, options, near=near) for near in NEAR]
     others += [trial(question, options, window=window) for window in WINDOW]
-    trials = [trial(question, options)]
+    trials = [trial(question, options, model=model)]
     for other in sorted(others, key=lambda other: other.predicted):
         if (other.parameters.grid, other.parameters.P) not in [(t.parameters.grid, t.parameters.P) for t in trials]:
             trials.append(other)
@@ -180,7 +212,8 @@ def candidates(question: Question, options: EwaldOptions) -> list[Trial]:
 def measure(bench: Bench) -> Tuned:
     """Measure all candidates with random strengths, each in turns with the model's choice; on GPUs then shapes."""
     question, options, arguments = bench.question, bench.options, bench.arguments()
-    first, *others = candidates(question, options)
+    work = partial(candidates, question, options, bench.model)
+    first, *others = ranks.of_first(bench.comm, "choosing candidates", work)
     shapes = [s for s in SHAPES if not any(named(getattr(options, name)) for name in s)]
     shapes = question.space.pick([], shapes)
     if not others and not shapes:
@@ -192,7 +225,8 @@ def measure(bench: Bench) -> Tuned:
     best = min([first, *(t for t in tried if t.ratio < 1 - NOISE)], key=lambda t: t.ratio)
     base = base if best is first or not shapes else bench.plan(best)
     for shape in shapes:
-        other = trial(question, options, best.near, best.window, {**best.shape, **shape})
+        work = partial(trial, question, options, best.near, best.window, {**best.shape, **shape}, bench.model)
+        other = ranks.of_first(bench.comm, "choosing a candidate", work)
         measured, was = _against(base, best, other, bench, arguments)
         tried, usual = [*tried, measured], min(usual, was if best is first else math.inf)
         if measured.ratio < best.ratio * (1 - NOISE):
@@ -207,21 +241,24 @@ def _against(
 ) -> tuple[Trial, float]:  # fmt: skip
     """Return a candidate measured in turns with `base`, the plan of the trial `of`, and the seconds of `base`."""
     try:
-        was, now, ratio = compare(base, bench.plan(other), arguments)
+        was, now, ratio = compare(base, bench.plan(other), arguments, bench.slowest)
     except (RuntimeError, MemoryError) as failed:
         log.info("a candidate cannot be measured: %s", failed)
         return replace(other, ratio=math.inf), math.inf
     return replace(other, seconds=now, ratio=of.ratio * ratio), was
 
 
-def compare(base: Plan[Any], other: Plan[Any], arguments: list[Array]) -> tuple[float, float, float]:
+def compare(
+    base: Plan[Any], other: Plan[Any], arguments: list[Array], slowest: Callable[[float], float] = float
+) -> tuple[float, float, float]:
     """Return the least seconds of two plans that take turns, after a run of each that does not count; and their ratio.
 
-    The ratio of the least seconds, or of the median turn if that is worse for the other.
+    The ratio of the least seconds, or of the median turn if that is worse for the other.  Seconds of a run are those of
+    the `slowest` rank.
     """
     turns: list[list[float]] = []
     while len(turns) <= LEAST_RUNS or (len(turns) <= MOST_RUNS and sum(map(sum, turns[1:])) < 2 * ENOUGH_SECONDS):
-        turns.append([seconds(plan, arguments) for plan in (base, other)])
+        turns.append([slowest(seconds(plan, arguments)) for plan in (base, other)])
     was, now = np.array(turns[1:]).T
     return float(was.min()), float(now.min()), float(max(now.min() / was.min(), np.median(now / was)))
 

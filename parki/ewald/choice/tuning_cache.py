@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ METHODS = ("p2p_method", "p2g_method", "g2p_method", *COUNTS)
 log = logging.getLogger("parki.ewald")
 
 
-def key(question: Question, options: EwaldOptions, same: bool) -> list[Any]:
+def key(question: Question, options: EwaldOptions, same: bool, about: Sequence[Any] = ()) -> list[Any]:
     """Return the class of a question by all that the best parameters depend on.
 
-    `same` tells whether targets and sources are one array.
+    `same` tells whether targets and sources are one array; `about` has further facts of sums over ranks.
     """
     q, space, kernel = question, question.space, question.kernel
     shortest, size = min(q.box), math.prod(q.box) ** (1 / 3)
@@ -47,6 +47,7 @@ def key(question: Question, options: EwaldOptions, same: bool) -> list[Any]:
         [_steps(q.n_targets), _steps(q.n_sources), same],
         [round(2 * q.arrangement.regular), [_steps(value) for value in q.crowding]],
         {name: str(value) for name in METHODS if named(value := getattr(options, name))},
+        *([list(about)] if about else []),
     ]
 
 
