@@ -1,5 +1,6 @@
 """Sums over processes under MPI, as far as there is one: one launch a number of ranks runs many cases."""
 
+import functools
 import importlib.util
 import os
 import re
@@ -18,17 +19,24 @@ pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 LIMIT = 150  # seconds
+COMMON = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60"}
 # Ranks that wait must not keep from work those that share their cores.
-ENVIRONMENT = {
-    "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60",
-    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1",
-    "OMPI_MCA_osc": "^ucx", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+MPICH = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx",
+    "OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }  # fmt: skip
 pytestmark = [
     pytest.mark.skipif(MPIRUN is None, reason="there is no mpirun on the path"),
     pytest.mark.xdist_group("mpi"),
 ]
+
+
+@functools.cache
+def settings():
+    """Return the variables for the MPI whose mpirun is here."""
+    told = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True, timeout=LIMIT).stdout
+    return COMMON | (OPEN_MPI if "Open MPI" in told or "OpenRTE" in told else MPICH)
 
 
 def launch(ranks, *given, **environment):
@@ -40,7 +48,7 @@ def launch(ranks, *given, **environment):
 def begin(ranks, *given, **environment):
     """Run Python on ranks; return what is printed, the exit status and seconds."""
     command = [MPIRUN, "-n", str(ranks), sys.executable]
-    env = os.environ | ENVIRONMENT | environment
+    env = os.environ | settings() | environment
     began = time.monotonic()
     done = subprocess.run([*command, *given], env=env, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
     return done.stdout + done.stderr, done.returncode, time.monotonic() - began
