@@ -56,7 +56,7 @@ class Plan(Queries, OverRanks, Generic[Result]):
     def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:
         self.method, self.kernel, self.space = method, method.kernel, method.space
         self.xp, self.comm = spaces.array_module(method.space), getattr(method, "comm", None)
-        self._lock, self._broken, self._inspected = forks.lock(), True, False
+        self._lock, self._broken, self._inspected, self._retired = forks.lock(), True, False, False
         self._arrange(problem, parameters)
         self._broken = False
 
@@ -137,9 +137,10 @@ class Plan(Queries, OverRanks, Generic[Result]):
         [[2.  0.5]
          [4.  1. ]]
         """
-        with self._whole():
+        with self._whole(at_door=True):
             arguments = self.arguments
             with ranks.ALONE if self.comm is None else ranks.together(self.comm, "a call", call="a call") as check:
+                self._present()
                 given = arguments.density(density, normals)
                 u = arguments.result(given, out)
                 if check is not None:
@@ -184,12 +185,17 @@ class Plan(Queries, OverRanks, Generic[Result]):
             first += size
 
     @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Hold the lock of a plan that is not broken."""
+    def _whole(self, *, at_door: bool = False) -> Iterator[None]:
+        """Hold the lock of a plan that is not broken; `at_door` if ranks agree afterwards that theirs is present."""
         with self._lock:
-            if self._broken:
+            if self._broken and not (at_door and self._retired):
                 raise RuntimeError(BROKEN if self.comm is None else BROKEN_OVER_RANKS)
             yield
+
+    def _present(self) -> None:
+        """Raise RuntimeError for a plan that was retired."""
+        if self._retired:
+            raise RuntimeError("this plan was retired; expected a new plan.")
 
     # Points that move -------------------------------------------------------------------------------------------------
     @renamed(trg="targets", src="sources")
@@ -231,7 +237,7 @@ class Plan(Queries, OverRanks, Generic[Result]):
         [2.  0.5]
         """
         with self._lock:
-            with ranks.together(self.comm, "a move", call="move"):
+            with ranks.together(self.comm, "a move", call="move", retired=self._retired):
                 moved = moves.given(self.method, self.problem.same, (points, *old), targets, sources)
                 whole = all(x is not None for x in moved)
                 if self._broken and not whole:
@@ -249,7 +255,7 @@ class Plan(Queries, OverRanks, Generic[Result]):
             else:
                 self.method = method
                 self._arrange(problem, method.kept(before, problem, self.chosen) if known else None)
-            self._last, self._broken = last, False
+            self._last, self._broken, self._retired = last, False, False
 
     def _rearrange(self, problem: Problem) -> None:
         """Move the points of the structure where they are, and with them those of the plans made by this one."""
@@ -264,7 +270,9 @@ class Plan(Queries, OverRanks, Generic[Result]):
     # Transposed sums --------------------------------------------------------------------------------------------------
     def related(self, key: Hashable, make: Callable[[], Plan[Any]]) -> Plan[Any]:
         """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""
-        with self._whole():
+        with self._whole(at_door=True):
+            with ranks.together(self.comm, "a related plan", call=str(key)):
+                self._present()
             if key not in self._related:
                 self._related[key] = make()
             return self._related[key]
@@ -338,7 +346,7 @@ class Plan(Queries, OverRanks, Generic[Result]):
     def retire(self) -> None:
         """Leave the arrays to other sums: the plan must not be used any more."""
         with self._whole():
-            self._broken = True
+            self._broken = self._retired = True
             if self.structure is not None:
                 self.method.retire(self.problem, self.chosen, self.structure, self.sums)
             self.structure, self.sums = None, {}

@@ -48,8 +48,12 @@ class Queries:
         """Sum a checked density to rows ``(rhs, components, Nt)``."""
         raise NotImplementedError
 
-    def _whole(self) -> contextlib.AbstractContextManager[None]:
+    def _whole(self, *, at_door: bool = False) -> contextlib.AbstractContextManager[None]:
         """Hold the lock of a plan that is not broken."""
+        raise NotImplementedError
+
+    def _present(self) -> None:
+        """Raise RuntimeError for a plan that was retired."""
         raise NotImplementedError
 
     def full(self) -> Problem:
@@ -104,22 +108,28 @@ class Queries:
         if not isinstance(n, numbers.Number | str):  # as treecodes and FMM took them
             deprecated("error takes density and normals by keyword", 4)
             n, seed, density, normals = 100, 0, n, None if isinstance(seed, int) else seed
-        with self._whole():
-            if self.structure is None:
-                raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
-            with ranks.together(self.comm, "measuring an error", call="error", n=n, seed=seed):
+        with self._whole(at_door=True):
+            facts = {"call": "error", "n": n, "seed": seed, "u is given": u is not None}
+            with ranks.together(self.comm, "measuring an error", **facts) as check:
+                self._present()
+                if self.structure is None:
+                    raise ValueError("this plan has no targets or no sources; expected points to measure an error at.")
                 if density is None:
                     if self._last is None:
                         name = self.method.names.density
                         raise ValueError(f"{name} is missing: this plan has not been called; call it, or pass {name}.")
                     density, normals = self._last
                 given, arguments = self.arguments.density(density, normals), self.arguments
+                count = len(given.values)
+                if u is None:
+                    rows = arguments.rows(arguments.result(given), count)
+                else:
+                    rows = arguments.taken(u, count, given.many)
+                if check is not None:
+                    check.same = facts | {"right-hand sides": count}
             chosen = ranks.sample(self.comm, self.n_targets, n, seed)
             if u is None:
-                rows = arguments.rows(arguments.result(given), len(given.values))
                 self._sum(given, rows, self.method.times(self.problem, self.chosen))
-            else:
-                rows = arguments.taken(u, len(given.values), given.many)
             sums = arrays.to_host(rows[..., self.xp.asarray(chosen)]).astype(np.float64)
             signed = self.xp.asarray(error.signed(arrays.to_host(given.values)).astype(self.dtype))
             both = given._replace(values=self.xp.concatenate([given.values, signed]))

@@ -101,23 +101,28 @@ class OverRanks:
         array (…, n)
             Along the plan's points of this rank; `a` itself in a process alone.
         """
-        delivery = self._delivery(of)
-        return a if delivery is None else delivery.there(self.xp.asarray(a))
+        return self._carried(a, of, "theirs")
 
     def ours(self, a: AnyArray, of: Literal["targets", "sources"] = "sources") -> AnyArray:
         """Return entries that `theirs` has brought to other ranks."""
-        delivery = self._delivery(of)
-        return a if delivery is None else delivery.back(self.xp.asarray(a))
+        return self._carried(a, of, "ours")
 
-    def _delivery(self, of: str) -> Any:
-        check_choice("of", of, ("sources", "targets"))
-        if self.comm is None or self.structure is None:
-            return None
-        return getattr(self.structure, f"to_{of}")
+    def _carried(self, a: AnyArray, of: str, way: str) -> AnyArray:
+        with together(self.comm, f"{way} of a plan", call=way) as check:
+            check_choice("of", of, ("sources", "targets"))
+            if self.comm is None or self.structure is None:
+                return a
+            delivery, there = getattr(self.structure, f"to_{of}"), self.xp.asarray(a)
+            n = delivery.sent if way == "theirs" else delivery.received
+            if there.shape[-1:] != (n,):
+                raise ValueError(f"a has shape {there.shape}; expected (..., {n}), entries along this rank's {of}.")
+            check.same = {"call": way, "of": of, "entries": there.shape[:-1], "dtype": there.dtype.name}
+        return delivery.there(there) if way == "theirs" else delivery.back(there)
 
     def inner(self, a: AnyArray, b: AnyArray) -> float:
         """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it."""
-        own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
+        with together(self.comm, "an inner product", call="inner"):
+            own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
         return own if self.comm is None else float(self.comm.allreduce(own))
 
 

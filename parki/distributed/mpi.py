@@ -23,7 +23,15 @@ _KEY = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, own: own.free())
 
 
 def of(comm: MPI.Intracomm) -> MpiComm:
-    """Return the wrapper of a communicator, made of a duplicate when it is first asked for: then collective."""
+    """Return the wrapper of a communicator, made of a duplicate when it is first asked for: then collective.
+
+    Raises
+    ------
+    ValueError
+        For the communicator of processes that a split has left out.
+    """
+    if comm == MPI.COMM_NULL:
+        raise ValueError("comm is MPI.COMM_NULL; expected a communicator that this process is in.")
     own = comm.Get_attr(_KEY)
     if own is None:
         own = MpiComm(comm.Dup())

@@ -1,6 +1,7 @@
 """Cases that run under MPI: ``mpirun -n 4 python -m mpi4py tests/distributed/on_ranks.py sums``; rank 0 reports."""
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 from mpi4py import MPI
 
 import parki
@@ -15,6 +17,7 @@ from parki import cli
 from parki.distributed import communicators
 from parki.distributed.bricks import division
 from parki.ewald.choice import tuning_cache
+from tests.distributed import faults
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 from tests.ewald import cupy_standin as standin
 from tests.ewald import stream_standin as streams
@@ -91,40 +94,21 @@ def plans(comm):
     u = small.plan(part(small.targets, to), part(small.sources, source), comm=half)(part(small.density, source))
     assert far(whole(half, u), alone(small, half)[1]) < 1e-12
     half.Free()
+    without = comm.Split(MPI.UNDEFINED if comm.rank == 0 else 1)
+    if comm.rank == 0:
+        with pytest.raises(ValueError, match=r"comm is MPI\.COMM_NULL; expected a communicator"):
+            small.plan(small.targets, small.sources, comm=without)
     single = small.plan(small.targets, small.sources, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(single(small.density), small.alone()[1])
 
 
 def agreed(comm):
     """Raise the same error everywhere, and go on."""
-    case = Case("laplace")
+    case = Case("laplace", n=400)
     _, expected = alone(case, comm)
-    to, source = share(case, comm)
-    x, y, q = part(case.targets, to), part(case.sources, source), part(case.density, source)
-    plan, bad = case.plan(x, y, comm=comm), comm.rank == BAD
-    faults = {
-        "nan": lambda: plan(q * np.nan if bad else q),
-        "shape": lambda: plan(q[:-1] if bad else q),
-        "dtype": lambda: plan(q.astype(complex) if bad else q),
-        "right-hand sides": lambda: plan(np.stack([q, q]) if bad else q),
-        "another call": lambda: plan.move(targets=x, sources=y) if bad else plan(q),
-        "a move": lambda: plan.move(targets=x * (np.inf if bad else 1), sources=y),
-        "options": lambda: case.plan(x, y, comm=comm, tolerance=1e-3 if bad else 1e-6),
-        "an option": lambda: case.plan(x, y, comm=comm, tolerance=-1.0 if bad else 1e-6),
-        "a keyword": lambda: case.plan(x, y, comm=comm, **({"speed": 2} if bad else {})),
-        "a box": lambda: case.plan(x, y, comm=comm, **({"box": (1, 2)} if bad else {})),
-        "another kernel": lambda: parki.direct.direct_sum("laplace" if bad else "biharmonic", x, y, q, comm=comm),
-        "another dtype": lambda: case.plan(*((a.astype("f4") if bad else a) for a in (x, y)), comm=comm),
-    }
-    for name, fault in faults.items():
-        try:
-            fault()
-        except (ValueError, TypeError) as error:
-            told = comm.allgather((type(error), str(error)))
-            assert len(set(told)) == 1, (name, told)
-        else:
-            raise AssertionError(f"{name}: nothing was raised")
-        assert far(whole(comm, plan(q)), expected) < 1e-12
+    rank = faults.Rank.of(comm, comm.rank == BAD, case, *share(case, comm))
+    faults.check(rank, comm, expected)
+    faults.accepted(rank, comm, expected)
 
 
 def files(comm):
@@ -195,23 +179,41 @@ def messages_of_a_device(cupy, ranks):
 
 def ends(comm):
     """End one rank in the middle, in the way that is named: the launcher must end the others."""
-    case = Case("laplace")
-    to, source = share(case, comm)
-    plan = case.plan(part(case.targets, to), part(case.sources, source), comm=comm)
-    how = sys.argv[2]
+    case, how = Case("laplace"), sys.argv[2]
+    (x, y), (q,) = case.of(*share(case, comm))
+    plan = case.plan(x, y, comm=comm)
+    some = comm.Split(MPI.UNDEFINED if comm.rank == 0 else 1)
+    comm.Barrier()
     if comm.rank == BAD:
-        if how == "raise":
-            raise RuntimeError("in the caller's code")
-        if how == "exit":
-            sys.exit(3)
-        if how == "kill":
-            os.kill(os.getpid(), 9)
-        if how == "_exit":
-            os._exit(4)
-        time.sleep(600 if how == "hang" else 2)
-    plan(part(case.density, source))
+        sys.stdout.write(f"at {time.time()}\n")
+        sys.stdout.flush()
+        fault(how, plan, q)
+    if how == "subset":
+        plan = plan if comm.rank == 0 else case.plan(x, y, comm=some)
+    if how == "callback":
+        out_of_order = scipy.sparse.linalg.aslinearoperator(scipy.sparse.csr_array((len(x[0]), len(y[0]))))
+        out_of_order._matvec = out_of_order._matmat = lambda v: 1 // int(comm.rank != BAD) * np.zeros(len(x[0]))
+        plan.operator(correction=out_of_order) @ q
+    plan(q)
     if how == "slow" and comm.rank == 0:
         sys.stdout.write("slow ranks are waited for\n")
+
+
+def fault(how, plan, q):
+    """Let this rank go, or come late."""
+    if how == "raise":
+        raise RuntimeError("in the caller's code")
+    if how == "exit":
+        sys.exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "_exit":
+        os._exit(4)
+    if how == "interrupt":
+        plan.sums[1]._powers = lambda *given: os.kill(os.getpid(), signal.SIGINT)
+    if how == "no memory":
+        plan.structure.to_sources.there = lambda *given, **named: bytearray(1 << 60)
+    time.sleep({"hang": 600, "slow": 2}.get(how, 0))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import parki
+from parki.distributed.bricks import structure
 from parki.distributed.simulated import World
-from tests.distributed.shares import Case, far, part
-
-SAME = 1e-12
+from parki.ewald.stages import sums
+from tests.distributed import faults
+from tests.distributed.shares import Case, cuts, part
 
 
 @pytest.mark.parametrize(
@@ -31,53 +32,21 @@ def test_options_that_differ_or_do_not_fit(change, text):
     assert World(3).run(work) == [(50,)] * 3
 
 
-@pytest.mark.parametrize(
-    ("bad", "text"),
-    [
-        (lambda q: q * np.nan, "density has 600 of"),
-        (lambda q: q[:-1], "density has shape"),
-        (lambda q: np.stack([q, q]), "right-hand sides is 2 on rank 2"),
-        (lambda q: q.astype(complex), "density has dtype complex"),
-        (lambda q: "charges", "density"),
-        (lambda q: [[1.0], [1.0, 2.0]], "density"),
-    ],
-)
-def test_a_plan_goes_on_after_bad_densities(bad, text):
-    case = Case("laplace")
-    _, expected = case.alone()
-    text = text.replace("600 of", "")
-
-    def work(comm, plan, to, source):
-        q = part(case.density, source)
-        with pytest.raises((ValueError, TypeError), match=text):
-            plan(bad(q) if comm.rank == 2 else q)
-        return plan(q)
-
-    _, found = case.over(4, work, seed=5)
-    assert far(np.concatenate(found), expected) < SAME
-
-
-def test_a_plan_goes_on_after_bad_moves_and_other_calls():
-    case = Case("laplace")
+@pytest.mark.parametrize("bad", [0, 2])
+def test_faults_on_one_rank_are_everyones(bad):
+    case = Case("laplace", n=400, options={"threads": 1})
     _, expected = case.alone()
 
-    def work(comm, plan, to, source):
-        x, y, q = part(case.targets, to), part(case.sources, source), part(case.density, source)
-        with pytest.raises(ValueError, match="targets has"):
-            plan.move(targets=x * (np.nan if comm.rank == 0 else 1), sources=y)
-        with pytest.raises(ValueError, match=r"call is .* on rank 1; expected"):
-            plan.move(targets=x, sources=y) if comm.rank == 1 else plan(q)
-        with pytest.raises(TypeError, match="found no points"):
-            plan.move() if comm.rank == 1 else plan.move(targets=x, sources=y)
-        return plan(q)
+    def work(comm):
+        ends = [cuts(case.n, comm.size, seed)[comm.rank] for seed in (1, 2)]
+        rank = faults.Rank.of(comm, comm.rank == bad, case, *ends)
+        faults.check(rank, comm, expected)
+        faults.accepted(rank, comm, expected)
 
-    _, found = case.over(3, work)
-    assert far(np.concatenate(found), expected) < SAME
+    World(4).run(work)
 
 
 def test_a_call_that_does_not_finish_breaks_a_plan(monkeypatch):
-    from parki.distributed.bricks import structure
-
     kept = []
 
     def work(comm, plan, to, source):
@@ -98,10 +67,9 @@ def test_a_call_that_does_not_finish_breaks_a_plan(monkeypatch):
         broken[0].error(density=np.ones(broken[0].n_sources))
 
 
-def test_no_memory_on_one_rank(monkeypatch):
-    from parki.ewald.stages import sums
-
-    case, place = Case("laplace"), sums.Stages.__init__
+@pytest.mark.parametrize(("owner", "name"), [(sums.Stages, "__init__"), (structure.BrickSum, "take_room")])
+def test_no_memory_on_one_rank(owner, name, monkeypatch):
+    case, place = Case("laplace"), getattr(owner, name)
     ranks = []
 
     def fails(self, *given, **named):
@@ -110,7 +78,7 @@ def test_no_memory_on_one_rank(monkeypatch):
             raise MemoryError("no room")
         place(self, *given, **named)
 
-    monkeypatch.setattr(sums.Stages, "__init__", fails)
+    monkeypatch.setattr(owner, name, fails)
     with pytest.raises(MemoryError, match="no room") as caught:
         case.over(4)
     assert "raised on all ranks" in caught.value.__notes__[0]

@@ -253,7 +253,9 @@ class BrickEwald(Ewald):
             if share is not None:
                 steps = self._steps(problem, choice, structure, rhs, share)
                 stages = Stages(steps, structure.points)
-        return BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
+            made = BrickSum(structure, stages, share, choice.parameters.kernel, problem.power)
+            made.take_room(spaces.array_module(self.space), rhs, problem.dtype)
+        return made
 
     def _steps(
         self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, share: Share

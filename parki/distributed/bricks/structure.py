@@ -118,7 +118,7 @@ class BrickSum:
     ) -> None:
         self._share = share
         self._structure, self.stages, self._kernel, self._power = structure, stages, kernel, power
-        self._kept: tuple[Array, Array] | None = None
+        self._room: tuple[Array, Array]
 
     @property
     def placed(self) -> Any:
@@ -134,11 +134,11 @@ class BrickSum:
         """Sum densities ``(rhs, components, N)`` with normals ``(3, N)`` to `out` ``(rhs, components, Nt)``."""
         structure, kernel = self._structure, self._kernel
         before = structure.comm.traffic.copy()
-        comm, xp, rhs = structure.comm, module_of(dens), len(dens)
+        comm, rhs = structure.comm, len(dens)
         with times.phase("agree"):
             powers = self._powers(dens, normals)
         n, ghosts = structure.to_sources.received, structure.to_ghosts.received
-        own, u = self._rooms(xp, rhs, dens.dtype)
+        own, u = self._room
         with times.phase("sort"):
             given = [dens.reshape(rhs * kernel.dens, dens.shape[-1]), *([] if normals is None else [normals])]
             structure.to_sources.there(*given, out=own[:, :n])
@@ -158,14 +158,12 @@ class BrickSum:
             out[...] = structure.to_targets.back(u)
         times.sent(comm.traffic, before)
 
-    def _rooms(self, xp: Any, rhs: int, dtype: np.dtype) -> tuple[Array, Array]:
-        """Return memory for densities, and normals, of a brick's sources and ghosts, and for its results."""
+    def take_room(self, xp: Any, rhs: int, dtype: np.dtype) -> None:
+        """Take memory for densities, and normals, of a brick's sources and ghosts, and for its results."""
         kernel, structure = self._kernel, self._structure
-        if self._kept is None:
-            n = structure.to_sources.received + structure.to_ghosts.received
-            own = xp.empty((rhs * kernel.dens + 3 * kernel.normals, n), dtype)
-            self._kept = own, xp.zeros((rhs, kernel.result, structure.targets.shape[1]), dtype)
-        return self._kept
+        n = structure.to_sources.received + structure.to_ghosts.received
+        own = xp.empty((rhs * kernel.dens + 3 * kernel.normals, n), dtype)
+        self._room = own, xp.zeros((rhs, kernel.result, structure.targets.shape[1]), dtype)
 
     def _powers(self, dens: Array, normals: Array | None) -> Powers:
         """Return the powers of two by which all ranks multiply."""
