@@ -215,13 +215,17 @@ class Ewald:
         tuned = tuning.tune(self.bench(problem, asked))
         return EwaldChoice(asked, tuned.choice.parameters, tuned.choice.variants, tuned)
 
+    def choice(self, asked: Question, parameters: Parameters, chosen: Variants) -> EwaldChoice:
+        """Return the choice of parameters and variants that are given."""
+        return EwaldChoice(asked, parameters, chosen)
+
     def bench(self, problem: EwaldProblem, asked: Question) -> Bench:
         """Return the bench that measures this sum with other parameters."""
 
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
             chosen = variants.choose(self.space, problem.dtype.name, options)
             method = replace(self, options=options, served=True)
-            return Plan(method, problem, EwaldChoice(asked, parameters, chosen))
+            return Plan(method, problem, self.choice(asked, parameters, chosen))
 
         xp = spaces.array_module(self.space) if problem.on_gpu else np
         return Bench(asked, self.options, make, xp, problem.power, problem.same)

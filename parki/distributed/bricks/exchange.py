@@ -140,7 +140,7 @@ class GridExchanges:
 
     def _parts(
         self, name: str, grid: Handle, shapes: Sequence[tuple[int, tuple[int, ...]]], bits: int
-    ) -> list[wire.Part]:
+    ) -> list[wire.Piece]:
         """Return the parts of a message between grids.
 
         One array serves both ways: it has room for as many components as the grid.
@@ -150,7 +150,7 @@ class GridExchanges:
             self._buffers[name] = Buffer(name, each * grid.whole.shape[0], bits, self._dtype)
         return self._buffers[name].parts(shapes)
 
-    def _exchange(self, phase: str, out: list[wire.Part], into: list[wire.Part]) -> list[Call]:
+    def _exchange(self, phase: str, out: list[wire.Piece], into: list[wire.Piece]) -> list[Call]:
         """Return the call that sends parts by rank and receives others, each rank's one behind the other."""
         if not (out or into):
             return []
@@ -198,7 +198,7 @@ class GridExchanges:
         own, lines = self._own_lines(planes, rank), self._lines_of(rank, box)
         return [wire.copy("exchange", *((lines, own) if way == "there" else (own, lines)))]
 
-    def _others(self, box: Handle, planes: Handle | None) -> tuple[list[wire.Part], list[wire.Part]]:
+    def _others(self, box: Handle, planes: Handle | None) -> tuple[list[wire.Piece], list[wire.Piece]]:
         """Return messages for this brick's lines of others' modes, and for others' lines of its modes."""
         rank, components = self._comm.rank, len(box)
         counts = self.division.lines
@@ -257,7 +257,7 @@ def total(comm: Comm, values: Array) -> Array:
     return xp.asarray([math.fsum(column) for column in zip(*every, strict=True)])
 
 
-def _by_rank(parts: list[wire.Part]) -> dict[int, slice]:
+def _by_rank(parts: list[wire.Piece]) -> dict[int, slice]:
     """Return where each rank's parts are in a message of parts one behind the other, sorted by rank."""
     found: dict[int, slice] = {}
     for part in parts:

@@ -16,7 +16,7 @@ from parki.arguments import Arguments, Density
 from parki.arrays import Array, module_of
 from parki.distributed import agreement, communicators, network
 from parki.distributed.agreement import agreed
-from parki.distributed.bricks import balance, cutoff
+from parki.distributed.bricks import balance, cutoff, wire
 from parki.distributed.bricks.balance import Seconds
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.structure import BrickStructure, BrickSum
@@ -27,6 +27,8 @@ from parki.ewald import checks
 from parki.ewald.choice import arrangement, tuning, variants
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.variants import Variants
 from parki.ewald.method import Ewald, EwaldChoice
 from parki.ewald.options import EwaldOptions
 from parki.ewald.problem import EwaldProblem, question
@@ -204,6 +206,11 @@ class BrickEwald(Ewald):
             tuned = tuning.tune(replace(self.bench(problem, asked), **own))
             parameters, options = tuned.choice.parameters, replace(options, **tuned.choice.shape)
         return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits)
+
+    def choice(self, asked: Question, parameters: Parameters, chosen: Variants) -> BrickChoice:
+        """Return the choice of parameters and variants that are given."""
+        bits = wire.at_most(self.options.exchange_bits or 64, parameters.far)
+        return BrickChoice(asked, parameters, chosen, bits=bits)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
         """Measure all points by the samples that one process takes of them, in the order of ranks."""

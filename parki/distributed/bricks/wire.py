@@ -29,7 +29,7 @@ class Lines(NamedTuple):
         return constant("lines", np.asarray(names, np.int32))
 
 
-class Part(NamedTuple):
+class Piece(NamedTuple):
     """Lines in a message.
 
     Attributes
@@ -95,12 +95,12 @@ class Buffer:
         self.bits, self.dtype = bits, np.dtype(dtype)
         self.whole = state(name, (max(1, room),), np.uint8, zero=False)
 
-    def parts(self, shapes: Sequence[tuple[int, tuple[int, ...]]]) -> list[Part]:
+    def parts(self, shapes: Sequence[tuple[int, tuple[int, ...]]]) -> list[Piece]:
         """Return parts of a message one behind the other, by their ranks and shapes."""
         found, first = [], 0
         for rank, shape in shapes:
             end = first + nbytes(shape, self.bits, self.dtype.itemsize)
-            found.append(Part(rank, self.whole, first, end, shape, self.bits, self.dtype))
+            found.append(Piece(rank, self.whole, first, end, shape, self.bits, self.dtype))
             first = end
         return found
 
@@ -115,7 +115,7 @@ def copy(phase: str, a: Lines, out: Lines, *, add: bool = False) -> Step:
     return Step(phase, unit, len(out.grid) * len(source) * n1, args, lane="far")
 
 
-def pack(phase: str, a: Lines, part: Part) -> Step:
+def pack(phase: str, a: Lines, part: Piece) -> Step:
     """Return the step that writes lines into a message."""
     if part.bits != 40:
         return copy(phase, a, Lines(part.numbers))
@@ -123,7 +123,7 @@ def pack(phase: str, a: Lines, part: Part) -> Step:
     return _integers(phase, "lines_to_integers", part, args)
 
 
-def unpack(phase: str, part: Part, out: Lines, *, add: bool = False) -> Step:
+def unpack(phase: str, part: Piece, out: Lines, *, add: bool = False) -> Step:
     """Return the step that takes lines, or adds them, from a message; 40-bit integers are not added."""
     if part.bits != 40:
         return copy(phase, Lines(part.numbers), out, add=add)
@@ -131,7 +131,7 @@ def unpack(phase: str, part: Part, out: Lines, *, add: bool = False) -> Step:
     return _integers(phase, "integers_to_lines", part, args)
 
 
-def _integers(phase: str, name: str, part: Part, args: dict[str, object]) -> Step:
+def _integers(phase: str, name: str, part: Piece, args: dict[str, object]) -> Step:
     _, lines, n1, n2 = part.shape
     args |= part.integers | {"lines": lines, "n1": n1, "n2": n2}
     return Step(phase, engine.kernel("bricks", name, real=part.dtype), math.prod(part.shape[:-1]), args, lane="far")
