@@ -15,10 +15,10 @@ STEPS = 127.0
 
 
 @pk.function
-def row_of(r: int, which: pk.View1D[pk.int32], lines: int, n1: int, rows: int) -> Tuple[int, int, int]:
-    """Where row r of the named lines, n1 rows each, is in an array: component, line and row."""
-    at: int = which[r // n1 % lines]
-    return r // (lines * n1), at // rows, at % rows + r % n1
+def line_of(t: int, which: pk.View1D[pk.int32], lines: int, rows: int) -> Tuple[int, int, int]:
+    """Where the t-th of the named lines of all components is in an array: component, line and first row."""
+    at: int = which[t % lines]
+    return t // lines, at // rows, at % rows
 
 
 @pk.workunit
@@ -26,18 +26,21 @@ def lines_to_lines(
     team: pk.TeamMember, a: pk.View4D[real], out: pk.View4D[wire], source: pk.View1D[pk.int32],
     target: pk.View1D[pk.int32], lines: int, n1: int, n2: int, source_rows: int, target_rows: int,
 ):  # fmt: skip
-    """Copy lines of n1 rows of n2 points, or add them: one team a row of a line of a component."""
-    r: int = team.league_rank()
-    c, x0, y0 = row_of(r, source, lines, n1, source_rows)
-    c1, x1, y1 = row_of(r, target, lines, n1, target_rows)
+    """Copy lines of n1 rows of n2 points, or add them: one team a line of a component, one thread a row."""
+    t: int = team.league_rank()
+    c, x0, y0 = line_of(t, source, lines, source_rows)
+    c1, x1, y1 = line_of(t, target, lines, target_rows)
 
-    def take(k: int):
-        if ADD:
-            out[c1][x1][y1][k] += wire(a[c][x0][y0][k])
-        else:
-            out[c1][x1][y1][k] = wire(a[c][x0][y0][k])
+    def row(y: int):
+        def take(k: int):
+            if ADD:
+                out[c1][x1][y1 + y][k] += wire(a[c][x0][y0 + y][k])
+            else:
+                out[c1][x1][y1 + y][k] = wire(a[c][x0][y0 + y][k])
 
-    pk.parallel_for(pk.TeamThreadRange(team, n2), take)
+        pk.parallel_for(pk.ThreadVectorRange(team, n2), take)
+
+    pk.parallel_for(pk.TeamThreadRange(team, n1), row)
 
 
 @pk.workunit
@@ -47,7 +50,8 @@ def lines_to_integers(
 ):  # fmt: skip
     """Round each row to multiples of its norm: 4 + 1 bytes a number."""
     r: int = team.league_rank()
-    c, x0, y0 = row_of(r, source, lines, n1, source_rows)
+    c, x0, first = line_of(r // n1, source, lines, source_rows)
+    y0: int = first + r % n1
 
     def square(k: int, acc: pk.Acc[real]):
         acc += a[c][x0][y0][k] * a[c][x0][y0][k]
@@ -79,7 +83,8 @@ def integers_to_lines(
 ):  # fmt: skip
     """Return what `lines_to_integers` was given, to a few 1e-12 of each row's norm."""
     r: int = team.league_rank()
-    c, x1, y1 = row_of(r, target, lines, n1, target_rows)
+    c, x1, first = line_of(r // n1, target, lines, target_rows)
+    y1: int = first + r % n1
     scale: real = norm[r] / UNIT
 
     def join(k: int):

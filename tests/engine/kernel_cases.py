@@ -230,9 +230,9 @@ class Maker:
         sizes = {"lines": 3, "n1": 3, "n2": 7}
         ends = {"source": lines, "target": target, "source_rows": 3, "target_rows": 3}
         for add in (False, True):
-            yield "lines_to_lines", {"ADD": add}, 2 * 3 * 3, {"a": a, "out": out} | ends | sizes
+            yield "lines_to_lines", {"ADD": add}, 2 * 3, {"a": a, "out": out} | ends | sizes
         narrow = {"a": a, "out": out.astype(np.float32)}
-        yield "lines_to_lines", {"wire": "float32"}, 2 * 3 * 3, narrow | ends | sizes
+        yield "lines_to_lines", {"wire": "float32"}, 2 * 3, narrow | ends | sizes
         rows = ends | {"source": lines + 1, "lines": 3, "n1": 1, "n2": 7}
         yield "lines_to_lines", {}, 2 * 3, {"a": a, "out": out} | rows
         integers = {"norm": self.uniform(18), "high": self.rng.integers(-(2**29), 2**29, (18, 7)).astype(np.int32)}

@@ -13,6 +13,7 @@ from parki import engine
 from parki.engine.steps import Handle, Step, constant, state
 
 BITS = (64, 40, 32)  # of a number in messages
+THREADS, LANES = 128, 32  # of a team on a GPU, and of a warp
 ALIGNED = 8  # bytes to whose multiples parts of a message go
 
 
@@ -112,7 +113,13 @@ def copy(phase: str, a: Lines, out: Lines, *, add: bool = False) -> Step:
     args = {"a": a.grid, "out": out.grid, "source": source, "target": target, "lines": len(source), "n1": n1, "n2": n2}
     args |= {"source_rows": a.grid.shape[2], "target_rows": out.grid.shape[2]}
     unit = engine.kernel("bricks", "lines_to_lines", real=a.grid.dtype, wire=out.grid.dtype, ADD=add)
-    return Step(phase, unit, len(out.grid) * len(source) * n1, args, lane="far")
+    return Step(phase, unit, len(out.grid) * len(source), args, _block(n1, n2), lane="far")
+
+
+def _block(n1: int, n2: int) -> tuple[int, int]:
+    """Return the threads and lanes of a team on a GPU: lanes for the points of a row, at most a warp."""
+    lanes = min(LANES, 1 << max(n2 - 1, 0).bit_length())
+    return max(1, min(n1, THREADS // lanes)), lanes
 
 
 def pack(phase: str, a: Lines, part: Piece) -> Step:
