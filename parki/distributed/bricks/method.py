@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 from collections.abc import Callable
@@ -39,10 +40,12 @@ from parki.ewald.stages.sums import Stages, SumSteps
 
 
 def over(method: Ewald) -> Ewald:
-    """Return Ewald sums over the ranks of their options' communicator; the method itself for a single rank."""
+    """Return Ewald sums over the ranks of their options' communicator; those of a process alone for a single rank."""
     comm = communicators.of(method.options.comm)
     if comm.size == 1:
-        return method
+        options = copy.copy(method.options)
+        options.comm = None
+        return replace(method, options=options)
     return BrickEwald(method.kernel, method.options, method.space, method.names, method.served, comm)
 
 
