@@ -175,6 +175,30 @@ def test_the_published_grid():
     assert np.mean(exchanged) == pytest.approx(783e6, rel=0.03)
 
 
+def test_bricks_stay_while_they_are_good():
+    rng = np.random.default_rng(6)
+    x, drift = rng.random((3, 4000)), 0.01 * rng.standard_normal((3, 4000))
+    crowd = np.clip(0.3 + 0.06 * rng.standard_normal((3, 4000)), 0, 0.999)
+
+    def work(comm):
+        own = np.arange(comm.rank, 4000, comm.size)
+        y = part(x, own)
+        plan = parki.ewald.plan("laplace", y, y, box=(1, 1, 1), tolerance=1e-6, rc=0.1, comm=comm)
+        cuts = [plan.structure.division]
+        for moved in (x + drift, crowd, crowd + drift / 100):
+            y = part(parki.utils.wrap(moved, (1, 1, 1)), own)
+            plan.move(y)
+            cuts.append(plan.structure.division)
+        counts = comm.allgather(plan.structure.targets.shape[1])
+        return cuts, counts
+
+    (first, after, crowded, still), counts = World(8).run(work)[0]
+    assert after is first
+    assert crowded != first
+    assert still is crowded
+    assert max(counts) < 1200  # equal bricks would have up to 4000
+
+
 def test_crowded_points_are_cut_into_bricks_of_equal_work():
     rng = np.random.default_rng(4)
     radius = 0.05 / np.sqrt(rng.random(4000) ** (-2 / 3) - 1)

@@ -23,8 +23,10 @@ def test_rectangles(periodicity, most, monkeypatch):
     y0, y1, z0, z1 = np.array([[0, n1, 0, n2], [0, size[0], 0, size[1]], [0, 2 * size[0], size[1], n2]]).T
     expected = [w[(y >= a) & (y < b) & (z >= c) & (z < d)].sum() for a, b, c, d in zip(y0, y1, z0, z1, strict=True)]
     np.testing.assert_allclose(rows.sums(y0, y1, z0, z1), expected, rtol=1e-12, atol=1e-12)
-    assert rows.along_y(0, n2).sum() == pytest.approx(w.sum())
-    assert rows.along_z(0, size[0]).sum() == pytest.approx(expected[1] + w[(y < size[0]) & (z >= size[1])].sum())
+    every = rows.sums_between(np.arange(n1 + 1), np.arange(n2 + 1))
+    assert every.shape == (n1, n2)
+    assert every.sum() == pytest.approx(w.sum())
+    assert rows.sums_between(np.array([0, size[0], n1]), np.array([0, size[1]]))[0] == pytest.approx(expected[1])
     around = rows.sums(*(np.array([a], float) for a in (-n1, 2 * n1, -n2, 2 * n2)))
     images = 3 ** ((periodicity > 1) + (periodicity > 2))
     assert around[0] == pytest.approx(images * w.sum())

@@ -1,4 +1,4 @@
-"""Bricks that take equal times: of points, by what the models say of near and far field; of rows; of ghosts around."""
+"""The time that a sum takes, by points and rows of the grid, as the models say of near and far field."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from numpy.typing import NDArray
 
 from parki import prediction
 from parki.arrays import Array, to_host
-from parki.distributed.bricks import division
-from parki.distributed.bricks.division import Cuts, Division
-from parki.distributed.bricks.loads import Rows
 from parki.distributed.comm import Comm
 from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.ewald import geometry
 from parki.ewald.choice import predict
 from parki.ewald.choice.params import Parameters
-from parki.ewald.stages import brick
 from parki.perfmodels import select
 
-TURNS = 6  # of cutting and looking at what the bricks take
 MOST_CELLS = 64  # along each axis, in which sources are counted
 CROWDS = 2.0 ** np.arange(-10, 31)  # sources in a cube of side rc, for which near fields are predicted
 #: The share of transforms that is along x, whose lines are where bricks are: see `select.Domain.work`.
@@ -90,97 +85,7 @@ class Seconds(NamedTuple):
         return cls(near, crowd, spread, gather, handled, *rest)
 
 
-def divided(
-    comm: Comm, p: Parameters, seconds: Seconds, points: tuple[Array, Array], totals: tuple[int, int]
-) -> Division:
-    """Return the bricks of which the one with the most work and messages takes the least time; collective.
-
-    Parameters
-    ----------
-    comm : Comm
-    p : Parameters
-    seconds : Seconds
-    points : tuple of arrays (3, …)
-        This rank's targets and sources, in the box of the stages.
-    totals : tuple of int
-        Targets and sources of all ranks.
-    """
-    weights = _weights(comm, p, seconds, points, totals[1])
-    places = [[to_host(a) for a in division.grid_rows(p, x)[1:]] for x in points]
-    shape, n = brick.rows(p)[1:], max(totals)
-    work = sum(Rows.counts(shape, *at, w) for at, w in zip(places, weights, strict=True))
-    work, sources = comm.allreduce(np.stack([work, Rows.counts(shape, *places[1])]))
-    rows = Rows.of(p, work), Rows.of(p, sources)
-    found = {pair: _cut(p, seconds, pair, *rows) for pair in division.pairs(p, comm.size, n)}
-
-    def time(pair: tuple[int, int]) -> tuple[float, int]:
-        more = seconds.single / math.prod(pair) * division.slabs(p, pair)
-        return found[pair][1] + more + seconds.byte * division.travels(p, pair, n), pair[1]
-
-    return found[min(found, key=time)][0]
-
-
-def _cut(p: Parameters, seconds: Seconds, pair: tuple[int, int], work: Rows, sources: Rows) -> tuple[Division, float]:
-    """Return bricks of which the slowest is as fast as whole rows allow, and its time.
-
-    Margins and ghosts are known of bricks only: where one takes longer than its points and rows do, these count more
-    when the rows are cut again.
-    """
-    even = (seconds.rows + seconds.touched) / (work.shape[0] * work.shape[1])
-    factors = np.ones(pair)
-    best: tuple[Division, float] | None = None
-    cuts: tuple[Cuts, tuple[Cuts, ...]] | None = None
-    for _ in range(TURNS):
-        cuts = _recut(work, even, factors, cuts)
-        made = Division(p, *cuts)
-        plain, taken = _loads(p, seconds, made, work, sources)
-        if best is None or taken.max() < best[1]:
-            best = made, float(taken.max())
-        factors = taken / np.maximum(plain, 1e-300)
-    return best
-
-
-def _recut(
-    work: Rows, even: float, factors: NDArray[np.float64], cuts: tuple[Cuts, tuple[Cuts, ...]] | None
-) -> tuple[Cuts, tuple[Cuts, ...]]:
-    """Return rows of strips and of their bricks, of equal work times the factors of the bricks that are."""
-    n1, n2 = work.shape
-    if cuts is None:
-        of_y = work.along_y(0, n2) + even * n2
-    else:
-        of_y = np.zeros(n1)
-        for i, row in enumerate(cuts[1]):
-            strip = slice(cuts[0][i], cuts[0][i + 1])
-            for j, factor in enumerate(factors[i]):
-                of_y[strip] += factor * (work.along_y(row[j], row[j + 1])[strip] + even * (row[j + 1] - row[j]))
-    y = division.balanced(of_y, len(factors))
-    z = []
-    for i in range(len(factors)):
-        of_z = work.along_z(y[i], y[i + 1]) + even * (y[i + 1] - y[i])
-        if cuts is not None:
-            of_z = of_z * np.repeat(factors[i], np.diff(cuts[1][i]))
-        z.append(division.balanced(of_z, factors.shape[1], 2))
-    return y, tuple(z)
-
-
-def _loads(
-    p: Parameters, seconds: Seconds, made: Division, work: Rows, sources: Rows
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the times of bricks: of their points and rows, and with margins and ghosts."""
-    edges = np.array([(one.first[1], one.end[1], one.first[2], one.end[2]) for one in made.bricks], float).T
-    y0, y1, z0, z1 = edges
-    cut = made.bricks[0].cut
-    all_rows = work.shape[0] * work.shape[1]
-    _, reach_y, reach_z = (reach / h * on for reach, h, on in zip(brick.reach(p), p.h, cut, strict=True))
-    inside, area = work.sums(*edges), (y1 - y0) * (z1 - z0) / all_rows
-    touched = (y1 - y0 + p.P * cut[1]) * (z1 - z0 + p.P * cut[2]) / all_rows
-    ghosts = sources.sums(y0 - reach_y, y1 + reach_y, z0 - reach_z, z1 + reach_z) - sources.sums(*edges)
-    plain = inside + (seconds.rows + seconds.touched) * area
-    taken = inside + seconds.rows * area + seconds.touched * touched + seconds.ghost * ghosts
-    return plain.reshape(made.shape), taken.reshape(made.shape)
-
-
-def _weights(
+def weights(
     comm: Comm, p: Parameters, seconds: Seconds, points: tuple[Array, Array], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the seconds of each target and of each source; collective."""
@@ -193,9 +98,8 @@ def _weights(
 def _crowding(comm: Comm, p: Parameters, targets: Array, sources: Array, n: int) -> NDArray[np.float64]:
     """Return how many more sources are near each target than if they filled the box evenly."""
     shape = [int(min(MOST_CELLS, max(1, math.floor(side / p.rc)))) for side in p.box]
-    counts = np.zeros(shape)
-    np.add.at(counts, tuple(_cells(p, sources, shape)), 1.0)
-    counts = comm.allreduce(counts)
+    own = np.bincount(np.ravel_multi_index(tuple(_cells(p, sources, shape)), shape), minlength=math.prod(shape))
+    counts = comm.allreduce(own.astype(np.float64)).reshape(shape)
     for axis, (m, side) in enumerate(zip(shape, p.box, strict=True)):
         if side < WIDE * m * p.rc:  # about as wide as what the cutoff reaches
             counts = 0.5 * counts + 0.25 * (np.roll(counts, 1, axis) + np.roll(counts, -1, axis))

@@ -51,17 +51,9 @@ class Rows:
         at = y // sizes[0] * m2 + z // sizes[1]
         return np.bincount(at, weights, minlength=m1 * m2).reshape(m1, m2).astype(np.float64)
 
-    def along_y(self, z0: int, z1: int) -> Numbers:
-        """Return the weights of rows along y, between two along z."""
-        return np.diff(
-            self._below(np.arange(self.shape[0] + 1.0), z1) - self._below(np.arange(self.shape[0] + 1.0), z0)
-        )
-
-    def along_z(self, y0: int, y1: int) -> Numbers:
-        """Return the weights of rows along z, between two along y."""
-        return np.diff(
-            self._below(y1, np.arange(self.shape[1] + 1.0)) - self._below(y0, np.arange(self.shape[1] + 1.0))
-        )
+    def sums_between(self, y: NDArray[np.intp], z: NDArray[np.intp]) -> Numbers:
+        """Return the weights of rectangles between neighbours among rows along y and among rows along z."""
+        return np.diff(np.diff(self._below(y[:, None], z), axis=0), axis=1)
 
     def sums(self, y0: Numbers, y1: Numbers, z0: Numbers, z1: Numbers) -> Numbers:
         """Return the weights of rectangles; those behind the ends of a periodic axis are of its images."""

@@ -17,7 +17,7 @@ from parki.arguments import Arguments, Density
 from parki.arrays import Array, module_of
 from parki.distributed import agreement, communicators, network
 from parki.distributed.agreement import agreed
-from parki.distributed.bricks import balance, cutoff, wire
+from parki.distributed.bricks import cutoff, cutting, wire
 from parki.distributed.bricks.balance import Seconds
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.structure import BrickStructure, BrickSum
@@ -88,9 +88,12 @@ class BrickChoice(EwaldChoice):
     ----------
     bits : int
         Of a number of the far field in messages.
+    division : Division or None
+        The bricks, from when points lie in them.
     """
 
     bits: int = 64
+    division: Division | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,21 +241,23 @@ class BrickEwald(Ewald):
         """Cut the grid into bricks, and bring points to them."""
         p = choice.parameters
         with times.phase("sort"):
-            structure = BrickStructure.of(self.comm, self.divided(p, problem), problem, self.space)
+            old = choice.division
+            made = self.divided(p, problem, old if old is not None and old.p == p else None)
+            structure = BrickStructure.of(self.comm, made, problem, self.space)
         with times.phase("cell_list"), agreed(self.comm, "sorting points"):
             brick = structure.division.brick(self.comm.rank)
             if brick is not None:
                 ends = (structure.targets, structure.sources, self.space, choice.variants)
                 structure.points = Points(p, *ends, brick, structure.around)
                 structure.points.wrapped_from(max(problem.reach))
-        return choice, structure
+        return replace(choice, division=made), structure
 
-    def divided(self, p: Parameters, problem: BrickProblem) -> Division:
-        """Return the bricks, cut by the work that the models say."""
+    def divided(self, p: Parameters, problem: BrickProblem, old: Division | None) -> Division:
+        """Return the bricks, cut by the work that the models say; the old ones while they are good."""
         known = network.kept()
         work = partial(Seconds.of, p, problem.totals, self.space, known.beta if known else None)
         seconds = ranks.of_first(self.comm, "predicting work", work)
-        return balance.divided(self.comm, p, seconds, (problem.targets, problem.sources), problem.totals)
+        return cutting.divided(self.comm, p, seconds, (problem.targets, problem.sources), problem.totals, old)
 
     def place(
         self, problem: BrickProblem, choice: BrickChoice, structure: BrickStructure, rhs: int, times: WallTime
