@@ -13,6 +13,7 @@ import pytest
 
 import parki
 from parki import arrays, fft, keywords, names, pairs, utils
+from parki.distributed.bricks import wire
 from parki.engine import spaces
 from parki.ewald import EwaldOptions, kernels
 from parki.fmm.options import METHODS as FMM_METHODS
@@ -32,6 +33,7 @@ ACCEPTED = {
     "FmmMethod": FMM_METHODS,
     "Layout": arrays.LAYOUTS,
     "Precision": arrays.PRECISIONS,
+    "ExchangeBits": wire.BITS,
     "EngineName": spaces.ENGINES,
     "TransformLibrary": fft.BACKENDS,
     "TransformKind": choices(EwaldOptions, "fft_type"),

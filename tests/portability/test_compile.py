@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from parki import engine, pairs
+from parki.distributed.bricks import wire
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.exchange import GridExchanges
 from parki.distributed.simulated import World
@@ -59,15 +60,19 @@ def workunits(kernel, dtype, tolerance, **named):
 
 
 def of_bricks(kernel, dtype, tolerance):
-    """What a rank of four launches that the only one does not, and what brings its points."""
+    """Return launches of a rank of four that the only one does not have, and of what brings its points."""
     p = choose.parameters(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX))
-    cut = Division(p, (0, p.grid[1] // 2, p.grid[1]), ((0, p.grid[2] // 4 * 2, p.grid[2]),) * 2)
-    share = Share(cut.bricks[0], GridExchanges(cut, World(4).comms[0], CUDA, 0.0), N // 10)
-    steps = sums.SumSteps(p, v, (N // 4, N // 4, True), CUDA, share=share).steps
+    _, n1, n2 = p.grid
+    bricks = Division(p, (0, n1 // 2, n1), ((0, n2 // 4 * 2, n2),) * 2)
+    slabs = Division(p, (0, n1), ((*(n2 * i // 4 // 2 * 2 for i in range(4)), n2),))
+    units = []
+    for cut, bits in ((bricks, 64), (bricks, 32), (slabs, wire.at_most(40, p.far))):
+        share = Share(cut.bricks[0], GridExchanges(cut, World(4).comms[0], CUDA, 0.0, bits), N // 10)
+        units += [unit for unit, *_ in sums.SumSteps(p, v, (N // 4, N // 4, True), CUDA, share=share).steps.units()]
     columns = [engine.kernel("glue", f"{way}_columns", real=np.dtype(dtype)) for way in ("gather", "scatter")]
     alone = {unit for unit, _ in workunits(kernel, dtype, tolerance)}
-    return [(unit, 128) for unit in [*(unit for unit, *_ in steps.units()), *columns] if unit not in alone]
+    return [(unit, 128) for unit in [*units, *columns] if unit not in alone]
 
 
 def of_treecode(kernel, dtype, points):
@@ -131,7 +136,9 @@ def test_all_variants_compile(device, dtype, tolerance):
 @pytest.mark.parametrize(("dtype", "tolerance"), SETTINGS)
 def test_bricks_do_not_spill(device, dtype, tolerance):
     found = compiled([pair for kernel in KERNELS for pair in of_bricks(kernel, dtype, tolerance)], device)
-    assert {"lines_to_lines", "gather_columns", "scatter_columns"} <= {w.ir.name for w, _ in found}
+    names = {w.ir.name for w, _ in found}
+    assert {"lines_to_lines", "gather_columns", "scatter_columns", "convolve"} <= names
+    assert (tolerance == 1e-9) == ({"lines_to_integers", "integers_to_lines"} <= names)
     assert {w.label: used for w, used in found if used.spill_stores or used.spill_loads} == {}
 
 
