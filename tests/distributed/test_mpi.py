@@ -172,9 +172,10 @@ def test_the_benchmark_measures_all_ranks():
     assert said.count("busy: largest over mean") == 3
 
 
-def test_the_doctor_measures_messages():
-    said, status, _ = begin(2, "-m", "parki", "doctor")
+def test_the_doctor_measures_messages(tmp_path):
+    said, status, _ = begin(2, "-m", "parki", "doctor", PARKI_CACHE_DIR=str(tmp_path))  # not in the user's folder
     assert status == 0, said
+    assert len(list(tmp_path.rglob("*.network.json"))) == 1
     assert re.search(r"ranks +2 on 1 machine, 1 thread each ", said)
     assert re.search(r"network +\S+ µs a message, \S+ GB/s a rank", said)
     assert said.count("matplotlib") == 1
