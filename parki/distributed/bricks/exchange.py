@@ -56,7 +56,8 @@ class GridExchanges:
         self.division, self._comm, self._p = division, comm, division.p
         self._buffers: dict[str, Buffer] = {}
         self._dtype, self.single = np.dtype(self._p.far), division.single
-        self._bits, self._whole_bits = bits, 32 if bits == 32 else 8 * self._dtype.itemsize
+        self._bits = wire.at_most(bits, self._dtype)
+        self._whole_bits = 32 if self._bits == 32 else 8 * self._dtype.itemsize
         self._period = multipliers.period(self._p)
         self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
         self._own = division.bricks[comm.rank]
