@@ -99,7 +99,7 @@ def _crowding(comm: Comm, p: Parameters, targets: Array, sources: Array, n: int)
     """Return how many more sources are near each target than if they filled the box evenly."""
     shape = [int(min(MOST_CELLS, max(1, math.floor(side / p.rc)))) for side in p.box]
     own = np.bincount(np.ravel_multi_index(tuple(_cells(p, sources, shape)), shape), minlength=math.prod(shape))
-    counts = comm.allreduce(own.astype(np.float64)).reshape(shape)
+    counts = comm.allreduce(own).reshape(shape).astype(np.float64)
     for axis, (m, side) in enumerate(zip(shape, p.box, strict=True)):
         if side < WIDE * m * p.rc:  # about as wide as what the cutoff reaches
             counts = 0.5 * counts + 0.25 * (np.roll(counts, 1, axis) + np.roll(counts, -1, axis))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki import ranks
 from parki.arrays import Array, to_host
 from parki.distributed.bricks import balance, division
 from parki.distributed.bricks.balance import Seconds
@@ -19,6 +20,7 @@ from parki.ewald.stages import brick
 
 TURNS = 6  # of cutting and looking at what the bricks take
 FINALISTS = 2  # shapes that are cut so often
+UNITS = 2.0**40  # of time in which weights are counted
 KEPT = 1.05  # time of bricks over that of new ones up to which they stay
 
 Numbers = NDArray[np.float64]
@@ -46,13 +48,13 @@ def divided(
     places = [[to_host(a) for a in division.grid_rows(p, x)[1:]] for x in points]
     shape = brick.rows(p)[1:]
     work = sum(Rows.counts(shape, *at, w) for at, w in zip(places, weights, strict=True))
-    work, sources = comm.allreduce(np.stack([work, Rows.counts(shape, *places[1])]))
-    judge = _Judge(p, seconds, Rows.of(p, work), Rows.of(p, sources), max(totals))
-    if old is not None and judge.time(old) <= KEPT * judge.cut(old.shape, 1)[1]:
-        return old
-    tries = {pair: judge.cut(pair, 1) for pair in division.pairs(p, comm.size, max(totals))}
-    best = sorted(tries, key=lambda pair: (tries[pair][1], pair[1]))[:FINALISTS]
-    return min((judge.cut(pair, TURNS) for pair in best), key=lambda one: one[1])[0]
+    unit = max(float(comm.allreduce(work.sum())), 1e-300) / UNITS
+    # Whole numbers, as their sums do not depend on the order, so that no rank needs the parts of all.
+    whole = np.stack([np.rint(work / unit), Rows.counts(shape, *places[1])]).astype(np.int64)
+    work, sources = comm.allreduce(whole)
+    judge = _Judge(p, seconds, Rows.of(p, work * unit), Rows.of(p, sources), max(totals))
+    found = ranks.of_first(comm, "cutting bricks", lambda: judge.best(comm.size, old))
+    return old if found is None else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,14 @@ class _Judge:
     def _time(self, made: Division, taken: Numbers) -> float:
         apart = self.seconds.single / made.size * made.single
         return float(taken.max()) + apart + self.seconds.byte * division.travels(self.p, made.shape, self.points)
+
+    def best(self, most: int, old: Division | None) -> Division | None:
+        """Return the best bricks for `most` ranks, None for old ones that are about as good."""
+        if old is not None and self.time(old) <= KEPT * self.cut(old.shape, 1)[1]:
+            return None
+        tries = {pair: self.cut(pair, 1)[1] for pair in division.pairs(self.p, most, self.points)}
+        best = sorted(tries, key=lambda pair: (tries[pair], pair[1]))[:FINALISTS]
+        return min((self.cut(pair, TURNS) for pair in best), key=lambda one: one[1])[0]
 
     def cut(self, pair: tuple[int, int], turns: int) -> tuple[Division, float]:
         """Return bricks of which the slowest is as fast as whole rows allow, and their time.
