@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,7 @@ def slabs(p: Parameters, pair: tuple[int, int]) -> bool:
     return pair[0] == 1 < pair[1] and p.periodicity >= 2 and p.skew is None
 
 
+@lru_cache(maxsize=64)
 def lines_across(p: Parameters, pair: tuple[int, int], disc: bool = True) -> tuple[int, float]:
     """Return how many lines each brick exchanges, images among them, and how many rows along y one has.
 

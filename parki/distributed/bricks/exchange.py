@@ -233,8 +233,13 @@ class GridExchanges:
         one, box = self.division.bricks[q], self._meshes[q].box
         y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
         part = planes[:, :, :, z] if self.single else planes[:, :, y, z]
+        return Lines(part, self._places * part.shape[2])
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Return where this rank has the lines of its modes, and of their images."""
         at = np.array([self.modes.place[m] for m in self.division.modes[self._comm.rank].tolist()])
-        return Lines(part, np.concatenate([at, self._points - at[at > 0]]) * part.shape[2])
+        return np.concatenate([at, self._points - at[at > 0]])
 
     # Near field -------------------------------------------------------------------------------------------------------
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
