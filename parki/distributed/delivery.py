@@ -15,7 +15,7 @@ from parki.engine import RangePolicy, spaces
 from parki.engine.launch import taken
 from parki.engine.spaces import Space
 
-ROOMS = 8  # pieces of memory that are kept: there and back, of two kinds of arrays
+ROOMS = 10  # pieces of memory that are kept: there and back, of two kinds of arrays, and places before and behind
 REALS = ("float32", "float64")
 Ranges = dict[int, slice]  # of entries, by rank
 
@@ -46,14 +46,16 @@ class Delivery:
     ) -> None:
         self._comm, self._phase, self._space = comm, phase, space
         self._rooms: dict[tuple[Any, ...], Array] = {}
-        ranks = sorted(rank for rank, index in send.items() if len(index))
-        indices = [send[rank] for rank in ranks]
         xp = np if space is None else spaces.array_module(space)
-        self._index = xp.concatenate(indices).astype(np.int32) if indices else xp.empty(0, np.int32)
-        self._to = _ranges(ranks, [len(index) for index in indices])
-        sources = sorted(rank for rank, n in receive.items() if n)
+        ranks = sorted(rank for rank, index in send.items() if len(index) and rank != comm.rank)
+        self._index = _joined(xp, [send[rank] for rank in ranks])
+        self._own = _joined(xp, [send[comm.rank]] if comm.rank in send else [])
+        self._to = _ranges(ranks, [len(send[rank]) for rank in ranks])
+        sources = sorted(rank for rank, n in receive.items() if n and rank != comm.rank)
         self._from = _ranges(sources, [receive[rank] for rank in sources])
-        self.sent, self.received = len(self._index), sum(receive[rank] for rank in sources)
+        self._before = sum(receive[rank] for rank in sources if rank < comm.rank)
+        self.sent = len(self._index) + len(self._own)
+        self.received = len(self._own) + sum(receive[rank] for rank in sources)
 
     @classmethod
     def known_by(
@@ -90,58 +92,68 @@ class Delivery:
         """
         lead = arrays[0].shape[:-1] if len(arrays) == 1 else (sum(len(a) for a in arrays),)
         rows = [a.reshape(math.prod(a.shape[:-1]), a.shape[-1]) for a in arrays]
-        return self._carried(rows, self._index, None, (self._to, self._from), out).reshape(*lead, self.received)
+        xp, dtype, count = module_of(rows[0]), rows[0].dtype, sum(len(a) for a in rows)
+        out = xp.empty((count, self.received), dtype) if out is None else out
+        packed, come = self._messages(xp, dtype, count, len(self._index), self.received - len(self._own))
+        own, first = slice(self._before, self._before + len(self._own)), 0
+        for a in rows:
+            self._pack(a, self._index, packed, first)
+            part = out[first : first + len(a), own]
+            if not self._launched("gather", a, self._own, part, rows=len(a)):
+                part[...] = a[:, self._own]
+            first += len(a)
+        self._exchange(packed, come, (self._to, self._from))
+        for some, at in ((come[: own.start], slice(own.start)), (come[own.start :], slice(own.stop, None))):
+            self._unpack(some, self._everyone(len(some)), out[:, at])
+        return out.reshape(*lead, self.received)
 
     def back(self, a: Array, out: Array | None = None) -> Array:
         """Return entries along the last axis to where they came from, each of which went to one rank only."""
-        rows = [a.reshape(math.prod(a.shape[:-1]), a.shape[-1])]
-        home = self._carried(rows, None, self._index, (self._from, self._to), out)
-        return home.reshape(*a.shape[:-1], self.sent)
+        rows, xp = a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), module_of(a)
+        out = xp.empty((len(rows), self.sent), a.dtype) if out is None else out
+        packed, come = self._messages(xp, a.dtype, len(rows), self.received - len(self._own), len(self._index))
+        own = slice(self._before, self._before + len(self._own))
+        for some, at in ((packed[: own.start], slice(own.start)), (packed[own.start :], slice(own.stop, None))):
+            self._pack(rows[:, at], self._everyone(len(some)), some)
+        if not self._launched("scatter", rows[:, own], self._own, out, rows=len(rows)):
+            out[:, self._own] = rows[:, own]
+        self._exchange(packed, come, (self._from, self._to))
+        self._unpack(come, self._index, out)
+        return out.reshape(*a.shape[:-1], self.sent)
 
-    def _carried(
-        self, rows: list[Array], index: Array | None, places: Array | None, ways: tuple[Ranges, Ranges],
-        out: Array | None,
-    ) -> Array:  # fmt: skip
-        """Send columns of rows, by index, and return those that come as columns of `out`, at their places."""
-        xp, dtype, count = module_of(rows[0]), rows[0].dtype, sum(len(a) for a in rows)
-        n = rows[0].shape[1] if index is None else len(index)
-        m = sum(at.stop - at.start for at in ways[1].values())
-        packed, come = self._room(xp, "packed", (n, count), dtype), self._room(xp, "come", (m, count), dtype)
-        first = 0
-        for a in rows:
-            self._gather(a, index, packed, first)
-            first += len(a)
-        send = {rank: packed[at] for rank, at in ways[0].items()}
-        receive = {rank: come[at] for rank, at in ways[1].items()}
+    def _messages(self, xp: Any, dtype: np.dtype, count: int, n: int, m: int) -> tuple[Array, Array]:
+        """Return memory for n entries that go and m that come, of `count` numbers each."""
+        return self._room(xp, "packed", (n, count), dtype), self._room(xp, "come", (m, count), dtype)
+
+    def _exchange(self, packed: Array, come: Array, ways: tuple[Ranges, Ranges]) -> None:
+        """Send and receive entries, by ranks."""
+        send, receive = ({q: a[at] for q, at in way.items()} for a, way in zip((packed, come), ways, strict=True))
         self._comm.exchange(send, receive, self._phase).finish()
-        out = xp.empty((count, m), dtype) if out is None else out
-        self._scatter(come, places, out)
-        return out
 
-    def _gather(self, a: Array, index: Array | None, packed: Array, first: int) -> None:
-        """Set ``packed[j, first + k] = a[k, index[j]]``."""
-        if self._space is None or a.dtype.name not in REALS or not taken(a):
-            packed[:, first : first + len(a)] = (a if index is None else a[:, index]).T
-            return
-        order = self._everyone(len(packed)) if index is None else index
-        unit = engine.kernel("glue", "gather_columns", real=a.dtype)
-        args = {"a": a, "order": order, "out": packed, "first": first, "rows": len(a)}
-        engine.parallel_for(RangePolicy(self._space, len(packed)), unit, **args)
+    def _pack(self, a: Array, order: Array, packed: Array, first: int = 0) -> None:
+        """Set ``packed[j, first + k] = a[k, order[j]]``."""
+        if not self._launched("gather_columns", a, order, packed, first=first, rows=len(a)):
+            packed[:, first : first + len(a)] = a[:, order].T
 
-    def _scatter(self, come: Array, places: Array | None, out: Array) -> None:
-        """Set ``out[k, places[j]] = come[j, k]``."""
-        if self._space is None or come.dtype.name not in REALS or not taken(out):
-            out[:, slice(None) if places is None else places] = come.T
-            return
-        order = self._everyone(len(come)) if places is None else places
-        unit = engine.kernel("glue", "scatter_columns", real=come.dtype)
-        args = {"a": come, "order": order, "out": out, "rows": len(out)}
-        engine.parallel_for(RangePolicy(self._space, len(come)), unit, **args)
+    def _unpack(self, come: Array, order: Array, out: Array) -> None:
+        """Set ``out[k, order[j]] = come[j, k]``."""
+        if not self._launched("scatter_columns", come, order, out, rows=len(out)):
+            out[:, order] = come.T
+
+    def _launched(self, name: str, a: Array, order: Array, out: Array, **numbers: int) -> bool:
+        """Run a workunit of `kernels/glue.py` for each entry of an order; tell whether it takes such arrays."""
+        if self._space is None or a.dtype.name not in REALS or not (taken(a) and taken(out)):
+            return False
+        if len(order):
+            unit = engine.kernel("glue", name, real=a.dtype)
+            engine.parallel_for(RangePolicy(self._space, len(order)), unit, a=a, order=order, out=out, **numbers)
+        return True
 
     def _everyone(self, n: int) -> Array:
         key = ("everyone", n)
         if key not in self._rooms:
-            self._rooms[key] = spaces.array_module(self._space).arange(n, dtype=np.int32)
+            xp = np if self._space is None else spaces.array_module(self._space)
+            self._rooms[key] = xp.arange(n, dtype=np.int32)
         return self._rooms[key]
 
     def _room(self, xp: Any, name: str, shape: tuple[int, int], dtype: np.dtype) -> Array:
@@ -156,7 +168,7 @@ class Delivery:
     @property
     def arrays(self) -> list[Array]:
         """Return every array that the delivery holds."""
-        return [self._index, *self._rooms.values()]
+        return [self._index, self._own, *self._rooms.values()]
 
 
 def to_owners(comm: Comm, owner: Array, phase: str, space: Space | None = None) -> Delivery:
@@ -167,6 +179,10 @@ def to_owners(comm: Comm, owner: Array, phase: str, space: Space | None = None) 
     counts = np.diff(ends, prepend=0)
     send = {int(q): order[ends[q] - counts[q] : ends[q]] for q in np.flatnonzero(counts)}
     return Delivery.known_by(comm, send, send, xp.empty(0, np.int32), phase, space)[0]
+
+
+def _joined(xp: Any, indices: list[Array]) -> Array:
+    return xp.concatenate(indices).astype(np.int32) if indices else xp.empty(0, np.int32)
 
 
 def _ranges(ranks: list[int], counts: list[int]) -> Ranges:
