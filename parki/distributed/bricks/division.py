@@ -72,7 +72,7 @@ class Division:
 
     @property
     def single(self) -> bool:
-        """Whether lines of modes along z travel, not whole planes: see `slabs`."""
+        """Tell whether lines of modes along z travel, not whole planes: see `slabs`."""
         return slabs(self.p, self.shape)
 
     @cached_property

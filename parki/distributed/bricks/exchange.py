@@ -60,7 +60,6 @@ class GridExchanges:
         self._whole_bits = 32 if self._bits == 32 else 8 * self._dtype.itemsize
         self._period = multipliers.period(self._p)
         self._meshes = [Mesh(self._p, self._period, one) for one in division.bricks]
-        self._own = division.bricks[comm.rank]
         mine = division.modes[comm.rank]
         place = {m: i for i, m in enumerate(mine[mine > 0].tolist(), 1)}
         if 0 in mine:
@@ -203,15 +202,15 @@ class GridExchanges:
         """Return messages for this brick's lines of others' modes, and for others' lines of its modes."""
         rank, components = self._comm.rank, len(box)
         counts = self.division.lines
-        away = [(q, (components, n, *self._across(self._own))) for q, n in enumerate(counts) if q != rank and n]
+        away = [(q, (components, n, *self._across(rank))) for q, n in enumerate(counts) if q != rank and n]
         others = [q for q in range(self.division.size) if q != rank and planes is not None]
-        home = [(q, (components, counts[rank], *self._across(self.division.bricks[q]))) for q in others]
-        own, their = (("lines of others", away), ("lines from others", home))
-        return self._parts(own[0], box, own[1], self._bits), self._parts(their[0], box, their[1], self._bits)
+        home = [(q, (components, counts[rank], *self._across(q))) for q in others]
+        there = self._parts("lines of others", box, away, self._bits)
+        return there, self._parts("lines from others", box, home, self._bits)
 
-    def _across(self, one: Brick) -> tuple[int, int]:
-        """Return the rows and their points of each line of a brick."""
-        _, n1, n2 = self._meshes[self.division.bricks.index(one)].box
+    def _across(self, q: int) -> tuple[int, int]:
+        """Return the rows and their points of each line of a rank's brick."""
+        _, n1, n2 = self._meshes[q].box
         return 1 if self.single else n1, n2
 
     def _lines_of(self, q: int, box: Handle) -> Lines:

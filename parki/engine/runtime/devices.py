@@ -49,7 +49,7 @@ class Device:
 
 @dataclass(frozen=True)
 class _Answer:
-    """What CuPy says: the devices, or why there are none."""
+    """The answer of CuPy: the devices, or why there are none."""
 
     devices: tuple[Device, ...] = ()
     reason: str = ""
@@ -103,13 +103,13 @@ class SideStream:
 
     @contextlib.contextmanager
     def work(self) -> Iterator[None]:
-        """What the body launches runs after all that was launched before, and beside what is launched later."""
+        """Run launches of the body after all that came before, and beside later ones."""
         self.stream.wait_event(cupy().cuda.get_current_stream().record())
         with self.stream:
             yield
 
     def join(self) -> None:
-        """What is launched from now on runs after that work."""
+        """Let launches from now on wait for that work."""
         cupy().cuda.get_current_stream().wait_event(self.stream.record())
 
 
