@@ -103,7 +103,7 @@ def build(x: Array, leaf_size: int, space: Space, *, aspect: float = ASPECT) -> 
     if not aspect >= 1:
         raise ValueError(f"aspect is {aspect!r}; expected a number of at least 1.")
     points = Passes(x, space)
-    grown = levels.grow([points], _MinimalBoxes(int(leaf_size), aspect, x.dtype))
+    grown = levels.grow([points], MinimalBoxes(int(leaf_size), aspect, x.dtype))
     return ClusterTree(_nodes(grown), Sorted(*points.result()))
 
 
@@ -113,7 +113,7 @@ def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
 
 
 @dataclass(frozen=True)
-class _MinimalBoxes:
+class MinimalBoxes:
     """Rule of a tree of clusters: nodes are cut at the middles of minimal boxes, whose columns are low and high."""
 
     leaf_size: int

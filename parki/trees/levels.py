@@ -42,12 +42,14 @@ class PointSet(Protocol):
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes of one level.
+    """Nodes of one level, or those from which a tree grows on, of several.
 
     Attributes
     ----------
-    depth, first : int
-        Number of the level, and of its first node among all.
+    depth : array (K,) of int32
+        Levels of the nodes in the tree.
+    first : int
+        Number of the first node among all.
     begin, end, count : lists of arrays (K,) of int32
         For each set of points: places in this process, and numbers of points in all processes.
     parent, octant : arrays (K,) of int32
@@ -56,7 +58,7 @@ class Level:
         Columns of the rule's own.
     """
 
-    depth: int
+    depth: Ints
     first: int
     begin: list[Ints]
     end: list[Ints]
@@ -87,12 +89,9 @@ class SplittingRule(Protocol):
         """Return the columns of children: octants of the nodes `above`, with their minimal boxes for each set."""
 
 
-def grow(sets: Sequence[PointSet], rule: SplittingRule) -> list[Level]:
-    """Sort sets of points into one tree; return its levels from the root down."""
-    begin, end = [np.zeros(1, np.int32) for _ in sets], [np.array([s.n], np.int32) for s in sets]
-    count = [np.array([s.n_all], np.int32) for s in sets]
-    level = Level(0, 0, begin, end, count, np.full(1, -1, np.int32), np.zeros(1, np.int32), rule.root(sets))
-    levels = []
+def grow(sets: Sequence[PointSet], rule: SplittingRule, level: Level | None = None) -> list[Level]:
+    """Sort sets of points into one tree; return its levels, from the root or from the nodes of `level` down."""
+    level, levels = level or _root(sets, rule), []
     while True:
         levels.append(level)
         split = rule.splits(level)
@@ -111,13 +110,21 @@ def grow(sets: Sequence[PointSet], rule: SplittingRule) -> list[Level]:
         level = _below(level, rule, at, counted, boxes)
 
 
+def _root(sets: Sequence[PointSet], rule: SplittingRule) -> Level:
+    """Return the level of the root."""
+    begin, end = [np.zeros(1, np.int32) for _ in sets], [np.array([s.n], np.int32) for s in sets]
+    count = [np.array([s.n_all], np.int32) for s in sets]
+    none = np.full(1, -1, np.int32)
+    return Level(np.zeros(1, np.int32), 0, begin, end, count, none, np.zeros(1, np.int32), rule.root(sets))
+
+
 def _below(level: Level, rule: SplittingRule, at: Ints, counted: list[Counted], boxes: list[Bounds | None]) -> Level:
     """Return the octants that have points, of the nodes `at`."""
     full = sum(c.total for c in counted) > 0
     owner, octant = (i.astype(np.int32) for i in np.nonzero(full))
     bounds = [(box[0][full], box[1][full]) for box in boxes if box is not None]
     return Level(
-        level.depth + 1,
+        level.depth[at[owner]] + np.int32(1),
         level.first + len(level.parent),
         [c.begin[full] for c in counted],
         [c.end[full] for c in counted],
@@ -137,7 +144,7 @@ def topology(levels: list[Level]) -> dict[str, Ints]:
     inner = np.flatnonzero(n_children)
     first_child[inner] = 1 + np.cumsum(n_children[inner]) - n_children[inner]
     return {
-        "level": np.repeat(np.arange(len(levels), dtype=np.int32), sizes),
+        "level": np.concatenate([level.depth for level in levels]),
         "parent": parent,
         "first_child": first_child,
         "n_children": n_children,

@@ -143,8 +143,8 @@ def build(
         raise ValueError(f"fill is {fill!r}; expected a number of at least 1, or None.")
     sets = [sources] if targets is None or targets is sources else [sources, targets]
     points = [Passes(x, space) for x in sets]
-    low, width = _root(points, fill)
-    grown = levels.grow(points, _Cubes(low, width, leaf_size, min(deepest, MAX_LEVEL), sources.dtype))
+    low, width = root_cube(points, fill)
+    grown = levels.grow(points, Cubes(low, width, leaf_size, min(deepest, MAX_LEVEL), sources.dtype))
     in_order = [Sorted(*p.result()) for p in points]
     return Octree(_nodes(low, width, grown), in_order[0], in_order[-1])
 
@@ -154,7 +154,7 @@ def workunits(real: np.dtype[Any], space: Space) -> dict[str, engine.Workunit]:
     return passes.workunits(real.name, space, False)
 
 
-def _root(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.float64], float]:
+def root_cube(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.float64], float]:
     """Return the lowest corner and the side length of the root."""
     some = [p.bounds(np.zeros(1, np.int32), np.array([p.n], np.int32)) for p in points if p.n_all]
     if not some:
@@ -173,7 +173,7 @@ def _root(points: Sequence[PointSet], fill: float | None) -> tuple[NDArray[np.fl
 
 
 @dataclass(frozen=True)
-class _Cubes:
+class Cubes:
     """Rule of an octree: boxes are cut at the centres of their cubes, whose columns are anchors and keys."""
 
     low: NDArray[np.float64]
@@ -194,7 +194,7 @@ class _Cubes:
 
     def middles(self, level: Level, at: Ints) -> Array:
         """Return the centres (R, 3) of boxes, rounded up to a number that points can be."""
-        exact = self.low + np.ldexp(self.width, -level.depth - 1) * (2 * level.box[0][at] + 1)
+        exact = self.low + np.ldexp(self.width, -level.depth[at, None] - 1) * (2 * level.box[0][at] + 1)
         rounded = exact.astype(self.dtype)
         return np.where(rounded < exact, np.nextafter(rounded, self.dtype.type(np.inf)), rounded)
 

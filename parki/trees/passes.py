@@ -96,6 +96,7 @@ class Passes:
         self.code = self.xp.empty(self.n, np.uint8)
         self.rounds = 0
         self.done: list[tuple[Array, Array, int]] = []  # ranges of leaves, and the round when they were left
+        self.unmoved: list[Array] = []  # places of leaves before the first round
 
     @property
     def n_all(self) -> int:
@@ -157,14 +158,18 @@ class Passes:
 
     def finish(self, begin: Array, end: Array) -> None:
         """Record ranges that are not moved any more."""
-        if len(begin):
+        if not len(begin):
+            return
+        if self.rounds:
             self.done.append((begin, end, self.rounds))
+        else:
+            self.unmoved += [np.arange(first, last, dtype=np.int32) for first, last in zip(begin, end, strict=True)]
 
     def result(self) -> tuple[Array, Array]:
         """Return the sorted points and their order."""
         if self.rounds == 0:
             return self.x.copy(), self.now[1]
-        spare = self.spare or (self.xp.empty((self.n, 3), self.real), self.now[1])
+        spare = self.spare or (self.xp.empty((self.n, 3), self.real), self.xp.empty(self.n, np.int32))
         last, before = [], []
         for begin, end, rounds in self.done:
             (before if (self.rounds - rounds) % 2 else last).append((begin, end))
@@ -175,6 +180,9 @@ class Passes:
             piece = _cut(*(np.concatenate(part) for part in zip(*moved, strict=True)), self.size)
             args = {"record": from_[0], "order": from_[1], "out": to[0], "order_out": to[1]}
             self._launch("copy", self.xp.asarray(piece), **args)
+        if self.unmoved:
+            still = self.xp.asarray(np.concatenate(self.unmoved))
+            to[0][still], to[1][still] = self.x.T[still], still
         points = from_[0].reshape(3, self.n)  # its records are not needed any more
         unpack = workunits(self.real.name, self.space, False)["columns"]
         engine.parallel_for(RangePolicy(self.space, self.n), unpack, record=to[0], x=points)

@@ -87,7 +87,7 @@ def test_clusters(shape, ranks, rng):
     x = shape(rng, 400)
     parts = [[part] for part in split(x, rng, ranks)]
     expected = cluster.build(x, 7, SERIAL).nodes
-    of_ranks = grown(parts, cluster._MinimalBoxes(7, cluster.ASPECT, x.dtype))
+    of_ranks = grown(parts, cluster.MinimalBoxes(7, cluster.ASPECT, x.dtype))
     for grown_levels, _ in of_ranks:
         for name, values in topology(grown_levels).items():
             np.testing.assert_array_equal(values, getattr(expected, name), err_msg=name)
@@ -101,7 +101,7 @@ def test_octants(shape, ranks, rng):
     x, y = shape(rng, 400), shape(rng, 300) + 0.25
     parts = list(zip(split(y, rng, ranks), split(x, rng, ranks), strict=True))
     expected = octree.build(y, x, 7, SERIAL).nodes
-    of_ranks = grown(parts, octree._Cubes(expected.low, expected.width, 7, octree.MAX_LEVEL, x.dtype))
+    of_ranks = grown(parts, octree.Cubes(expected.low, expected.width, 7, octree.MAX_LEVEL, x.dtype))
     for grown_levels, _ in of_ranks:
         for name, values in topology(grown_levels).items():
             np.testing.assert_array_equal(values, getattr(expected, name), err_msg=name)

@@ -1,0 +1,273 @@
+"""Growth of one tree over ranks: top levels by counts summed over all, then each rank below its own nodes.
+
+Until a rank has points of its own, every rank counts the points that its caller has, of all nodes of a level.  The
+nodes that are small enough are cut in depth-first order into runs, one for each rank, and points go to the ranks of
+their nodes.  Below, trees grow as in one process.
+
+Source: I. Lashuk et al., "A massively parallel adaptive fast-multipole method on heterogeneous architectures", SC09,
+section III.A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.arrays import Array
+from parki.distributed.comm import Comm
+from parki.distributed.delivery import Delivery
+from parki.distributed.trees import tables
+from parki.distributed.trees.tables import Places, Table
+from parki.engine import spaces
+from parki.engine.spaces import Space
+from parki.trees import levels
+from parki.trees.levels import Level, SplittingRule
+from parki.trees.nodes import Ints
+from parki.trees.passes import Bounds, Counted, Passes
+
+PER_RANK = 32  # nodes into which top levels cut the points of a rank, at least
+
+Rows = Callable[[Level, list[Places], Places, NDArray[np.bool_]], Table]  # of a level, places of sets, begin, leaf
+
+
+class Summed:
+    """Points of this rank that answer for those of all: see `parki.trees.levels.PointSet`."""
+
+    def __init__(self, comm: Comm, points: Passes) -> None:
+        self._comm, self.points, self.n = comm, points, points.n
+        self.n_all = int(comm.allreduce(np.array(points.n, np.int64)))
+
+    def _box(self, own: Bounds) -> Bounds:
+        low, high = self._comm.allreduce(np.stack([own[0], -own[1]]), "min")
+        return low, -high
+
+    def bounds(self, begin: Ints, end: Ints) -> Bounds:
+        """Return the minimal boxes of nodes."""
+        return self._box(self.points.bounds(begin, end))
+
+    def count(self, begin: Ints, end: Ints, middle: Array) -> Counted:
+        """Count the points of each octant of nodes."""
+        own = self.points.count(begin, end, middle)
+        return replace(own, total=self._comm.allreduce(own.total.astype(np.int64)))
+
+    def place(self, counted: Counted, *, bounds: bool) -> Bounds | None:
+        """Sort this rank's points of counted nodes by octant; return the octants' minimal boxes."""
+        box = self.points.place(counted, bounds=bounds)
+        return None if box is None else self._box(box)
+
+    def finish(self, begin: Ints, end: Ints) -> None:
+        """Record leaves."""
+        self.points.finish(begin, end)
+
+
+class _Top:
+    """A rule that leaves small nodes to their ranks."""
+
+    def __init__(self, rule: SplittingRule, most: float) -> None:
+        self._rule, self._most, self.bounds = rule, most, rule.bounds
+        self.root, self.middles, self.divided, self.children = rule.root, rule.middles, rule.divided, rule.children
+
+    def splits(self, level: Level) -> NDArray[np.bool_]:
+        """Return whether nodes have more than some points of all sets."""
+        return self._rule.splits(level) & (sum(level.count) > self._most)
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A tree over ranks, with points where its nodes are.
+
+    Attributes
+    ----------
+    top : Table
+        Inner nodes above those that went to ranks: the same on all ranks.
+    own : Table
+        The nodes of this rank, all of whose points are here.
+    cuts : array (P + 1,)
+        Rank r has the places cuts[r] … cuts[r + 1] − 1.
+    firsts : list of arrays (P + 1,)
+        The same for each set of points, in places among its own points.
+    deliveries : list of Delivery
+        Of each set of points, from the callers to here.
+    orders : list of arrays of int32
+        Entries of the delivered arrays in the order of the tree.
+    points : list of arrays (3, n)
+        In the order of the tree.
+    """
+
+    top: Table
+    own: Table
+    cuts: Places
+    firsts: list[Places]
+    deliveries: list[Delivery]
+    orders: list[Array]
+    points: list[Array]
+
+
+def grow(
+    comm: Comm, sets: Sequence[Array], rule: Callable[[list[Summed]], SplittingRule], rows: Rows, space: Space,
+    shares: NDArray[np.float64] | None = None,
+) -> Grown:  # fmt: skip
+    """Grow the tree of all ranks' points; collective.
+
+    Parameters
+    ----------
+    comm : Comm
+    sets : sequence of arrays (3, n)
+        This rank's points of each set.
+    rule : function
+        Returns the rule of the tree for points that answer for all ranks.
+    rows : function
+        Returns the table of a level's nodes, of their places among each set and among all, and whether they are leaves.
+    space : Space
+    shares : array (P + 1,), optional
+        Shares 0 … 1 of all places at which ranks begin and end, about; equal parts without.
+
+    Raises
+    ------
+    ValueError
+        Where there are more points than places.
+    """
+    passes = [Passes(x, space) for x in sets]
+    summed = [Summed(comm, one) for one in passes]
+    n_all = sum(one.n_all for one in summed)
+    if n_all > tables.MOST_PLACES:
+        raise ValueError(f"points are {n_all} on all ranks; expected at most {tables.MOST_PLACES}.")
+    made = rule(summed)
+    above = levels.grow(summed, _Top(made, n_all / (PER_RANK * comm.size)))
+    shares = np.linspace(0, 1, comm.size + 1) if shares is None else shares
+    top = _TopNodes(above, rows)
+    cuts, node_cuts = _cut(top, shares * n_all)
+    deliveries, arranged, starts = [], [], []
+    for k, (one, x) in enumerate(zip(passes, sets, strict=True)):
+        ends = np.append(top.local[k][0], one.n)[node_cuts]
+        counts = top.local[k][1] - top.local[k][0]
+        delivery, order, start = _sent(comm, one.result()[1], counts, (node_cuts, ends), space)
+        points = delivery.there(x)
+        deliveries.append(delivery)
+        arranged.append((order, spaces.array_module(space).ascontiguousarray(points[:, order])))
+        starts.append(start)
+    mine = slice(int(node_cuts[comm.rank]), int(node_cuts[comm.rank + 1]))
+    below = [Passes(x, space) for _, x in arranged]
+    bases = [of_set[mine.start] if mine.start < len(of_set) else 0 for of_set in top.begins]
+    own = _below(below, made, rows, top.level(mine, starts), (bases, int(cuts[comm.rank])))
+    firsts = [np.append(of_set, one.n_all)[node_cuts] for of_set, one in zip(top.begins, summed, strict=True)]
+    orders, points = [], []
+    for (order, _), one in zip(arranged, below, strict=True):
+        sorted_points, within = one.result()
+        points.append(sorted_points)
+        orders.append(order[within])
+    return Grown(top.inner, own, cuts, firsts, deliveries, orders, points)
+
+
+class _TopNodes:
+    """The nodes of the top levels: inner ones, and in depth-first order those without children.
+
+    Attributes
+    ----------
+    inner : Table
+    begin, count : arrays
+        Places of nodes without children.
+    begins : list of arrays
+        The same among each set of points.
+    local : list of (begin, end)
+        Their places in this rank's points of each set.
+    """
+
+    def __init__(self, above: list[Level], rows: Rows) -> None:
+        topology = levels.topology(above)
+        last = topology["n_children"] == 0
+        of_sets = [_places(above, k) for k in range(len(above[0].begin))]
+        begin = sum(first for first, _ in of_sets)
+        ends = np.cumsum([len(level.parent) for level in above])
+        parts = zip(above, np.split(np.arange(len(begin)), ends[:-1]), strict=True)
+        inner = [rows(level, [first[at] for first, _ in of_sets], begin[at], last[at]) for level, at in parts]
+        self.inner = np.concatenate(inner)[~last]
+        order = np.flatnonzero(last)
+        order = order[np.argsort(begin[order], kind="stable")]
+        self.begin, self.count = begin[order], sum(count for _, count in of_sets)[order]
+        self.begins = [first[order] for first, _ in of_sets]
+        spans = [levels.spans(above, k) for k in range(len(of_sets))]
+        self.local = [(one.begin[order], one.end[order]) for one in spans]
+        self._columns = [column[order] for column in levels.columns(above)]
+        self._counts = [count[order] for _, count in of_sets]
+        self._depth = topology["level"][order]
+
+    def level(self, nodes: slice, starts: list[Ints]) -> Level:
+        """Return nodes without children, whose points of each set begin at these places, as those to grow from."""
+        count = [of_set[nodes].astype(np.int32) for of_set in self._counts]
+        end = [first + n for first, n in zip(starts, count, strict=True)]
+        n = len(self._depth[nodes])
+        none, zero = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+        return Level(self._depth[nodes], 0, starts, end, count, none, zero, tuple(a[nodes] for a in self._columns))
+
+
+def _places(above: list[Level], k: int) -> tuple[Places, Places]:
+    """Return the first places of all nodes among the points of a set, and their numbers of points."""
+    begins, counts = [np.zeros(1, np.int64)], [above[0].count[k].astype(np.int64)]
+    for before, level in zip(above, above[1:], strict=False):
+        count, parent = level.count[k].astype(np.int64), level.parent - before.first
+        ahead = np.cumsum(count) - count
+        first = np.flatnonzero(np.diff(parent, prepend=-1))
+        ahead -= np.repeat(ahead[first], np.diff(np.append(first, len(parent))))
+        begins.append(begins[-1][parent] + ahead)
+        counts.append(count)
+    return np.concatenate(begins), np.concatenate(counts)
+
+
+def _cut(top: _TopNodes, wanted: NDArray[np.float64]) -> tuple[Places, NDArray[np.intp]]:
+    """Return the places nearest to those wanted at which nodes begin, and these nodes' numbers."""
+    edges = np.append(top.begin, top.begin[-1] + top.count[-1])
+    after = np.clip(np.searchsorted(edges, wanted), 1, len(edges) - 1)
+    node = after - (wanted - edges[after - 1] <= edges[after] - wanted)
+    node[0], node[-1] = 0, len(edges) - 1
+    return edges[node], node
+
+
+def _sent(
+    comm: Comm, order: Array, counts: Ints, cuts: tuple[NDArray[np.intp], Ints], space: Space
+) -> tuple[Delivery, Array, Ints]:  # fmt: skip
+    """Return the delivery of points to the ranks of their nodes, the order of nodes there, and where each begins.
+
+    Parameters
+    ----------
+    comm : Comm
+    order : array
+        This rank's points in the order of nodes.
+    counts : array
+        Points of this rank in each node.
+    cuts : (array, array)
+        The first node of each rank, and the first of this rank's points that are of it.
+    space : Space
+    """
+    nodes, ends = cuts
+    send = {q: order[ends[q] : ends[q + 1]] for q in range(comm.size) if ends[q] < ends[q + 1]}
+    told = {q: counts[nodes[q] : nodes[q + 1]].astype(np.int32) for q in send}
+    come = comm.exchange_unknown(told, np.empty(0, np.int32), "sort")
+    delivery = Delivery(comm, send, {q: int(n.sum()) for q, n in come.items()}, "sort", space)
+    own = int(nodes[comm.rank + 1] - nodes[comm.rank])
+    each = [np.repeat(np.arange(own, dtype=np.int32), come[q]) for q in sorted(come)]
+    node = np.concatenate(each) if each else np.empty(0, np.int32)
+    there = np.argsort(node, kind="stable").astype(np.int32)  # of ranks in turn: of equal nodes in their order
+    starts = np.searchsorted(node[there], np.arange(own)).astype(np.int32)
+    return delivery, spaces.array_module(space).asarray(there), starts
+
+
+def _below(
+    sets: list[Passes], rule: SplittingRule, rows: Rows, level: Level, bases: tuple[list[int], int]
+) -> Table:  # fmt: skip
+    """Grow on from nodes that are this rank's; return their table."""
+    if not len(level.parent):
+        return rows(level, [np.empty(0, np.int64) for _ in sets], np.empty(0, np.int64), np.empty(0, bool))
+    grown = levels.grow(sets, rule, level)
+    last = np.ones(sum(len(one.parent) for one in grown), bool)
+    for one in grown[1:]:
+        last[one.parent] = False
+    found, at = [], 0
+    for one in grown:
+        of_sets = [base + begin.astype(np.int64) for base, begin in zip(bases[0], one.begin, strict=True)]
+        found.append(rows(one, of_sets, sum(of_sets), last[at : at + len(one.parent)]))
+        at += len(one.parent)
+    return np.concatenate(found)

@@ -1,0 +1,123 @@
+"""A rank's part of one tree: its nodes, those above them, and its points in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.arrays import Array, to_host
+from parki.distributed.comm import Comm
+from parki.distributed.delivery import Delivery
+from parki.distributed.trees import tables
+from parki.distributed.trees.growth import Grown
+from parki.distributed.trees.tables import Places, Table
+from parki.engine import spaces
+from parki.engine.spaces import Space
+
+
+@dataclass(frozen=True, eq=False)
+class SharedTree:
+    """A rank's part of a tree.
+
+    Attributes
+    ----------
+    comm : Comm
+    table : Table
+        All nodes that have places of this rank, those that others share among them, and the root.
+    cuts : array (P + 1,)
+        Rank r has the places cuts[r] … cuts[r + 1] − 1.
+    firsts : list of arrays (P + 1,)
+        The same for each set of points, in places among its own points.
+    deliveries : list of Delivery
+        Of each set of points, from the callers to here.
+    orders : list of arrays of int32
+        Entries of the delivered arrays in the order of the tree.
+    points : list of arrays (3, n)
+        In the order of the tree.
+    """
+
+    comm: Comm
+    table: Table
+    cuts: Places
+    firsts: list[Places]
+    deliveries: list[Delivery]
+    orders: list[Array]
+    points: list[Array]
+
+    @classmethod
+    def of(cls, comm: Comm, grown: Grown) -> SharedTree:
+        """Return the part of a tree that has grown."""
+        table = _with_shared(comm, grown, grown.cuts, [grown.own])
+        return cls(comm, table, grown.cuts, grown.firsts, grown.deliveries, grown.orders, grown.points)
+
+    @classmethod
+    def cut(cls, comm: Comm, grown: Grown, cuts: Places, sets: list[Array], space: Space) -> SharedTree:
+        """Return the part of a tree that has grown, cut at other places (P + 1, columns): collective.
+
+        The first column of `cuts` has places among all points, the others among those of each of `sets`, which are
+        this rank's points as its caller has them.
+        """
+        own, every, of_sets = grown.own, cuts[:, 0], list(cuts[:, 1:].T)
+        lo, hi = tables.contributors(own, every)
+        send = {q: own[(lo <= q) & (q < hi)] for q in range(int(lo.min(initial=0)), int(hi.max(initial=0)))}
+        come = comm.exchange_unknown({q: rows for q, rows in send.items() if len(rows)}, own[:0], "tree")
+        table = _with_shared(comm, grown, every, [own[:0], *come.values()])
+        deliveries, orders, points = [], [], []
+        for k, (x, firsts) in enumerate(zip(sets, of_sets, strict=True)):
+            place = _entries(grown, k, comm.rank)
+            there, order = _to_places(comm, place, firsts, space)
+            deliveries.append(there)
+            orders.append(order)
+            points.append(spaces.array_module(space).ascontiguousarray(there.there(x)[:, order]))
+        return cls(comm, table, every, of_sets, deliveries, orders, points)
+
+    @property
+    def mine(self) -> tuple[int, int]:
+        """Return the first and the end of this rank's places."""
+        return int(self.cuts[self.comm.rank]), int(self.cuts[self.comm.rank + 1])
+
+    def own(self, k: int = 0) -> tuple[int, int]:
+        """Return the first and the end of this rank's places among the points of a set."""
+        return int(self.firsts[k][self.comm.rank]), int(self.firsts[k][self.comm.rank + 1])
+
+    @property
+    def leaves(self) -> Table:
+        """Return this rank's leaves in the order of their places."""
+        leaves = self.table[self.table["leaf"] & tables.within(self.table, *self.mine)]
+        return leaves[np.argsort(leaves["begin"])]
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array of the points."""
+        return [*self.orders, *self.points, *(a for one in self.deliveries for a in one.arrays)]
+
+
+def _with_shared(comm: Comm, grown: Grown, cuts: Places, own: list[Table]) -> Table:
+    """Return nodes with those above them that have places of this rank, and the root."""
+    top = grown.top
+    kept = tables.within(top, int(cuts[comm.rank]), int(cuts[comm.rank + 1])) | (top["level"] == 0)
+    table = tables.merged([top[kept], *own])
+    if not len(top):  # the root is a leaf
+        table = tables.merged(comm.allgather(grown.own))
+    return table
+
+
+def _entries(grown: Grown, k: int, rank: int) -> NDArray[np.int64]:
+    """Return the place of each of the caller's points of a set among all of them."""
+    order = to_host(grown.orders[k])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) + int(grown.firsts[k][rank])
+    return grown.deliveries[k].back(place[None])[0]
+
+
+def _to_places(comm: Comm, place: NDArray[np.int64], firsts: Places, space: Space) -> tuple[Delivery, Array]:
+    """Return the delivery of points to the ranks of their places, and their order there."""
+    order = np.argsort(place).astype(np.int32)
+    edges = np.searchsorted(place[order], firsts)
+    xp = spaces.array_module(space)
+    rows = {q: place[order[edges[q] : edges[q + 1]]] for q in range(comm.size) if edges[q] < edges[q + 1]}
+    send = {q: xp.asarray(order[edges[q] : edges[q + 1]]) for q in rows}
+    there, found = Delivery.known_by(comm, send, rows, np.empty(0, np.int64), "sort", space)
+    return there, xp.asarray(np.argsort(found, kind="stable").astype(np.int32))
