@@ -87,9 +87,8 @@ class FreeProblem:
     cell = None
 
     @classmethod
-    def of(cls, kernel: Pair, space: Space, x: Array, y: Array, on_gpu: bool) -> FreeProblem:
-        """Return the problem of checked targets x and sources y, one array if they are the same."""
-        extent = scaling.extent(x, y)
+    def of(cls, kernel: Pair, space: Space, x: Array, y: Array, on_gpu: bool, extent: float) -> FreeProblem:
+        """Return the problem of checked targets x and sources y, one array if they are the same, of an `extent`."""
         power = 0 if kernel.law is None else scaling.exponent(extent)
         own, xp = kernel.scaled(power, y.dtype.name), spaces.array_module(space)
         sources = scaling.times(xp.asarray(y), power)
@@ -193,12 +192,20 @@ class FreeMethod:
 
     def problem(self, targets: Any, sources: Any) -> FreeProblem:
         """Check a caller's points, and take them to the method's unit of length."""
+        return self.of(*self.checked(targets, sources))
+
+    def checked(self, targets: Any, sources: Any) -> tuple[Array, Array, bool]:
+        """Return a caller's checked points, one array if they are the same, and whether they are on a GPU."""
         layout, given = self.options.layout, dict(zip(self.names[:2], (targets, sources), strict=True))
         y = arrays.points("sources", sources, layout=layout)
         x = y if targets is sources else arrays.points("targets", targets, layout=layout)
         arrays.same_dtype(targets=x, sources=y)
         self.warn_below(y.dtype.name)
-        return FreeProblem.of(self.kernel, self.space, x, y, arrays.on_gpu(**given) is not None)
+        return x, y, arrays.on_gpu(**given) is not None
+
+    def of(self, x: Array, y: Array, on_gpu: bool) -> FreeProblem:
+        """Return the problem of checked points."""
+        return FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.extent(x, y))
 
     def warn_below(self, dtype: str) -> None:
         """Warn of a tolerance that a dtype cannot give."""
@@ -216,6 +223,12 @@ class FreeMethod:
         self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any], box: Any
     ) -> tuple[Self, FreeProblem]:
         """Check points that a plan moves to; None for those that stay, which `full` has."""
+        return self, self.of(*self.checked_move(arguments, full, points, box), old.on_gpu)
+
+    def checked_move(
+        self, arguments: Arguments, full: Callable[[], FreeProblem], points: tuple[Any, Any], box: Any
+    ) -> tuple[Array, Array]:
+        """Return the checked targets and sources of a move, in the caller's unit of length."""
         if box is not None:
             self.options.refuse(["box"])
         targets, sources = points
@@ -225,7 +238,7 @@ class FreeMethod:
             there = full()
             x = scaling.times(there.targets, -there.power) if x is None else x
             y = scaling.times(there.sources, -there.power) if y is None else y
-        return self, FreeProblem.of(self.kernel, self.space, x, y, old.on_gpu)
+        return x, y
 
     def in_place(self, old: FreeProblem, new: FreeProblem) -> bool:
         """Tell whether points move within the arrays that are there: trees are made anew."""
@@ -262,8 +275,7 @@ class FreeMethod:
         gradient = self.gradient if pair is self.kernel else False
         options = replace(self.transposed_options(parameters), gradient=gradient, verbose=False)
         method = replace(self, kernel=pair, options=options, served=True)
-        turned = FreeProblem.of(pair, self.space, y, y if problem.same else x, problem.on_gpu)
-        return method, turned, None
+        return method, method.of(y, y if problem.same else x, problem.on_gpu), None
 
     def transposed_options(self, parameters: Any) -> Any:
         """Return the options of the transposed sum."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from parki import arrays, error
 from parki.arrays import AnyArray
 from parki.checks import check_choice
+from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.spaces import Space
 
@@ -154,6 +157,14 @@ def take_gpu(comm: Any, space: Space, **given: Any) -> None:
     """
     if space.own_memory and several(comm) and arrays.on_gpu(**given) is None:
         devices.share(space.name, of(comm).place)
+
+
+def shared_threads(comm: Any, space: Space) -> Space:
+    """Return a space of a host with this rank's share of the threads, unless their number was given."""
+    given = space.threads is not None or "OMP_NUM_THREADS" in os.environ
+    if space.name != "OpenMP" or given or comm.peers < 2:
+        return space
+    return replace(space, threads=max(1, spaces.threads() // comm.peers))
 
 
 def check(method: Method) -> None:

@@ -71,12 +71,21 @@ def pairs_of_factors(powers: tuple[int, ...], dtype: str) -> NDArray:
 
 def extent(*clouds: Array) -> float:
     """Return half the longest side of the box around all points (3, N); 0 without points."""
+    return longest(*corners(*clouds))
+
+
+def corners(*clouds: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lowest and highest coordinates of all points (3, N); without points infinity and minus infinity."""
     some = [x for i, x in enumerate(clouds) if x.shape[1] and not any(x is y for y in clouds[:i])]
     if not some:
-        return 0.0
+        return np.full(3, np.inf), np.full(3, -np.inf)
     ends = [to_host(module_of(x).stack([x.min(axis=1), x.max(axis=1)])).astype(float) for x in some]
-    low, high = np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
-    return float(np.max(0.5 * high - 0.5 * low))
+    return np.min(ends, axis=0)[0], np.max(ends, axis=0)[1]
+
+
+def longest(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
+    """Return half the longest side of a box; 0 of one around no points."""
+    return float(np.max(0.5 * high - 0.5 * low)) if (low <= high).all() else 0.0
 
 
 def nearest(targets: Array, sources: Array, length: int) -> float:

@@ -1,9 +1,17 @@
 """Wall-clock time of work that may have been launched and not yet done."""
 
+from __future__ import annotations
+
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parki.distributed.comm import Traffic
+
+CallCounts = tuple[dict[str, float], dict[str, int], dict[str, int]]  # times, bytes and messages by phase
 
 
 class PhaseTimes:
@@ -34,6 +42,8 @@ class PhaseTimes:
         Called with the name of each phase as it begins.
     whole_phase : str or None
         The phase that is the whole of a call.
+    comm : Comm or None
+        Of a sum over ranks.
     """
 
     def __init__(
@@ -46,6 +56,7 @@ class PhaseTimes:
         self.watch: Callable[[str], None] | None = None
         self.whole_phase: str | None = None
         self.time = dict.fromkeys(self.phases, 0.0)
+        self.comm: Any = None
         self.nbytes: dict[str, int] = {}
         self.messages: dict[str, int] = {}
         self.pairs: dict[str, float] = {}
@@ -85,13 +96,60 @@ class PhaseTimes:
         """Time the whole of a call, where that is a phase of its own."""
         return contextlib.nullcontext() if self.whole_phase is None else self.phase(self.whole_phase)
 
+    def over(self, comm: Any, exchanges: Mapping[str, str]) -> None:
+        """Add the phases of exchanges between ranks, with their titles."""
+        self.comm = comm
+        self.phases |= exchanges
+        self._wholes |= {name: name for name in exchanges}
+        self.time |= dict.fromkeys(exchanges, 0.0)
+        self.nbytes, self.messages = dict.fromkeys(exchanges, 0), dict.fromkeys(exchanges, 0)
+
+    def sent(self, now: Traffic, before: Traffic) -> None:
+        """Add the bytes and messages that this rank has sent between two counts."""
+        for name in self.nbytes:
+            self.nbytes[name] += now.nbytes.get(name, 0) - before.nbytes.get(name, 0)
+            self.messages[name] += now.messages.get(name, 0) - before.messages.get(name, 0)
+
+    def counts(self) -> CallCounts:
+        """Return the times, bytes and messages of the last call by phase, as `summary` takes them."""
+        return dict(self.time), dict(self.nbytes), dict(self.messages)
+
+    def summary(self, of: CallCounts | None = None) -> str:
+        """Return a table of times over all ranks, the same on each: collective in a sum over ranks.
+
+        Least, mean and largest time of each phase, and the bytes and messages that a rank sends on average; below the
+        largest over the mean of the time in which a rank is not in an exchange.
+
+        Parameters
+        ----------
+        of : tuple, optional
+            `counts` of another call than the last.
+        """
+        every = [of or self.counts()]
+        if self.comm is not None:
+            every = self.comm.allgather(every[0])
+        apart = (*self.planned, *self.nbytes, self.whole_phase)
+        worked = [name for name, whole in self._wholes.items() if name == whole and name not in apart]
+        lines = [f"{'phase':<24}{'least':>12}{'mean':>12}{'largest':>12}   bytes, messages of a rank"]
+        for name in [*worked, *self.nbytes, *filter(None, [self.whole_phase])]:
+            times = [1e3 * time[name] for time, *_ in every]
+            shown = (min(times), sum(times) / len(times), max(times))
+            line = f"{self.phases[name]:<24}" + "".join(f"{v:>9.2f} ms" for v in shown)
+            if name in self.nbytes:
+                nbytes, messages = (sum(one[i][name] for one in every) / len(every) for i in (1, 2))
+                line += f"   {nbytes:.3g}, {messages:.3g}"
+            lines.append(line)
+        busy = [sum(time[name] for name in worked) for time, *_ in every]
+        share = max(busy) / max(sum(busy) / len(busy), 1e-300)
+        return "\n".join([*lines, f"busy: largest over mean {share:.3f}"])
+
     @property
     def apart(self) -> bool:
         """Tell whether each phase is waited for, so that none may go on beside another."""
         return self.wait is not None
 
     @contextlib.contextmanager
-    def members(self, size: int) -> Iterator[list["PhaseTimes"]]:
+    def members(self, size: int) -> Iterator[list[PhaseTimes]]:
         """Give times to workers side by side; the time that passes is shared out as theirs together is."""
         each = [PhaseTimes(self.phases, clock=self.clock) for _ in range(size)]
         each[0].watch = self.watch

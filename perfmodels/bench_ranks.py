@@ -17,11 +17,11 @@ from parki.arrays import Array
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
 from parki.engine.spaces import workers
-from parki.ewald.report import Counts
 from parki.perfmodels.bench_sums import KERNELS, SAMPLE
 from parki.perfmodels.measure import CUBE, Row, absent, asked_space, clock, cloud, on, row, strengths, table
 from parki.plan import Plan
 from parki.portions import Portion
+from parki.timing import CallCounts
 
 N = 100_000  # particles of all ranks where no number is asked for
 ALONE = 1_000_000  # particles up to which one process sums them, too
@@ -87,7 +87,7 @@ def measured(kernel: str, n: int, comm: Comm, options: Row, repeat: int) -> tupl
             beside = clock(prepared(kernel, whole, options | {"execution_space": plan.space})[1], plan.space)
     times: list[float] = []
     alone: list[float] = []
-    counts: list[Counts] = []
+    counts: list[CallCounts] = []
     for _ in range(1 + repeat):
         times.append(slowest(comm, run))
         counts.append(plan.walltime.counts())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping
+from dataclasses import fields
 from types import TracebackType
 from typing import Any
 
@@ -75,6 +76,13 @@ class agreed:
                 if found != expected:
                     return ValueError(f"{name} is {found} on rank {rank}; expected {expected}, as on rank 0.")
         return ValueError(f"ranks differ in {self._doing}: expected the same calls, in the same order, on all ranks.")
+
+
+def shown(options: Any) -> dict[str, str]:
+    """Return options, fields of a dataclass, that must be equal on all ranks."""
+    own = ("comm", "execution_space", "threads", "verbose")
+    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in own}
+    return {name: str(a.tolist() if isinstance(a, np.ndarray) else a) for name, a in values.items()}
 
 
 def finder(error: BaseException) -> str | None:

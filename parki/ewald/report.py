@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from parki.arrays import Array
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
 from parki.timing import PhaseTimes, row
-
-if TYPE_CHECKING:
-    from parki.distributed.comm import Traffic
 
 # phase, its title, the count that its rate is of, the unit of that count
 PHASES = (
@@ -32,7 +29,6 @@ EXCHANGES = {
     "exchange": "lines for planes", "agree": "agreement",
 }  # fmt: skip
 PLANNED = ("cell_list",)
-Counts = tuple[dict[str, float], dict[str, int], dict[str, int]]  # times, bytes and messages by phase
 
 
 def _published(name: str) -> property:
@@ -73,9 +69,9 @@ class WallTime(PhaseTimes):
         self, N_in: int = 0, N_out: int = 0, N_grid: int = 0, N_fft: int = 0, wait: Callable[[], None] | None = None,
         comm: Any = None,
     ) -> None:  # fmt: skip
-        exchanges = {} if comm is None else EXCHANGES
-        super().__init__(TITLES | exchanges | {"ewald": "sum", "cell_list": "cell lists"}, PLANNED, wait)
-        self.comm, self.nbytes, self.messages = comm, dict.fromkeys(exchanges, 0), dict.fromkeys(exchanges, 0)
+        super().__init__(TITLES | {"ewald": "sum", "cell_list": "cell lists"}, PLANNED, wait)
+        if comm is not None:
+            self.over(comm, EXCHANGES)
         self.whole_phase = "ewald"
         self.N_in, self.N_out, self.N_grid, self.N_fft, self.N_pairs = N_in, N_out, N_grid, N_fft, 0
         for name, *_ in PHASES:
@@ -88,44 +84,6 @@ class WallTime(PhaseTimes):
         for name, *_ in PHASES:
             setattr(self, f"flop_{name}", flop[name])
             setattr(self, f"mop_{name}", mop[name])
-
-    def sent(self, now: Traffic, before: Traffic) -> None:
-        """Add the bytes and messages that this rank has sent between two counts."""
-        for name in self.nbytes:
-            self.nbytes[name] += now.nbytes.get(name, 0) - before.nbytes.get(name, 0)
-            self.messages[name] += now.messages.get(name, 0) - before.messages.get(name, 0)
-
-    def counts(self) -> Counts:
-        """Return the times, bytes and messages of the last call by phase, as `summary` takes them."""
-        return dict(self.time), dict(self.nbytes), dict(self.messages)
-
-    def summary(self, of: Counts | None = None) -> str:
-        """Return a table of times over all ranks, the same on each: collective in a sum over ranks.
-
-        Least, mean and largest time of each phase, and the bytes and messages that a rank sends on average; below the
-        largest over the mean of the time in which a rank is not in an exchange.
-
-        Parameters
-        ----------
-        of : tuple, optional
-            `counts` of another call than the last.
-        """
-        every = [of or self.counts()]
-        if self.comm is not None:
-            every = self.comm.allgather(every[0])
-        names = [*(name for name, *_ in PHASES), *self.nbytes, "ewald"]
-        lines = [f"{'phase':<24}{'least':>12}{'mean':>12}{'largest':>12}   bytes, messages of a rank"]
-        for name in names:
-            times = np.array([time[name] for time, *_ in every]) * 1e3
-            line = f"{self.phases[name]:<24}" + "".join(
-                f"{v:>9.2f} ms" for v in (times.min(), times.mean(), times.max())
-            )
-            if name in self.nbytes:
-                nbytes, messages = (np.mean([one[i][name] for one in every]) for i in (1, 2))
-                line += f"   {nbytes:.3g}, {messages:.3g}"
-            lines.append(line)
-        busy = np.array([sum(time[name] for name, *_ in PHASES) for time, *_ in every])
-        return "\n".join([*lines, f"busy: largest over mean {busy.max() / max(busy.mean(), 1e-300):.3f}"])
 
     @property
     def time_ewald(self) -> float:

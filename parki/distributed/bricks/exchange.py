@@ -12,9 +12,9 @@ import numpy as np
 from parki.arrays import Array, module_of
 from parki.distributed.bricks import wire
 from parki.distributed.bricks.division import Division
-from parki.distributed.bricks.overlap import Meanwhile
 from parki.distributed.bricks.wire import Buffer, Lines
 from parki.distributed.comm import Comm
+from parki.distributed.overlap import Meanwhile
 from parki.engine.spaces import Space
 from parki.engine.steps import Call, Context, Handle, Number, Step, state
 from parki.ewald.stages import brick, multipliers

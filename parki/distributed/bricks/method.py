@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -111,15 +110,12 @@ class BrickEwald(Ewald):
 
     def in_space(self, space: Space) -> Self:
         """Return the method in a space, of a host with this rank's share of the threads."""
-        named = space.threads is not None or "OMP_NUM_THREADS" in os.environ
-        if space.name == "OpenMP" and not named and self.comm.peers > 1:
-            space = replace(space, threads=max(1, spaces.threads() // self.comm.peers))
-        return super().in_space(space)
+        return super().in_space(ranks.shared_threads(self.comm, space))
 
     # Points -----------------------------------------------------------------------------------------------------------
     def problem(self, targets: Any, sources: Any) -> BrickProblem:
         """Check every rank's points and options, and take the points to the box of the stages."""
-        facts = {"kernel": str(self.kernel), "space": self.space.kind, **_shown(self.options)}
+        facts = {"kernel": str(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
         with agreed(self.comm, "checking points", facts) as check:
             refuse(self.options)
             x, y, on_gpu = self._checked(targets, sources)
@@ -302,13 +298,6 @@ class BrickEwald(Ewald):
     def direct(self, targets: Array, sources: Array, density: Array, normals: Array | None) -> np.ndarray:
         """Return direct sums ``(rhs, components, Nt)`` of all ranks' sources."""
         return all_pairs.direct_sums(self.kernel, targets, sources, density, normals, self.space, self.comm)
-
-
-def _shown(options: EwaldOptions) -> dict[str, str]:
-    """Return options that must be equal on all ranks."""
-    own = ("comm", "execution_space", "threads", "verbose")
-    values = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in own}
-    return {name: str(a.tolist() if isinstance(a, np.ndarray) else a) for name, a in values.items()}
 
 
 def refuse(options: Any) -> None:

@@ -12,9 +12,9 @@ from parki.arrays import Array, module_of
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.exchange import GridExchanges, total
 from parki.distributed.bricks.ghosts import ghosts
-from parki.distributed.bricks.overlap import Meanwhile
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import NOTHING, Delivery, to_owners
+from parki.distributed.overlap import Meanwhile
 from parki.engine.spaces import Space
 from parki.ewald.problem import EwaldProblem
 from parki.ewald.report import WallTime

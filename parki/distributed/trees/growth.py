@@ -10,6 +10,7 @@ section III.A.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -207,7 +208,7 @@ class _TopNodes:
 def _places(above: list[Level], k: int) -> tuple[Places, Places]:
     """Return the first places of all nodes among the points of a set, and their numbers of points."""
     begins, counts = [np.zeros(1, np.int64)], [above[0].count[k].astype(np.int64)]
-    for before, level in zip(above, above[1:], strict=False):
+    for before, level in itertools.pairwise(above):
         count, parent = level.count[k].astype(np.int64), level.parent - before.first
         ahead = np.cumsum(count) - count
         first = np.flatnonzero(np.diff(parent, prepend=-1))

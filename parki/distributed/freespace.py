@@ -1,0 +1,175 @@
+"""Sums in free space over ranks: points and questions that all methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from parki import all_pairs, arrays, ranks, scaling
+from parki.arguments import Arguments, Density
+from parki.arrays import Array, module_of
+from parki.distributed import agreement, communicators
+from parki.distributed.agreement import agreed
+from parki.distributed.comm import Comm
+from parki.distributed.delivery import Delivery
+from parki.engine.spaces import Space
+from parki.engine.steps import Handle, Placed
+from parki.freespace import FreeMethod, FreeProblem, FreeSum
+from parki.scaling import Powers
+from parki.timing import PhaseTimes
+
+#: Phases of exchanges, and their titles.
+EXCHANGES = {"sort": "to owners and back", "exchange": "values of others", "agree": "agreement"}
+
+
+def over(method: FreeMethod, kind: type[FreeOverRanks]) -> FreeMethod:
+    """Return a method over the ranks of its options' communicator; the method itself for a single rank."""
+    comm = communicators.of(method.options.comm)
+    return method if comm.size == 1 else kind(method.kernel, method.options, method.space, method.served, comm)
+
+
+@dataclass(frozen=True, eq=False)
+class RanksProblem(FreeProblem):
+    """The points of one rank, and the numbers of targets and sources of all ranks."""
+
+    totals: tuple[int, int] = (0, 0)
+
+    @property
+    def empty(self) -> bool:
+        """Tell whether there are no targets or no sources at all."""
+        return not all(self.totals)
+
+    @property
+    def whole(self) -> FreeProblem:
+        """Return a problem with the numbers of points of all ranks, and without points."""
+        return replace(self, targets=None, sources=None, n_targets=self.totals[0], n_sources=self.totals[1])
+
+
+@dataclass(frozen=True, eq=False)
+class FreeOverRanks(FreeMethod):
+    """A method of summation in free space over the ranks of a communicator; every rank calls every method."""
+
+    comm: Comm | None = None
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space, of a host with this rank's share of the threads."""
+        return super().in_space(ranks.shared_threads(self.comm, space))
+
+    def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
+        """Return the times of all phases, zero, those of exchanges among them."""
+        found = super().times(problem, parameters)
+        found.over(self.comm, EXCHANGES)
+        return found
+
+    def problem(self, targets: Any, sources: Any) -> RanksProblem:
+        """Check every rank's points and options."""
+        facts = {"kernel": str(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
+        with agreed(self.comm, "checking points", facts) as check:
+            x, y, on_gpu = self.checked(targets, sources)
+            check.same = facts | {"dtype": x.dtype.name, "targets are the sources": x is y, "on a GPU": on_gpu}
+        return self.of(x, y, on_gpu)
+
+    def of(self, x: Array, y: Array, on_gpu: bool) -> RanksProblem:
+        """Return the problem of checked points, in the unit of length of those of all ranks; collective."""
+        totals = agreement.totals(self.comm, x.shape[1], y.shape[1])
+        low, high = scaling.corners(x, y)
+        low, high = np.split(self.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
+        with agreed(self.comm, "placing points"):
+            made = FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.longest(low, -high))
+        fields = {name: getattr(made, name) for name in FreeProblem.__dataclass_fields__}
+        return RanksProblem(**fields, totals=totals)
+
+    def moved(
+        self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any],
+        box: Any,
+    ) -> tuple[Self, RanksProblem]:  # fmt: skip
+        """Check points that a plan moves to; None for those that stay."""
+        facts = {
+            "targets": points[0] is not None,
+            "sources": points[1] is not None,
+            "one array": points[0] is points[1],
+        }
+        with agreed(self.comm, "checking points", facts):
+            x, y = self.checked_move(arguments, full, points, box)
+        return self, self.of(x, y, old.on_gpu)
+
+    def kept(self, old: RanksProblem, new: RanksProblem, parameters: Any) -> Any:
+        """Return the parameters for as many points of all ranks."""
+        return parameters if old.totals == new.totals else None
+
+    def reference(self, problem: FreeProblem, parameters: Any, chosen: Array, density: Density) -> np.ndarray:
+        """Return the direct sum in double precision at chosen targets: ``(rhs, components, n)``."""
+        xp, wide = module_of(problem.sources), np.float64
+        x, y = (scaling.times(a.astype(wide), -problem.power) for a in (problem.targets, problem.sources))
+        axes = None if density.normals is None else density.normals.astype(wide)
+        x = xp.ascontiguousarray(x[:, xp.asarray(chosen)])
+        return all_pairs.direct_sums(self.kernel, x, y, density.values.astype(wide), axes, self.space, self.comm)
+
+    def sample(self, x: Array, n: int, every: int) -> np.ndarray:
+        """Return each `every`-th of the n points (3, …) of all ranks, on each of them; collective."""
+        first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
+        return np.concatenate(self.comm.allgather(arrays.to_host(x[:, -first % every :: every])), axis=1)
+
+
+class Owned(Protocol):
+    """What sums over ranks ask of the structure of a method.
+
+    Attributes
+    ----------
+    comm : Comm
+    to_targets, to_sources : Delivery
+        Of the caller's points of this rank to the ranks of their places.
+    """
+
+    comm: Comm
+    to_targets: Delivery
+    to_sources: Delivery
+
+
+class SumOverRanks(FreeSum):
+    """Placed steps from charges of a rank's places to its sums, and the ways there and back.
+
+    Parameters
+    ----------
+    placed : Placed
+    charges, result : Handle
+        The argument (charges, n) and the result (components, n), as they are delivered.
+    problem : FreeProblem
+    structure : Owned
+    """
+
+    def __init__(self, placed: Placed, charges: Handle, result: Handle, problem: FreeProblem, structure: Owned) -> None:
+        super().__init__(placed, charges, result, problem)
+        self._structure, xp = structure, placed.memory_of.xp
+        self._room = tuple(xp.empty(a.shape, a.dtype) for a in (charges, result))
+
+    def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
+        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` to `out` ``(rhs, components, Nt)``."""
+        problem, structure, (given, made) = self._problem, self._structure, self._room
+        before = structure.comm.traffic.copy()
+        with times.phase("agree"):
+            powers = self._powers(density, normals)
+        directions = None if normals is None else scaling.times(normals, powers.normals)
+        for row, u, into, back in zip(density, out, powers.dens, powers.result, strict=True):
+            with times.phase("sort"):
+                charges = scaling.multiplied(row, into)
+                if problem.charges is not None:
+                    charges = problem.charges(charges, directions)
+                structure.to_sources.there(charges, out=given)
+            self.placed.run({self._charges: given, self._result: made}, times)
+            with times.phase("sort"):
+                scaling.multiply(made, back)
+                u[...] = structure.to_targets.back(made)
+        times.sent(structure.comm.traffic, before)
+
+    def _powers(self, density: Array, normals: Array | None) -> Powers:
+        """Return the powers of two by which all ranks multiply."""
+        problem, sizes = self._problem, scaling.largest(density)
+        axes = np.array([] if normals is None else [scaling.largest(normals).max()])
+        every = self._structure.comm.allreduce(np.concatenate([sizes.ravel(), axes]), "max")
+        steep = None if normals is None else float(every[-1])
+        largest = every[: sizes.size].reshape(sizes.shape)
+        return Powers.of_largest(problem.law, problem.power, largest, steep, problem.kernel.result)
