@@ -40,6 +40,12 @@ EDGES = {
     "parki.distributed.direct": ("parki.distributed", *SHARED, "parki.engine"),
     "parki.distributed.freespace": ("parki.distributed", *SHARED, "parki.engine"),
     "parki.distributed.ewald": ("parki.ewald", "parki.arrays"),
+    "parki.distributed.exchange": (
+        "parki.distributed",
+        "parki.arrays",
+        "parki.engine",
+        "parki.perfmodels.network",
+    ),
     "parki.distributed.network": ("parki.distributed", "parki.engine", *MODELS),
     "parki.distributed": ("parki.distributed", "parki.arrays", "parki.engine"),
     "parki.ewald.api": ("parki.ewald", *SHARED, "parki.engine", "parki.distributed.bricks"),
