@@ -16,8 +16,11 @@ import parki
 from parki import cli
 from parki.distributed import communicators
 from parki.distributed.bricks import division
+from parki.distributed.exchange import choice
+from parki.distributed.exchange.census import Census
 from parki.ewald.choice import tuning_cache
 from tests.distributed import faults
+from tests.distributed.nodes import SHELVES, Nodes
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 from tests.ewald import cupy_standin as standin
 from tests.ewald import stream_standin as streams
@@ -100,6 +103,24 @@ def plans(comm):
             small.plan(small.targets, small.sources, comm=without)
     single = small.plan(small.targets, small.sources, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(single(small.density), small.alone()[1])
+
+
+def exchanges(comm):
+    """Exchange values that several ranks make parts of."""
+    ranks = communicators.of(comm)
+    for scheme, make in choice.SCHEMES.items():
+        for seed in range(3):
+            nodes = Nodes(comm.size, seed)
+            rounds = make(Census(ranks, *nodes.of(comm.rank), len(SHELVES), scheme), SHELVES)
+            for call in range(3):
+                before = ranks.traffic.nbytes.get(scheme, 0)
+                shelves = nodes.shelves(comm.rank, call)
+                rounds.start(shelves)
+                while call and not rounds.test():
+                    time.sleep(1e-4 * (comm.rank % 2))
+                rounds.finish()
+                nodes.check(comm.rank, call, shelves)
+                assert ranks.traffic.nbytes.get(scheme, 0) - before == rounds.nbytes
 
 
 def agreed(comm):

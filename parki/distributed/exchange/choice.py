@@ -1,0 +1,63 @@
+"""The choice of an exchange of values: owners to users, or by halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from parki.distributed import network as networks
+from parki.distributed.agreement import agreed
+from parki.distributed.comm import Comm
+from parki.distributed.exchange.census import Census, Parts, Wishes
+from parki.distributed.exchange.hypercube import Hypercube
+from parki.distributed.exchange.owners import OwnersToUsers
+from parki.distributed.exchange.parcels import Shelf
+from parki.perfmodels.network import Network
+
+SCHEMES = {"owners": OwnersToUsers, "hypercube": Hypercube}
+DIRECT = 64  # ranks up to which owners send to users, on a network that is not known
+ASSUMED = "hdr200"  # the network beyond
+
+
+def chosen(
+    comm: Comm, network: Network | None, parts: Parts, wishes: Wishes, shelves: Sequence[Shelf], phase: str,
+    scheme: str | None = None,
+) -> OwnersToUsers | Hypercube:  # fmt: skip
+    """Return the exchange that is predicted to take less time, the same on all ranks; collective.
+
+    Parameters
+    ----------
+    comm : Comm
+    network : Network or None
+        Of the first rank; without one that which is kept on its machine.
+    parts : Parts
+        Nodes to whose values this rank adds.
+    wishes : Wishes
+        Nodes whose complete values it uses.
+    shelves : sequence of Shelf
+        Kinds of the arrays that values are in, the same on all ranks.
+    phase : str
+        Under which messages are counted.
+    scheme : {"owners", "hypercube"}, optional
+        To be taken in any case.
+
+    Raises
+    ------
+    ValueError
+        On all ranks, for another scheme, and for arrays that do not fit each other.
+    RuntimeError
+        On all ranks, for a node that is wanted of a rank that does not own it.
+    """
+    kinds = [(int(kind.width), str(kind.dtype)) for kind in shelves]
+    with agreed(comm, "choosing an exchange", {"shelves": kinds, "phase": phase, "scheme": scheme}):
+        if scheme not in (None, *SCHEMES):
+            raise ValueError(f"scheme is {scheme!r}; expected {' or '.join(map(repr, SCHEMES))}, or None.")
+    census = Census(comm, parts, wishes, len(shelves), phase)
+    if scheme is None:
+        known = comm.bcast((network or networks.kept()) if comm.rank == 0 else None)
+        if known is None and comm.size <= DIRECT:
+            scheme = "owners"
+    if scheme is not None:
+        return SCHEMES[scheme](census, shelves)
+    network = known or Network.load(ASSUMED)
+    made = [make(census, shelves) for make in SCHEMES.values()]
+    return min(made, key=lambda rounds: rounds.seconds(comm, network))

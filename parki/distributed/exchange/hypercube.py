@@ -1,0 +1,164 @@
+"""Values from contributors to users by halves of the ranks, summed on their way.
+
+I. Lashuk et al., "A massively parallel adaptive fast-multipole method on heterogeneous architectures", SC09, algorithm
+3: in each round the ranks of a range send to the other half of it the parts of values that are used there.  Then each
+half has, spread over its ranks, all parts that its users need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parki.arrays import Array, module_of
+from parki.distributed.exchange.census import Census, places
+from parki.distributed.exchange.parcels import Parcels, Shelf, by_rank, by_shelf, gathered
+from parki.distributed.exchange.rounds import Rounds
+
+# Columns of rows that say which node, on which shelf, is used by which rank.
+NAME, SHELF, USER = range(3)
+
+
+class Hypercube(Rounds):
+    """The exchange of values by halves; making one is collective.
+
+    Any number of ranks: of a range with an odd number, the lower half has a rank more, which sends to the partner of
+    the one before.  Values of a call repeat bit for bit, but parts are added in another order for each user.
+
+    Parameters
+    ----------
+    census : Census
+    shelves : sequence of Shelf
+
+    Attributes
+    ----------
+    room : list of int
+        Rows of each shelf that are kept for sums on their way.
+    """
+
+    def __init__(self, census: Census, shelves: Sequence[Shelf]) -> None:
+        comm, parts, wishes = census.comm, census.parts, census.wishes
+        self._kinds = tuple(shelves)
+        self._kept: dict[str, tuple[list[Array], list[list[Array]]]] = {}  # rooms and rows, by an array's module
+        table = _Room(len(shelves))
+        pairs = _known(census)
+        at = places(parts.name, np.unique(pairs[:, NAME]))
+        table.put(pairs)
+        self._parts = by_shelf(parts.shelf[at], parts.row[at], len(shelves))
+        rounds = []
+        for to, sources, mine in halves(comm.rank, comm.size):
+            going = ~np.isin(pairs[:, USER], mine)
+            send = {to: pairs[going]} if going.any() else {}
+            come = comm.exchange_unknown(send, pairs[:0], census.phase)
+            if not come.keys() <= set(sources):
+                raise RuntimeError(f"rank {comm.rank} gets pairs of {sorted(come)}; expected some of {sources}.")
+            pairs = _merged([pairs[~going], *come.values()])
+            table.put(pairs)
+            sides = ({rank: table.rows(some) for rank, some in side.items()} for side in (send, come))
+            rounds.append((Parcels(comm, *sides, shelves, census.phase), True))
+        self._values = table.rows(np.stack([wishes.name, wishes.shelf, wishes.owner], axis=1))
+        self._users = by_shelf(wishes.shelf, wishes.row, len(shelves))
+        self.room = table.counts
+        super().__init__(rounds)
+
+    def _before(self, shelves: Sequence[Array]) -> Sequence[Array]:
+        """Return rooms that hold this rank's parts, and zeros for others."""
+        rooms, (parts, *_) = self._memory(shelves)
+        for a, room, rows in zip(shelves, rooms, parts, strict=True):
+            if len(rows):
+                gathered(a, rows, room[: len(rows)])
+            if len(rows) < len(room):
+                room[len(rows) :] = 0
+        return rooms
+
+    def _after(self, shelves: Sequence[Array]) -> None:
+        """Write complete values."""
+        rooms, (_, values, users) = self._memory(shelves)
+        for a, room, value, row in zip(shelves, rooms, values, users, strict=True):
+            if len(row):
+                a[row] = room[value]
+
+    def _memory(self, shelves: Sequence[Array]) -> tuple[list[Array], list[list[Array]]]:
+        """Return rooms, and rows of parts, values and users, where the arrays are."""
+        xp = module_of(shelves[0]) if shelves else np
+        if xp.__name__ not in self._kept:
+            kinds = zip(self._kinds, self.room, strict=True)
+            rooms = [xp.empty((rows, kind.width), kind.dtype) for kind, rows in kinds]
+            rows = [[xp.asarray(row) for row in some] for some in (self._parts, self._values, self._users)]
+            self._kept = {xp.__name__: (rooms, rows)}
+        return self._kept[xp.__name__]
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array that is kept."""
+        kept = [a for rooms, rows in self._kept.values() for some in (rooms, *rows) for a in some]
+        return [*super().arrays, *self._parts, *self._values, *self._users, *kept]
+
+
+class _Room:
+    """The rows of nodes in rooms, of which each shelf has one."""
+
+    def __init__(self, shelves: int) -> None:
+        self.counts = [0] * shelves
+        self._names, self._rows = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def put(self, pairs: np.ndarray) -> None:
+        """Give rows to nodes that have none, in the order of names."""
+        names, first = np.unique(pairs[:, NAME], return_index=True)
+        new = places(self._names, names) < 0
+        names, shelf = names[new], pairs[first[new], SHELF]
+        rows = np.empty(len(names), np.int64)
+        for k, count in enumerate(self.counts):
+            of = np.flatnonzero(shelf == k)
+            rows[of] = count + np.arange(len(of))
+            self.counts[k] += len(of)
+        names, rows = np.concatenate([self._names, names]), np.concatenate([self._rows, rows])
+        order = np.argsort(names)
+        self._names, self._rows = names[order], rows[order]
+
+    def rows(self, pairs: np.ndarray) -> list[np.ndarray]:
+        """Return the rows of nodes, by shelf, in the order of names."""
+        names, first = np.unique(pairs[:, NAME], return_index=True)
+        return by_shelf(pairs[first, SHELF], self._rows[places(self._names, names)], len(self.counts))
+
+
+def halves(rank: int, size: int) -> list[tuple[int, list[int], range]]:
+    """Return for each round to which rank this one sends, from which it receives, and the ranks of its half."""
+    found, ranks = [], range(size)
+    for _ in range((size - 1).bit_length()):
+        middle = (len(ranks) + 1) // 2
+        lower, upper = ranks[:middle], ranks[middle:]
+        mine, theirs = (lower, upper) if rank in lower else (upper, lower)
+        at = mine.index(rank)
+        sources = [q for j, q in enumerate(theirs) if min(j, len(mine) - 1) == at]
+        found.append((theirs[min(at, len(theirs) - 1)] if theirs else rank, sources, mine))
+        ranks = mine
+    return found
+
+
+def _known(census: Census) -> np.ndarray:
+    """Return users of nodes of which this rank makes a part, as owners tell contributors; collective."""
+    comm, parts = census.comm, census.parts
+    order = np.argsort(census.used, kind="stable")
+    counts = np.bincount(census.used, minlength=len(parts.name))
+    first = np.cumsum(counts) - counts
+
+    def pairs(at: np.ndarray) -> np.ndarray:
+        n = counts[at]
+        which = order[np.repeat(first[at] - (np.cumsum(n) - n), n) + np.arange(n.sum())]
+        node = census.used[which]
+        return np.stack([parts.name[node], parts.shelf[node], census.user[which]], axis=1)
+
+    send = {rank: pairs(census.made[at]) for rank, at in by_rank(census.maker).items()}
+    send = {rank: rows for rank, rows in send.items() if len(rows)}
+    own = pairs(np.flatnonzero(census.wanted))
+    return _merged([own, *comm.exchange_unknown(send, own[:0], census.phase).values()])
+
+
+def _merged(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Return all different pairs of nodes and users, in the order of names and users."""
+    every = np.concatenate(rows)
+    every = every[np.lexsort((every[:, USER], every[:, NAME]))]
+    other = (np.diff(every[:, NAME]) != 0) | (np.diff(every[:, USER]) != 0)
+    return every[np.concatenate([np.ones(min(1, len(every)), bool), other])]
