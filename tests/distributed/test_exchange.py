@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parki.distributed import network as networks
-from parki.distributed.exchange import choice
+from parki.distributed.exchange import choice, parcels
 from parki.distributed.exchange.census import Census
 from parki.distributed.exchange.parcels import Parcels, Shelf
 from parki.distributed.simulated import World
@@ -165,6 +165,17 @@ def test_parts_stay_where_only_values_of_one_rank_are_wanted():
     ]  # fmt: skip
 
 
+def test_users_are_told_once():
+    def work(comm):
+        made(comm, nodes, "hypercube")
+        return comm.traffic.nbytes[PHASE]
+
+    nodes, row = Nodes(16, 0, [(range(16), range(16))]), 3 * 8
+    owner, *others = World(16).run(work)
+    assert others == [(2 + 8 + 4 + 2 + 1) * row] * 15  # a part, a wish, and users in the halves that the rank leaves
+    assert owner == (15 * 16 + 8 + 4 + 2 + 1) * row
+
+
 # Errors of one rank ---------------------------------------------------------------------------------------------------
 def _changed(of, key, value):
     def change(parts, wishes):
@@ -246,28 +257,34 @@ def test_a_scheme_is_forced_or_unknown():
 
 
 # Parcels --------------------------------------------------------------------------------------------------------------
-def test_parcels_have_no_gaps_and_keep_their_memory():
+def aligned(a, rows, out, gathered=parcels.gathered):
+    assert out.flags.aligned
+    gathered(a, rows, out)
+
+
+def test_parcels_have_no_gaps_and_keep_their_memory(monkeypatch):
+    monkeypatch.setattr(parcels, "gathered", aligned)
     kinds = [Shelf(3, np.dtype("f4")), Shelf(1, np.dtype("i1")), Shelf(2, np.dtype("c16")), Shelf(5, np.dtype("f8"))]
     ours = [np.array([2, 0, 2]), np.array([1]), np.array([], int), np.array([3])]
     theirs = [np.array([3, 1, 4]), np.array([0]), np.array([], int), np.array([2])]
 
     def work(comm):
-        parcels = Parcels(comm, {1 - comm.rank: ours}, {1 - comm.rank: theirs}, kinds, "rows")
-        assert (parcels.sent.messages, parcels.sent.nbytes, parcels.partners) == (1, 3 * 12 + 1 + 40, {1 - comm.rank})
+        rows = Parcels(comm, {1 - comm.rank: ours}, {1 - comm.rank: theirs}, kinds, "rows")
+        assert (rows.sent.messages, rows.sent.nbytes, rows.partners) == (1, 3 * 12 + 1 + 40, {1 - comm.rank})
         memory = None
         for call in range(2):
             shelves = [np.full((5, k.width), 10 * comm.rank + i, k.dtype) for i, k in enumerate(kinds)]
             expected = [a.copy() for a in shelves]
-            for i, rows in enumerate(theirs):
-                expected[i][rows] = 10 * (1 - comm.rank) + i + call * expected[i][rows]
-            parcels.start(shelves, add=bool(call)).finish()
+            for i, at in enumerate(theirs):
+                expected[i][at] = 10 * (1 - comm.rank) + i + call * expected[i][at]
+            rows.start(shelves, add=bool(call)).finish()
             for a, b in zip(shelves, expected, strict=True):
                 np.testing.assert_array_equal(a, b)
-            kept = [id(a) for a in parcels.arrays]
+            kept = [id(a) for a in rows.arrays]
             assert memory in (None, kept)
             memory = kept
         with pytest.raises(IndexError, match="shelf 0 has 4 rows; expected at least 5"):
-            parcels.start([a[:4] for a in shelves])
+            rows.start([a[:4] for a in shelves])
         return comm.traffic.nbytes["rows"]
 
     assert World(2).run(work) == [2 * 77] * 2
