@@ -99,16 +99,22 @@ def nearest(targets: Array, sources: Array, length: int) -> float:
 
     Some hundreds of targets and some thousands of sources are looked at, as if the others lay between them.
     """
+    few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
+    return nearest_of_some(
+        *(times(to_host(x).astype(np.float64), length) for x in few), sources.shape[1], targets is sources
+    )
+
+
+def nearest_of_some(x: NDArray[np.float64], y: NDArray[np.float64], n: int, same: bool) -> float:
+    """Estimate `nearest` from some targets x and some of n sources y; `same` if these are the targets."""
     from scipy.spatial import cKDTree  # takes a quarter of a second to import
 
-    few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
-    x, y = (times(to_host(one).astype(np.float64), length) for one in few)
-    found = cKDTree(y.T).query(x.T, k=2 if targets is sources and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
+    found = cKDTree(y.T).query(x.T, k=2 if same and y.shape[1] > 1 else 1)[0].reshape(x.shape[1], -1)
     apart = np.where(found[:, 0] > 0, found[:, 0], found[:, -1])
     apart = apart[apart > 0]
     if not len(apart):
         return 0.0
-    return float(np.quantile(apart, DENSE) * (y.shape[1] / sources.shape[1]) ** (1 / 3))
+    return float(np.quantile(apart, DENSE) * (y.shape[1] / n) ** (1 / 3))
 
 
 def largest(x: Array) -> NDArray[np.float64]:

@@ -17,6 +17,32 @@ from parki.engine.steps import Call, Context, Handle, Number, Step
 PARTS = 16  # between two of which messages are looked at
 
 
+class Exchange:
+    """Steps of an exchange of values, beside which a step is done that does not need them.
+
+    Parameters
+    ----------
+    rounds : Rounds
+    phase : str
+    """
+
+    def __init__(self, rounds: Any, phase: str) -> None:
+        self._rounds, self._phase = rounds, phase
+
+    def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
+        """Return the steps; `shelves` are the arrays whose rows travel, `near` the step that is done meanwhile."""
+        rounds, meanwhile = self._rounds, Meanwhile(near, {}) if near is not None else None
+
+        def run(context: Context, *arrays: Any) -> None:
+            rounds.start(arrays)
+            if meanwhile is not None:
+                meanwhile.until(rounds, self._phase)
+            rounds.finish()
+
+        between = Call(self._phase, run, [], shelves, capturable=False)
+        return [between] if meanwhile is None else [meanwhile.begin, between, meanwhile.rest]
+
+
 class Meanwhile:
     """Work that is done while messages are under way: parts of a step.
 
@@ -62,7 +88,8 @@ class Meanwhile:
             args: dict[str, Any] = {name: self._numbers.get(a, getattr(a, "value", a)) if isinstance(a, Number) else a
                                     for name, a in step.args.items()}  # fmt: skip
             args |= zip(self._names, arrays, strict=True)
-            self._whole = engine.prepare(TeamPolicy(context.space, step.items), step.unit, **args)
+            shape = step.shape if context.space.kind == "device" else ()
+            self._whole = engine.prepare(TeamPolicy(context.space, step.items, *shape), step.unit, **args)
             self._cuts = np.linspace(0, step.items, PARTS + 1).astype(int).tolist()
         self._next = 0
 

@@ -6,9 +6,10 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.freespace import check_reports, find
+from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
 from parki.pairs import KernelLike
@@ -198,17 +199,24 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return make(_method(kernel, method=method, **keywords), targets, sources)
+    return make(_method("parki.treecode.plan", kernel, method=method, **keywords), targets, sources)
 
 
-def _method(kernel: KernelLike, **keywords: Any) -> Treecode:
+def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:
     """Return the method of a kernel and the keywords of a call."""
-    options, parameters = TreecodeOptions.split(keywords)
-    return Treecode(find(kernel, options, parameters), options)
+    with ranks.together(keywords.get("comm"), f"calling {call}", call=call):
+        options, parameters = TreecodeOptions.split(keywords)
+        method = Treecode(find(kernel, options, parameters), options)
+    if options.comm is not None:
+        from parki.distributed.treecode.method import over
+
+        return over(method)
+    return method
 
 
 def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
     kernel, targets, sources, density, normals = given
-    check_reports(*reports)
-    made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
+    with ranks.together(keywords.get("comm"), "a treecode sum", call=method):
+        check_reports(*reports)
+    made = _method("parki.treecode", kernel, method=method, **{"timed": reports[0]} | keywords)
     return once(made, (targets, sources), density, normals, reports)

@@ -8,7 +8,7 @@ are this library's own.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from parki.trees.dual import Nodes, Pairs, blocks
 PP, PC, CP, CC = range(4)
 FEWER = "Take larger leaf_size and batch_size, or a lower degree."
 CROWD_SOURCES = 64  # sources in one place, above which they are summed before they meet targets
+SCALE_STEPS = 2**32  # steps of the mantissa of an allowed error
 EVEN = 10  # numbers of points above are even, as each is a kernel to compile
 Ints = NDArray[np.int32]
 
@@ -119,7 +120,7 @@ def limit(theta: float) -> float:
     return float(growth(np.sqrt(3.0) * max(2.0 / theta - 1.0, 0.0)))
 
 
-class _Far:
+class FarPairs:
     """Far pairs with one source, in blocks: numbers of proxy points of each side, and the cheapest kind."""
 
     def __init__(self, targets: ClusterNodes, sources: ClusterNodes, pairs: Pairs, rule: FarPairRule) -> None:
@@ -128,6 +129,7 @@ class _Far:
         self.m = np.empty((2, len(self.far_t)), np.int8)
         self.kind = np.empty(len(self.far_t), np.int8)
         self.pairs = np.zeros(4)
+        self.cost = np.empty(len(self.far_t))  # in pairs of particles
 
     def choose(self, scale: float) -> None:
         """Set the numbers of proxy points and the kinds of all pairs, for an error of `scale` (see `_scale`)."""
@@ -136,10 +138,21 @@ class _Far:
             self.m[:, at] = self._points(t, s, scale)
             self._choose(at, self.targets.count[t].astype(float), self.sources.count[s].astype(float))
 
-    def weights_and_work(self) -> Iterator[tuple[float, float]]:
-        """Yield the sums of weight and work over the pairs of each block."""
+    def only(self, some: NDArray[np.intp]) -> "FarPairs":
+        """Return some of the pairs, as they were chosen."""
+        pairs = Pairs(self.far_t[some], self.far_s[some], *np.empty((2, 0), np.int32))
+        kept = FarPairs(self.targets, self.sources, pairs, self.rule)
+        kept.m, kept.kind, kept.cost = self.m[:, some], self.kind[some], self.cost[some]
+        n_trg, n_src = self.targets.count[kept.far_t].astype(float), self.sources.count[kept.far_s].astype(float)
+        kept._count(kept.kind, _evaluations(n_trg, n_src, *kept.m))
+        return kept
+
+    def weights_and_work(self, counted: NDArray[np.bool_] | None = None) -> Iterator[tuple[float, float]]:
+        """Yield the sums of weight and work over the pairs of each block, of targets that are `counted` if given."""
         for at in blocks(len(self.kind)):
             t, s = self.far_t[at], self.far_s[at]
+            if counted is not None:
+                t, s = t[counted[t]], s[counted[t]]
             yield self._weight(t, s, self._apart(t, s)).sum(), self._work(t, s).sum()
 
     def _apart(self, t: Nodes, s: Nodes) -> NDArray[np.float64]:
@@ -172,31 +185,47 @@ class _Far:
 
     def _choose(self, at: slice, nt: NDArray[np.float64], ns: NDArray[np.float64]) -> None:
         """Choose the cheapest kind of each pair of a block."""
-        pt, ps = (m.astype(float) ** 3 for m in self.m[:, at])
-        pairs = [nt * ns, nt * ps, pt * ns, pt * ps]
+        pairs = _evaluations(nt, ns, *self.m[:, at])
         cost = np.full((4, len(nt)), np.inf)
         for kind in self.rule.kinds:
             # Interpolation, upward or downward, costs as well: at equal numbers particles are exact.
             factor = (self.rule.grid if kind in (PC, CC) else 1.0) * (1.0 if kind == PP else 1.02)
             cost[kind] = factor * pairs[kind]
         self.kind[at] = np.argmin(cost, axis=0)
+        self.cost[at] = cost.min(axis=0)
+        self._count(self.kind[at], pairs)
+
+    def _count(self, kinds: NDArray[np.int8], pairs: list[NDArray[np.float64]]) -> None:
+        """Add the evaluations of the kinds that were chosen."""
         for kind in self.rule.kinds:
-            self.pairs[kind] += pairs[kind][self.kind[at] == kind].sum()
+            self.pairs[kind] += pairs[kind][kinds == kind].sum()
 
 
-def _scale(far: list[_Far], rule: FarPairRule) -> float:
+def _evaluations(
+    nt: NDArray[np.float64], ns: NDArray[np.float64], mt: Ints, ms: Ints
+) -> list[NDArray[np.float64]]:  # fmt: skip
+    """Return the evaluations of pairs by kind, by numbers of particles and of proxy points per direction."""
+    pt, ps = mt.astype(float) ** 3, ms.astype(float) ** 3
+    return [nt * ns, nt * ps, pt * ns, pt * ps]
+
+
+def _scale(weights: float, work: float, rule: FarPairRule) -> float:
     """Return the allowed error of a pair times √(weight / work), the same for all pairs with all sources.
 
     With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
     the whole error each pair gets a share like that of its work: so the whole costs least.  Near pairs, whose
     fields add to the whole, are left out: a few close points would allow all others any error.
+
+    Digits that depend on the order of sums are left out, so that any number of processes finds the same.
     """
-    weights = work = 0.0
-    for source in far:
-        for weight_of_block, work_of_block in source.weights_and_work():
-            weights += weight_of_block
-            work += work_of_block
-    return rule.error * math.sqrt(weights / work) if work else 0.0
+    mantissa, exponent = math.frexp(rule.error * math.sqrt(weights / work) if work else 0.0)
+    return math.ldexp(round(mantissa * SCALE_STEPS) / SCALE_STEPS, exponent)
+
+
+def _sums(far: Sequence[FarPairs]) -> tuple[float, float]:
+    """Return the sums of weight and work over all pairs."""
+    blocks = [block for source in far for block in source.weights_and_work()]
+    return sum(weight for weight, _ in blocks), sum(work for _, work in blocks)
 
 
 def build(
@@ -204,22 +233,89 @@ def build(
 ) -> ListsBySource[ClusterNodes, ClusterNodes, Interactions]:
     """Choose the cheapest kind for every far pair, and sort all into lists, for each source."""
     sources = list(zip(pairs.sources, pairs.lists, strict=True))
-    far = [_Far(pairs.targets, nodes, of_source, rule) for nodes, of_source in sources]
-    scale = _scale(far, rule) if rule.vary else 0.0
+    far = [FarPairs(pairs.targets, nodes, of_source, rule) for nodes, of_source in sources]
+    scale = _scale(*_sums(far), rule) if rule.vary else 0.0
     for of_source in far:
         of_source.choose(scale)
     return pairs.replaced([_interactions(f, p) for f, p in zip(far, pairs.lists, strict=True)])
 
 
-def _interactions(far: _Far, pairs: Pairs) -> Interactions:
+@dataclass(frozen=True)
+class SharedPairs:
+    """Pairs of a part of the targets, all of whose sources are in one set of nodes, in two lists.
+
+    Attributes
+    ----------
+    own, others : Interactions
+        With sources that are here, and with those that are elsewhere, or in parts.
+    lumps : int
+        Crowds that are here, the first ones of all.
+    work : array
+        Of each target node, in pairs of particles.
+    """
+
+    own: Interactions
+    others: Interactions
+    lumps: int
+    work: NDArray[np.float64]
+
+
+def shared(
+    far: FarPairs, pairs: Pairs, counted: NDArray[np.bool_], elsewhere: NDArray[np.bool_],
+    total: Callable[[float, float], tuple[float, float]],
+) -> SharedPairs:  # fmt: skip
+    """Choose as `build` does for the pairs of all parts of the targets, and sort those of this part into two lists.
+
+    Parameters
+    ----------
+    far : FarPairs
+    pairs : Pairs
+    counted : array of bool
+        Target nodes whose pairs count here, of those that several parts have.
+    elsewhere : array of bool
+        Source nodes whose points, or some of them, are not here.
+    total : function
+        Sums weight and work over all parts.
+    """
+    blocks = list(far.weights_and_work(counted))
+    sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
+    far.choose(_scale(*sums, far.rule) if far.rule.vary else 0.0)
+    met = np.zeros(far.sources.n, bool)
+    met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
+    rank = np.where(elsewhere, np.where(met, 1, 2), 0)
+    lists = []
+    for there in (False, True):
+        at = np.flatnonzero(elsewhere[pairs.far_s] == there)
+        near = elsewhere[pairs.near_s] == there
+        these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
+        lists.append(_interactions(far.only(at), these, rank))
+    n_trg, (lumps, begin, end) = far.targets.count.astype(float), _as_rows(far.sources, rank)
+    work = np.bincount(pairs.far_t, far.cost, far.targets.n)
+    work += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
+    return SharedPairs(*lists, int(np.count_nonzero(~elsewhere[lumps])), work)
+
+
+def _as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> tuple[Ints, Ints, Ints]:
+    """Return crowds in one place, and for each node the first and the end of its rows: of a crowd that of its sum.
+
+    With ranks of nodes crowds are in their order, those of rank 2 left out.
+    """
+    lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD_SOURCES)).astype(np.int32)
+    if rank is not None:
+        lumps = lumps[np.argsort(rank[lumps], kind="stable")]
+        lumps = lumps[rank[lumps] < 2]
+    begin, end = sources.begin.copy(), sources.end.copy()
+    begin[lumps] = sources.n_points + np.arange(len(lumps), dtype=np.int32)
+    end[lumps] = begin[lumps] + 1
+    return lumps, begin, end
+
+
+def _interactions(far: FarPairs, pairs: Pairs, rank: NDArray[np.integer] | None = None) -> Interactions:
     """Sort the pairs with one source into lists."""
     targets, sources = far.targets, far.sources
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     evaluations = far.pairs
-    lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD_SOURCES)).astype(np.int32)
-    begin, end = sources.begin.copy(), sources.end.copy()
-    begin[lumps] = sources.n_points + np.arange(len(lumps), dtype=np.int32)
-    end[lumps] = begin[lumps] + 1
+    lumps, begin, end = _as_rows(sources, rank)
     evaluations[PP] += targets.count[pairs.near_t].astype(float) @ (end - begin)[pairs.near_s]
 
     def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parki import all_pairs, engine, memory, scaling
-from parki.arrays import PRECISIONS
+from parki.arrays import PRECISIONS, Array
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps
 from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
@@ -16,6 +16,7 @@ from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
 from parki.timing import PhaseTimes
 from parki.treecode import costs, interactions, params, work
+from parki.treecode.interactions import FarPairRule
 from parki.treecode.options import TreecodeOptions
 from parki.treecode.params import Parameters, TreecodeQuestion
 from parki.treecode.report import PHASES, PLANNED
@@ -23,6 +24,8 @@ from parki.treecode.steps import steps
 from parki.treecode.structure import TreecodeStructure
 from parki.trees import cluster, dual, lists, passes
 from parki.trees.bysource import ListsBySource
+from parki.trees.cluster import ClusterNodes
+from parki.trees.dual import Pairs
 
 ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a larger tolerance takes less."
 EXCHANGED = {"pc": "cp", "cp": "pc"}  # methods of the transposed sum
@@ -38,17 +41,33 @@ class Treecode(FreeMethod):
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Parameters:
         """Compile the kernels that are launched before the steps are known; choose parameters."""
-        options = self.options
-        if problem.n_targets and problem.n_sources:
+        self._compile(problem)
+        return self._chosen(problem, self._apart(problem))
+
+    def _compile(self, problem: FreeProblem) -> None:
+        """Compile the kernels that are launched before the steps are known."""
+        if not problem.empty:
             wanted = passes.launches(cluster.workunits(problem.dtype, self.space))
             if problem.extent > 0 and not self.space.checks_accesses:  # which leaves small sums to the host
-                small = params.workunits(problem.linear, options.tolerance)
+                small = params.workunits(problem.linear, self.options.tolerance)
                 wanted += [(unit, unit.default_layouts(), None) for unit in small]
             engine.compile_for(wanted, self.space)
+
+    def _chosen(self, problem: FreeProblem, apart: float) -> Parameters:
+        """Choose parameters; targets are `apart` from sources."""
+        options = self.options
         named = {name: getattr(options, name) for name in ("theta", "degree", "tolerance", "leaf_size", "batch_size")}
-        lengths, fewest = _lengths(problem), min(problem.n_targets, problem.n_sources)
+        lengths, fewest = (problem.extent, apart), min(problem.n_targets, problem.n_sources)
         asked = TreecodeQuestion(problem.linear, options.method, *lengths, fewest, problem.dtype, self._probe())
         return params.choose(asked, **named, far=PRECISIONS.get(options.far_precision))
+
+    def _apart(self, problem: FreeProblem) -> float:
+        """Return the distance of targets from sources (`scaling.nearest`) where it matters, else 0."""
+        return self._nearest(problem.targets, problem.sources) if _has_lengths(problem) else 0.0
+
+    def _nearest(self, x: Array, y: Array) -> float:
+        """Return the distance of targets from sources."""
+        return scaling.nearest(x, y, 0)
 
     def _probe(self) -> Space | None:
         """Return the space of the small sums that measure how well the kernel is interpolated: a device, or None."""
@@ -56,33 +75,29 @@ class Treecode(FreeMethod):
 
     def arrange(self, problem: FreeProblem, p: Parameters, times: PhaseTimes) -> tuple[Parameters, TreecodeStructure]:
         """Return the parameters, and trees and lists of targets and sources."""
-        x, y, (extent, apart) = problem.targets, problem.sources, _lengths(problem)
-        t_size, s_size = (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
+        x, y, apart = problem.targets, problem.sources, self._apart(problem)
+        t_size, s_size = sizes(p)
         with times.phase("tree"):
             sources = cluster.build(y, s_size, self.space)
             shared = problem.same and t_size == s_size
             targets = sources if shared else cluster.build(x, t_size, self.space)
         with times.phase("lists"):
-            tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
             farthest = max(float(scaling.largest(a).max()) for a in (x, y))
-            separation = max(problem.kernel.separation(), math.sqrt(3 * tiny) * farthest)  # grids skip no pairs
-            far = {"separation": separation, "cubes": p.tolerance is not None}
-            match p.method:
-                case "dual":
-                    pairs = dual.traverse(targets.nodes, sources.nodes, p.theta, **far)
-                case "pc":
-                    pairs = lists.traverse(targets.nodes, sources.nodes, p.theta, **far)
-                case _:
-                    pairs = lists.traverse(sources.nodes, targets.nodes, p.theta, **far).swapped()
-            linear = problem.linear
-            kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
-            field_size = params.field_size(linear, extent, self._probe())
-            fewest = min(problem.n_targets, problem.n_sources)
-            difficulty = params.difficulty(linear, p, extent, apart, fewest, self._probe())
-            rule = p.rule(field_size, difficulty, costs.grid(kernels))
+            tiny, separation = least_distances(problem, farthest)
+            pairs = traverse(targets.nodes, sources.nodes, p, separation)
+            kernels, rule = self._rule(problem, p, apart)
             interacting = interactions.build(ListsBySource.of(targets.nodes, sources.nodes, pairs), rule).only
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), interacting.pairs, strict=True))
         return p, TreecodeStructure(kernels, targets, sources, interacting, tiny, problem.same)
+
+    def _rule(self, problem: FreeProblem, p: Parameters, apart: float) -> tuple[ProxyKernels, FarPairRule]:
+        """Return the kernels of a sum, and the rule by which pairs are approximated."""
+        linear, extent = problem.linear, problem.extent
+        kernels = ProxyKernels(linear, problem.dtype, np.dtype(p.far), p.degree + 1, short(p.expected))
+        field_size = params.field_size(linear, extent, self._probe())
+        fewest = min(problem.n_targets, problem.n_sources)
+        difficulty = params.difficulty(linear, p, extent, apart, fewest, self._probe())
+        return kernels, p.rule(field_size, difficulty, costs.grid(kernels))
 
     def place(
         self, problem: FreeProblem, p: Parameters, structure: TreecodeStructure, rhs: int, times: PhaseTimes
@@ -121,9 +136,30 @@ class Treecode(FreeMethod):
         return work.predict(structure, p, problem.dtype, self.space, held)
 
 
-def _lengths(problem: FreeProblem) -> tuple[float, float]:
-    """Return half the longest side around all points, and targets' distance from sources (`scaling.nearest`)."""
+def sizes(p: Parameters) -> tuple[int, int]:
+    """Return the points of a leaf of the trees of targets and of sources."""
+    return (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
+
+
+def traverse(targets: ClusterNodes, sources: ClusterNodes, p: Parameters, separation: float) -> Pairs:
+    """Return the pairs of nodes of a method."""
+    far = {"separation": separation, "cubes": p.tolerance is not None}
+    match p.method:
+        case "dual":
+            return dual.traverse(targets, sources, p.theta, **far)
+        case "pc":
+            return lists.traverse(targets, sources, p.theta, **far)
+        case _:
+            return lists.traverse(sources, targets, p.theta, **far).swapped()
+
+
+def _has_lengths(problem: FreeProblem) -> bool:
+    """Return whether it matters how far targets are from sources."""
     scale_free = problem.linear.law is not None and not problem.linear.parameters
-    some = problem.n_targets and problem.n_sources
-    apart = 0.0 if scale_free or not some else scaling.nearest(problem.targets, problem.sources, 0)
-    return problem.extent, apart
+    return not (scale_free or problem.empty)
+
+
+def least_distances(problem: FreeProblem, farthest: float) -> tuple[float, float]:
+    """Return the squared distance up to which points coincide, over that from the origin, and that of far pairs."""
+    tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
+    return tiny, max(problem.kernel.separation(), math.sqrt(3 * tiny) * farthest)  # grids skip no pairs

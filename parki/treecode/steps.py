@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parki.arrays import module_of
-from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, result
+from parki.arrays import Array
+from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
 from parki.proxies import THREADS
 from parki.treecode import upward
 from parki.treecode.downward import Potentials
-from parki.treecode.interactions import InteractionLists
+from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.structure import TreecodeStructure, indices
 
 
@@ -38,45 +38,96 @@ def steps(s: TreecodeStructure) -> TreecodeSteps:
     src, gathered = upward.rows(s, charges)
     charge, up = upward.proxy_charges(s, src)
     potentials = Potentials(s)
+    own = [*_particles(s, s.lists, src, potentials), *_proxies(s, s.lists, charge, potentials)]
+    first = []
+    if s.elsewhere is not None:
+        first, brought = _brought(s, charges, charge, src, own)
+        there = s.elsewhere.lists
+        own = [*brought, *_particles(s, there, src, potentials), *_proxies(s, there, charge, potentials)]
     every = [
         *gathered,
         *up,
         *potentials.zeros,
-        *_particles(s, src, potentials),
-        *_proxies(s, charge, potentials),
+        *own,
         *potentials.added,
         *potentials.steps(),
         glue.scatter("downward", potentials.u, s.target.order, u),
     ]
-    return TreecodeSteps(Steps(every), charges, u)
+    return TreecodeSteps(Steps(every, first), charges, u)
 
 
-def _particles(s: TreecodeStructure, src: Handle, potentials: Potentials) -> list[Step]:
+def _brought(
+    s: TreecodeStructure, charges: Handle, charge: dict[int, Handle], src: Handle, own: list[Step]
+) -> tuple[list[Call], list[Step | Call]]:  # fmt: skip
+    """Return the call that places particles from elsewhere, and steps that bring charges while others go on.
+
+    Parameters
+    ----------
+    s : TreecodeStructure
+    charges : Handle
+        Of the particles that are here.
+    charge : dict of Handle
+        Of proxy points, by their number per direction.
+    src : Handle
+        Rows of particles.
+    own : list of Step
+        Sums over sources that are here.
+    """
+    away, n = s.elsewhere, s.kernels.charges
+    given = state("charges", (s.particles, n), s.kernels.real, zero=False)
+    parts = slice(away.here.start), slice(away.here.stop, s.particles)
+    points = constant("points from elsewhere", away.points)
+    numbers = [*s.kernels.linear.parameters]
+
+    def place(context: Context, points: Array, src: Array) -> None:
+        for at, rows in zip(parts, (slice(away.here.start), slice(away.here.start, None)), strict=True):
+            src[at, :3] = points[:, rows].T
+            src[at, 3 + n :] = context.xp.asarray(numbers, src.dtype)
+
+    def fill(context: Context, given: Array, src: Array) -> None:
+        for at in parts:
+            src[at, 3 : 3 + n] = given[at]
+
+    near = next((step for step in own if step.phase == "pp"), None)
+    shelves = [given, *(charge[m] for m in away.served)]
+    brought = [
+        glue.gather_columns("upward", charges, s.source.order, given[away.here], 0),
+        *away.messages.steps(shelves, near),
+        *(step for step in own if step is not near),
+        Call("upward", fill, [given], [src]),
+        *upward.crowds(s, src, slice(away.lumps, None)),
+    ]
+    return [Call("upward", place, [points], [src])], brought
+
+
+def _particles(s: TreecodeStructure, lists: Interactions, src: Handle, potentials: Potentials) -> list[Step]:
     """Return the sums over source particles, at particles and at proxy points."""
     fixed = {"xt": s.target.points, "box": s.target.box, "place": s.places[s.kernels.real], "src": src, "tiny": s.tiny}
-    lists = []
-    for phase, of, u in (("pp", s.lists.pp, potentials.u), ("cp", s.lists.cp, potentials.near)):
+    steps = []
+    for phase, of, u in (("pp", lists.pp, potentials.u), ("cp", lists.cp, potentials.near)):
         if len(of.items):
             args = {"item": _items(phase, of, potentials), "span": indices(f"ranges of {phase}", of.sources), "u": u}
-            lists.append(Step(phase, s.kernels.ranges(), len(of.items), fixed | args, THREADS))
-    return lists
+            steps.append(Step(phase, s.kernels.ranges(), len(of.items), fixed | args, THREADS))
+    return steps
 
 
-def _proxies(s: TreecodeStructure, charge: dict[int, Handle], potentials: Potentials) -> list[Step]:
+def _proxies(
+    s: TreecodeStructure, lists: Interactions, charge: dict[int, Handle], potentials: Potentials
+) -> list[Step]:  # fmt: skip
     """Return the sums over proxy points of sources, at particles and at proxy points, in the far precision."""
     kernels = s.kernels
     fixed = {
-        "xt": _from_centres(s) if s.lists.pc else constant("no targets", np.empty((3, 0), kernels.far)),
+        "xt": s.from_centres if lists.pc else constant("no targets", np.empty((3, 0), kernels.far)),
         "box": s.target.box,
         "place": s.places[kernels.far],
         "constant": constant("constants", np.array([*kernels.linear.parameters, 0.0], kernels.far)),
     }
-    lists = []
-    for phase, by_points, u in (("pc", s.lists.pc, potentials.far_u), ("cc", s.lists.cc, potentials.far)):
+    steps = []
+    for phase, by_points, u in (("pc", lists.pc, potentials.far_u), ("cc", lists.cc, potentials.far)):
         for m, of in by_points.items():
             args = {"item": _items(phase, of, potentials), "charge": charge[m], "u": u, **_clusters(s, m, of)}
-            lists.append(Step(phase, kernels.grids(m), len(of.items), fixed | args, THREADS))
-    return lists
+            steps.append(Step(phase, kernels.grids(m), len(of.items), fixed | args, THREADS))
+    return steps
 
 
 def _items(phase: str, of: InteractionLists, potentials: Potentials) -> Handle:
@@ -89,13 +140,3 @@ def _clusters(s: TreecodeStructure, m: int, of: InteractionLists) -> dict[str, H
         return {"source": s.source.box, "other": indices("source nodes", of.sources)}
     nodes = s.up[m]
     return {"source": s.source.boxes(nodes), "other": indices("source rows", np.searchsorted(nodes, of.sources))}
-
-
-def _from_centres(s: TreecodeStructure) -> Handle:
-    """Return targets from the centres of their leaves."""
-    nodes, points = s.targets.nodes, s.targets.sorted.points
-    xp = module_of(points)
-    count, local = nodes.count[nodes.leaves], xp.empty(points.shape, s.kernels.far)
-    for d, centre in enumerate(nodes.centre[nodes.leaves].T):  # one at a time: less memory
-        local[d] = points[d] - xp.asarray(np.repeat(centre, count))
-    return constant("targets from centres", local)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.arrays import Array
-from parki.engine.steps import Handle, constant
+from parki.arrays import Array, module_of
+from parki.engine.steps import Call, Handle, Step, constant
 from parki.proxies import ProxyKernels, tables
 from parki.treecode.interactions import Interactions
 from parki.trees.cluster import ClusterTree
@@ -62,6 +62,43 @@ class Side:
         return indices(f"leaves of {self.name}", rows)
 
 
+class Messages(Protocol):
+    """Messages that bring the values of sources that are elsewhere."""
+
+    def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
+        """Return the steps of an exchange of rows of arrays, and of a step that needs nothing of them meanwhile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Elsewhere:
+    """Sources that are not here, in a sum of which others have parts.
+
+    Attributes
+    ----------
+    lists : Interactions
+        Of targets with them; those of sources that are here are the structure's.
+    lumps : int
+        Crowds, of those of all lists, that are here: they come first.
+    points : array (3, n)
+        The particles among them, in the order of places.
+    here : slice
+        Places of the particles that are here, among all.
+    makes : array of bool
+        Source nodes to whose charges particles add that are here.
+    served : dict
+        Nodes, by points per direction, of which others use the charges: in the order of `shelves`.
+    messages : Messages
+    """
+
+    lists: Interactions
+    lumps: int
+    points: Array
+    here: slice
+    makes: NDArray[np.bool_]
+    served: dict[int, NDArray[np.int32]]
+    messages: Messages
+
+
 @dataclass(frozen=True, eq=False)
 class TreecodeStructure:
     """Trees, lists and kernels of a sum.
@@ -76,6 +113,8 @@ class TreecodeStructure:
         Squared distance up to which points coincide, over that from the origin.
     same : bool
         Whether the targets are the sources.
+    elsewhere : Elsewhere or None
+        None where all sources are here.
     """
 
     kernels: ProxyKernels
@@ -84,6 +123,22 @@ class TreecodeStructure:
     lists: Interactions
     tiny: float
     same: bool = False
+    elsewhere: Elsewhere | None = None
+
+    @property
+    def every(self) -> list[Interactions]:
+        """Return the lists of sources that are here, and of others."""
+        return [self.lists] if self.elsewhere is None else [self.lists, self.elsewhere.lists]
+
+    @property
+    def particles(self) -> int:
+        """Return the number of source particles, those from elsewhere among them."""
+        return self.source.n + (0 if self.elsewhere is None else self.elsewhere.points.shape[1])
+
+    @cached_property
+    def makes(self) -> NDArray[np.bool_]:
+        """Return the source nodes to whose charges particles add that are here."""
+        return np.ones(self.sources.nodes.n, bool) if self.elsewhere is None else self.elsewhere.makes
 
     @property
     def arrays(self) -> list[Array]:
@@ -98,16 +153,15 @@ class TreecodeStructure:
     @cached_property
     def up(self) -> dict[int, NDArray[np.int32]]:
         """Return the source nodes that have proxy charges, by the number of points per direction."""
-        both = self.lists.pc, self.lists.cc
-        return {
-            m: np.unique(np.concatenate([of[m].sources for of in both if m in of]))
-            for m in sorted({*both[0], *both[1]})
-        }
+        served = {} if self.elsewhere is None else self.elsewhere.served
+        used = [{m: one.sources for m, one in of.items()} for lists in self.every for of in (lists.pc, lists.cc)]
+        every = [*used, served]
+        return {m: np.unique(np.concatenate([of[m] for of in every if m in of])) for m in sorted(set().union(*every))}
 
     @cached_property
     def down(self) -> dict[int, NDArray[np.int32]]:
         """Return the target nodes that have proxy potentials, by the number of points per direction."""
-        items = np.concatenate([self.lists.cp.items, *(of.items for of in self.lists.cc.values())])
+        items = np.concatenate([of.items for lists in self.every for of in (lists.cp, *lists.cc.values())])
         return {int(m): np.unique(items[items[:, 3] == m, 0]) for m in np.unique(items[:, 3])}
 
     @cached_property
@@ -119,6 +173,16 @@ class TreecodeStructure:
     def target(self) -> Side:
         """Return the constants of the targets' tree."""
         return self.source if self.targets is self.sources else Side(self.targets, "targets")
+
+    @cached_property
+    def from_centres(self) -> Handle:
+        """Return targets from the centres of their leaves, in the far precision."""
+        nodes, points = self.targets.nodes, self.targets.sorted.points
+        xp = module_of(points)
+        count, local = nodes.count[nodes.leaves], xp.empty(points.shape, self.kernels.far)
+        for d, centre in enumerate(nodes.centre[nodes.leaves].T):  # one at a time: less memory
+            local[d] = points[d] - xp.asarray(np.repeat(centre, count))
+        return constant("targets from centres", local)
 
     @cached_property
     def tables(self) -> dict[str, Handle]:

@@ -18,27 +18,29 @@ Pieces = list[tuple[int, int, int]]
 
 def rows(s: TreecodeStructure, charges: Handle) -> tuple[Handle, list[Step]]:
     """Return rows (x, y, z, charges, constants) of sources, behind them one for each crowd, and the steps to them."""
-    kernels, side = s.kernels, s.source
-    src = state("rows", (side.n + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
+    kernels, side, away = s.kernels, s.source, s.elsewhere
+    src = state("rows", (s.particles + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
     constants = constant("constants of rows", np.array([*kernels.linear.parameters, 0.0], kernels.real))
-    args = {"x": side.points, "charge": charges, "constant": constants, "order": side.order, "src": src}
-    return src, [Step("upward", kernels.source_rows(), side.n, args), *_crowds(s, src)]
+    args = {"x": side.points, "charge": charges, "constant": constants, "order": side.order}
+    args["src"] = src if away is None else src[away.here]
+    some = slice(None if away is None else away.lumps)
+    return src, [Step("upward", kernels.source_rows(), side.n, args), *crowds(s, src, some)]
 
 
-def _crowds(s: TreecodeStructure, src: Handle) -> list[Step]:
-    """Return the steps to one source for each crowd of sources in one place."""
-    kernels, lumps = s.kernels, s.lists.lumps
+def crowds(s: TreecodeStructure, src: Handle, some: slice) -> list[Step]:
+    """Return the steps to one source for each of some crowds of sources in one place."""
+    kernels, lumps = s.kernels, s.lists.lumps[some]
     if not len(lumps):
         return []
     nodes = s.sources.nodes
     places = zip(nodes.begin[lumps].tolist(), nodes.end[lumps].tolist(), strict=True)
-    pieces, crowds = cut(places, kernels.charges)
+    pieces, rows = cut(places, kernels.charges)
     part = state("sums of crowds", (len(pieces), kernels.charges), kernels.real, zero=False)
     args = {"piece": constant("pieces of crowds", pieces), "src": src, "part": part}
-    crowd = {"crowd": constant("crowds", crowds), "place": s.source.n}
+    crowd = {"crowd": constant("crowds", rows), "place": s.particles + (some.start or 0)}
     return [
         Step("upward", kernels.crowd_sums(), len(pieces), args),
-        Step("upward", kernels.crowd_rows(), len(crowds), args | crowd),
+        Step("upward", kernels.crowd_rows(), len(rows), args | crowd),
     ]
 
 
@@ -94,7 +96,8 @@ def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle],
     steps += [_leaves(s, src, charge[most]), *_parents(s, charge[most])]
     for m, nodes in s.up.items():
         if m != most:
-            items, boxes = ranges(np.arange(len(nodes)), nodes), (side.box, side.boxes(nodes))
+            made = np.flatnonzero(s.makes[nodes])
+            items, boxes = ranges(made, nodes[made]), (side.box, side.boxes(nodes))
             steps += transfer(s, True, (most, m), items, boxes, (charge[most], charge[m]))
     if kernels.far == kernels.real:
         return charge, steps
@@ -111,11 +114,12 @@ def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:
 def _parents(s: TreecodeStructure, charge: Handle) -> list[Step]:
     """Return the steps from children to parents, level by level, to the highest level that is used."""
     tree, side, most, steps = s.sources.nodes, s.source, s.kernels.points, []
-    top = min(int(tree.level[nodes].min()) for nodes in s.up.values())
+    levels = np.concatenate([tree.level[nodes[s.makes[nodes]]] for nodes in s.up.values()])
+    top = int(levels.min(initial=side.levels))
     for level in range(side.levels - 2, top - 1, -1):
         here, below = side.level(level), side.level(level + 1)
         node = np.arange(here.start, here.stop, dtype=np.int32)
-        node = node[tree.n_children[node] > 0]
+        node = node[(tree.n_children[node] > 0) & s.makes[node]]
         items = ranges(node - here.start, tree.first_child[node] - below.start, tree.n_children[node])
         boxes, values = (side.box[below], side.box[here]), (charge[below], charge[here])
         steps += transfer(s, True, (most, most), items, boxes, values)

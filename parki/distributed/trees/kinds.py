@@ -72,4 +72,4 @@ def cluster_nodes(table: Table, own: tuple[int, int]) -> ClusterNodes:
     leaves = leaves[np.argsort(table["begin"][leaves])].astype(np.int32)
     begin, end = table["begin"].astype(np.int32), (table["begin"] + table["count"]).astype(np.int32)
     boxes = (np.ascontiguousarray(table[name]) for name in ("low", "high"))
-    return ClusterNodes(begin, end, *tables.topology(table), *boxes, leaves)
+    return ClusterNodes(*tables.topology(table), begin, end, *boxes, leaves)

@@ -1,0 +1,124 @@
+"""Lists of a rank's targets: those that one process would make for them, with sources here and elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.distributed.treecode import skeleton
+from parki.distributed.treecode.outline import Opening
+from parki.distributed.trees import kinds, tables
+from parki.distributed.trees.shared import SharedTree
+from parki.distributed.trees.tables import Places, Table
+from parki.treecode import interactions
+from parki.treecode.interactions import CP, PP, FarPairRule, FarPairs, InteractionLists, Interactions, SharedPairs
+from parki.treecode.method import traverse
+from parki.treecode.params import Parameters
+from parki.trees.cluster import ClusterNodes
+from parki.trees.dual import Pairs
+from parki.trees.nodes import Ints
+
+#: Work of a particle on its way to proxy points and back, per proxy point, in pairs of particles.
+PER_PROXY = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class RankLists:
+    """Lists of a rank's targets, in places of all ranks.
+
+    Attributes
+    ----------
+    targets, sources : ClusterNodes
+        Nodes of this rank's targets, and the skeleton of all sources.
+    table : Table
+        The skeleton as it travelled.
+    pairs : Pairs
+    far : FarPairs
+        As chosen.
+    found : SharedPairs
+    elsewhere : array of bool
+        Source nodes that are not this rank's alone.
+    """
+
+    targets: ClusterNodes
+    sources: ClusterNodes
+    table: Table
+    pairs: Pairs
+    far: FarPairs
+    found: SharedPairs
+    elsewhere: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, targets: SharedTree, sources: SharedTree, p: Parameters, rule: FarPairRule, separation: float
+    ) -> RankLists:  # fmt: skip
+        """Return the lists of a rank's targets with all sources; collective.
+
+        Raises
+        ------
+        RuntimeError
+            Where a node was to be opened whose children are not here.
+        """
+        comm = targets.comm
+        opening = Opening(p.method, p.theta, separation, p.tolerance is not None)
+        t_nodes = kinds.cluster_nodes(targets.table, targets.mine)
+        table = skeleton.exchanged(comm, sources, t_nodes, opening)
+        n = int(table["count"][0])
+        s_nodes = kinds.cluster_nodes(table, (0, n))
+        nothing = np.empty((4, 0), np.int32)
+        pairs = traverse(t_nodes, s_nodes, p, separation) if len(t_nodes.leaves) else Pairs(*nothing)
+        if not table["leaf"][pairs.near_s].all():
+            raise RuntimeError("a cluster of sources was to be opened whose children are not on this rank.")
+        own, far = sources.mine, FarPairs(t_nodes, s_nodes, pairs, rule)
+        counted = tables.contributors(targets.table, targets.cuts)[0] == comm.rank
+        elsewhere = (table["begin"] < own[0]) | (table["begin"] + table["count"] > own[1])
+
+        def total(weight: float, work: float) -> tuple[float, float]:
+            return tuple(comm.allreduce(np.array([weight, work])).tolist())
+
+        found = interactions.shared(far, pairs, counted, elsewhere, total)
+        return cls(t_nodes, s_nodes, table, pairs, far, found, elsewhere)
+
+    def work(self, places: Places) -> NDArray[np.float64]:
+        """Return the work of leaves, in pairs of particles, by the places where they begin and the last one ends."""
+        nodes, count = self.targets, np.diff(places)
+        each = self.found.work / np.maximum(nodes.count, 1)
+        first, end = (np.searchsorted(places[:-1], a) for a in (nodes.begin, nodes.end))
+        change = np.bincount(first, each, len(count) + 1) - np.bincount(end, each, len(count) + 1)
+        return count * (np.cumsum(change)[: len(count)] + PER_PROXY * self.far.rule.points**3)
+
+    @property
+    def particles(self) -> Ints:
+        """Return the source nodes elsewhere whose particles are in lists."""
+        far = self.far.far_s[(self.far.kind == PP) | (self.far.kind == CP)]
+        used = np.unique(np.concatenate([self.pairs.near_s, far]))
+        return used[self.elsewhere[used]]
+
+    @property
+    def proxies(self) -> tuple[NDArray[np.integer], NDArray[np.intp]]:
+        """Return points per direction, and nodes, of the proxy charges from elsewhere that are in lists."""
+        both = self.found.others.pc, self.found.others.cc
+        found = {m: np.unique(np.concatenate([of[m].sources for of in both if m in of])) for m in {*both[0], *both[1]}}
+        points = [np.full(len(nodes), m) for m, nodes in found.items()]
+        if not found:
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        return np.concatenate(points), np.concatenate(list(found.values()))
+
+
+def placed(lists: Interactions, target: int, located: skeleton.Wanted) -> Interactions:
+    """Return lists whose targets are counted from this rank's first, and sources as they are here."""
+
+    def particles(of: InteractionLists) -> InteractionLists:
+        return InteractionLists(of.items, located.located(of.sources).reshape(-1, 2))
+
+    def moved(of: InteractionLists) -> InteractionLists:
+        items = of.items.copy()
+        items[:, 1] -= target
+        return InteractionLists(items, of.sources)
+
+    return Interactions(
+        moved(particles(lists.pp)), {m: moved(of) for m, of in lists.pc.items()}, particles(lists.cp), lists.cc,
+        lists.pairs, lists.clusters, lists.lumps,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Treecodes over ranks as a method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from parki import engine, ranks, scaling
+from parki.arrays import Array
+from parki.distributed import freespace
+from parki.distributed.agreement import agreed
+from parki.distributed.freespace import FreeOverRanks, RanksProblem, SumOverRanks
+from parki.distributed.treecode.lists import RankLists
+from parki.distributed.treecode.structure import SharedStructure, structure
+from parki.distributed.trees import cuts, kinds
+from parki.distributed.trees.growth import Grown
+from parki.distributed.trees.shared import SharedTree
+from parki.freespace import FreeMethod, FreeProblem
+from parki.timing import PhaseTimes
+from parki.treecode.interactions import FarPairRule
+from parki.treecode.method import Treecode, least_distances, sizes
+from parki.treecode.params import Parameters
+from parki.treecode.steps import steps
+
+EVEN = 1.01  # largest over mean work up to which cuts between equal numbers of points are kept
+BALANCED = 1.05  # the same of cuts by the work of points before they moved
+
+
+@dataclass(frozen=True)
+class SharedParameters(Parameters):
+    """Parameters of a treecode over ranks.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        Shares of all places of targets at which ranks begin and end; none before there are cuts.
+    """
+
+    shares: tuple[float, ...] = ()
+
+
+def over(method: Treecode) -> FreeMethod:
+    """Return treecodes over the ranks of their options' communicator; the method itself for a single rank."""
+    return freespace.over(method, TreecodeOverRanks)
+
+
+class TreecodeOverRanks(FreeOverRanks, Treecode):
+    """Barycentric Lagrange treecodes over the ranks of a communicator."""
+
+    @engine.settled()
+    def choose(self, problem: RanksProblem) -> SharedParameters:
+        """Compile the kernels that are launched before the steps are known; choose parameters on the first rank."""
+        with agreed(self.comm, "compiling"):
+            self._compile(problem)
+        apart = self._apart(problem)
+        p = ranks.of_first(self.comm, "choosing parameters", lambda: self._chosen(problem.whole, apart))
+        return SharedParameters(**{f.name: getattr(p, f.name) for f in fields(p)})
+
+    def _nearest(self, x: Array, y: Array) -> float:
+        """Estimate `scaling.nearest` from the points of all ranks that one process looks at; collective."""
+        counts = [int(n) for n in self.comm.allreduce(np.array([x.shape[1], y.shape[1]], np.int64))]
+        most = scaling.SOME_TARGETS, scaling.SOME_SOURCES
+        few = [self.sample(a, -(-n // some)) for a, n, some in zip((x, y), counts, most, strict=True)]
+        return scaling.nearest_of_some(*(a.astype(np.float64) for a in few), counts[1], x is y)
+
+    def arrange(
+        self, problem: RanksProblem, p: SharedParameters, times: PhaseTimes
+    ) -> tuple[SharedParameters, SharedStructure]:
+        """Return the parameters, and this rank's part of trees and lists."""
+        comm, x, y, apart = self.comm, problem.targets, problem.sources, self._apart(problem)
+        t_size, s_size = sizes(p)
+        shared, shares = problem.same and t_size == s_size, np.array(p.shares) if p.shares else None
+        with times.phase("tree"):
+            targets = kinds.clusters(comm, x, t_size, self.space, shares)
+            sources = targets if shared else kinds.clusters(comm, y, s_size, self.space)
+        with times.phase("lists"):
+            farthest = float(comm.allreduce(max(float(scaling.largest(a).max()) for a in (x, y)), "max"))
+            tiny, separation = least_distances(problem, farthest)
+            with agreed(comm, "choosing pairs"):
+                kernels, rule = self._rule(problem.whole, p, apart)
+            parts, lists = self._cut(targets, sources, x, (p, rule, separation), BALANCED if p.shares else EVEN)
+            kept = y.copy()  # the caller's may change
+            given = problem.with_points(kept if problem.same else x.copy(), kept)
+            made = structure(kernels, parts, lists, tiny, given, self.space)
+        times.pairs = dict(zip(("pp", "pc", "cp", "cc"), made.lists.pairs, strict=True))
+        return replace(p, shares=tuple((parts[0].cuts / parts[0].cuts[-1]).tolist())), made
+
+    def _cut(
+        self, targets: Grown, sources: Grown, x: Array, rule: tuple[Parameters, FarPairRule, float], even: float
+    ) -> tuple[tuple[SharedTree, SharedTree], RankLists]:
+        """Return the parts of the trees and lists, cut again where the largest work is more than `even` of the mean."""
+        comm, shared = self.comm, sources is targets
+        of_targets = SharedTree.of(comm, targets)
+        parts = of_targets, of_targets if shared else SharedTree.of(comm, sources)
+        lists = RankLists.of(*parts, *rule)
+        leaves = of_targets.leaves
+        edges = np.append(leaves["begin"], leaves["begin"][-1:] + leaves["count"][-1:])
+        work = lists.work(edges) if len(leaves) else np.empty(0)
+        if cuts.imbalance(comm, float(work.sum())) <= even:
+            return parts, lists
+        again = cuts.by_work(comm, np.stack([edges, edges], axis=1), work)
+        of_targets = SharedTree.cut(comm, targets, again, [x], self.space)
+        parts = of_targets, of_targets if shared else parts[1]
+        return parts, RankLists.of(*parts, *rule)
+
+    def place(
+        self, problem: FreeProblem, p: Parameters, structure: SharedStructure, rhs: int, times: PhaseTimes
+    ) -> SumOverRanks:
+        """Compile and place the steps of a right-hand side."""
+        with times.phase("lists"), agreed(self.comm, "compiling and allocating"):
+            listed = steps(structure)
+            self._require_memory(structure, listed.steps)
+            engine.compile_for(listed.steps.units(), self.space)
+            placed = listed.steps.place(self.space)
+            return SumOverRanks(placed, listed.charges, listed.u, problem.with_points(None, None), structure)
+
+    def public(self, problem: FreeProblem, p: Parameters) -> Any:
+        """Return the parameters, which have no lengths."""
+        return Parameters(**{f.name: getattr(p, f.name) for f in fields(Parameters)})

@@ -1,0 +1,121 @@
+"""Skeletons: the nodes of all sources that a rank's targets may meet, and the points and charges that they do meet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.arrays import Array
+from parki.distributed.comm import Comm
+from parki.distributed.delivery import Delivery
+from parki.distributed.treecode.outline import Opening, Outline, Outlines
+from parki.distributed.trees import kinds, tables
+from parki.distributed.trees.shared import SharedTree
+from parki.distributed.trees.tables import Places, Table
+from parki.engine.spaces import Space
+from parki.trees.cluster import ClusterNodes
+from parki.trees.dual import spread
+from parki.trees.nodes import Ints
+
+
+def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: Opening) -> Table:
+    """Return the nodes of sources that this rank's targets may meet, with its own and those above; collective."""
+    outlines = Outlines(comm.allgather(Outline.of(targets, opening)), opening)
+    nodes = kinds.cluster_nodes(sources.table, sources.mine)
+    centre, radius = nodes.centre, opening.radius(nodes)
+    owner = tables.contributors(sources.table, sources.cuts)[0]
+    rank = np.flatnonzero(outlines.some & (np.arange(comm.size) != comm.rank))
+    node, sent = np.zeros(len(rank), np.intp), []
+    while len(rank):
+        open_ = np.flatnonzero(nodes.n_children[node] > 0)
+        open_ = open_[outlines.opens(rank[open_], centre[node[open_]], radius[node[open_]])]
+        count = nodes.n_children[node[open_]]
+        rank, node = np.repeat(rank[open_], count), spread(nodes.first_child[node[open_]], count)
+        sent.append((rank[owner[node] == comm.rank], node[owner[node] == comm.rank]))
+    ranks, rows = (np.concatenate(part) for part in zip(*sent, strict=True)) if sent else np.empty((2, 0), np.intp)
+    order = np.argsort(ranks, kind="stable")
+    ranks, rows = ranks[order], rows[order]
+    give = {int(q): sources.table[rows[ranks == q]] for q in np.unique(ranks)}
+    come = comm.exchange_unknown(give, sources.table[:0], "tree")
+    return tables.merged([sources.table, *come.values()])
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """Ranges of source points of other ranks that a rank's lists have.
+
+    Attributes
+    ----------
+    begin, end : arrays
+        In order and apart, without those of this rank.
+    own : (int, int)
+        The first and the end of this rank's places.
+    total : int
+        Points of all ranks.
+    """
+
+    begin: Places
+    end: Places
+    own: tuple[int, int]
+    total: int
+
+    @classmethod
+    def of(cls, nodes: ClusterNodes, wanted: Ints, own: tuple[int, int]) -> Wanted:
+        """Return the ranges of the points of some nodes."""
+        begin, end = nodes.begin[wanted].astype(np.int64), nodes.end[wanted].astype(np.int64)
+        # Before this rank's own and behind them.
+        begin, end = np.concatenate([begin, np.maximum(begin, own[1])]), np.concatenate([np.minimum(end, own[0]), end])
+        some = begin < end
+        order = np.argsort(begin[some], kind="stable")
+        begin, end = begin[some][order], np.maximum.accumulate(end[some][order])
+        new = np.ones(len(begin), bool)
+        new[1:] = begin[1:] > end[:-1]
+        new |= (begin >= own[1]) & (np.append(-1, begin[:-1]) < own[0])
+        first = np.flatnonzero(new)
+        return cls(begin[first], end[np.append(first[1:], len(end))[: len(first)] - 1], own, nodes.n_points)
+
+    @property
+    def before(self) -> int:
+        """Return the number of points ahead of this rank's own."""
+        ahead = self.begin < self.own[0]
+        return int((self.end - self.begin)[ahead].sum())
+
+    @property
+    def count(self) -> int:
+        """Return the number of points of other ranks."""
+        return int((self.end - self.begin).sum())
+
+    @property
+    def places(self) -> Places:
+        """Return the places of all points of other ranks, in order."""
+        return spread(self.begin, self.end - self.begin)
+
+    @property
+    def here(self) -> slice:
+        """Return where this rank's own points are among all that it has."""
+        return slice(self.before, self.before + self.own[1] - self.own[0])
+
+    def located(self, place: NDArray[np.integer]) -> Ints:
+        """Return how many of the points that this rank has are before each place; places behind all stay behind."""
+        own = [[first] for first in self.own] if self.own[0] < self.own[1] else np.empty((2, 0))
+        begin, end = (np.append(a, b).astype(np.int64) for a, b in zip((self.begin, self.end), own, strict=True))
+        order = np.argsort(begin, kind="stable")
+        begin, end = np.append(-1, begin[order]), np.append(-1, end[order])
+        upto = np.append(0, np.cumsum(end - begin))
+        at = np.searchsorted(begin, place, side="right") - 1
+        inside = np.minimum(place, end[at]) - begin[at]
+        return (upto[at] + inside + np.maximum(place - self.total, 0)).astype(np.int32)
+
+    def delivered(self, comm: Comm, sources: SharedTree, space: Space) -> tuple[Array, Places]:
+        """Return the points of other ranks (3, n) in order, and the places that others want of this one; collective."""
+        firsts, place = sources.firsts[0], self.places
+        rank = np.searchsorted(firsts[1:-1], place, side="right")
+        ask = {int(q): place[rank == q] for q in np.unique(rank)}
+        asked = comm.exchange_unknown(ask, np.empty(0, np.int64), "tree")
+        first = sources.own()[0]
+        send = {q: (wanted - first).astype(np.int32) for q, wanted in asked.items()}
+        way = Delivery(comm, send, {q: len(a) for q, a in ask.items()}, "tree", space)
+        every = np.concatenate([np.empty(0, np.int64), *asked.values()])
+        return way.there(sources.points[0]), np.unique(every)
