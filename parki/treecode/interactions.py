@@ -290,7 +290,8 @@ def shared(
         these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
         lists.append(_interactions(far.only(at), these, rank))
     n_trg, (lumps, begin, end) = far.targets.count.astype(float), _as_rows(far.sources, rank)
-    work = np.bincount(pairs.far_t, far.cost, far.targets.n)
+    work = np.zeros(far.targets.n)
+    work += np.bincount(pairs.far_t, far.cost, far.targets.n)
     work += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
     return SharedPairs(*lists, int(np.count_nonzero(~elsewhere[lumps])), work)
 

@@ -44,11 +44,14 @@ class SharedStructure(TreecodeStructure):
         With the caller's points of this rank.
     rounds : Rounds
         The exchange of charges.
+    names : array
+        Of the source nodes, see `parki.distributed.trees.tables.names`.
     """
 
     parts: tuple[SharedTree, SharedTree] | None = None
     problem: FreeProblem | None = None
     rounds: Rounds | None = None
+    names: Values | None = None
 
     @property
     def comm(self) -> Comm:
@@ -106,7 +109,8 @@ def structure(
     ]
     pairs = np.add(found.own.pairs, found.others.pairs)
     own_lists = replace(placed(found.own, t_first, wanted), pairs=tuple(pairs.tolist()))
-    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds)
+    named = tables.names(lists.table)
+    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds, named)
 
 
 def _moved(nodes: ClusterNodes, begin: Any, end: Any, leaves: Any) -> ClusterNodes:

@@ -1,0 +1,289 @@
+"""Treecodes over ranks: lists and sums are those of one process."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki.distributed.simulated import World
+from parki.distributed.treecode import lists as rank_lists
+from parki.distributed.trees import tables
+from tests.distributed.free import FreeCase, far, whole
+from tests.distributed.shares import part
+
+FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
+KERNELS = ("coulomb", "yukawa", "stokes_sl", "stokes_comb", "laplace_grad", "gaussian", "rpy", "rotlet")
+
+
+def case(**more):
+    options = FIXED | more.pop("options", {})
+    if "tolerance" in options:
+        options = {name: a for name, a in options.items() if name not in ("theta", "degree", "leaf_size")}
+    return FreeCase(parki.treecode, options=options, **more)
+
+
+def assert_same(one, ranks, seed=0, most=1e-12, **more):
+    plan, expected = one.alone()
+    u, found = one.over(ranks, seed=seed, **more)
+    assert all(other.parameters == plan.parameters for other in found)
+    assert far(u, expected) < most
+    return found
+
+
+@pytest.mark.parametrize("method", ["dual", "pc", "cp"])
+@pytest.mark.parametrize("points", ["uniform", "plummer", "sphere", "two", "crowd"])
+@pytest.mark.parametrize("ranks", [1, 2, 5, 16])
+def test_sums(method, points, ranks):
+    assert_same(case(points=points, options={"method": method}), ranks, seed=ranks)
+
+
+def test_many_ranks():
+    assert_same(case(n=4000, points="plummer"), 64)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("method", ["dual", "cp"])
+def test_kernels(kernel, method):
+    more = {"width": 0.7} if kernel == "gaussian" else {"radius": 0.01} if kernel == "rpy" else {}
+    assert_same(case(kernel=kernel, n=800, options={"method": method} | more), 4)
+
+
+@pytest.mark.parametrize("method", ["dual", "pc", "cp"])
+def test_targets_apart(method):
+    assert_same(case(points="uniform", targets="plummer", options={"method": method}), 6)
+    assert_same(case(points="uniform", targets="uniform", n=900, options={"method": method, "batch_size": 25}), 3)
+
+
+@pytest.mark.parametrize("gradient", [True, "only"])
+def test_gradients(gradient):
+    assert_same(case(n=700, options={"gradient": gradient}), 4)
+
+
+def test_single_precision():
+    assert_same(case(n=900, options={"far_precision": "single"}), 4, most=1e-6)
+    assert_same(case(n=900, dtype="float32"), 4, most=1e-5)
+
+
+def test_tolerances():
+    for kernel, points in (("coulomb", "plummer"), ("yukawa", "sphere"), ("stokes_sl", "uniform")):
+        one = case(kernel=kernel, points=points, n=2500, options={"tolerance": 1e-5})
+        exact = parki.direct.direct_sum(
+            kernel, one.x, one.y, one.density, **({"kappa": 1.5} if kernel == "yukawa" else {})
+        )
+        u, _ = one.over(7)
+        assert np.linalg.norm(u - exact) < 1e-5 * np.linalg.norm(exact)
+
+
+def names(nodes):
+    return tables.named(nodes.level, nodes.begin)
+
+
+def pairs_of(t_nodes, s_nodes, pairs, kind=None, m=None):
+    """Return far and near pairs by the names of their nodes, with kinds and numbers of proxy points."""
+    t, s = names(t_nodes), names(s_nodes)
+    near = set(zip(t[pairs.near_t].tolist(), s[pairs.near_s].tolist(), strict=True))
+    far_pairs = zip(t[pairs.far_t].tolist(), s[pairs.far_s].tolist(), kind.tolist(), *m.tolist(), strict=True)
+    return near, set(far_pairs)
+
+
+@pytest.mark.parametrize("method", ["dual", "pc", "cp"])
+@pytest.mark.parametrize(
+    ("points", "ranks"), [("uniform", 3), ("plummer", 8), ("sphere", 64), ("two", 5), ("crowd", 4)]
+)
+def test_lists_are_those_of_one_process(method, points, ranks, monkeypatch):
+    """Nodes, pairs, kinds and numbers of proxy points are equal as sets."""
+    one, found = case(points=points, options={"method": method}), []
+    made = rank_lists.interactions.FarPairs.choose
+
+    def chosen(self, scale):
+        made(self, scale)
+        found.append(self)
+
+    monkeypatch.setattr(rank_lists.interactions.FarPairs, "choose", chosen)
+    kept = []
+    traverse = parki.treecode.method.traverse
+
+    def traversed(*given):
+        kept.append(traverse(*given))
+        return kept[-1]
+
+    monkeypatch.setattr(parki.treecode.method, "traverse", traversed)
+    monkeypatch.setattr(rank_lists, "traverse", traversed)
+    one.alone()
+    (far_one,), (pairs_one,) = found.copy(), kept.copy()
+    expected = pairs_of(far_one.targets, far_one.sources, pairs_one, far_one.kind, far_one.m)
+    lists = []
+    of = rank_lists.RankLists.of.__func__
+    monkeypatch.setattr(
+        rank_lists.RankLists,
+        "of",
+        classmethod(lambda cls, t, *a: lists.append((t.comm.rank, of(cls, t, *a))) or lists[-1][1]),
+    )
+    one.over(ranks)
+    last = dict(lists)  # the second time, if there is one
+    near, far_pairs = set(), set()
+    for rank in range(ranks):
+        own = last[rank]
+        some = pairs_of(own.targets, own.sources, own.pairs, own.far.kind, own.far.m)
+        assert some[0] <= expected[0]
+        assert some[1] <= expected[1]
+        near, far_pairs = near | some[0], far_pairs | some[1]
+        for name in ("low", "high"):
+            theirs = dict(zip(names(far_one.sources).tolist(), getattr(far_one.sources, name).tolist(), strict=True))
+            assert all(
+                theirs[k] == a
+                for k, a in zip(names(own.sources).tolist(), getattr(own.sources, name).tolist(), strict=True)
+            )
+    assert (near, far_pairs) == expected
+
+
+@pytest.mark.parametrize("method", ["dual", "pc", "cp"])
+def test_bytes(method):
+    """Messages of a call are as long as its lists say."""
+    one = case(points="plummer", n=3000, kernel="stokes_sl", options={"method": method})
+
+    def work(comm, plan, strengths):
+        return comm.rank, plan.structure, dict(plan.walltime.nbytes)
+
+    _, found = one.over(6, work)
+    sent = sum(nbytes["exchange"] for *_, nbytes in found)
+    expected = 0
+    for rank, structure, _ in found:
+        part_of, away, cuts = structure.parts[1], structure.elsewhere, structure.parts[1].cuts
+        expected += 3 * 8 * away.points.shape[1]
+        for of in (away.lists.pc, away.lists.cc):
+            assert all(m <= 5 for m in of)
+        used = {m: np.unique(np.concatenate([of[m].sources for of in (away.lists.pc, away.lists.cc) if m in of]))
+                for m in {*away.lists.pc, *away.lists.cc}}  # fmt: skip
+        table = tables.merged([part_of.table])
+        known = dict(zip(tables.names(table).tolist(), table["count"].tolist(), strict=True))
+        for m, nodes in used.items():
+            name = names_of(structure, nodes)
+            owner = np.searchsorted(cuts[1:-1], tables.places(name), side="right")
+            expected += int(np.count_nonzero(owner != rank)) * m**3 * 3 * 8
+        del known
+    shared = shared_bytes(found)
+    assert sent == expected + shared
+    assert method == "cp" or shared > 0
+
+
+def names_of(structure, nodes):
+    """Return the names of nodes of a rank's skeleton."""
+    return structure.names[nodes]
+
+
+def shared_bytes(found):
+    """Return the bytes of parts that contributors send to owners: of every node that anybody uses, one part each."""
+    wanted = {}
+    for _, structure, _ in found:
+        away = structure.elsewhere
+        for of in (away.lists.pc, away.lists.cc):
+            for m, one in of.items():
+                for name in structure.names[np.unique(one.sources)].tolist():
+                    wanted.setdefault((m, name), set())
+    total, cuts = 0, found[0][1].parts[1].cuts
+    ends = {}
+    for _, structure, _ in found:
+        table = structure.parts[1].table
+        ends |= dict(zip(tables.names(table).tolist(), (table["begin"] + table["count"]).tolist(), strict=True))
+    for m, name in wanted:
+        lo = np.searchsorted(cuts[1:-1], tables.places(np.array([name])), side="right")[0]
+        hi = np.searchsorted(cuts[1:-1], ends[name] - 1, side="right") + 1
+        total += (hi - lo - 1) * m**3 * 3 * 8
+    return total
+
+
+def test_ranks_without_points():
+    one = case(n=600, targets="plummer")
+    everything = np.arange(one.n)
+    for shares in (
+        ([np.empty(0, int)] * 2 + [np.arange(300)] + [np.empty(0, int)], [everything] + [np.empty(0, int)] * 3),
+        ([np.arange(100), np.empty(0, int), np.arange(100, 300), np.empty(0, int)],
+         [np.empty(0, int), everything[:50], np.empty(0, int), everything[50:]]),
+    ):  # fmt: skip
+        assert_same(one, 4, shares=shares)
+    assert_same(case(n=5), 8)
+    nothing = FreeCase(parki.treecode, n=0, options=FIXED)
+    u, _ = nothing.over(3)
+    assert u.shape == (0,)
+
+
+def test_moves():
+    """Cuts stay while the work is balanced, and any number of points may come."""
+    one, other = case(n=2000), case(n=2000, points="plummer", seed=8)
+    fewer = case(n=900, seed=9)
+
+    def work(comm, plan, strengths):
+        results = []
+        for case_ in (one, other, fewer):
+            mine = case_.shares(4, seed=5)[1][comm.rank]
+            plan.move(part(case_.y, mine))
+            results.append((plan(part(case_.density, mine)), mine))
+        return results
+
+    _, found = one.over(4, work)
+    for k, case_ in enumerate((one, other, fewer)):
+        plan = one.plan(one.y, one.y)
+        plan.move(case_.y)
+        expected = plan(case_.density)
+        order = np.concatenate([of[k][1] for of in found])
+        u = np.empty_like(expected)
+        u[order] = np.concatenate([of[k][0] for of in found])
+        assert far(u, expected) < 1e-12
+
+
+def test_queries():
+    """Errors, operators, several right-hand sides, points that stay, and pieces of output over ranks."""
+    one = case(n=1000, kernel="coulomb")
+    plan, expected = one.alone()
+
+    def work(comm, plan, strengths):
+        (q,) = strengths
+        error = plan.error(40)
+        both = plan(np.stack([q, 2 * q]))
+        out = np.empty_like(q)
+        assert plan(q, out=out) is out
+        product = plan.operator() @ q
+        turned = plan.operator().T @ q
+        x = plan.theirs(plan.full().sources)
+        back = plan.ours(plan.theirs(q))
+        np.testing.assert_array_equal(back, q)
+        assert "exchange" in plan.walltime.summary() or "values" in plan.walltime.summary()
+        assert plan.predict().seconds > 0
+        stay = one.plan(x, x, comm=comm)
+        mine = plan.ours(stay(plan.theirs(q)))
+        return error, both, out, product, turned, mine
+
+    _, found = one.over(4, work)
+    assert len({repr(of[0]) for of in found}) == 1
+    assert found[0][0].value == pytest.approx(plan.error(40).value, rel=1e-6)
+    np.testing.assert_allclose(
+        whole([of[1] for of in found]), np.stack([expected, 2 * expected]), atol=1e-12 * np.abs(expected).max()
+    )
+    for k in (2, 3, 5):
+        assert far(whole([of[k] for of in found]), expected) < 1e-12
+    assert far(whole([of[4] for of in found]), plan.operator().T @ one.density) < 1e-12
+
+
+@pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
+def test_spaces(space):
+    assert_same(case(n=500, options={"execution_space": space}), 3)
+
+
+def test_results_repeat():
+    one = case(n=1200, points="plummer")
+    results = [one.over(5, world=World(5, seed))[0] for seed in (1, 2)]
+    np.testing.assert_array_equal(*results)
+
+
+def test_bad_input_is_found_together():
+    one = case(n=300)
+
+    def work(comm):
+        x = part(one.y, one.shares(3)[1][comm.rank])
+        if comm.rank == 1:
+            x[0, 0] = np.nan
+        one.plan(x, x, comm=comm)
+
+    with pytest.raises(ValueError, match="sources") as found:
+        World(3).run(work)
+    assert "rank 1 of 3" in found.value.__notes__[0]
