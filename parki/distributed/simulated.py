@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,10 @@ class World:
         self._ready: list[int] = []
         self._waiting: dict[int, str] = {}
         self._meetings: dict[int, _Meeting] = {}
-        self._mail: dict[tuple[int, int], deque[tuple[float, np.ndarray]]] = defaultdict(deque)
+        # As in MPI, the n-th array that a rank sends to another is for the n-th that is asked for there.
+        self._mail: dict[tuple[int, int, int], tuple[float, np.ndarray]] = {}
+        self._sent: dict[tuple[int, int], count[int]] = defaultdict(count)
+        self._asked: dict[tuple[int, int], count[int]] = defaultdict(count)
         self.comms = [SimulatedComm(self, rank) for rank in range(size)]
 
     def run(self, work: Callable[..., Any], *given: Any) -> list[Any]:
@@ -134,19 +138,25 @@ class World:
     def send(self, source: int, to: int, a: Array) -> None:
         """Put a copy of an array into a mailbox."""
         arrival = time.perf_counter() + self.delay[0] + self.delay[1] * a.nbytes if any(self.delay) else 0.0
-        self._mail[to, source].append((arrival, np.ascontiguousarray(to_host(a)).copy()))
+        number = next(self._sent[to, source])
+        self._mail[to, source, number] = arrival, np.ascontiguousarray(to_host(a)).copy()
         self.wake([to])
 
-    def arrived(self, rank: int, source: int) -> np.ndarray | None:
-        """Return the next array of a sender, None if none has come."""
-        box = self._mail[rank, source]
-        if not box or (box[0][0] and box[0][0] > time.perf_counter()):
-            return None
-        return box.popleft()[1]
+    def asked(self, rank: int, source: int) -> int:
+        """Ask for the next array of a sender; return its number."""
+        return next(self._asked[rank, source])
 
-    def posted(self, rank: int, source: int) -> bool:
+    def arrived(self, rank: int, source: int, number: int) -> np.ndarray | None:
+        """Return an array of a sender, None if it has not come."""
+        arrival, a = self._mail.get((rank, source, number), (0.0, None))
+        if a is None or (arrival and arrival > time.perf_counter()):
+            return None
+        del self._mail[rank, source, number]
+        return a
+
+    def posted(self, rank: int, source: int, number: int) -> bool:
         """Tell whether an array of a sender is under way."""
-        return bool(self._mail[rank, source])
+        return (rank, source, number) in self._mail
 
 
 class _Meeting:
@@ -211,12 +221,13 @@ class _Letters:
 
     def __init__(self, comm: SimulatedComm, receive: dict[int, Array], phase: str) -> None:
         self._comm, self._receive, self._phase = comm, receive, phase
+        self._numbers = {source: comm.world.asked(comm.rank, source) for source in receive}
 
     def test(self) -> bool:
         """Take arrays that have come; tell whether all have."""
         comm = self._comm
         for source in list(self._receive):
-            a = comm.world.arrived(comm.rank, source)
+            a = comm.world.arrived(comm.rank, source, self._numbers[source])
             if a is not None:
                 self._take(source, a)
         return not self._receive
@@ -225,7 +236,7 @@ class _Letters:
         """Wait for all arrays."""
         comm = self._comm
         while not self.test():
-            if any(comm.world.posted(comm.rank, source) for source in self._receive):
+            if any(comm.world.posted(comm.rank, source, self._numbers[source]) for source in self._receive):
                 comm.world.let_others(comm.rank)  # under way
             else:
                 comm.world.wait(comm.rank, f"{self._phase}, from rank {next(iter(self._receive))}")

@@ -40,6 +40,17 @@ def test_messages_are_copied_and_counted():
     assert World(4).run(work) == [(24, 1)] * 4
 
 
+def test_messages_come_to_those_that_asked_first():
+    def work(comm):
+        other, found = 1 - comm.rank, [np.empty(1), np.empty(2)]
+        pending = [comm.exchange({other: np.full(a.size, float(a.size))}, {other: a}, "both") for a in found]
+        pending[1].finish()
+        pending[0].finish()
+        return [a.tolist() for a in found]
+
+    assert World(2).run(work) == [[[1.0], [2.0, 2.0]]] * 2
+
+
 def test_unknown_senders():
     def work(comm):
         rows = np.full((comm.rank, 2), comm.rank, np.int32)
