@@ -70,6 +70,25 @@ def test_sums_of_fractions_repeat_bit_for_bit(size, scheme):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("scheme", choice.SCHEMES)
+def test_messages_that_have_begun_before_may_end_later(scheme):
+    def work(comm):
+        rounds, shelves, ghosts = (
+            made(comm, nodes, scheme),
+            nodes.shelves(comm.rank, 0),
+            {q: np.empty(7) for q in range(7)},
+        )
+        pending = comm.exchange({q: np.full(7, float(comm.rank)) for q in ghosts}, ghosts, "ghosts")
+        rounds.start(shelves)
+        rounds.finish()
+        nodes.check(comm.rank, 0, shelves)
+        pending.finish()
+        assert all((a == q).all() for q, a in ghosts.items())
+
+    nodes = Nodes(7, 2)
+    World(7).run(work)
+
+
 # Counts by other programs ---------------------------------------------------------------------------------------------
 def owners_by_loops(nodes):
     """Return bytes and messages of each rank: parts that somebody wants to owners, values to users."""
