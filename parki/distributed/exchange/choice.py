@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from parki.distributed import network as networks
 from parki.distributed.agreement import agreed
@@ -11,9 +11,10 @@ from parki.distributed.exchange.census import Census, Parts, Wishes
 from parki.distributed.exchange.hypercube import Hypercube
 from parki.distributed.exchange.owners import OwnersToUsers
 from parki.distributed.exchange.parcels import Shelf
+from parki.distributed.exchange.rounds import Rounds
 from parki.perfmodels.network import Network
 
-SCHEMES = {"owners": OwnersToUsers, "hypercube": Hypercube}
+SCHEMES: dict[str, Callable[[Census, Sequence[Shelf]], Rounds]] = {"owners": OwnersToUsers, "hypercube": Hypercube}
 DIRECT = 64  # ranks up to which owners send to users, on a network that is not known
 ASSUMED = "hdr200"  # the network beyond
 
@@ -21,7 +22,7 @@ ASSUMED = "hdr200"  # the network beyond
 def chosen(
     comm: Comm, network: Network | None, parts: Parts, wishes: Wishes, shelves: Sequence[Shelf], phase: str,
     scheme: str | None = None,
-) -> OwnersToUsers | Hypercube:  # fmt: skip
+) -> Rounds:  # fmt: skip
     """Return the exchange that is predicted to take less time, the same on all ranks; collective.
 
     Parameters

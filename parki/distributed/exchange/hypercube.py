@@ -55,8 +55,8 @@ class Hypercube(Rounds):
                 raise RuntimeError(f"rank {comm.rank} gets pairs of {sorted(come)}; expected some of {sources}.")
             pairs = _merged([pairs[~going], *come.values()])
             table.put(pairs)
-            sides = ({rank: table.rows(some) for rank, some in side.items()} for side in (send, come))
-            rounds.append((Parcels(comm, *sides, shelves, census.phase), True))
+            out, into = ({rank: table.rows(some) for rank, some in side.items()} for side in (send, come))
+            rounds.append((Parcels(comm, out, into, shelves, census.phase), True))
         self._values = table.rows(np.stack([wishes.name, wishes.shelf, wishes.owner], axis=1))
         self._users = by_shelf(wishes.shelf, wishes.row, len(shelves))
         self.room = table.counts
