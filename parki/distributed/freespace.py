@@ -108,8 +108,8 @@ class FreeOverRanks(FreeMethod):
         x = xp.ascontiguousarray(x[:, xp.asarray(chosen)])
         return all_pairs.direct_sums(self.kernel, x, y, density.values.astype(wide), axes, self.space, self.comm)
 
-    def sample(self, x: Array, n: int, every: int) -> np.ndarray:
-        """Return each `every`-th of the n points (3, …) of all ranks, on each of them; collective."""
+    def sample(self, x: Array, every: int) -> np.ndarray:
+        """Return each `every`-th of the points (3, …) of all ranks, on each of them; collective."""
         first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
         return np.concatenate(self.comm.allgather(arrays.to_host(x[:, -first % every :: every])), axis=1)
 

@@ -12,6 +12,7 @@ from parki import engine
 from parki.distributed.comm import Pending
 from parki.engine import TeamPolicy
 from parki.engine.launch import Prepared
+from parki.engine.spaces import Space
 from parki.engine.steps import Call, Context, Handle, Number, Step
 
 PARTS = 16  # between two of which messages are looked at
@@ -20,18 +21,21 @@ PARTS = 16  # between two of which messages are looked at
 class Exchange:
     """Steps of an exchange of values, beside which a step is done that does not need them.
 
+    On a device it is launched before, and goes on by itself; on a host it is done in parts between looks at messages.
+
     Parameters
     ----------
     rounds : Rounds
     phase : str
+    space : Space
     """
 
-    def __init__(self, rounds: Any, phase: str) -> None:
-        self._rounds, self._phase = rounds, phase
+    def __init__(self, rounds: Any, phase: str, space: Space) -> None:
+        self._rounds, self._phase, self._parts = rounds, phase, space.kind == "host"
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
         """Return the steps; `shelves` are the arrays whose rows travel, `near` the step that is done meanwhile."""
-        rounds, meanwhile = self._rounds, Meanwhile(near, {}) if near is not None else None
+        rounds, meanwhile = self._rounds, None if near is None or not self._parts else Meanwhile(near, {})
 
         def run(context: Context, *arrays: Any) -> None:
             rounds.start(arrays)
@@ -40,7 +44,9 @@ class Exchange:
             rounds.finish()
 
         between = Call(self._phase, run, [], shelves, capturable=False)
-        return [between] if meanwhile is None else [meanwhile.begin, between, meanwhile.rest]
+        if meanwhile is not None:
+            return [meanwhile.begin, between, meanwhile.rest]
+        return [between] if near is None else [near, between]
 
 
 class Meanwhile:
@@ -88,8 +94,7 @@ class Meanwhile:
             args: dict[str, Any] = {name: self._numbers.get(a, getattr(a, "value", a)) if isinstance(a, Number) else a
                                     for name, a in step.args.items()}  # fmt: skip
             args |= zip(self._names, arrays, strict=True)
-            shape = step.shape if context.space.kind == "device" else ()
-            self._whole = engine.prepare(TeamPolicy(context.space, step.items, *shape), step.unit, **args)
+            self._whole = engine.prepare(TeamPolicy(context.space, step.items), step.unit, **args)
             self._cuts = np.linspace(0, step.items, PARTS + 1).astype(int).tolist()
         self._next = 0
 

@@ -101,7 +101,7 @@ def structure(
     makes = tables.within(lists.table, *own)
     away = Elsewhere(
         placed(found.others, t_first, wanted), found.lumps, points, wanted.here, makes, served,
-        Exchange(rounds, "exchange"),
+        Exchange(rounds, "exchange", space),
     )  # fmt: skip
     trees = [
         ClusterTree(nodes, Sorted(part.points[0], part.orders[0]))
