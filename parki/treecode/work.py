@@ -55,7 +55,7 @@ def counts(structure: TreecodeStructure, parameters: Parameters, machine: Machin
 def texts(structure: TreecodeStructure) -> TreecodeTexts:
     """Return the texts of the kernels of a sum, of `grids` for each number of points per direction in its lists."""
     units, read = structure.kernels, engine.operations
-    linear, kinds = units.linear, {m for of in (structure.lists.pc, structure.lists.cc) for m in of}
+    linear, kinds = units.linear, {m for lists in structure.every for of in (lists.pc, lists.cc) for m in of}
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
     return TreecodeTexts(
         read(units.source_rows()), read(units.ranges()), {m: read(units.grids(m)) for m in kinds}, read(charges),
@@ -70,24 +70,23 @@ def _block(unit: Workunit) -> int:
 
 def sizes(structure: TreecodeStructure, parameters: Parameters) -> TreecodeSizes:
     """Return the numbers of points, nodes and list entries of a sum."""
-    chosen = structure.lists
-    n_targets, n_sources = structure.target.n, structure.source.n
+    n_targets, n_sources = structure.target.n, structure.particles
     targets, sources = structure.targets.nodes, structure.sources.nodes
     moved = sum(float(nodes.count[~nodes.is_leaf].sum()) for nodes in {id(n): n for n in (targets, sources)}.values())
-    of = [chosen.pp, chosen.cp, *chosen.pc.values(), *chosen.cc.values()]
-    listed = chosen.clusters + sum(one.pairs for one in of)
+    every = structure.every
+    of = [one for lists in every for one in (lists.pp, lists.cp, *lists.pc.values(), *lists.cc.values())]
+    listed = sum(lists.clusters for lists in every) + sum(one.pairs for one in of)
     points, up, down = parameters.degree + 1, structure.up, structure.down
     active = _below(targets, down)
-    sums = {
-        "pp": {0: _ranges(chosen.pp, n_sources)},
-        "pc": {m: _grids(one, m) for m, one in chosen.pc.items()},
-        "cp": {0: _ranges(chosen.cp, n_sources)},
-        "cc": {m: _grids(one, m) for m, one in chosen.cc.items()},
-    }
+    sums = {name: {0: _joined([_ranges(getattr(lists, name), n_sources) for lists in every])} for name in ("pp", "cp")}
+    for name in ("pc", "cc"):
+        grids = [getattr(lists, name) for lists in every]
+        kinds = set().union(*grids)
+        sums[name] = {m: _joined([_grids(one[m], m) for one in grids if m in one]) for m in sorted(kinds)}
     return TreecodeSizes(
         n_targets, n_sources, points, moved, float(listed),
         sources.count[sources.leaves] if up else np.empty(0), targets.count[targets.leaves[active[targets.leaves]]],
-        _upward(sources, up, points), _downward(targets, down, active, points),
+        _upward(structure, points), _downward(targets, down, active, points),
         {name: {m: one for m, one in of.items() if len(one.targets)} for name, of in sums.items()},
     )  # fmt: skip
 
@@ -102,12 +101,14 @@ def _below(nodes: ClusterNodes, used: dict[int, np.ndarray]) -> np.ndarray:
     return active
 
 
-def _upward(nodes: ClusterNodes, used: dict[int, np.ndarray], points: int) -> list[Transfers]:
+def _upward(structure: TreecodeStructure, points: int) -> list[Transfers]:
     """Return transfers from children to parents, up to the highest level in use, and to fewer points."""
+    nodes, makes = structure.sources.nodes, structure.makes
+    used = {m: node[makes[node]] for m, node in structure.up.items()}
     if not used:
         return []
-    top = min(int(nodes.level[node].min()) for node in used.values())
-    node = np.flatnonzero(~nodes.is_leaf & (nodes.level >= top))
+    top = int(np.concatenate([nodes.level[node] for node in used.values()]).min(initial=nodes.depth))
+    node = np.flatnonzero(~nodes.is_leaf & (nodes.level >= top) & makes)
     levels = len(np.unique(nodes.level[node]))
     up = Transfers(points, points, len(node), int(nodes.n_children[node].sum()), levels)
     return [up, *(Transfers(points, m, len(node), len(node)) for m, node in used.items() if m != points)]
@@ -121,6 +122,16 @@ def _downward(nodes: ClusterNodes, used: dict[int, np.ndarray], active: np.ndarr
     taking = taking[active[nodes.parent[taking]]]
     down = Transfers(points, points, len(taking), len(taking), len(np.unique(nodes.level[taking])))
     return [*(Transfers(m, points, len(node), len(node)) for m, node in used.items() if m != points), down]
+
+
+def _joined(parts: list[clusters.Lists]) -> clusters.Lists:
+    """Return the lists of several sets of sources as one."""
+    if len(parts) == 1:
+        return parts[0]
+    counts = [float(one.targets.sum()) for one in parts]
+    share = sum(n * one.proxies for n, one in zip(counts, parts, strict=True)) / max(sum(counts), 1.0)
+    arrays = (np.concatenate([getattr(one, name) for one in parts]) for name in ("targets", "places", "met"))
+    return clusters.Lists(*arrays, share, sum(one.distinct for one in parts))
 
 
 def _ranges(of: InteractionLists, n: int) -> clusters.Lists:

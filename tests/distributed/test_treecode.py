@@ -1,5 +1,7 @@
 """Treecodes over ranks: lists and sums are those of one process."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -286,3 +288,37 @@ def test_bad_input_is_found_together():
     with pytest.raises(ValueError, match="sources") as found:
         World(3).run(work)
     assert "rank 1 of 3" in found.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("points", "ranks"), [("uniform", 8), ("plummer", 8), ("sphere", 16)])
+def test_skeletons_are_hardly_larger_than_needed(points, ranks):
+    one = case(points=points, n=20_000, options={"leaf_size": 20})
+
+    def work(comm, plan, strengths):
+        nodes, structure = plan.structure.sources.nodes, plan.structure
+        there = ~structure.elsewhere.makes
+        needed = np.zeros(nodes.n, bool)
+        for of in structure.every:
+            for clusters in (*of.pc.values(), *of.cc.values()):
+                needed[clusters.sources] = True
+        needed |= nodes.is_leaf & (nodes.end > nodes.begin)  # with particles
+        for first, end in reversed(list(itertools.pairwise(nodes.level_begin[1:].tolist()))):
+            np.logical_or.at(needed, nodes.parent[first:end], needed[first:end])
+        return np.count_nonzero(there), np.count_nonzero(there & needed)
+
+    _, found = one.over(ranks, work)
+    sent, needed = np.sum(found, axis=0)
+    assert needed <= sent <= 1.5 * needed
+
+
+@pytest.mark.slow
+def test_plans_scale():
+    """At 64 ranks less than a twentieth of what a rank handles does not fall with their number."""
+    one = FreeCase(parki.treecode, n=1_000_000)
+
+    def work(comm):
+        x = np.ascontiguousarray(one.y[:, comm.rank :: comm.size])
+        return one.plan(x, x, comm=comm).structure.handled
+
+    repeated, own = np.mean(World(64).run(work), axis=0)
+    assert repeated < 0.05 * (repeated + own)

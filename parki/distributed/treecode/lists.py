@@ -40,6 +40,8 @@ class RankLists:
     found : SharedPairs
     elsewhere : array of bool
         Source nodes that are not this rank's alone.
+    groups : int
+        Groups of the outlines of all ranks.
     """
 
     targets: ClusterNodes
@@ -49,6 +51,7 @@ class RankLists:
     far: FarPairs
     found: SharedPairs
     elsewhere: NDArray[np.bool_]
+    groups: int
 
     @classmethod
     def of(
@@ -64,7 +67,7 @@ class RankLists:
         comm = targets.comm
         opening = Opening(p.method, p.theta, separation, p.tolerance is not None)
         t_nodes = kinds.cluster_nodes(targets.table, targets.mine)
-        table = skeleton.exchanged(comm, sources, t_nodes, opening)
+        table, groups = skeleton.exchanged(comm, sources, t_nodes, opening)
         n = int(table["count"][0])
         s_nodes = kinds.cluster_nodes(table, (0, n))
         nothing = np.empty((4, 0), np.int32)
@@ -79,7 +82,7 @@ class RankLists:
             return tuple(comm.allreduce(np.array([weight, work])).tolist())
 
         found = interactions.shared(far, pairs, counted, elsewhere, total)
-        return cls(t_nodes, s_nodes, table, pairs, far, found, elsewhere)
+        return cls(t_nodes, s_nodes, table, pairs, far, found, elsewhere, groups)
 
     def work(self, places: Places) -> NDArray[np.float64]:
         """Return the work of leaves, in pairs of particles, by the places where they begin and the last one ends."""

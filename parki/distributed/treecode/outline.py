@@ -1,23 +1,27 @@
-"""Outlines of the targets of ranks: few boxes, by which others tell which of their clusters a rank may need.
+"""Outlines of the targets of ranks: few groups of nodes, by which others tell which of their clusters a rank may need.
 
 A node of sources is needed with its children if some target node would open it.  Of the targets others know an outline:
-the nodes above it one by one, and of each subtree below it the box, its radius, and the largest radius of a leaf.
-Whatever lies in the subtree, its centre is in the box, and its radius at most that of the box: where a node would not
-be opened by any such target, it is not.
+groups of nodes that are near each other, of about one size, leaves apart.  Of a group they know the box around the
+centres, and the least and the largest radius: where a node would not be opened by any such target, it is not.
 """
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki.trees.cluster import ClusterNodes
+from parki.trees.dual import blocks, spread
 from parki.trees.nodes import Ints
 
-BOXES = 64  # of an outline, at most
+BOXES = 64  # into which targets are grouped, at most
+GROUPS = 1024  # of an outline, about
+ALONE = 256  # leaves, the largest ones, that are groups of their own
+CLASSES = 2  # sizes of nodes told apart, for each factor of 2
 SURE = 1 - 1e-12  # share of a distance that rounding leaves
 
 Numbers = NDArray[np.float64]
@@ -51,60 +55,67 @@ class Opening:
 
 @dataclass(frozen=True)
 class Outline:
-    """The outline of a rank's targets.
+    """Groups of a rank's target nodes.
 
     Attributes
     ----------
-    centre, radius : arrays (A, 3), (A,)
-        Nodes above the boxes.
-    low, high : arrays (B, 3)
-        Boxes, of leaves their centres.
-    largest, leaf : arrays (B,)
-        The radius of each box, and the largest of the leaves in it.
+    low, high : arrays (G, 3)
+        Boxes around the centres of nodes.
+    least, largest : arrays (G,)
+        Radii; of leaves, which are opened no further, the least counts as 0.
+    leaf : array (G,) of bool
+        Whether the nodes are leaves.
     """
 
-    centre: Numbers
-    radius: Numbers
     low: Numbers
     high: Numbers
+    least: Numbers
     largest: Numbers
-    leaf: Numbers
+    leaf: NDArray[np.bool_]
 
     @classmethod
     def of(cls, nodes: ClusterNodes, opening: Opening) -> Outline:
         """Return the outline of the nodes of a rank's targets, none of a rank without leaves."""
+        radius, centre, leaf = opening.radius(nodes), nodes.centre, nodes.is_leaf
+        some = np.flatnonzero(leaf | (opening.method == "dual"))
         if not len(nodes.leaves):
-            return cls(*(np.empty(shape) for shape in ((0, 3), 0, (0, 3), (0, 3), 0, 0)))
-        radius, centre = opening.radius(nodes), nodes.centre
-        inner, boxes = _highest(nodes, radius)
-        leaf = _largest_leaf(nodes, radius)[boxes]
-        last = nodes.is_leaf[boxes][:, None]
-        low, high = (np.where(last, centre[boxes], side[boxes]) for side in (nodes.low, nodes.high))
-        return cls(centre[inner], radius[inner], low, high, radius[boxes], leaf)
+            some = some[:0]
+        group, boxes = some, BOXES
+        while len(some) > GROUPS and boxes:
+            box = _boxes(nodes, boxes)[some]
+            box[np.argsort(-radius[some] * leaf[some], kind="stable")[:ALONE]] = -1
+            size = np.round(CLASSES * np.log2(np.maximum(radius[some], 1e-300))).astype(np.int64)
+            alone = np.where(box < 0, some, 0)
+            _, group = np.unique(np.stack([box, alone, size * (box >= 0), leaf[some]]), axis=1, return_inverse=True)
+            boxes = boxes // 2 if group.max() >= GROUPS else 0
+        order = np.argsort(group.ravel(), kind="stable")
+        first = np.flatnonzero(np.diff(group.ravel()[order], prepend=-1))
+        some = some[order]
+        if not len(some):
+            return cls(*(np.empty(shape) for shape in ((0, 3), (0, 3), 0, 0)), np.empty(0, bool))
+        low, high = np.minimum.reduceat(centre[some], first), np.maximum.reduceat(centre[some], first)
+        least, largest = np.minimum.reduceat(radius[some], first), np.maximum.reduceat(radius[some], first)
+        leaf = leaf[some[first]]
+        return cls(low, high, np.where(leaf, 0.0, least), largest, leaf)
 
 
-def _highest(nodes: ClusterNodes, radius: Numbers) -> tuple[Ints, Ints]:
-    """Return the nodes that are opened, largest first, and those that are left: at most `BOXES`."""
-    heap, opened, closed = [(-radius[0], 0)], [], []
+def _boxes(nodes: ClusterNodes, most: int) -> Ints:
+    """Return which of at most `most` nodes each node is below, -1 for those above; the fullest are opened first."""
+    heap, closed = [(-nodes.count[0], 0)], []
     while heap:
         _, node = heapq.heappop(heap)
         n = int(nodes.n_children[node])
-        if not n or len(heap) + len(closed) + n > BOXES:
+        if not n or len(heap) + len(closed) + n > most:
             closed.append(node)
             continue
-        opened.append(node)
         for child in range(int(nodes.first_child[node]), int(nodes.first_child[node]) + n):
-            heapq.heappush(heap, (-radius[child], child))
-    return np.array(opened, np.int32), np.array(closed, np.int32)
-
-
-def _largest_leaf(nodes: ClusterNodes, radius: Numbers) -> Numbers:
-    """Return the largest radius of a leaf below each node."""
-    found = np.where(nodes.is_leaf, radius, 0.0)
-    for level in range(nodes.depth, 0, -1):
-        at = slice(int(nodes.level_begin[level]), int(nodes.level_begin[level + 1]))
-        np.maximum.at(found, nodes.parent[at], found[at])
-    return found
+            heapq.heappush(heap, (-nodes.count[child], child))
+    box = np.full(nodes.n, -1, np.int32)
+    box[closed] = closed
+    for first, end in itertools.pairwise(nodes.level_begin[1:].tolist()):
+        above = box[nodes.parent[first:end]]
+        box[first:end] = np.where(above >= 0, above, box[first:end])
+    return box
 
 
 class Outlines:
@@ -114,39 +125,48 @@ class Outlines:
     ----------
     every : list of Outline
     opening : Opening
+
+    Attributes
+    ----------
+    some : array of bool
+        Which ranks have targets.
+    groups : int
+        Of all ranks.
     """
 
     def __init__(self, every: list[Outline], opening: Opening) -> None:
         self._opening = opening
         self.some = np.array([len(one.low) > 0 for one in every])
-        self._centre, self._low, self._high = (
-            _side_by_side([getattr(one, name) for one in every], np.inf) for name in ("centre", "low", "high")
-        )
-        self._radius, self._largest, self._leaf = (
-            _side_by_side([getattr(one, name)[:, None] for one in every], 0.0)[..., 0]
-            for name in ("radius", "largest", "leaf")
-        )
+        self._groups = [np.concatenate([getattr(one, f.name) for one in every]) for f in fields(Outline)]
+        self._begin = np.cumsum([0, *(len(one.low) for one in every)])
+        self.groups = int(self._begin[-1])
+        self._around = [_of_all(every, i, f.name) for i, f in enumerate(fields(Outline))]
 
     def opens(self, rank: NDArray[np.intp], centre: Numbers, radius: Numbers) -> NDArray[np.bool_]:
         """Return whether ranks (K,) may open nodes of sources with these centres (K, 3) and radii (K,)."""
-        opening, r = self._opening, radius[:, None]
-        if opening.method == "cp":
+        if self._opening.method == "cp":
             return self.some[rank]
-        gap = np.maximum(np.maximum(self._low[rank] - centre[:, None], centre[:, None] - self._high[rank]), 0.0)
-        most = self._leaf[rank]
-        if opening.method == "dual":
-            most = np.maximum(np.minimum(self._largest[rank], r), most)
-        opened = opening.may_be_near(np.sqrt((gap * gap).sum(axis=-1)), most + r).any(axis=1)
-        if opening.method == "dual":
-            apart = np.sqrt(((self._centre[rank] - centre[:, None]) ** 2).sum(axis=-1))
-            above = self._radius[rank]
-            opened |= (opening.may_be_near(apart, above + r) & (r >= above * SURE)).any(axis=1)
+        opened = self._near([a[rank] for a in self._around], centre, radius)
+        at = np.flatnonzero(opened)
+        count = (self._begin[1:] - self._begin[:-1])[rank[at]]
+        pair, group = np.repeat(at, count), spread(self._begin[rank[at]], count)
+        opened[:] = False
+        for some in blocks(len(pair)):
+            near = self._near([a[group[some]] for a in self._groups], centre[pair[some]], radius[pair[some]])
+            opened[pair[some][near]] = True
         return opened
 
+    def _near(self, groups: list[Numbers], centre: Numbers, radius: Numbers) -> NDArray[np.bool_]:
+        """Return whether some target of a group may open a node, group by group."""
+        low, high, least, largest, leaf = groups
+        gap = np.maximum(np.maximum(low - centre, centre - high), 0.0)
+        distance = np.sqrt((gap * gap).sum(axis=-1))
+        most = np.where(leaf, largest, np.minimum(largest, radius))
+        return self._opening.may_be_near(distance, most + radius) & (radius >= least * SURE)
 
-def _side_by_side(arrays: list[Numbers], missing: float) -> Numbers:
-    """Return arrays (n, d) of ranks as one (ranks, most n, d), with a value where there is none."""
-    made = np.full((len(arrays), max(1, *map(len, arrays)), arrays[0].shape[1]), missing)
-    for one, a in zip(made, arrays, strict=True):
-        one[: len(a)] = a
-    return made
+
+def _of_all(every: list[Outline], i: int, name: str) -> Numbers:
+    """Return one group for each rank that stands for all of its groups."""
+    reduce, none = ((np.min, np.inf), (np.max, -np.inf), (np.min, np.inf), (np.max, 0.0), (np.any, True))[i]
+    empty = np.full(3, none) if i < 2 else none
+    return np.stack([reduce(getattr(one, name), axis=0) if len(one.low) else empty for one in every])

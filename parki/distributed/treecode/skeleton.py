@@ -20,8 +20,11 @@ from parki.trees.dual import spread
 from parki.trees.nodes import Ints
 
 
-def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: Opening) -> Table:
-    """Return the nodes of sources that this rank's targets may meet, with its own and those above; collective."""
+def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: Opening) -> tuple[Table, int]:
+    """Return the nodes of sources that this rank's targets may meet, with its own and those above; collective.
+
+    Also the number of groups of all outlines.
+    """
     outlines = Outlines(comm.allgather(Outline.of(targets, opening)), opening)
     nodes = kinds.cluster_nodes(sources.table, sources.mine)
     centre, radius = nodes.centre, opening.radius(nodes)
@@ -39,7 +42,7 @@ def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: O
     ranks, rows = ranks[order], rows[order]
     give = {int(q): sources.table[rows[ranks == q]] for q in np.unique(ranks)}
     come = comm.exchange_unknown(give, sources.table[:0], "tree")
-    return tables.merged([sources.table, *come.values()])
+    return tables.merged([sources.table, *come.values()]), outlines.groups
 
 
 @dataclass(frozen=True, eq=False)

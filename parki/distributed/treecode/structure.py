@@ -44,6 +44,9 @@ class SharedStructure(TreecodeStructure):
         With the caller's points of this rank.
     rounds : Rounds
         The exchange of charges.
+    handled : (int, int)
+        Nodes of top levels and groups of outlines, which every rank has handled, and points, nodes, pairs and values
+        of this rank alone: from the former plans of more ranks take no less time.
     names : array
         Of the source nodes, see `parki.distributed.trees.tables.names`.
     """
@@ -51,6 +54,7 @@ class SharedStructure(TreecodeStructure):
     parts: tuple[SharedTree, SharedTree] | None = None
     problem: FreeProblem | None = None
     rounds: Rounds | None = None
+    handled: tuple[int, int] = (0, 0)
     names: Values | None = None
 
     @property
@@ -81,7 +85,7 @@ class SharedStructure(TreecodeStructure):
 
 def structure(
     kernels: ProxyKernels, parts: tuple[SharedTree, SharedTree], lists: RankLists, tiny: float,
-    problem: FreeProblem, space: Space,
+    problem: FreeProblem, space: Space, repeated: int,
 ) -> SharedStructure:  # fmt: skip
     """Return a rank's part of a sum: points of other ranks come, and charges are asked for; collective."""
     (targets, sources), found = parts, lists.found
@@ -109,8 +113,11 @@ def structure(
     ]
     pairs = np.add(found.own.pairs, found.others.pairs)
     own_lists = replace(placed(found.own, t_first, wanted), pairs=tuple(pairs.tolist()))
-    named = tables.names(lists.table)
-    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds, named)
+    own_points = sum(one.points[0].shape[1] for one in {id(part): part for part in parts}.values())
+    met = len(lists.pairs.far_t) + len(lists.pairs.near_t) + len(lists.table) + points.shape[1]
+    handled = repeated + lists.groups, own_points * (s_nodes.depth + 1) + met
+    more = handled, tables.names(lists.table)
+    return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds, *more)
 
 
 def _moved(nodes: ClusterNodes, begin: Any, end: Any, leaves: Any) -> ClusterNodes:

@@ -96,6 +96,8 @@ class Grown:
         Entries of the delivered arrays in the order of the tree.
     points : list of arrays (3, n)
         In the order of the tree.
+    repeated : int
+        Nodes of the top levels, which all ranks have counted.
     """
 
     top: Table
@@ -105,6 +107,7 @@ class Grown:
     deliveries: list[Delivery]
     orders: list[Array]
     points: list[Array]
+    repeated: int
 
 
 def grow(
@@ -160,7 +163,8 @@ def grow(
         sorted_points, within = one.result()
         points.append(sorted_points)
         orders.append(order[within])
-    return Grown(top.inner, own, cuts, firsts, deliveries, orders, points)
+    repeated = sum(len(level.parent) for level in above)
+    return Grown(top.inner, own, cuts, firsts, deliveries, orders, points, repeated)
 
 
 class _TopNodes:
