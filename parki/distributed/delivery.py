@@ -182,7 +182,7 @@ def to_owners(comm: Comm, owner: Array, phase: str, space: Space | None = None) 
 
 
 def _joined(xp: Any, indices: list[Array]) -> Array:
-    return xp.concatenate(indices).astype(np.int32) if indices else xp.empty(0, np.int32)
+    return xp.concatenate([xp.asarray(a) for a in indices]).astype(np.int32) if indices else xp.empty(0, np.int32)
 
 
 def _ranges(ranks: list[int], counts: list[int]) -> Ranges:

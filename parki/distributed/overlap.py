@@ -31,7 +31,7 @@ class Exchange:
     """
 
     def __init__(self, rounds: Any, phase: str, space: Space) -> None:
-        self._rounds, self._phase, self._parts = rounds, phase, space.kind == "host"
+        self._rounds, self._phase, self._parts = rounds, phase, space.native and space.engine == "parki"
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
         """Return the steps; `shelves` are the arrays whose rows travel, `near` the step that is done meanwhile."""

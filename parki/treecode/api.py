@@ -204,7 +204,8 @@ def plan(
 
 def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:
     """Return the method of a kernel and the keywords of a call."""
-    with ranks.together(keywords.get("comm"), f"calling {call}", call=call):
+    comm = keywords.get("comm")
+    with ranks.ALONE if comm is None else ranks.together(comm, f"calling {call}", call=call):
         options, parameters = TreecodeOptions.split(keywords)
         method = Treecode(find(kernel, options, parameters), options)
     if options.comm is not None:
@@ -216,7 +217,8 @@ def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:
 
 def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
     kernel, targets, sources, density, normals = given
-    with ranks.together(keywords.get("comm"), "a treecode sum", call=method):
+    comm = keywords.get("comm")
+    with ranks.ALONE if comm is None else ranks.together(comm, "a treecode sum", call=method):
         check_reports(*reports)
     made = _method("parki.treecode", kernel, method=method, **{"timed": reports[0]} | keywords)
     return once(made, (targets, sources), density, normals, reports)

@@ -209,7 +209,7 @@ def _evaluations(
     return [nt * ns, nt * ps, pt * ns, pt * ps]
 
 
-def _scale(weights: float, work: float, rule: FarPairRule) -> float:
+def allowed_error(weights: float, work: float, rule: FarPairRule) -> float:
     """Return the allowed error of a pair times √(weight / work), the same for all pairs with all sources.
 
     With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
@@ -234,69 +234,13 @@ def build(
     """Choose the cheapest kind for every far pair, and sort all into lists, for each source."""
     sources = list(zip(pairs.sources, pairs.lists, strict=True))
     far = [FarPairs(pairs.targets, nodes, of_source, rule) for nodes, of_source in sources]
-    scale = _scale(*_sums(far), rule) if rule.vary else 0.0
+    scale = allowed_error(*_sums(far), rule) if rule.vary else 0.0
     for of_source in far:
         of_source.choose(scale)
-    return pairs.replaced([_interactions(f, p) for f, p in zip(far, pairs.lists, strict=True)])
+    return pairs.replaced([sorted_lists(f, p) for f, p in zip(far, pairs.lists, strict=True)])
 
 
-@dataclass(frozen=True)
-class SharedPairs:
-    """Pairs of a part of the targets, all of whose sources are in one set of nodes, in two lists.
-
-    Attributes
-    ----------
-    own, others : Interactions
-        With sources that are here, and with those that are elsewhere, or in parts.
-    lumps : int
-        Crowds that are here, the first ones of all.
-    work : array
-        Of each target node, in pairs of particles.
-    """
-
-    own: Interactions
-    others: Interactions
-    lumps: int
-    work: NDArray[np.float64]
-
-
-def shared(
-    far: FarPairs, pairs: Pairs, counted: NDArray[np.bool_], elsewhere: NDArray[np.bool_],
-    total: Callable[[float, float], tuple[float, float]],
-) -> SharedPairs:  # fmt: skip
-    """Choose as `build` does for the pairs of all parts of the targets, and sort those of this part into two lists.
-
-    Parameters
-    ----------
-    far : FarPairs
-    pairs : Pairs
-    counted : array of bool
-        Target nodes whose pairs count here, of those that several parts have.
-    elsewhere : array of bool
-        Source nodes whose points, or some of them, are not here.
-    total : function
-        Sums weight and work over all parts.
-    """
-    blocks = list(far.weights_and_work(counted))
-    sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
-    far.choose(_scale(*sums, far.rule) if far.rule.vary else 0.0)
-    met = np.zeros(far.sources.n, bool)
-    met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
-    rank = np.where(elsewhere, np.where(met, 1, 2), 0)
-    lists = []
-    for there in (False, True):
-        at = np.flatnonzero(elsewhere[pairs.far_s] == there)
-        near = elsewhere[pairs.near_s] == there
-        these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
-        lists.append(_interactions(far.only(at), these, rank))
-    n_trg, (lumps, begin, end) = far.targets.count.astype(float), _as_rows(far.sources, rank)
-    work = np.zeros(far.targets.n)
-    work += np.bincount(pairs.far_t, far.cost, far.targets.n)
-    work += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
-    return SharedPairs(*lists, int(np.count_nonzero(~elsewhere[lumps])), work)
-
-
-def _as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> tuple[Ints, Ints, Ints]:
+def as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> tuple[Ints, Ints, Ints]:
     """Return crowds in one place, and for each node the first and the end of its rows: of a crowd that of its sum.
 
     With ranks of nodes crowds are in their order, those of rank 2 left out.
@@ -311,12 +255,12 @@ def _as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> 
     return lumps, begin, end
 
 
-def _interactions(far: FarPairs, pairs: Pairs, rank: NDArray[np.integer] | None = None) -> Interactions:
+def sorted_lists(far: FarPairs, pairs: Pairs, rank: NDArray[np.integer] | None = None) -> Interactions:
     """Sort the pairs with one source into lists."""
     targets, sources = far.targets, far.sources
     chosen = [np.flatnonzero(far.kind == kind) for kind in range(4)]
     evaluations = far.pairs
-    lumps, begin, end = _as_rows(sources, rank)
+    lumps, begin, end = as_rows(sources, rank)
     evaluations[PP] += targets.count[pairs.near_t].astype(float) @ (end - begin)[pairs.near_s]
 
     def of(at: NDArray[np.intp]) -> tuple[Nodes, Nodes]:

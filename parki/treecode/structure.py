@@ -62,7 +62,7 @@ class Side:
         return indices(f"leaves of {self.name}", rows)
 
 
-class Messages(Protocol):
+class Incoming(Protocol):
     """Messages that bring the values of sources that are elsewhere."""
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
@@ -87,7 +87,7 @@ class Elsewhere:
         Source nodes to whose charges particles add that are here.
     served : dict
         Nodes, by points per direction, of which others use the charges: in the order of `shelves`.
-    messages : Messages
+    messages : Incoming
     """
 
     lists: Interactions
@@ -96,7 +96,7 @@ class Elsewhere:
     here: slice
     makes: NDArray[np.bool_]
     served: dict[int, NDArray[np.int32]]
-    messages: Messages
+    messages: Incoming
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,10 @@ import parki
 from parki.distributed.simulated import World
 from parki.distributed.treecode import lists as rank_lists
 from parki.distributed.trees import tables
+from parki.treecode import interactions
 from tests.distributed.free import FreeCase, far, whole
 from tests.distributed.shares import part
+from tests.ewald import cupy_standin as standin
 
 FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
 KERNELS = ("coulomb", "yukawa", "stokes_sl", "stokes_comb", "laplace_grad", "gaussian", "rpy", "rotlet")
@@ -94,13 +96,13 @@ def pairs_of(t_nodes, s_nodes, pairs, kind=None, m=None):
 def test_lists_are_those_of_one_process(method, points, ranks, monkeypatch):
     """Nodes, pairs, kinds and numbers of proxy points are equal as sets."""
     one, found = case(points=points, options={"method": method}), []
-    made = rank_lists.interactions.FarPairs.choose
+    made = interactions.FarPairs.choose
 
     def chosen(self, scale):
         made(self, scale)
         found.append(self)
 
-    monkeypatch.setattr(rank_lists.interactions.FarPairs, "choose", chosen)
+    monkeypatch.setattr(interactions.FarPairs, "choose", chosen)
     kept = []
     traverse = parki.treecode.method.traverse
 
@@ -268,6 +270,14 @@ def test_queries():
 @pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
 def test_spaces(space):
     assert_same(case(n=500, options={"execution_space": space}), 3)
+
+
+@pytest.mark.parametrize("method", ["dual", "cp"])
+def test_arrays_of_a_device(method, monkeypatch):
+    cupy = standin.install(monkeypatch)
+    one = case(n=300, put=cupy.asarray, options={"method": method, "execution_space": None})
+    u, _ = one.over(3, lambda comm, plan, strengths: plan.space.name)
+    assert far(u, case(n=300, options={"method": method}).alone()[1]) < 1e-12
 
 
 def test_results_repeat():

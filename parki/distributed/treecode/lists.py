@@ -12,10 +12,11 @@ from parki.distributed.treecode.outline import Opening
 from parki.distributed.trees import kinds, tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
-from parki.treecode import interactions
-from parki.treecode.interactions import CP, PP, FarPairRule, FarPairs, InteractionLists, Interactions, SharedPairs
+from parki.treecode import parts
+from parki.treecode.interactions import CP, PP, FarPairRule, FarPairs, InteractionLists, Interactions
 from parki.treecode.method import traverse
 from parki.treecode.params import Parameters
+from parki.treecode.parts import SharedPairs
 from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import Pairs
 from parki.trees.nodes import Ints
@@ -81,7 +82,7 @@ class RankLists:
         def total(weight: float, work: float) -> tuple[float, float]:
             return tuple(comm.allreduce(np.array([weight, work])).tolist())
 
-        found = interactions.shared(far, pairs, counted, elsewhere, total)
+        found = parts.shared(far, pairs, counted, elsewhere, total)
         return cls(t_nodes, s_nodes, table, pairs, far, found, elsewhere, groups)
 
     def work(self, places: Places) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ PER_RANK = 32  # nodes into which top levels cut the points of a rank, at least
 Rows = Callable[[Level, list[Places], Places, NDArray[np.bool_]], Table]  # of a level, places of sets, begin, leaf
 
 
-class Summed:
+class SummedPasses:
     """Points of this rank that answer for those of all: see `parki.trees.levels.PointSet`."""
 
     def __init__(self, comm: Comm, points: Passes) -> None:
@@ -76,16 +76,12 @@ class _Top:
         return self._rule.splits(level) & (sum(level.count) > self._most)
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """A tree over ranks, with points where its nodes are.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlacedPoints:
+    """Points of a tree, of which every rank has a run.
 
     Attributes
     ----------
-    top : Table
-        Inner nodes above those that went to ranks: the same on all ranks.
-    own : Table
-        The nodes of this rank, all of whose points are here.
     cuts : array (P + 1,)
         Rank r has the places cuts[r] … cuts[r + 1] − 1.
     firsts : list of arrays (P + 1,)
@@ -96,22 +92,36 @@ class Grown:
         Entries of the delivered arrays in the order of the tree.
     points : list of arrays (3, n)
         In the order of the tree.
+    """
+
+    cuts: Places
+    firsts: list[Places]
+    deliveries: list[Delivery]
+    orders: list[Array]
+    points: list[Array]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Grown(PlacedPoints):
+    """A tree over ranks, with points where its nodes are.
+
+    Attributes
+    ----------
+    top : Table
+        Inner nodes above those that went to ranks: the same on all ranks.
+    own : Table
+        The nodes of this rank, all of whose points are here.
     repeated : int
         Nodes of the top levels, which all ranks have counted.
     """
 
     top: Table
     own: Table
-    cuts: Places
-    firsts: list[Places]
-    deliveries: list[Delivery]
-    orders: list[Array]
-    points: list[Array]
     repeated: int
 
 
 def grow(
-    comm: Comm, sets: Sequence[Array], rule: Callable[[list[Summed]], SplittingRule], rows: Rows, space: Space,
+    comm: Comm, sets: Sequence[Array], rule: Callable[[list[SummedPasses]], SplittingRule], rows: Rows, space: Space,
     shares: NDArray[np.float64] | None = None,
 ) -> Grown:  # fmt: skip
     """Grow the tree of all ranks' points; collective.
@@ -135,7 +145,7 @@ def grow(
         Where there are more points than places.
     """
     passes = [Passes(x, space) for x in sets]
-    summed = [Summed(comm, one) for one in passes]
+    summed = [SummedPasses(comm, one) for one in passes]
     n_all = sum(one.n_all for one in summed)
     if n_all > tables.MOST_PLACES:
         raise ValueError(f"points are {n_all} on all ranks; expected at most {tables.MOST_PLACES}.")
@@ -164,7 +174,8 @@ def grow(
         points.append(sorted_points)
         orders.append(order[within])
     repeated = sum(len(level.parent) for level in above)
-    return Grown(top.inner, own, cuts, firsts, deliveries, orders, points, repeated)
+    placed = {"cuts": cuts, "firsts": firsts, "deliveries": deliveries, "orders": orders, "points": points}
+    return Grown(top=top.inner, own=own, repeated=repeated, **placed)
 
 
 class _TopNodes:

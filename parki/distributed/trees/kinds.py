@@ -58,7 +58,7 @@ def boxes(
     """Grow the octree of all ranks' sources, and targets apart, and return its root; as `octree.build`; collective."""
     found = []
 
-    def rule(summed: list[growth.Summed]) -> Cubes:
+    def rule(summed: list[growth.SummedPasses]) -> Cubes:
         found.append(octree.root_cube(summed, fill))
         return Cubes(*found[0], leaf_size, min(deepest, octree.MAX_LEVEL), sets[0].dtype)
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.arrays import Array, to_host
+from parki.arrays import Array, module_of, to_host
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.trees import tables
-from parki.distributed.trees.growth import Grown
+from parki.distributed.trees.growth import Grown, PlacedPoints
 from parki.distributed.trees.tables import Places, Table
 from parki.engine import spaces
 from parki.engine.spaces import Space
 
 
-@dataclass(frozen=True, eq=False)
-class SharedTree:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SharedTree(PlacedPoints):
     """A rank's part of a tree.
 
     Attributes
@@ -26,31 +26,16 @@ class SharedTree:
     comm : Comm
     table : Table
         All nodes that have places of this rank, those that others share among them, and the root.
-    cuts : array (P + 1,)
-        Rank r has the places cuts[r] … cuts[r + 1] − 1.
-    firsts : list of arrays (P + 1,)
-        The same for each set of points, in places among its own points.
-    deliveries : list of Delivery
-        Of each set of points, from the callers to here.
-    orders : list of arrays of int32
-        Entries of the delivered arrays in the order of the tree.
-    points : list of arrays (3, n)
-        In the order of the tree.
     """
 
     comm: Comm
     table: Table
-    cuts: Places
-    firsts: list[Places]
-    deliveries: list[Delivery]
-    orders: list[Array]
-    points: list[Array]
 
     @classmethod
     def of(cls, comm: Comm, grown: Grown) -> SharedTree:
         """Return the part of a tree that has grown."""
         table = _with_shared(comm, grown, grown.cuts, [grown.own])
-        return cls(comm, table, grown.cuts, grown.firsts, grown.deliveries, grown.orders, grown.points)
+        return cls(comm=comm, table=table, **{f.name: getattr(grown, f.name) for f in fields(PlacedPoints)})
 
     @classmethod
     def cut(cls, comm: Comm, grown: Grown, cuts: Places, sets: list[Array], space: Space) -> SharedTree:
@@ -71,7 +56,8 @@ class SharedTree:
             deliveries.append(there)
             orders.append(order)
             points.append(spaces.array_module(space).ascontiguousarray(there.there(x)[:, order]))
-        return cls(comm, table, every, of_sets, deliveries, orders, points)
+        placed = {"cuts": every, "firsts": of_sets, "deliveries": deliveries, "orders": orders, "points": points}
+        return cls(comm=comm, table=table, **placed)
 
     @property
     def mine(self) -> tuple[int, int]:
@@ -106,10 +92,11 @@ def _with_shared(comm: Comm, grown: Grown, cuts: Places, own: list[Table]) -> Ta
 
 def _entries(grown: Grown, k: int, rank: int) -> NDArray[np.int64]:
     """Return the place of each of the caller's points of a set among all of them."""
-    order = to_host(grown.orders[k])
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order)) + int(grown.firsts[k][rank])
-    return grown.deliveries[k].back(place[None])[0]
+    order = grown.orders[k]
+    xp = module_of(order)
+    place = xp.empty(len(order), np.int64)
+    place[order] = xp.arange(len(order)) + int(grown.firsts[k][rank])
+    return to_host(grown.deliveries[k].back(place[None])[0])
 
 
 def _to_places(comm: Comm, place: NDArray[np.int64], firsts: Places, space: Space) -> tuple[Delivery, Array]:

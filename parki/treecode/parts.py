@@ -1,0 +1,66 @@
+"""Lists of a part of the targets of a sum, of which others have the rest: with sources here, and with others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.treecode.interactions import PP, FarPairs, Interactions, allowed_error, as_rows, sorted_lists
+from parki.trees.dual import Pairs
+
+
+@dataclass(frozen=True)
+class SharedPairs:
+    """Pairs of a part of the targets, all of whose sources are in one set of nodes, in two lists.
+
+    Attributes
+    ----------
+    own, others : Interactions
+        With sources that are here, and with those that are elsewhere, or in parts.
+    lumps : int
+        Crowds that are here, the first ones of all.
+    work : array
+        Of each target node, in pairs of particles.
+    """
+
+    own: Interactions
+    others: Interactions
+    lumps: int
+    work: NDArray[np.float64]
+
+
+def shared(
+    far: FarPairs, pairs: Pairs, counted: NDArray[np.bool_], elsewhere: NDArray[np.bool_],
+    total: Callable[[float, float], tuple[float, float]],
+) -> SharedPairs:  # fmt: skip
+    """Choose as `build` does for the pairs of all parts of the targets, and sort those of this part into two lists.
+
+    Parameters
+    ----------
+    far : FarPairs
+    pairs : Pairs
+    counted : array of bool
+        Target nodes whose pairs count here, of those that several parts have.
+    elsewhere : array of bool
+        Source nodes whose points, or some of them, are not here.
+    total : function
+        Sums weight and work over all parts.
+    """
+    blocks = list(far.weights_and_work(counted))
+    sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
+    far.choose(allowed_error(*sums, far.rule) if far.rule.vary else 0.0)
+    met = np.zeros(far.sources.n, bool)
+    met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
+    rank = np.where(elsewhere, np.where(met, 1, 2), 0)
+    lists = []
+    for there in (False, True):
+        at = np.flatnonzero(elsewhere[pairs.far_s] == there)
+        near = elsewhere[pairs.near_s] == there
+        these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
+        lists.append(sorted_lists(far.only(at), these, rank))
+    n_trg, (lumps, begin, end) = far.targets.count.astype(float), as_rows(far.sources, rank)
+    work = np.zeros(far.targets.n)
+    work += np.bincount(pairs.far_t, far.cost, far.targets.n)
+    work += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
+    return SharedPairs(*lists, int(np.count_nonzero(~elsewhere[lumps])), work)
