@@ -29,7 +29,25 @@ class Spans:
     @property
     def n_points(self) -> int:
         """Return the number of points of the root."""
-        return int(self.end[0]) - int(self.begin[0])
+        return int(self.count[0])
+
+
+@dataclass(frozen=True)
+class PartialSpans(Spans):
+    """Places of those points of a set that are in this process; others may be elsewhere.
+
+    Attributes
+    ----------
+    number : array (M,) of int32
+        Numbers of points in all processes.
+    """
+
+    number: Ints
+
+    @property
+    def count(self) -> Ints:  # type: ignore[override]
+        """Return the number of points of each node in all processes ``(M,)``."""
+        return self.number
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsByS
     """Make all lists of a tree, with its own sources and with further ones in the same boxes.
 
     Boxes without sources are no sources, and boxes without targets no targets; of two octets some box has sources,
-    and some of the other targets.
+    and some of the other targets.  Boxes whose children are not in the tree are neither leaves nor opened: the tree
+    must have those of boxes that touch a box with targets on their level.
 
     Parameters
     ----------
@@ -94,9 +95,9 @@ def _lists(nodes: OctNodes, sources: Spans, few: int) -> OctLists:
     )  # leaves, and boxes of a level that touch them and are no leaves
     for level in range(nodes.depth + 1):
         box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
-        leaf = nodes.is_leaf[box]
-        here, colleague, around = box[leaf], around[leaf], around[~leaf]
-        pairs.octets(nodes.octet[box[~leaf]], nodes.octet[around])
+        leaf, inner = nodes.is_leaf[box], nodes.octet[box] >= 0
+        here, colleague, around = box[leaf], around[leaf], around[inner]
+        pairs.octets(nodes.octet[box[inner]], nodes.octet[around])
         split = nodes.octet[colleague] >= 0
         last = (colleague >= 0) & ~split
         pairs.near(np.repeat(here, np.count_nonzero(last, axis=1)), colleague[last])

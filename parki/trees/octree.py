@@ -57,6 +57,8 @@ class OctNodes(Nodes):
         Octets octet_begin[l] to octet_begin[l + 1] − 1 are those below boxes of level l.
     slot : array (M,) of int32
         8 times the octet that a box is in, plus its octant; −1 for the root.
+    part : Spans, optional
+        Places of the sources whose expansions this process makes, where others make more; see `own`.
     """
 
     low: NDArray[np.float64]
@@ -71,6 +73,12 @@ class OctNodes(Nodes):
     octet_parent: Ints
     octet_begin: Ints
     slot: Ints
+    part: Spans | None = None
+
+    @property
+    def own(self) -> Spans:
+        """Return the places of the sources whose expansions this process makes."""
+        return self.sources if self.part is None else self.part
 
     @cached_property
     def half(self) -> NDArray[np.float64]:
@@ -219,15 +227,36 @@ def _nodes(low: NDArray[np.float64], width: float, grown: list[Level]) -> OctNod
     """Join levels."""
     topology, (anchor, key) = levels.topology(grown), levels.columns(grown)
     spans = [levels.spans(grown, k) for k in range(len(grown[0].begin))]
-    parent, octant = topology["parent"], np.concatenate([level.octant for level in grown])
+    octant = np.concatenate([level.octant for level in grown])
+    return joined((low, width), topology, spans[0], spans[-1], {"octant": octant, "key": key, "anchor": anchor})
+
+
+def joined(
+    root: tuple[NDArray[np.float64], float], topology: dict[str, Ints], sources: Spans, targets: Spans,
+    columns: dict[str, NDArray[Any]], part: Spans | None = None,
+) -> OctNodes:  # fmt: skip
+    """Return nodes with their octets.
+
+    Parameters
+    ----------
+    root : (array (3,), float)
+        Its lowest corner and width.
+    topology : dict
+        Columns of `parki.trees.nodes.Nodes`; nodes with a first child have all of theirs.
+    sources, targets : Spans
+    columns : dict
+        Octants, keys and anchors.
+    part : Spans, optional
+    """
+    parent, octant = topology["parent"], columns["octant"]
     child, octet = np.full((len(parent), 8), -1, np.int32), np.full(len(parent), -1, np.int32)
     child[parent[1:], octant[1:]] = np.arange(1, len(parent), dtype=np.int32)
-    octet_parent = np.flatnonzero(topology["n_children"]).astype(np.int32)
+    octet_parent = np.flatnonzero(topology["first_child"] >= 0).astype(np.int32)
     octet[octet_parent] = np.arange(len(octet_parent))
     slot = 8 * octet[parent] + octant
     slot[0] = -1
     octet_begin = np.searchsorted(octet_parent, topology["level_begin"]).astype(np.int32)
     return OctNodes(
-        **topology, low=low, width=width, sources=spans[0], targets=spans[-1], octant=octant, key=key, anchor=anchor,
-        child=child, octet=octet, octet_parent=octet_parent, octet_begin=octet_begin, slot=slot,
+        **topology, low=root[0], width=root[1], sources=sources, targets=targets, **columns, child=child, octet=octet,
+        octet_parent=octet_parent, octet_begin=octet_begin, slot=slot, part=part,
     )  # fmt: skip

@@ -59,7 +59,7 @@ def assert_as_by_hand(tree, x, y, leaf_size):
 
 def assert_linked(nodes):
     """Every field says what the others say."""
-    of = {"key": np.int64, "low": np.float64, "width": float, "sources": Spans, "targets": Spans}
+    of = {"key": np.int64, "low": np.float64, "width": float, "sources": Spans, "targets": Spans, "part": type(None)}
     for name in nodes.__dataclass_fields__:
         value = getattr(nodes, name)
         assert (value.dtype if isinstance(value, np.ndarray) else type(value)) == of.get(name, np.int32), name

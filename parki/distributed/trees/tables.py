@@ -89,9 +89,13 @@ def contributors(table: Table, cuts: Places) -> tuple[NDArray[np.intp], NDArray[
 
     Ranks without places of their own are among them where they lie between others.
     """
-    lo = np.searchsorted(cuts[1:-1], table["begin"], side="right")
-    hi = np.searchsorted(cuts[1:-1], table["begin"] + table["count"] - 1, side="right") + 1
-    return lo, hi
+    return ranks(table["begin"], table["count"], cuts)
+
+
+def ranks(begin: Places, count: Places, cuts: Places) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the ranks lo … hi − 1 among which runs of places are, as `contributors` does."""
+    lo = np.searchsorted(cuts[1:-1], begin, side="right")
+    return lo, np.searchsorted(cuts[1:-1], begin + count - 1, side="right") + 1
 
 
 def within(table: Table, first: int, end: int) -> NDArray[np.bool_]:

@@ -1,0 +1,114 @@
+"""The octree of a rank: its own boxes and ghosts, as lists and expansions take them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.distributed.fmm import ghosts, morton
+from parki.distributed.fmm.ghosts import Essential, GhostPoints
+from parki.distributed.trees import tables
+from parki.distributed.trees.shared import SharedTree
+from parki.distributed.trees.tables import Places
+from parki.engine.spaces import Space
+from parki.trees import octlists, octree
+from parki.trees.nodes import PartialSpans, Spans
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes, Octree
+from parki.trees.points import Sorted
+
+SOURCES, TARGETS = 0, 1  # columns of boxes' places
+Root = tuple[NDArray[np.float64], float]
+
+
+@dataclass(frozen=True, eq=False)
+class RankBoxes:
+    """The boxes and lists of a rank.
+
+    Attributes
+    ----------
+    tree : SharedTree
+    nodes : OctNodes
+        Of its own boxes and ghosts.  Sources are numbered by all ranks and have places where there are points of them
+        here; targets are this rank's.
+    lists : OctLists
+        Of this rank's targets.
+    essential : Essential
+    """
+
+    tree: SharedTree
+    nodes: OctNodes
+    lists: OctLists
+    essential: Essential
+
+    @classmethod
+    def of(cls, tree: SharedTree, root: Root, few: int) -> RankBoxes:
+        """Bring boxes around this rank's and make lists; collective."""
+        found = ghosts.essential(tree)
+        nodes = _nodes(tree, found, root)
+        return cls(tree, nodes, octlists.lists(nodes, few).only, found)
+
+    @property
+    def shared(self) -> bool:
+        """Tell whether targets are the sources."""
+        return len(self.tree.points) == 1
+
+    @property
+    def names(self) -> Places:
+        """Return the numbers of boxes, the same on all ranks."""
+        return tables.names(self.essential.table)
+
+    @property
+    def contributors(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the ranks lo … hi − 1 among which the sources of each box are."""
+        table = self.essential.table
+        return tables.ranks(table["first"][:, SOURCES], table["number"][:, SOURCES], self.tree.firsts[0])
+
+    def with_points(self, space: Space) -> tuple[Octree, GhostPoints]:
+        """Return the octree of this rank with all points that its particles meet; collective."""
+        table, lists = self.essential.table, self.lists
+        first, number = table["first"][:, SOURCES], table["number"][:, SOURCES]
+        a, b = self.tree.own(0)
+        met = np.zeros(len(table), bool)
+        met[lists.u_s], met[lists.x_s] = True, True
+        met &= (first < a) | (first >= b)
+        of = np.flatnonzero(met)
+        of = of[np.argsort(first[of])]
+        points = GhostPoints.of(self.tree, first[of], number[of], space)
+        met |= table["leaf"] & (first >= a) & (first + number <= b) & (number > 0)
+        begin = np.zeros(len(table), np.int32)
+        begin[met] = points.here(first[met])
+        end = begin + np.where(met, number, 0).astype(np.int32)
+        sources = PartialSpans(begin, end, self.nodes.sources.count)
+        own = self.nodes.own
+        part = Spans(own.begin + points.own.start, own.end + points.own.start)
+        nodes = replace(self.nodes, sources=sources, part=part)
+        orders, targets = self.tree.orders, self.tree.points[-1]
+        return Octree(nodes, Sorted(points.points, orders[0]), Sorted(targets, orders[-1])), points
+
+
+def _nodes(tree: SharedTree, found: Essential, root: Root) -> OctNodes:
+    """Return nodes, whose sources have numbers but no places yet."""
+    table = found.table
+    topology = tables.topology(table)._asdict()
+    n_children = topology["n_children"]
+    n_children[~table["leaf"] & (n_children == 0)] = 1  # that are elsewhere
+    number = table["number"].astype(np.int32)
+    nowhere = np.zeros(len(table), np.int32)
+    columns = {
+        "octant": (table["key"] & 7).astype(np.int32),
+        "key": np.ascontiguousarray(table["key"]),
+        "anchor": morton.anchors(table["key"]).astype(np.int32),
+    }
+    sources = PartialSpans(nowhere, nowhere, number[:, SOURCES])
+    targets, own = (_clipped(table, k, tree.own(-k)) for k in (TARGETS, SOURCES))
+    return octree.joined(root, topology, sources, targets, columns, own)
+
+
+def _clipped(table: tables.Table, k: int, own: tuple[int, int]) -> Spans:
+    """Return places among the points of this rank."""
+    first, end = table["first"][:, k], table["first"][:, k] + table["number"][:, k]
+    begin, end = (np.clip(a, *own) - own[0] for a in (first, end))
+    return Spans(begin.astype(np.int32), end.astype(np.int32))
