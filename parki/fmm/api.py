@@ -6,11 +6,12 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import NDArray
 
+from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.fmm.method import KINDS, Fmm
+from parki.fmm.method import KINDS
 from parki.fmm.options import FmmOptions
-from parki.freespace import check_reports, find
+from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import FmmAlone, FmmKeywords, FmmReported, KernelParameters, shows
 from parki.names import FmmMethod, Gradient
 from parki.pairs import KernelLike
@@ -193,14 +194,21 @@ def plan(
     return make(_method(kernel, method=method, **keywords), targets, sources)
 
 
-def _method(kernel: KernelLike, **keywords: Any) -> Fmm:
-    """Return the method of a kernel and the keywords of a call."""
-    options, parameters = FmmOptions.split(keywords)
-    return KINDS[options.method](find(kernel, options, parameters), options)
+def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
+    """Return the method of a kernel and the keywords of a call, over ranks where these have a communicator."""
+    with ranks.together(keywords.get("comm"), "making a plan", call="parki.fmm.plan"):
+        options, parameters = FmmOptions.split(keywords)
+        found = KINDS[options.method](find(kernel, options, parameters), options)
+    if options.comm is None:
+        return found
+    from parki.distributed.fmm.method import over
+
+    return over(found)
 
 
 def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
     kernel, targets, sources, density, normals = given
-    check_reports(*reports)
+    with ranks.together(keywords.get("comm"), "reading flags"):
+        check_reports(*reports)
     made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
     return once(made, (targets, sources), density, normals, reports)

@@ -5,17 +5,20 @@ boxes.  For others trees of a sample are built, with as many times smaller leave
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import engine
+from parki import engine, scaling
 from parki.arrays import Array, module_of, to_host
 from parki.engine.spaces import Space
 from parki.fmm import surfaces
+from parki.fmm.chebyshev_tables import offsets
 from parki.fmm.representations import Representation
+from parki.pairs import Pair
 from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
@@ -47,11 +50,7 @@ class FmmCosts:
 @lru_cache(maxsize=64)
 def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
     """Return the costs of an expansion with p points per edge, on the host; devices have much the same ratios."""
-    machine, real = Machine.load("host"), np.dtype(dtype)
-    ranges = ProxyKernels(representation.pair, real, real, 1).ranges()
-    pair = clusters.time_of(engine.operations(ranges), machine, dtype)
-    pair *= clusters.share(machine, "pp") / PAIRS
-    flop = 0.5 / machine.operations[dtype]["fma"]
+    pair, flop = _rates(representation.pair, dtype)
     f, m, kt, ks = 2 * p - 1, surfaces.count(p), representation.check, representation.equivalent
     frequencies = (f**3 + 1) / 2
     transforms = 8 * (kt + ks) * (4 * p**4 + 8 * p**3 * f + 8 * p**2 * f**2)
@@ -60,13 +59,60 @@ def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
     return FmmCosts(pair, flop * 512 * frequencies * kt * ks / PRODUCTS, octet, 2 * m * pair)
 
 
-def leaves(x: Array, y: Array, wanted: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
+@lru_cache(maxsize=64)
+def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
+    """Return the costs of interpolation at points per direction, as `costs` does; W and X pairs cost as many pairs."""
+    pair, flop = _rates(linear, dtype)
+    points, components = order**3, linear.dens + linear.result
+    compressed = len(offsets()) * order**2  # values of a box for all its targets, about
+    octet = 8 * flop * components * points * (2 * compressed / DENSE + 12 * order)
+    return FmmCosts(pair, 0.0, octet, points * max(pair, 2 * flop * components))
+
+
+def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
+    """Return the seconds of a pair of particles, and of an operation."""
+    machine, real = Machine.load("host"), np.dtype(dtype)
+    seconds = clusters.time_of(engine.operations(ProxyKernels(pair, real, real, 1).ranges()), machine, dtype)
+    return seconds * clusters.share(machine, "pp") / PAIRS, 0.5 / machine.operations[dtype]["fma"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Points of one process, as questions about them.
+
+    Attributes
+    ----------
+    points : array (3, n)
+    """
+
+    points: Array
+
+    @property
+    def n(self) -> int:
+        """Return the number of points."""
+        return int(self.points.shape[1])
+
+    @cached_property
+    def corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lowest and highest coordinates; without points infinity and minus infinity."""
+        return scaling.corners(self.points)
+
+    def sample(self, every: int) -> Array:
+        """Return each `every`-th point."""
+        return module_of(self.points).ascontiguousarray(self.points[:, ::every])
+
+    def decided(self, work: Callable[[], int]) -> int:
+        """Return the result of work on samples."""
+        return work()
+
+
+def leaves(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
     """Return the size of leaves, and boxes across for even points.
 
     Parameters
     ----------
-    x, y : array (3, Nt), (3, Ns)
-        Targets and sources.
+    x, y : Cloud
+        Targets and sources, one object if they are the same.
     wanted : int
         Points of a leaf that suit a cube of uniform points.
     cost : FmmCosts, optional
@@ -74,7 +120,7 @@ def leaves(x: Array, y: Array, wanted: int, cost: FmmCosts | None, space: Space)
     space : Space
         Where trees of samples are built.
     """
-    n = max(x.shape[1], y.shape[1])
+    n = max(x.n, y.n)
     lengths = sides(x, y)
     if n < 8 * wanted or max(lengths) <= 0:
         return wanted, None
@@ -101,12 +147,18 @@ def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
     return cost.of(near, pairs, octets, n)
 
 
-def _by_sample(x: Array, y: Array, wanted: int, cost: FmmCosts, space: Space) -> int:
+def _by_sample(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts, space: Space) -> int:
     """Return the size whose tree of a sample costs least."""
-    times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.shape[1], y.shape[1]) // SAMPLE))
-    xp = module_of(y)
-    y_some = xp.ascontiguousarray(y[:, ::times])
-    x_some = None if x is y else xp.ascontiguousarray(x[:, ::times])
+    times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.n, y.n) // SAMPLE))
+    some = y.sample(times), None if x is y else x.sample(times)
+    return y.decided(lambda: _cheapest(some, times, wanted, x.n + y.n, cost, space))
+
+
+def _cheapest(
+    some: tuple[Array, Array | None], times: int, wanted: int, n: int, cost: FmmCosts, space: Space
+) -> int:  # fmt: skip
+    """Return the size whose tree of sources and targets, some of n points, costs least."""
+    y_some, x_some = some
     found: dict[float, int] = {}
     for size in sorted({round(factor * wanted) for factor in SIZES}):
         nodes = octree.build(y_some, x_some, max(1, size // times), space).nodes
@@ -115,20 +167,20 @@ def _by_sample(x: Array, y: Array, wanted: int, cost: FmmCosts, space: Space) ->
         near = float(n_trg[lists.u_t] @ n_src[lists.u_s]) * times**2
         alone = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * times  # each with a surface
         octets = float(nodes.octet_begin[-1] - nodes.octet_begin[min(1, nodes.depth)])
-        seconds = cost.of(near, len(lists.v_t), octets, x.shape[1] + y.shape[1] + alone)
+        seconds = cost.of(near, len(lists.v_t), octets, n + alone)
         found[seconds] = size
     return found[min(found)]
 
 
-def sides(x: Array, y: Array) -> list[float]:
+def sides(x: Cloud, y: Cloud) -> list[float]:
     """Return the sides of the box around all points."""
-    both = [x] if x is y else [a for a in (x, y) if a.shape[1]]
-    return [max(float(a[d].max()) for a in both) - min(float(a[d].min()) for a in both) for d in range(3)]
+    (low, high), (other_low, other_high) = x.corners, y.corners
+    return (np.maximum(high, other_high) - np.minimum(low, other_low)).tolist()
 
 
-def _even(x: Array) -> bool:
+def _even(x: Cloud) -> bool:
     """Return whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
-    some: NDArray[np.float64] = to_host(x[:, :: max(1, x.shape[1] // SAMPLE)]).astype(np.float64)
+    some: NDArray[np.float64] = to_host(x.sample(max(1, x.n // SAMPLE))).astype(np.float64)
     low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
     if not (side > 0).all():
         return False

@@ -9,15 +9,17 @@ architectures", Inria RR-8513 (2014).
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki.arrays import to_host
 from parki.engine.steps import Handle, Step, Steps, glue, state
-from parki.fmm import chebyshev_tables, groups
+from parki.fmm import chebyshev_tables, groups, parts
 from parki.fmm.chebyshev_translations import Translations
 from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
+from parki.fmm.parts import BoxValues, Part
 from parki.pairs import Pair
 from parki.proxies import WARPS, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
@@ -42,7 +44,7 @@ class ChebyshevExpansion(Expansion):
 
 def chebyshev_expansion(
     tree: Octree, lists: OctLists, pair: Pair, order: int, *, far: DTypeLike = None, eps: float | None = None,
-    symmetric: bool = True, group: int = groups.SIZE,
+    symmetric: bool = True, group: int = groups.SIZE, part: Part | None = None,
 ) -> ChebyshevExpansion:  # fmt: skip
     """Return a sum by Chebyshev interpolation.
 
@@ -62,19 +64,21 @@ def chebyshev_expansion(
         Use the pair's symmetry, if it has one.
     group : int
         Boxes of a group at most.
+    part : Part, optional
+        Of a sum over ranks.
     """
-    particles = Particles.of(tree, pair)
+    particles = Particles.of(tree, pair, 0 if part is None else part.own.start)
     boxes = _ChebyshevBoxes(tree, particles, order)
     far = np.dtype(particles.real if far is None else far)
     translations = Translations(
         tree.nodes, lists, pair, order, far=far, eps=10.0**-order if eps is None else eps, symmetric=symmetric,
         group=group,
     )  # fmt: skip
-    steps = [
-        *particles.load("upward"), *boxes.upward(), *translations.steps("m2l", boxes.charge, boxes.phi),
-        *boxes.p2l_m2p(lists), *(boxes.downward() if len(lists.v_t) + len(lists.x_t) else ()),
-        *particles.near(tree, lists, boxes.kernels.ranges()), *particles.store("near"),
-    ]  # fmt: skip
+    far = [*translations.steps("m2l", boxes.charge, boxes.phi), *boxes.p2l_m2p(lists)]
+    far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []
+    values = BoxValues(boxes.charge, (np.arange(tree.nodes.n), None))
+    near = partial(particles.near, tree, boxes.kernels.ranges())
+    steps = parts.steps(part, particles, lists, values, boxes.upward(), far, near)
     return ChebyshevExpansion(Steps(steps), particles, translations)
 
 
@@ -97,12 +101,12 @@ class _ChebyshevBoxes:
         """Return P2M and M2M, on cleared charges and potentials."""
         nodes, phase = self.tree.nodes, "upward"
         steps = [*glue.fill(phase, self.charge), *glue.fill(phase, self.phi)]
-        leaves = self._leaves(nodes.sources.begin, nodes.sources.end)
+        leaves = self._leaves(nodes.own.begin, nodes.own.end)
         args = {"src": self.particles.rows, "box": self.box, "charge": self.charge, **self.tables}
         steps += teams(phase, self.kernels.particles_to_charges(), leaves, args, "leaf", WARPS)
         for level in range(len(nodes.level_begin) - 3, TOP_LEVEL - 1, -1):
             node = np.arange(*nodes.level_begin[level : level + 2])
-            node = node[(nodes.n_children[node] > 0) & (nodes.sources.end[node] > nodes.sources.begin[node])]
+            node = node[(nodes.n_children[node] > 0) & (nodes.own.count[node] > 0)]
             first, here, there = nodes.first_child[node], self._level(level), self._level(level + 1)
             items = np.column_stack([node, first, first + nodes.n_children[node]])
             args = {"given": self.charge[there], "made": self.charge[here]}

@@ -4,6 +4,7 @@ For boxes of every size in a tree the error of two that are as near as a list V 
 points.  Errors of all sizes add up as squares, each pair of particles weighted as the square of its field.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from parki.fmm.chebyshev_tables import Floats, grid, points
 from parki.fmm.params import MOST_ORDER
 from parki.pairs import Pair
 from parki.trees.octlists import OctLists
-from parki.trees.octree import OctNodes
+from parki.trees.octree import MAX_LEVEL, OctNodes
 
 SAMPLE_POINTS = 64  # points of a box that errors are measured on
 CHARGE_SETS = 8  # sets of random charges
@@ -30,7 +31,46 @@ LEAST_ORDER = 2  # points per direction
 ROUNDING_SHARE = 1e-6  # share of fields below which sums are rounding only
 
 
-def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int:
+@dataclass(frozen=True, eq=False)
+class Met:
+    """Numbers of pairs of particles that meet through boxes.
+
+    Attributes
+    ----------
+    width : float
+        Side of the root.
+    far, near : array (MAX_LEVEL + 1,) of float64
+        By the level of the boxes through which they meet, and by that of leaves that are near each other.
+    """
+
+    width: float
+    far: Floats
+    near: Floats
+
+    @classmethod
+    def of(cls, nodes: OctNodes, lists: OctLists) -> "Met":
+        """Count the pairs of a tree's lists."""
+        n_t, n_s = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
+        above_t, above_s = nodes.octet_parent[lists.v_t], nodes.octet_parent[lists.v_s]
+        count = [
+            (nodes.level[above_t] + 1, n_t[above_t] * n_s[above_s]),
+            (nodes.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
+            (nodes.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
+        ]
+        far = np.bincount(*(np.concatenate(both) for both in zip(*count, strict=True)), minlength=MAX_LEVEL + 1)
+        near = np.bincount(nodes.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=MAX_LEVEL + 1)
+        return cls(nodes.width, far, near)
+
+    def by_half(self) -> tuple[dict[float, float], dict[float, float]]:
+        """Return the numbers by half side of the boxes, far and near, where there are any."""
+        both = (
+            {float(np.ldexp(self.width, -(k + 1))): float(n) for k, n in enumerate(of) if n}
+            for of in (self.far, self.near)
+        )
+        return tuple(both)
+
+
+def order(pair: Pair, tolerance: float, met: Met) -> int:
     """Return the least number of points per direction whose error is below the tolerance.
 
     Parameters
@@ -39,8 +79,7 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
         Linear in the strengths of sources.
     tolerance : float
         Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
-    nodes : OctNodes
-    lists : OctLists
+    met : Met
         Of the sum: boxes of all sizes count for pairs that have a length of their own.
 
     Raises
@@ -52,7 +91,7 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
         # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
         aim, weights, whole = ERROR_SHARE * tolerance, {1.0: 1.0}, 1.0
     else:
-        far, near = _pairs(nodes, lists)
+        far, near = met.by_half()
         aim = ERROR_SHARE_OF_LENGTHS * tolerance
         weights = {h: n * max(share * field(pair, r * h) ** 2 for r, share in FAR_DISTANCES) for h, n in far.items()}
         whole = _variation(*_fields(pair, far, near))
@@ -66,14 +105,14 @@ def order(pair: Pair, tolerance: float, nodes: OctNodes, lists: OctLists) -> int
     )
 
 
-def left(pair: Pair, nodes: OctNodes, lists: OctLists) -> float:
+def left(pair: Pair, met: Met) -> float:
     """Return the size of sums of charges that add up to 0 over their size if fields did not cancel: 1 or less.
 
     For kernels that are nearly constant over all points it is small, and errors must be, too.
     """
     if representations.exponents(pair) is not None:
         return 1.0
-    n, f = _fields(pair, *_pairs(nodes, lists))
+    n, f = _fields(pair, *met.by_half())
     whole = float(n @ f**2)
     return float(np.sqrt(max(_variation(n, f), ROUNDING_SHARE**2 * whole) / whole)) if whole > 0 else 1.0
 
@@ -88,21 +127,6 @@ def _fields(pair: Pair, far: dict[float, float], near: dict[float, float]) -> tu
 def _variation(n: Floats, f: Floats) -> float:
     """Sum over all pairs of the square of the field's difference from its mean."""
     return float(n @ np.square(f - (n @ f) / n.sum()))
-
-
-def _pairs(nodes: OctNodes, lists: OctLists) -> tuple[dict[float, float], dict[float, float]]:
-    """Count pairs of particles by half side of the boxes through which they meet: far, and near (U)."""
-    n_t, n_s = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
-    above_t, above_s = nodes.octet_parent[lists.v_t], nodes.octet_parent[lists.v_s]
-    count = [
-        (nodes.level[above_t] + 1, n_t[above_t] * n_s[above_s]),
-        (nodes.level[lists.w_s], n_t[lists.w_t] * n_s[lists.w_s]),
-        (nodes.level[lists.x_t], n_t[lists.x_t] * n_s[lists.x_s]),
-    ]
-    far = np.bincount(*(np.concatenate(both) for both in zip(*count, strict=True)), minlength=1)
-    near = np.bincount(nodes.level[lists.u_t], n_t[lists.u_t] * n_s[lists.u_s], minlength=1)
-    both = ({float(np.ldexp(nodes.width, -(k + 1))): float(n) for k, n in enumerate(of) if n} for of in (far, near))
-    return tuple(both)
 
 
 @lru_cache(maxsize=1024)

@@ -131,7 +131,7 @@ class Translations:
         for level in range(TOP_LEVEL, len(nodes.level_begin) - 1):
             box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
             octet = nodes.slot[box] // 8
-            s = box[in_s[octet] & (nodes.sources.end[box] > nodes.sources.begin[box])]
+            s = box[in_s[octet] & (nodes.sources.count[box] > 0)]
             t = box[in_t[octet] & (nodes.targets.end[box] > nodes.targets.begin[box])]
             if len(s) and len(t):
                 self._add(nodes, s, t, exponents, eps, group)

@@ -28,14 +28,16 @@ class Particles:
     ----------
     pair : Pair
         Linear in the strengths of sources.
-    charges : Handle (dens, n_src)
-        Argument, in the caller's order.
+    charges : Handle (dens, n_own)
+        Argument, in the caller's order: of this process's own sources.
     result : Handle (result, n_trg)
         Result, in the caller's order.
     sources, targets : Handle (3, n)
         Points in the order of the tree.
-    source_order, target_order : Handle (n,)
+    source_order, target_order : Handle (n_own,), (n_trg,)
         Number of each point in the caller's order.
+    own : slice
+        Own sources among all.
     rows : Handle (n_src, 3 + strengths)
         Sources in the order of the tree: place, charges, parameters; see `Expansion.place`.
     sums : Handle (result, n_trg)
@@ -49,23 +51,26 @@ class Particles:
     targets: Handle
     source_order: Handle
     target_order: Handle
+    own: slice
     rows: Handle
     sums: Handle
 
     @classmethod
-    def of(cls, tree: Octree, pair: Pair) -> "Particles":
-        """Return the handles of the particles of a tree."""
+    def of(cls, tree: Octree, pair: Pair, first: int = 0) -> "Particles":
+        """Return the handles of the particles of a tree; `first` is the first of its own sources."""
         real, n_src, n_trg = tree.sources.points.dtype, tree.sources.n, tree.targets.n
+        own = slice(first, first + len(tree.sources.order))
         sources, source_order = constant("sources", tree.sources.points), constant("source_order", tree.sources.order)
         same = tree.targets is tree.sources
         return cls(
             pair=pair,
-            charges=argument("charges", (pair.dens, n_src), real),
+            charges=argument("charges", (pair.dens, len(tree.sources.order)), real),
             result=result("result", (pair.result, n_trg), real),
             sources=sources,
             targets=sources if same else constant("targets", tree.targets.points),
             source_order=source_order,
             target_order=source_order if same else constant("target_order", tree.targets.order),
+            own=own,
             rows=state("rows", (n_src, 3 + pair.strengths), real),
             sums=state("sums", (pair.result, n_trg), real),
         )
@@ -77,19 +82,20 @@ class Particles:
 
     def load(self, phase: str) -> list[Step]:
         """Return steps that take the charges into the order of the tree, and clear the sums."""
-        charges = glue.gather_columns(phase, self.charges, self.source_order, self.rows, 3)
-        return [charges, *glue.fill(phase, self.sums)]
+        rows = self.rows if len(self.source_order) == len(self.rows) else self.rows[self.own]
+        some = [glue.gather_columns(phase, self.charges, self.source_order, rows, 3)] if len(rows) else []
+        return [*some, *glue.fill(phase, self.sums)]
 
     def store(self, phase: str) -> list[Step]:
         """Return steps that bring the sums into the caller's order."""
-        return [glue.scatter(phase, self.sums, self.target_order, self.result)]
+        return [glue.scatter(phase, self.sums, self.target_order, self.result)] if len(self.target_order) else []
 
     def coincident(self, lists: OctLists) -> float:
         """Return the squared distance up to which points coincide, over that from the origin."""
         meet = self.pair.singular and len(lists.u_t) + len(lists.x_t)
         return all_pairs.coincident(self.real) if meet else 0.0
 
-    def near(self, tree: Octree, lists: OctLists, ranges: Workunit) -> list[Step]:
+    def near(self, tree: Octree, ranges: Workunit, lists: OctLists) -> list[Step]:
         """Return P2P: list U."""
         if not len(lists.u_t):
             return []

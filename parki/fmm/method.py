@@ -6,17 +6,22 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from parki import engine, scaling
+from parki import engine, ranks, scaling
 from parki.arguments import Arguments
+from parki.arrays import Array, to_host
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
+from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
+from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
+from parki.fmm.parts import Part
 from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
 from parki.fmm.structure import FmmStructure
@@ -27,7 +32,7 @@ from parki.prediction import Prediction
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
-from parki.trees.octree import Octree
+from parki.trees.octree import OctNodes, Octree
 
 COMPRESS = 0.1  # error of compressed translations over the tolerance
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
@@ -52,6 +57,10 @@ class Aim:
         Tolerance of the options, or less where targets are away from nearly neutral sources; None where the order is
         given.
     parameters : Parameters
+    left : float
+        Of interpolation, the share of fields that does not cancel where charges add up to 0.
+    shares : array (P + 1,), optional
+        Of a sum over ranks, the shares of the tree's places at which the parts of the last points began.
     """
 
     linear: Pair
@@ -59,12 +68,23 @@ class Aim:
     representation: Representation | None
     tolerance: float | None
     parameters: Parameters
+    left: float = 1.0
+    shares: NDArray[np.float64] | None = None
+
+
+class Leaves(NamedTuple):
+    """Most points of a leaf, boxes across for even points, and the last level of a tree."""
+
+    size: int
+    fill: float | None
+    deepest: int
 
 
 class Fmm(FreeMethod):
     """A fast multipole method on an adaptive octree, see `parki.fmm`."""
 
     options: FmmOptions
+    comm: ClassVar[Any] = None  # of a process alone
     reach = params.REACH
     phases, planned = PHASES, PLANNED
 
@@ -77,14 +97,16 @@ class Fmm(FreeMethod):
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
         """Compile the kernels that run before the steps are known; choose an order and the size of leaves."""
-        if problem.n_targets and problem.n_sources:
-            self._compile(problem, passes.launches(octree.workunits(problem.dtype, self.space)))
+        with ranks.together(self.comm, "compiling"):
+            if not problem.empty:
+                self._compile(problem, passes.launches(octree.workunits(problem.dtype, self.space)))
         tolerance = self.asked
-        if tolerance is not None and _away(problem):
+        if tolerance is not None and not (problem.same or problem.empty) and _away(*self._clouds(problem)):
             tolerance = min(tolerance, max(AWAY_SHARE * tolerance, params.REACH["float64"]))
-        representation = self._representation(problem)
-        order = self.options.order or self._order(problem.linear, tolerance)
-        leaf = self.options.leaf_size or self._leaf_size(order, representation)
+        with ranks.together(self.comm, "choosing parameters"):
+            representation = self._representation(problem)
+            order = self.options.order or self._order(problem.linear, tolerance)
+            leaf = self.options.leaf_size or self._leaf_size(order, representation)
         parameters = Parameters(self.name, order, leaf, self.asked, None)
         return Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
 
@@ -99,24 +121,47 @@ class Fmm(FreeMethod):
         MemoryError
             Where the values of all boxes would take more memory of the host than is free.
         """
-        x, y, space, p = problem.targets, problem.sources, self.space, aim.parameters
-        leaf, fill = p.leaf_size, None
         with times.phase("tree"):
-            if self.options.leaf_size is None:
-                leaf, fill = balance.leaves(x, y, leaf, self._costs(aim, p.order), space)
-            deepest = _levels(problem)
-            tree = octree.build(y, None if problem.same else x, leaf, space, fill=fill, deepest=deepest)
+            shape = self._leaves(problem, aim)
+            targets = None if problem.same else problem.targets
+            tree = octree.build(
+                problem.sources, targets, shape.size, self.space, fill=shape.fill, deepest=shape.deepest
+            )
         with times.phase("lists"):
-            lists = octlists.lists(tree.nodes, self._points(p.order)).only
+            lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         with times.phase("prepare"):
-            p = replace(p, order=self._refined(aim, p.order, tree, lists), leaf_size=leaf, fill=fill)
-            if components := self._components(aim, tree, lists):
-                estimate.require_values(tree, self._points(p.order), components, space)
-            expansion = self._expansion(aim, p, tree, lists)
-        n_trg, n_src = (spans.count.astype(float) for spans in (tree.nodes.targets, tree.nodes.sources))
-        uneven = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._points(p.order)
-        times.pairs = {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": uneven}
-        return replace(aim, parameters=p), FmmStructure(tree, lists, aim.representation, expansion)
+            aim = self._refined(aim, shape, tree.nodes, lists)
+            expansion = self._expanded(aim, tree, lists)
+        times.pairs = self._pairs(tree.nodes, lists, aim.parameters.order)
+        return aim, FmmStructure(tree, lists, aim.representation, expansion)
+
+    def _clouds(self, problem: FreeProblem) -> tuple[Cloud, Cloud]:
+        """Return the targets and the sources, one object if they are the same."""
+        y = self._cloud(problem.sources)
+        return (y if problem.same else self._cloud(problem.targets)), y
+
+    def _cloud(self, points: Array) -> Cloud:
+        return Cloud(points)
+
+    def _leaves(self, problem: FreeProblem, aim: Aim) -> Leaves:
+        """Return the size of leaves, boxes across for even points, and the last level."""
+        x, y = self._clouds(problem)
+        size, fill = aim.parameters.leaf_size, None
+        if self.options.leaf_size is None:
+            size, fill = balance.leaves(x, y, size, self._costs(aim, aim.parameters.order), self.space)
+        return Leaves(size, fill, _levels(problem.linear.separation(), x, y))
+
+    def _expanded(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None = None) -> Expansion:
+        """Return the steps of the sum, if there is memory for the values of all boxes."""
+        if components := self._components(aim, tree, lists):
+            estimate.require_values(tree, self._points(aim.parameters.order), components, self.space)
+        return self._expansion(aim, tree, lists, part)
+
+    def _pairs(self, nodes: OctNodes, lists: OctLists, order: int) -> dict[str, float]:
+        """Return the evaluations of the kernel by phase."""
+        n_trg, n_src = (spans.count.astype(float) for spans in (nodes.targets, nodes.sources))
+        uneven = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * self._points(order)
+        return {"near": float(n_trg[lists.u_t] @ n_src[lists.u_s]), "p2l_m2p": uneven}
 
     def place(self, problem: FreeProblem, aim: Aim, structure: FmmStructure, rhs: int, times: PhaseTimes) -> FreeSum:
         """Place the steps of a right-hand side.
@@ -184,17 +229,17 @@ class Fmm(FreeMethod):
         """Return the costs by which leaves are chosen, None for the size that suits a cube."""
         return None
 
-    def _refined(self, aim: Aim, order: int, tree: Octree, lists: OctLists) -> int:
-        """Return the order for a tree."""
-        return order
+    def _refined(self, aim: Aim, leaves: Leaves, nodes: OctNodes, lists: OctLists) -> Aim:
+        """Return the aim with the parameters for a tree."""
+        return replace(aim, parameters=replace(aim.parameters, leaf_size=leaves.size, fill=leaves.fill))
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         """Return the numbers at each point of a box: 0 where no box has expansions."""
 
     @abstractmethod
-    def _expansion(self, aim: Aim, p: Parameters, tree: Octree, lists: OctLists) -> Expansion:
-        """Return the steps of the sum."""
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
+        """Return the steps of the sum, or of a rank's part of it."""
 
 
 class Kifmm(Fmm):
@@ -217,13 +262,14 @@ class Kifmm(Fmm):
             return 0
         return aim.representation.check + 2 * aim.representation.equivalent  # equivalents also as class values
 
-    def _expansion(self, aim: Aim, p: Parameters, tree: Octree, lists: OctLists) -> Expansion:
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
+        p = aim.parameters
         cut = p.expected if aim.tolerance is None else aim.tolerance
         enough = short(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         at = limits.of(self.space)
-        return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
+        return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough, part=part)
 
 
 class Chebyshev(Fmm):
@@ -238,36 +284,45 @@ class Chebyshev(Fmm):
     def _points(self, order: int) -> int:
         return order**3
 
-    def _refined(self, aim: Aim, order: int, tree: Octree, lists: OctLists) -> int:
-        if self.options.order is not None:
-            return order
-        return chebyshev_order.order(aim.linear, aim.tolerance, tree.nodes, lists)
+    def _met(self, nodes: OctNodes, lists: OctLists) -> Met:
+        """Return the numbers of pairs of particles by the boxes through which they meet."""
+        return Met.of(nodes, lists)
+
+    def _refined(self, aim: Aim, leaves: Leaves, nodes: OctNodes, lists: OctLists) -> Aim:
+        aim = super()._refined(aim, leaves, nodes, lists)
+        if aim.tolerance is None:
+            return aim
+        met = self._met(nodes, lists)
+        order = chebyshev_order.order(aim.linear, aim.tolerance, met)
+        left = chebyshev_order.left(aim.linear, met)
+        return replace(aim, parameters=replace(aim.parameters, order=order), left=left)
 
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         return aim.linear.dens + aim.linear.result
 
-    def _expansion(self, aim: Aim, p: Parameters, tree: Octree, lists: OctLists) -> Expansion:
-        linear, eps = aim.linear, None
-        if aim.tolerance is not None:
-            eps = COMPRESS * aim.tolerance * chebyshev_order.left(linear, tree.nodes, lists)
-        return chebyshev_expansion(tree, lists, linear, p.order, eps=eps)
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
+        eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
+        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, part=part)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}
 
 
-def _away(problem: FreeProblem) -> bool:
+def _away(x: Cloud, y: Cloud) -> bool:
     """Return whether the targets are away from the sources, where nearly neutral ones leave little field."""
-    x, y = problem.targets, problem.sources
-    if problem.same or not (problem.n_targets and problem.n_sources):
-        return False
-    return scaling.nearest(x, y, 0) > AWAY * scaling.nearest(y, y, 0) > 0
+    return _apart(x, y) > AWAY * _apart(y, y) > 0
 
 
-def _levels(problem: FreeProblem) -> int:
-    """Return the last level whose boxes, apart by their own side, are as far apart as the pair asks."""
-    separation = problem.linear.separation()
+def _apart(x: Cloud, y: Cloud) -> float:
+    """Estimate the distance of targets from sources, as `scaling.nearest` does."""
+    every = -(-x.n // scaling.SOME_TARGETS), -(-y.n // scaling.SOME_SOURCES)
+    some = [to_host(one.sample(k)).astype(np.float64) for one, k in zip((x, y), every, strict=True)]
+    return scaling.nearest_of_some(some[0], some[1], y.n, x is y)
+
+
+def _levels(separation: float, x: Cloud, y: Cloud) -> int:
+    """Return the last level whose boxes, apart by their own side, are further apart than a distance."""
     if not separation:
         return octree.MAX_LEVEL
-    side = max(balance.sides(problem.targets, problem.sources))
+    side = max(balance.sides(x, y))
     return max(0, min(octree.MAX_LEVEL, math.floor(math.log2(max(APART * side / separation, 1.0)))))

@@ -10,6 +10,7 @@ Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from numpy.typing import DTypeLike, NDArray
 from parki import engine
 from parki.engine.steps import Handle, Step, Steps, glue, state
 from parki.engine.workunit import Workunit
-from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
+from parki.fmm import box_operators, m2l, memory, parts, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations
 from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
 from parki.fmm.limits import TeamLimits
+from parki.fmm.parts import BoxValues, Part
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
 from parki.proxies import ProxyKernels
@@ -95,7 +97,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    short: tuple[str, ...] = (),
+    short: tuple[str, ...] = (), part: Part | None = None,
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -111,16 +113,18 @@ def surface_expansion(
         Relative error of the sum; singular values that matter less are left out.
     short : tuple of str
         Hints on the digits of roots and exponentials that are enough.
+    part : Part, optional
+        Of a sum over ranks.
     """
-    particles = Particles.of(tree, representation.pair)
+    particles = Particles.of(tree, representation.pair, 0 if part is None else part.own.start)
     kernels = SurfaceKernels(representation, particles.real, short)
-    before, after = particles.load("upward"), particles.store("near")
-    near = particles.near(tree, lists, kernels.ranges())
-    if not any_far(tree, lists):
-        return SurfaceExpansion(Steps([*before, *near, *after]), particles, representation, p)
-    boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
-    far = [*boxes.upward(), *boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
-    return SurfaceExpansion(Steps([*before, *far, *near, *after]), particles, representation, p, boxes.operators)
+    boxes, upward, far = None, [], []
+    if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
+        boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
+        upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
+    near = partial(particles.near, tree, kernels.ranges())
+    steps = parts.steps(part, particles, lists, boxes and boxes.values, upward, far, near)
+    return SurfaceExpansion(Steps(steps), particles, representation, p, {} if boxes is None else boxes.operators)
 
 
 def any_far(tree: Octree, lists: OctLists) -> bool:
@@ -153,9 +157,7 @@ class _SurfaceBoxes:
     def _families(self) -> None:
         """Make handles of the steps between boxes, their parents and their children."""
         nodes, octets = self.tree.nodes, len(self.tree.nodes.octet_parent)
-        below = np.full((octets, 8), -1, np.int32)
-        below.reshape(-1)[nodes.slot[1:]] = nodes.octet[1:]
-        self.below = table("below", below)
+        self.below = {way: table("below", self._below(way)) for way in ("up", "down")}
         some, most = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
         factors = max(one.between_rows for one in self.translations.values())
@@ -186,16 +188,18 @@ class _SurfaceBoxes:
     def upward(self) -> list[Step]:
         """Return P2M and M2M: upward equivalents of all boxes."""
         nodes, steps = self.tree.nodes, glue.fill("upward", self.check)
-        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.sources.count > 0))
+        node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.own.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
         for level in range(nodes.depth, TOP_LEVEL - 1, -1):
-            at, t = self._octets(level), self.translations[level]
+            at, t = self._octets(level, "up"), self.translations[level]
+            if at.start == at.stop:
+                continue
             here, solved = self.folded[: at.stop - at.start], self.solved[at]
             steps.append(t.fold("upward", "check", self.check[at], here))
             if level < nodes.depth:
                 children = self._children(self.representation.equivalent)
-                steps += t.to_parent("upward", self.equivalent, self.below[at], children, here)
+                steps += t.to_parent("upward", self.equivalent, self.below["up"][at], children, here)
             steps += t.solve("upward", "up", here, self.between, solved)
             steps.append(t.unfold("upward", "equivalent", solved, self.equivalent[at]))
         return steps
@@ -222,19 +226,49 @@ class _SurfaceBoxes:
         """Return L2L and L2P: the field of everything far, at the targets."""
         nodes, steps = self.tree.nodes, []
         for level in range(TOP_LEVEL, nodes.depth + 1):
-            at, t = self._octets(level), self.translations[level]
+            at, t = self._octets(level, "down"), self.translations[level]
+            if at.start == at.stop:
+                continue
             here, solved = self.folded[: at.stop - at.start], self.solved[at]
             steps.append(t.fold("downward", "check", self.check[at], here))
             steps += t.solve("downward", "down", here, self.between, solved)
             steps.append(t.unfold("downward", "equivalent", solved, self.equivalent[at]))
             if level < nodes.depth:
                 children = self._children(self.representation.check)
-                steps += t.to_children("downward", solved, self.below[at], children, self.check)
+                steps += t.to_children("downward", solved, self.below["down"][at], children, self.check)
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.targets.count > 0))
         return steps + self._fields("downward", "outer", node, np.arange(len(node) + 1), node)
 
-    def _octets(self, level: int) -> slice:
-        return slice(int(self.tree.nodes.octet_begin[level - 1]), int(self.tree.nodes.octet_begin[level]))
+    @property
+    def values(self) -> BoxValues:
+        """Return the equivalents of boxes upward."""
+        slot = self.tree.nodes.slot
+        return BoxValues(self.equivalent, (slot // 8, None, slot % 8))
+
+    def _octets(self, level: int, way: str) -> slice:
+        """Return the octets of a level whose boxes have own sources, or own targets."""
+        begin, end = (int(first) for first in self.tree.nodes.octet_begin[level - 1 : level + 1])
+        some = self._some(way)
+        if some is None:
+            return slice(begin, end)
+        here = begin + np.flatnonzero(some[self.tree.nodes.octet_parent[begin:end]])
+        return slice(int(here[0]), int(here[-1]) + 1) if len(here) else slice(begin, begin)
+
+    def _below(self, way: str) -> Ints:
+        """Return the octets (octets, 8) below the boxes of each octet, −1 for none."""
+        nodes = self.tree.nodes
+        below = np.full((len(nodes.octet_parent), 8), -1, np.int32)
+        some = self._some(way)
+        octet = nodes.octet if some is None else np.where(some, nodes.octet, -1)
+        below.reshape(-1)[nodes.slot[1:]] = octet[1:]
+        return below
+
+    def _some(self, way: str) -> NDArray[np.bool_] | None:
+        """Return which boxes have own sources, or own targets, in the tree of a rank; None of others."""
+        nodes = self.tree.nodes
+        if nodes.part is None:
+            return None
+        return (nodes.own if way == "up" else nodes.targets).count > 0
 
     def _children(self, components: int) -> Handle:
         """Return the room of values of 8 children, of a number of components, for several octets."""

@@ -233,7 +233,7 @@ def test_tolerances_are_met(name, parameters, shape):
     q = charges_of(pair, case)
     expected = exact(pair, case, q)
     for tolerance in (1e-2, 1e-4):
-        order = chebyshev_order.order(pair, tolerance, case.tree.nodes, case.lists)
+        order = chebyshev_order.order(pair, tolerance, chebyshev_order.Met.of(case.tree.nodes, case.lists))
         assert error(case.sum(pair, order, q, eps=tolerance / 10), expected) < tolerance
 
 
@@ -249,11 +249,16 @@ def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
     x = samples.uniform(1000, 1)
     case = Case(x, x, 20)
     laplace = pairs.find("laplace")
-    found = [chebyshev_order.order(laplace, 10.0**-k, case.tree.nodes, case.lists) for k in (2, 3, 4, 5, 6)]
+    found = [
+        chebyshev_order.order(laplace, 10.0**-k, chebyshev_order.Met.of(case.tree.nodes, case.lists))
+        for k in (2, 3, 4, 5, 6)
+    ]
     assert found == [3, 5, 6, 7, 8]
     # A Gaussian that is wide for all boxes is nearly constant; one that is narrow for all is near only.
     wide, middle, narrow = (
-        chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, case.tree.nodes, case.lists)
+        chebyshev_order.order(
+            pairs.find("gaussian", width=width), 1e-5, chebyshev_order.Met.of(case.tree.nodes, case.lists)
+        )
         for width in (20.0, 0.8, 0.01)
     )
     assert wide < middle

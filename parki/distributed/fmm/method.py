@@ -1,0 +1,183 @@
+"""Fast multipole methods over ranks: the tree of one process, of which every rank works on a part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import ranks, scaling
+from parki.arrays import Array
+from parki.distributed import freespace
+from parki.distributed.agreement import agreed
+from parki.distributed.exchange.parcels import Shelf
+from parki.distributed.fmm import weights
+from parki.distributed.fmm.boxes import RankBoxes
+from parki.distributed.fmm.part import CHARGES, RankPart
+from parki.distributed.fmm.structure import FmmSum, RankStructure
+from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem
+from parki.distributed.trees import cuts, kinds
+from parki.distributed.trees.shared import SharedTree
+from parki.engine import spaces
+from parki.fmm import balance, estimate
+from parki.fmm.balance import Cloud, FmmCosts
+from parki.fmm.chebyshev_order import Met
+from parki.fmm.method import Aim, Chebyshev, Fmm, Kifmm, Leaves
+from parki.fmm.surface_expansion import any_far
+from parki.freespace import FreeMethod
+from parki.timing import PhaseTimes
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes
+
+UNEVEN = 1.01  # largest over mean work from which on a tree is cut anew
+MOVED = 1.05  # the same for points that have moved
+SCHEME: str | None = None  # of the exchange of values; None: the one that is predicted to be faster
+
+
+def over(method: Fmm) -> FreeMethod:
+    """Return a method over the ranks of its options' communicator; the method itself for a single rank."""
+    return freespace.over(method, KINDS[method.name])
+
+
+@dataclass(frozen=True, eq=False)
+class RankCloud(Cloud):
+    """Points of all ranks, as questions about them: see `parki.fmm.balance.Cloud`."""
+
+    method: FmmOverRanks
+    total: int
+
+    @property
+    def n(self) -> int:
+        """Return the number of points."""
+        return self.total
+
+    @cached_property
+    def corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lowest and highest coordinates."""
+        low, high = scaling.corners(self.points)
+        low, high = np.split(self.method.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
+        return low, -high
+
+    def sample(self, every: int) -> Array:
+        """Return each `every`-th point of all ranks in their order."""
+        xp = spaces.array_module(self.method.space)
+        return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, self.total, every)))
+
+    def decided(self, work: Any) -> int:
+        """Return the result of work on samples, which the first rank does."""
+        return ranks.of_first(self.method.comm, "choosing leaves", work)
+
+
+class FmmOverRanks(FreeOverRanks, Fmm):
+    """A fast multipole method over the ranks of a communicator; every rank calls every method."""
+
+    def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
+        """Return the times of all phases, zero, those of exchanges among them."""
+        found = super().times(problem, parameters)
+        found.over(self.comm, EXCHANGES | {CHARGES: "charges of ghosts"})
+        return found
+
+    def kept(self, old: RanksProblem, new: RanksProblem, parameters: Aim) -> Aim:
+        """Return the parameters of moved points, with the shares of the old tree at which ranks began."""
+        return replace(self.choose(new), shares=parameters.shares)
+
+    def arrange(self, problem: RanksProblem, aim: Aim, times: PhaseTimes) -> tuple[Aim, RankStructure]:
+        """Return the aim with refined parameters, and this rank's part of tree, lists and expansions; collective.
+
+        Raises
+        ------
+        MemoryError
+            On all ranks, where the values of all boxes of one would take more memory of its host than is free.
+        """
+        comm, order = self.comm, aim.parameters.order
+        with times.phase("tree"):
+            leaves = self._leaves(problem, aim)
+        boxes = self._boxes(problem, aim, leaves, times)
+        with times.phase("lists"):
+            tree, points = boxes.with_points(self.space)
+        nodes, lists = tree.nodes, boxes.lists
+        with times.phase("prepare"):
+            aim = self._refined(aim, leaves, nodes, lists)
+            order = aim.parameters.order
+            far = bool(comm.allreduce(any_far(tree, lists), "max"))
+            width = self._points(order) * self._made(aim) if far else 0
+            shelves = Shelf(aim.linear.dens, problem.dtype), Shelf(width, problem.dtype)
+            part = RankPart.of(comm, boxes, nodes, points, shelves, self.space, scheme=SCHEME)
+            with agreed(comm, "making expansions"):
+                expansion = self._expanded(aim, tree, lists, part)
+        times.pairs = self._pairs(nodes, lists, order)
+        shares = boxes.tree.cuts / max(1, int(boxes.tree.cuts[-1]))
+        kept = problem.sources.copy()  # the caller's may change
+        originals = kept if problem.same else problem.targets.copy(), kept
+        made = RankStructure(tree, lists, aim.representation, expansion, boxes.tree, part, originals)
+        return replace(aim, shares=shares), made
+
+    def _boxes(self, problem: RanksProblem, aim: Aim, leaves: Leaves, times: PhaseTimes) -> RankBoxes:
+        """Return this rank's boxes and lists, of a tree that is cut by points, and by the work of their lists."""
+        comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
+        sets = [problem.sources, *([] if problem.same else [problem.targets])]
+        with times.phase("tree"):
+            shape = {"fill": leaves.fill, "deepest": leaves.deepest, "shares": aim.shares}
+            grown, root = kinds.boxes(comm, sets, leaves.size, space, **shape)
+            tree = SharedTree.of(comm, grown)
+        with times.phase("lists"):
+            boxes = RankBoxes.of(tree, root, points)
+            edges, work = weights.of_leaves(boxes, self._weights(aim), points)
+            uneven = cuts.imbalance(comm, float(work.sum()))
+        if uneven <= (UNEVEN if aim.shares is None else MOVED):
+            return boxes
+        with times.phase("tree"):
+            tree = SharedTree.cut(comm, grown, cuts.by_work(comm, edges, work), sets, space)
+        with times.phase("lists"):
+            return RankBoxes.of(tree, root, points)
+
+    def place(
+        self, problem: RanksProblem, aim: Aim, structure: RankStructure, rhs: int, times: PhaseTimes
+    ) -> FmmSum:  # fmt: skip
+        """Place the steps of a right-hand side; collective.
+
+        Raises
+        ------
+        MemoryError
+            On all ranks, where the arrays of one would take more memory of its host than is free.
+        """
+        expansion = structure.expansion
+        with times.phase("prepare"), agreed(self.comm, "compiling and allocating"):
+            estimate.require(expansion.steps, structure.tree, self.space)
+            placed = expansion.place(self.space)
+            particles = expansion.particles
+            return FmmSum(placed, particles.charges, particles.result, problem.with_points(None, None), structure)
+
+    def _cloud(self, points: Array) -> RankCloud:
+        return RankCloud(points, self, ranks.total(self.comm, points.shape[1]))
+
+    def _made(self, aim: Aim) -> int:
+        """Return the numbers that a box's sources make at each of its points."""
+        return aim.linear.dens if aim.representation is None else aim.representation.equivalent
+
+    def _weights(self, aim: Aim) -> FmmCosts:
+        """Return the costs by which a tree is cut."""
+        return self._costs(aim, aim.parameters.order)
+
+
+class KifmmOverRanks(FmmOverRanks, Kifmm):
+    """The kernel-independent method over ranks."""
+
+
+class ChebyshevOverRanks(FmmOverRanks, Chebyshev):
+    """The black-box method over ranks."""
+
+    def _weights(self, aim: Aim) -> FmmCosts:
+        return balance.interpolation_costs(aim.linear, aim.parameters.order, aim.dtype.name)
+
+    def _met(self, nodes: OctNodes, lists: OctLists) -> Met:
+        """Return the numbers of pairs of all ranks' particles."""
+        own = Met.of(nodes, lists)
+        far, near = self.comm.allreduce(np.stack([own.far, own.near]))
+        return replace(own, far=far, near=near)
+
+
+KINDS = {"kifmm": KifmmOverRanks, "chebyshev": ChebyshevOverRanks}

@@ -1,0 +1,238 @@
+"""A rank's part of a fast multipole sum: its steps, with charges of ghosts and values of boxes that travel between.
+
+While they travel, the near field of the rank's own particles is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parki.arrays import Array
+from parki.distributed.comm import Comm, Pending
+from parki.distributed.exchange import choice
+from parki.distributed.exchange.parcels import Arriving, Parcels, Shelf
+from parki.distributed.exchange.rounds import Rounds
+from parki.distributed.fmm.boxes import RankBoxes
+from parki.distributed.fmm.ghosts import GhostPoints
+from parki.distributed.fmm.travel import Travelling, places
+from parki.distributed.overlap import Meanwhile
+from parki.engine.spaces import Space
+from parki.engine.steps import Call, Context, Step, constant, state
+from parki.fmm.expansion import Particles
+from parki.fmm.parts import BoxValues, Listed, Near
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes
+
+CHARGES, VALUES = "ghost_source", "exchange"  # phases
+PLACE = 3  # columns of a source's row before its charges
+
+
+@dataclass(eq=False)
+class RankPart:
+    """A part: see `parki.fmm.parts.Part`.
+
+    Attributes
+    ----------
+    nodes : OctNodes
+    points : GhostPoints
+    charges : Parcels
+        Of own sources to the ranks that they are ghosts of.
+    travelling : Travelling
+    values : Rounds or None
+        The exchange of values of boxes, where any rank has some.
+    kind : Shelf
+        Of the values of a box.
+    space : Space
+    beside : Meanwhile or None
+        The near field of own particles, where it is summed while messages are under way.
+    """
+
+    nodes: OctNodes
+    points: GhostPoints
+    charges: Parcels
+    travelling: Travelling
+    values: Rounds | None
+    kind: Shelf
+    space: Space
+    beside: Meanwhile | None = None
+
+    @classmethod
+    def of(
+        cls, comm: Comm, boxes: RankBoxes, nodes: OctNodes, points: GhostPoints, kinds: tuple[Shelf, Shelf],
+        space: Space, *, scheme: str | None,
+    ) -> RankPart:  # fmt: skip
+        """Return the part of a rank; collective.
+
+        Parameters
+        ----------
+        comm : Comm
+        boxes : RankBoxes
+        nodes : OctNodes
+            With the places of points.
+        points : GhostPoints
+        kinds : (Shelf, Shelf)
+            Charges of a source, and values of a box: none where no particles meet through expansions.
+        space : Space
+        scheme : {"owners", "hypercube"}, optional
+            Of the exchange of values; by default the one that is predicted to be faster.
+        """
+        send, first = {}, 0
+        for q, index in sorted(points.send.items()):
+            send[q] = [np.arange(first, first + len(index))]
+            first += len(index)
+        receive = {}
+        for q, count in sorted(points.receive.items()):
+            receive[q] = [np.arange(first, first + count)]
+            first += count
+        charges = Parcels(comm, send, receive, kinds[:1], CHARGES)
+        travelling, values = Travelling.of(boxes), None
+        if kinds[1].width:
+            values = choice.chosen(comm, None, travelling.parts, travelling.wishes, kinds[1:], VALUES, scheme)
+        return cls(nodes, points, charges, travelling, values, kinds[1], space)
+
+    @property
+    def far(self) -> bool:
+        """Tell whether particles of any rank meet through expansions."""
+        return self.values is not None
+
+    @property
+    def own(self) -> slice:
+        """Return the sources whose charges are given here."""
+        return self.points.own
+
+    @property
+    def arrays(self) -> list[Array]:
+        """Return every array that is kept for messages."""
+        return [*self.charges.arrays, *(self.values.arrays if self.values is not None else [])]
+
+    def steps(
+        self, particles: Particles, lists: OctLists, values: BoxValues | None, upward: Listed, far: Listed, near: Near
+    ) -> Listed:  # fmt: skip
+        """Return the steps of the sum."""
+        charges = _Charges(self.charges, self.points, particles)
+        travel: list[_Charges | _Values] = [charges]
+        if self.values is not None:
+            travel.append(_Values(self.values, self.kind, self.travelling, values))
+        own, others = self._near(lists)
+        before, after = self._beside(near(own))
+        arriving = Call(travel[-1].phase, self._arrive(travel), writes=[], capturable=False)
+        return [
+            *particles.load("upward"), charges.begin, *upward, *(one.begin for one in travel[1:]), *before,
+            arriving, *(one.end for one in travel), *far, *after, *near(others), *particles.store("near"),
+        ]  # fmt: skip
+
+    def _near(self, lists: OctLists) -> tuple[OctLists, OctLists]:
+        """Return lists with the U pairs of own sources, and with those of ghosts."""
+        first = self.nodes.sources.begin[lists.u_s]
+        own = (first >= self.own.start) & (first < self.own.stop)
+        found = [replace(lists, u_t=lists.u_t[some], u_s=lists.u_s[some]) for some in (own, ~own)]
+        return found[0], found[1]
+
+    def _beside(self, near: list[Step]) -> tuple[Listed, Listed]:
+        """Return steps of a near field before and behind the messages under which a host sums it."""
+        if not (near and self.space.native and self.space.engine == "parki"):
+            return near, []
+        self.beside = Meanwhile(near[0], {})
+        return [self.beside.begin], [self.beside.rest]
+
+    def _arrive(self, travel: Sequence[_Charges | _Values]) -> Callable[..., None]:
+        """Return the wait for all that travels, while there is other work."""
+
+        def arrive(context: Context) -> None:
+            pending = _All([one.pending for one in travel])
+            if self.beside is None:
+                pending.finish()
+            else:
+                self.beside.until(pending, travel[-1].phase)
+
+        return arrive
+
+
+class _All:
+    """Messages of several exchanges: see `parki.distributed.comm.Pending`."""
+
+    def __init__(self, some: Sequence[Pending]) -> None:
+        self._some = some
+
+    def test(self) -> bool:
+        """Let messages progress, and tell whether all have come and gone."""
+        return all([one.test() for one in self._some])
+
+    def finish(self) -> None:
+        """Wait until all messages have come and gone."""
+        for one in self._some:
+            one.finish()
+
+
+class _Charges:
+    """Steps that bring charges of ghosts."""
+
+    phase = CHARGES
+
+    def __init__(self, parcels: Parcels, points: GhostPoints, particles: Particles) -> None:
+        self._parcels, self._own, self._dens = parcels, points.own, particles.pair.dens
+        index = [index for _, index in sorted(points.send.items())]
+        index = np.concatenate([np.empty(0, np.int32), *index]) + np.int32(points.own.start)
+        self._sent = len(index)
+        come = sum(points.receive.values())
+        self._shelf = state("ghost_charges", (self._sent + come, self._dens), particles.real)
+        reads = [particles.rows, constant("sent_sources", index)]
+        self.pending: Arriving
+        self.begin = Call(self.phase, self._begin, reads, [self._shelf], capturable=False)
+        self.end = Call(self.phase, self._end, [self._shelf], [particles.rows], capturable=False)
+
+    def _begin(self, context: Context, rows: Array, index: Array, shelf: Array) -> None:
+        shelf[: self._sent] = rows[index, PLACE : PLACE + self._dens]
+        self.pending = self._parcels.start([shelf])
+
+    def _end(self, context: Context, shelf: Array, rows: Array) -> None:
+        own, come = self._own, shelf[self._sent :]
+        rows[: own.start, PLACE : PLACE + self._dens] = come[: own.start]
+        rows[own.stop :, PLACE : PLACE + self._dens] = come[own.start :]
+
+
+class _Values:
+    """Steps that bring values of boxes: parts of this rank to others, complete ones here.
+
+    Values of a box lie anywhere in an array; those that travel have rows of their own.
+    """
+
+    phase = VALUES
+
+    def __init__(self, rounds: Rounds, kind: Shelf, travelling: Travelling, values: BoxValues | None) -> None:
+        self.pending, self._kind = rounds, kind
+        self._shelf = state("travelling", (len(travelling.boxes), kind.width), kind.dtype)
+        wished = np.sort(travelling.wishes.row)
+        if values is None:  # of a rank without boxes: messages of others may pass
+            self.begin = Call(self.phase, self._begin_alone, writes=[self._shelf], capturable=False)
+            self.end = Call(self.phase, lambda context: None, capturable=False)
+            return
+        self._axes = [axis is not None for axis in values.place]
+        every, some = (
+            [constant("travelling_boxes", a) for a in places(which, values.place) if a is not None]
+            for which in (travelling.boxes, travelling.boxes[wished])
+        )
+        rows = constant("wished", wished)
+        self.begin = Call(self.phase, self._begin, [values.array, *every], [self._shelf], capturable=False)
+        self.end = Call(self.phase, self._end, [self._shelf, rows, *some], [values.array], capturable=False)
+
+    def _place(self, index: Sequence[Array]) -> tuple[Any, ...]:
+        """Return the places of boxes in the array of values."""
+        of = iter(index)
+        return tuple(next(of) if axis else slice(None) for axis in self._axes)
+
+    def _begin(self, context: Context, array: Array, *given: Array) -> None:
+        *index, shelf = given
+        shelf[...] = array[self._place(index)]
+        self.pending.start([shelf])
+
+    def _begin_alone(self, context: Context, shelf: Array) -> None:
+        self.pending.start([shelf])
+
+    def _end(self, context: Context, shelf: Array, rows: Array, *given: Array) -> None:
+        *index, array = given
+        array[self._place(index)] = shelf[rows]
