@@ -187,7 +187,7 @@ class _SurfaceBoxes:
     # Between boxes ----------------------------------------------------------------------------------------------------
     def upward(self) -> list[Step]:
         """Return P2M and M2M: upward equivalents of all boxes."""
-        nodes, steps = self.tree.nodes, glue.fill("upward", self.check)
+        nodes, steps = self.tree.nodes, [*glue.fill("upward", self.check), *self._cleared()]
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.own.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
@@ -203,6 +203,14 @@ class _SurfaceBoxes:
             steps += t.solve("upward", "up", here, self.between, solved)
             steps.append(t.unfold("upward", "equivalent", solved, self.equivalent[at]))
         return steps
+
+    def _cleared(self) -> list[Step]:
+        """Return steps that clear the equivalents downward of the last sum, where those upward do not replace them."""
+        ranges = []
+        for level in range(TOP_LEVEL, self.tree.nodes.depth + 1):
+            up, down = (self._octets(level, way) for way in ("up", "down"))
+            ranges += [(down.start, min(down.stop, up.start)), (max(down.start, up.stop), down.stop)]
+        return [s for begin, end in ranges if begin < end for s in glue.fill("upward", self.equivalent[begin:end])]
 
     def m2l(self, lists: OctLists) -> list[Step]:
         """Return M2L: list V."""

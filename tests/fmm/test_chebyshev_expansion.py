@@ -248,18 +248,12 @@ def test_measured_errors_fall(order):
 def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
     x = samples.uniform(1000, 1)
     case = Case(x, x, 20)
-    laplace = pairs.find("laplace")
-    found = [
-        chebyshev_order.order(laplace, 10.0**-k, chebyshev_order.Met.of(case.tree.nodes, case.lists))
-        for k in (2, 3, 4, 5, 6)
-    ]
+    laplace, met = pairs.find("laplace"), chebyshev_order.Met.of(case.tree.nodes, case.lists)
+    found = [chebyshev_order.order(laplace, 10.0**-k, met) for k in (2, 3, 4, 5, 6)]
     assert found == [3, 5, 6, 7, 8]
     # A Gaussian that is wide for all boxes is nearly constant; one that is narrow for all is near only.
     wide, middle, narrow = (
-        chebyshev_order.order(
-            pairs.find("gaussian", width=width), 1e-5, chebyshev_order.Met.of(case.tree.nodes, case.lists)
-        )
-        for width in (20.0, 0.8, 0.01)
+        chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, met) for width in (20.0, 0.8, 0.01)
     )
     assert wide < middle
     assert narrow < middle

@@ -118,11 +118,11 @@ class RankPart:
         if self.values is not None:
             travel.append(_Values(self.values, self.kind, self.travelling, values))
         own, others = self._near(lists)
-        before, after = self._beside(near(own))
+        before, after = self._beside(near(own))  # both before the far field: sums do not depend on when messages come
         arriving = Call(travel[-1].phase, self._arrive(travel), writes=[], capturable=False)
         return [
             *particles.load("upward"), charges.begin, *upward, *(one.begin for one in travel[1:]), *before,
-            arriving, *(one.end for one in travel), *far, *after, *near(others), *particles.store("near"),
+            arriving, *after, *(one.end for one in travel), *far, *near(others), *particles.store("near"),
         ]  # fmt: skip
 
     def _near(self, lists: OctLists) -> tuple[OctLists, OctLists]:
@@ -133,7 +133,7 @@ class RankPart:
         return found[0], found[1]
 
     def _beside(self, near: list[Step]) -> tuple[Listed, Listed]:
-        """Return steps of a near field before and behind the messages under which a host sums it."""
+        """Return the steps of a near field before and behind the messages under which a host sums it."""
         if not (near and self.space.native and self.space.engine == "parki"):
             return near, []
         self.beside = Meanwhile(near[0], {})
@@ -160,7 +160,8 @@ class _All:
 
     def test(self) -> bool:
         """Let messages progress, and tell whether all have come and gone."""
-        return all([one.test() for one in self._some])
+        done = [one.test() for one in self._some]
+        return all(done)
 
     def finish(self) -> None:
         """Wait until all messages have come and gone."""

@@ -1,0 +1,201 @@
+"""Fast multipole sums over ranks are those of one process, by both exchanges of values."""
+
+import numpy as np
+import pytest
+
+import parki
+from parki.distributed.fmm import method as fmm_method
+from parki.distributed.fmm import weights
+from parki.distributed.fmm.boxes import RankBoxes
+from parki.distributed.simulated import World
+from tests.distributed.free import SETS, FreeCase, far, whole
+from tests.distributed.shares import part
+from tests.fmm.sums import KERNELS, METHODS
+
+FIXED = {"order": 4, "leaf_size": 25}
+OWN = {"gaussian": {"width": 0.7}, "rpy": {"radius": 0.01}}
+RANKS = (1, 2, 3, 5, 8, 27, 64)
+
+
+def case(method="kifmm", **more):
+    options = {"method": method} | FIXED | more.pop("options", {})
+    if "tolerance" in options:
+        options = {name: a for name, a in options.items() if name not in FIXED}
+    return FreeCase(parki.fmm, options=options, **more)
+
+
+def assert_same(one, ranks, seed=0, most=1e-12, **more):
+    plan, expected = one.alone()
+    u, found = one.over(ranks, seed=seed, **more)
+    assert all(other.parameters == plan.parameters for other in found)
+    assert far(u, expected) < most
+    return found
+
+
+@pytest.fixture(params=["owners", "hypercube"])
+def scheme(request, monkeypatch):
+    monkeypatch.setattr(fmm_method, "SCHEME", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("points", SETS)
+def test_sums(points, ranks, scheme):
+    assert_same(case(points=points), ranks, seed=ranks)
+
+
+@pytest.mark.parametrize("ranks", [2, 7, 64])
+@pytest.mark.parametrize("points", SETS)
+def test_sums_by_interpolation(points, ranks, scheme):
+    assert_same(case("chebyshev", points=points, n=1000), ranks, seed=ranks)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("points", ["uniform", "plummer"])
+def test_parameters_are_those_of_one_process(method, points):
+    assert_same(case(method, points=points, n=4000, options={"tolerance": 1e-4}), 5)
+    assert_same(case(method, points=points, targets="uniform", n=4000, options={"tolerance": 1e-4}), 5)
+
+
+@pytest.mark.parametrize(("kernel", "gradient"), KERNELS["kifmm"])
+def test_kernels(kernel, gradient):
+    options = OWN.get(kernel, {}) | {"gradient": gradient}
+    assert_same(case(kernel=kernel, n=700, options=options), 4)
+
+
+@pytest.mark.parametrize("kernel", ["stokes_sl", "stokes_comb", "laplace_grad", "gaussian", "rotlet", "yukawa", "rpy"])
+def test_kernels_by_interpolation(kernel):
+    assert_same(case("chebyshev", kernel=kernel, n=700, options=OWN.get(kernel, {})), 4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_targets_apart(method, scheme):
+    assert_same(case(method, points="uniform", targets="plummer"), 6)
+    assert_same(case(method, points="sphere", targets="uniform", n=900), 3)
+    assert_same(case(method, points="uniform", targets="two", n=900), 8)
+
+
+def test_single_precision():
+    assert_same(case(n=900, dtype="float32"), 4, most=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_ranks_without_points(method, scheme):
+    one = case(method, n=600, targets="plummer")
+    everything, none = np.arange(one.n), np.empty(0, int)
+    for shares in (
+        ([none, none, np.arange(300), none], [everything, none, none, none]),
+        ([np.arange(100), none, np.arange(100, 300), none], [none, everything[:50], none, everything[50:]]),
+    ):
+        assert_same(one, 4, shares=shares)
+    assert_same(case(method, n=5), 8)
+    u, _ = case(method, n=0).over(3)
+    assert u.shape == (0,)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])
+def test_spaces(space, method):
+    assert_same(case(method, n=300, options={"execution_space": space, "order": 3, "leaf_size": 10}), 3)
+
+
+def test_moves():
+    """Cuts stay while the work is balanced, and any number of points may come."""
+    others = [case(n=2000), case(n=2000, points="plummer", seed=8), case(n=900, seed=9)]
+
+    def work(comm, plan, strengths):
+        found = []
+        for other in others:
+            mine = other.shares(4, seed=5)[1][comm.rank]
+            plan.move(part(other.y, mine))
+            found.append((plan(part(other.density, mine)), mine, plan.structure.shared.cuts))
+        return found
+
+    _, found = others[0].over(4, work)
+    for k, other in enumerate(others):
+        expected = other.alone()[1]
+        u = np.empty_like(expected)
+        u[np.concatenate([of[k][1] for of in found])] = np.concatenate([of[k][0] for of in found])
+        assert far(u, expected) < 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_queries(method):
+    """Errors, operators, several right-hand sides, points that stay, and pieces of output over ranks."""
+    one = case(method, n=1000)
+    _, expected = one.alone()
+
+    def work(comm, plan, strengths):
+        (q,) = strengths
+        error = plan.error(40)
+        out = np.empty_like(q)
+        assert plan(q, out=out) is out
+        assert plan.predict().seconds > 0
+        assert plan.memory > 0
+        assert "values of others" in plan.walltime.summary()
+        both = plan(np.stack([q, 2 * q]))
+        turned = plan.operator().T @ q
+        np.testing.assert_array_equal(plan.ours(plan.theirs(q)), q)
+        x = plan.theirs(part(one.y, one.shares(4)[1][comm.rank]))
+        stay = one.plan(x, x, comm=comm)
+        mine = plan.ours(stay(plan.theirs(q)))
+        return repr(error), both, out, turned, mine
+
+    _, found = one.over(4, work)
+    assert len({of[0] for of in found}) == 1
+    two = np.stack([expected, 2 * expected])
+    assert far(whole([of[1] for of in found]), two) < 1e-12
+    for k in (2, 3, 4):
+        assert far(whole([of[k] for of in found]), expected) < 1e-12
+
+
+def test_results_repeat(scheme):
+    one = case(n=1200, points="plummer")
+    results = [one.over(5, world=World(5, seed))[0] for seed in (1, 2)]
+    np.testing.assert_array_equal(*results)
+
+
+def test_one_shot_sums():
+    one = case(n=800)
+
+    def work(comm):
+        mine = one.shares(3)[1][comm.rank]
+        x, q = part(one.y, mine), part(one.density, mine)
+        return parki.fmm.kifmm(x, x, q, return_error=True, return_walltime=True, comm=comm, **FIXED)
+
+    found = World(3).run(work)
+    expected, measured = parki.fmm.kifmm(one.y, one.y, one.density, return_error=True, **FIXED)
+    assert far(np.concatenate([u for u, *_ in found]), expected) < 1e-12
+    for _, times, error in found:
+        assert error.value == pytest.approx(measured.value, rel=1e-6)
+        assert times.nbytes["exchange"] > 0
+
+
+def root(plan):
+    nodes = plan.structure.tree.nodes
+    return nodes.low, nodes.width
+
+
+@pytest.mark.parametrize("points", ["uniform", "plummer"])
+def test_work_is_cut_evenly(points, monkeypatch):
+    """The work of leaves is that of the whole tree, and no rank has much more than others."""
+    kept = []
+    of_leaves = weights.of_leaves
+
+    def counted(*given):
+        found = of_leaves(*given)
+        kept.append(float(found[1].sum()))
+        return found
+
+    monkeypatch.setattr(weights, "of_leaves", counted)
+    one = case(n=20_000, points=points, options={"leaf_size": 20})
+    one.over(4)
+    total = sum(kept)
+
+    def again(comm, plan, strengths):
+        boxes = RankBoxes.of(plan.structure.shared, root(plan), plan.method._points(4))
+        return float(of_leaves(boxes, plan.method._weights(plan.chosen), plan.method._points(4))[1].sum())
+
+    _, found = one.over(4, again)
+    assert sum(found) == pytest.approx(total, rel=1e-9)
+    assert max(found) < 1.03 * np.mean(found)
