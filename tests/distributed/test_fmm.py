@@ -8,6 +8,8 @@ from parki.distributed.fmm import method as fmm_method
 from parki.distributed.fmm import weights
 from parki.distributed.fmm.boxes import RankBoxes
 from parki.distributed.simulated import World
+from parki.fmm import surfaces
+from tests.distributed import essential
 from tests.distributed.free import SETS, FreeCase, far, whole
 from tests.distributed.shares import part
 from tests.fmm.sums import KERNELS, METHODS
@@ -199,3 +201,27 @@ def test_work_is_cut_evenly(points, monkeypatch):
     _, found = one.over(4, again)
     assert sum(found) == pytest.approx(total, rel=1e-9)
     assert max(found) < 1.03 * np.mean(found)
+
+
+@pytest.mark.parametrize("apart", [None, "uniform"])
+@pytest.mark.parametrize("points", ["uniform", "plummer", "sphere", "two"])
+def test_values_that_travel(points, apart, scheme):
+    """Every rank sends the values that the lists of one process ask for, and charges of ghosts."""
+    one, ranks = case(points=points, targets=apart, n=6000), 8
+    plan, _ = one.alone()
+    nodes, lists = plan.structure.tree.nodes, plan.structure.lists
+
+    def work(comm, plan, strengths):
+        shared, times = plan.structure.shared, plan.walltime
+        return shared.firsts, dict(times.nbytes), plan.structure.part.points, times.messages["exchange"]
+
+    _, found = one.over(ranks, work)
+    firsts, size = found[0][0], 8 * surfaces.count(FIXED["order"])
+    counted = {"owners": essential.owners_send, "hypercube": essential.hypercube_sends}[scheme]
+    expected = size * counted(nodes, lists, firsts)
+    np.testing.assert_array_equal([nbytes["exchange"] for _, nbytes, *_ in found], expected)
+    asked = essential.ghosts(nodes, lists, firsts)
+    assert [sum(points.receive.values()) for *_, points, _ in found] == asked.tolist()
+    assert sum(nbytes["ghost_source"] for _, nbytes, *_ in found) == 8 * sum(asked)
+    most = {"owners": 2 * (ranks - 1), "hypercube": 3}[scheme]
+    assert 0 < max(messages for *_, messages in found) <= most

@@ -11,6 +11,7 @@ from parki.distributed.trees import kinds, tables
 from parki.distributed.trees.shared import SharedTree
 from parki.engine.spaces import Space
 from parki.trees import octlists, octree
+from tests.distributed.essential import octet_pairs
 from tests.distributed.shares import cuts, part
 
 SERIAL = Space("Serial")
@@ -31,17 +32,6 @@ def boxes(comm, sets, leaf_size, cut=None, fill=None):
     grown, root = kinds.boxes(comm, sets, leaf_size, SERIAL, fill=fill, deepest=octree.MAX_LEVEL)
     tree = SharedTree.of(comm, grown)
     return RankBoxes.of(tree, root, FEW)
-
-
-def octet_pairs(nodes, lists):
-    """Return V pairs of boxes that have targets and sources."""
-    d = octlists.DIRECTIONS[np.arange(27) != octlists.CENTRE][lists.v_direction]
-    apart = (np.abs(2 * d[:, None, None] + octree.OCTANTS - octree.OCTANTS[:, None]) > 1).any(axis=-1)
-    t, s = (nodes.child[nodes.octet_parent[octet]] for octet in (lists.v_t, lists.v_s))
-    apart &= ((t >= 0) & (nodes.targets.count > 0)[t])[:, :, None]
-    apart &= ((s >= 0) & (nodes.sources.count > 0)[s])[:, None]
-    k, i, j = np.nonzero(apart)
-    return t[k, i], s[k, j]
 
 
 def named(name, nodes, lists):
