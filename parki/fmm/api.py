@@ -196,7 +196,8 @@ def plan(
 
 def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
     """Return the method of a kernel and the keywords of a call, over ranks where these have a communicator."""
-    with ranks.together(keywords.get("comm"), "making a plan", call="parki.fmm.plan"):
+    comm = keywords.get("comm")
+    with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)
         found = KINDS[options.method](find(kernel, options, parameters), options)
     if options.comm is None:
@@ -208,7 +209,7 @@ def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
 
 def _once(method: str, given: tuple[Any, ...], reports: tuple[bool, bool, bool], keywords: dict[str, Any]) -> Any:
     kernel, targets, sources, density, normals = given
-    with ranks.together(keywords.get("comm"), "reading flags"):
+    with ranks.ALONE if keywords.get("comm") is None else ranks.together(keywords["comm"], "reading flags"):
         check_reports(*reports)
     made = _method(kernel, method=method, **{"timed": reports[0]} | keywords)
     return once(made, (targets, sources), density, normals, reports)

@@ -16,10 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from parki.arrays import to_host
 from parki.engine.steps import Handle, Step, Steps, glue, state
-from parki.fmm import chebyshev_tables, groups, parts
+from parki.fmm import chebyshev_tables, groups
 from parki.fmm.chebyshev_translations import Translations
-from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
-from parki.fmm.parts import BoxValues, Part
+from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, table, teams
 from parki.pairs import Pair
 from parki.proxies import WARPS, ProxyKernels
 from parki.trees.lists import csr, merge_ranges
@@ -44,7 +43,7 @@ class ChebyshevExpansion(Expansion):
 
 def chebyshev_expansion(
     tree: Octree, lists: OctLists, pair: Pair, order: int, *, far: DTypeLike = None, eps: float | None = None,
-    symmetric: bool = True, group: int = groups.SIZE, part: Part | None = None,
+    symmetric: bool = True, group: int = groups.SIZE,
 ) -> ChebyshevExpansion:  # fmt: skip
     """Return a sum by Chebyshev interpolation.
 
@@ -64,10 +63,8 @@ def chebyshev_expansion(
         Use the pair's symmetry, if it has one.
     group : int
         Boxes of a group at most.
-    part : Part, optional
-        Of a sum over ranks.
     """
-    particles = Particles.of(tree, pair, 0 if part is None else part.own.start)
+    particles = Particles.of(tree, pair)
     boxes = _ChebyshevBoxes(tree, particles, order)
     far = np.dtype(particles.real if far is None else far)
     translations = Translations(
@@ -78,7 +75,7 @@ def chebyshev_expansion(
     far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []
     values = BoxValues(boxes.charge, (np.arange(tree.nodes.n), None))
     near = partial(particles.near, tree, boxes.kernels.ranges())
-    steps = parts.steps(part, particles, lists, values, boxes.upward(), far, near)
+    steps = ordered(tree, particles, lists, values, (boxes.upward(), far), near)
     return ChebyshevExpansion(Steps(steps), particles, translations)
 
 

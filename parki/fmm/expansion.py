@@ -1,7 +1,8 @@
 """Expansions on an octree as lists of steps: handles of particles, their way into the tree and back, the near field."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from parki import all_pairs
 from parki.arrays import index32
 from parki.engine.spaces import Space
-from parki.engine.steps import Handle, Placed, Step, Steps, argument, constant, glue, result, state
+from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, constant, glue, result, state
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.proxies import THREADS
@@ -18,6 +19,9 @@ from parki.trees.octree import Octree
 
 FEWER = "Take a larger leaf_size, or a lower order."
 TOP_LEVEL = 2  # level of the largest boxes that have expansions
+
+Listed = Sequence[Step | Call]
+Near = Callable[[OctLists], list[Step]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +60,11 @@ class Particles:
     sums: Handle
 
     @classmethod
-    def of(cls, tree: Octree, pair: Pair, first: int = 0) -> "Particles":
-        """Return the handles of the particles of a tree; `first` is the first of its own sources."""
+    def of(cls, tree: Octree, pair: Pair) -> "Particles":
+        """Return the handles of the particles of a tree."""
         real, n_src, n_trg = tree.sources.points.dtype, tree.sources.n, tree.targets.n
-        own = slice(first, first + len(tree.sources.order))
+        part = part_of(tree)
+        own = slice(0, n_src) if part is None else part.own
         sources, source_order = constant("sources", tree.sources.points), constant("source_order", tree.sources.order)
         same = tree.targets is tree.sources
         return cls(
@@ -105,6 +110,77 @@ class Particles:
         args = {"box": table("no_box", np.zeros((1, 6))), "place": table("no_place", np.zeros((1, 1)), self.real)}
         args |= {"src": self.rows, "span": table("near_spans", spans), "tiny": self.coincident(lists)}
         return teams("near", ranges, item, args | {"xt": self.targets, "u": self.sums})
+
+
+@dataclass(frozen=True, eq=False)
+class BoxValues:
+    """Values of boxes that their sources make.
+
+    Attributes
+    ----------
+    array : Handle
+    place : tuple of arrays (boxes,) or None
+        Of each axis of the array the place of each box; None is the axis of a box's values.
+    """
+
+    array: Handle
+    place: tuple[NDArray[np.int32] | None, ...]
+
+
+class TreePart(Protocol):
+    """A rank's part of a sum over ranks.
+
+    Attributes
+    ----------
+    far : bool
+        Whether particles of any rank meet through expansions.
+    own : slice
+        The sources whose charges are given here.
+    """
+
+    far: bool
+    own: slice
+
+    def steps(
+        self, particles: Particles, lists: OctLists, values: BoxValues | None, upward: Listed, far: Listed, near: Near
+    ) -> Listed:  # fmt: skip
+        """Return the steps of the sum, with those of messages between: see `ordered`."""
+
+
+@dataclass(frozen=True)
+class RankOctree(Octree):
+    """The octree of a rank, with boxes and sources of others that its own meet."""
+
+    part: TreePart
+
+
+def part_of(tree: Octree) -> TreePart | None:
+    """Return the part of a sum over ranks that a tree is of, None of the whole in one process."""
+    return tree.part if isinstance(tree, RankOctree) else None
+
+
+def ordered(
+    tree: Octree, particles: Particles, lists: OctLists, values: BoxValues | None, far: tuple[Listed, Listed],
+    near: Near,
+) -> Listed:  # fmt: skip
+    """Return the steps of a sum in their order.
+
+    Parameters
+    ----------
+    tree : Octree
+    particles : Particles
+    lists : OctLists
+    values : BoxValues or None
+        None where boxes have none.
+    far : (steps, steps)
+        Values of boxes from particles, and all that boxes have to do with them.
+    near : function
+        Returns the steps of lists U.
+    """
+    part = part_of(tree)
+    if part is not None:
+        return part.steps(particles, lists, values, *far, near)
+    return [*particles.load("upward"), *far[0], *far[1], *near(lists), *particles.store("near")]
 
 
 @dataclass(frozen=True, eq=False)

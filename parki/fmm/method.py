@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -21,7 +22,6 @@ from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
-from parki.fmm.parts import Part
 from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
 from parki.fmm.structure import FmmStructure
@@ -97,18 +97,22 @@ class Fmm(FreeMethod):
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
         """Compile the kernels that run before the steps are known; choose an order and the size of leaves."""
-        with ranks.together(self.comm, "compiling"):
+        with self._together("compiling"):
             if not problem.empty:
                 self._compile(problem, passes.launches(octree.workunits(problem.dtype, self.space)))
         tolerance = self.asked
         if tolerance is not None and not (problem.same or problem.empty) and _away(*self._clouds(problem)):
             tolerance = min(tolerance, max(AWAY_SHARE * tolerance, params.REACH["float64"]))
-        with ranks.together(self.comm, "choosing parameters"):
+        with self._together("choosing parameters"):
             representation = self._representation(problem)
             order = self.options.order or self._order(problem.linear, tolerance)
             leaf = self.options.leaf_size or self._leaf_size(order, representation)
         parameters = Parameters(self.name, order, leaf, self.asked, None)
         return Aim(problem.linear, problem.dtype, representation, tolerance, parameters)
+
+    def _together(self, doing: str) -> contextlib.AbstractContextManager[Any]:
+        """Return the context of work whose errors are those of all ranks."""
+        return ranks.ALONE if self.comm is None else ranks.together(self.comm, doing)
 
     def kept(self, old: FreeProblem, new: FreeProblem, parameters: Aim) -> None:
         """Have the parameters of moved points chosen: leaves and orders depend on how points lie."""
@@ -151,11 +155,11 @@ class Fmm(FreeMethod):
             size, fill = balance.leaves(x, y, size, self._costs(aim, aim.parameters.order), self.space)
         return Leaves(size, fill, _levels(problem.linear.separation(), x, y))
 
-    def _expanded(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None = None) -> Expansion:
+    def _expanded(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         """Return the steps of the sum, if there is memory for the values of all boxes."""
         if components := self._components(aim, tree, lists):
             estimate.require_values(tree, self._points(aim.parameters.order), components, self.space)
-        return self._expansion(aim, tree, lists, part)
+        return self._expansion(aim, tree, lists)
 
     def _pairs(self, nodes: OctNodes, lists: OctLists, order: int) -> dict[str, float]:
         """Return the evaluations of the kernel by phase."""
@@ -238,8 +242,8 @@ class Fmm(FreeMethod):
         """Return the numbers at each point of a box: 0 where no box has expansions."""
 
     @abstractmethod
-    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
-        """Return the steps of the sum, or of a rank's part of it."""
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
+        """Return the steps of the sum."""
 
 
 class Kifmm(Fmm):
@@ -262,14 +266,14 @@ class Kifmm(Fmm):
             return 0
         return aim.representation.check + 2 * aim.representation.equivalent  # equivalents also as class values
 
-    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         p = aim.parameters
         cut = p.expected if aim.tolerance is None else aim.tolerance
         enough = short(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         at = limits.of(self.space)
-        return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough, part=part)
+        return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 
 class Chebyshev(Fmm):
@@ -300,9 +304,9 @@ class Chebyshev(Fmm):
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         return aim.linear.dens + aim.linear.result
 
-    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists, part: Part | None) -> Expansion:
+    def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
-        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, part=part)
+        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

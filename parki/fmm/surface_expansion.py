@@ -19,12 +19,11 @@ from numpy.typing import DTypeLike, NDArray
 from parki import engine
 from parki.engine.steps import Handle, Step, Steps, glue, state
 from parki.engine.workunit import Workunit
-from parki.fmm import box_operators, m2l, memory, parts, representations, spectra, surfaces
+from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations
-from parki.fmm.expansion import TOP_LEVEL, Expansion, Particles, table, teams
+from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, part_of, table, teams
 from parki.fmm.limits import TeamLimits
-from parki.fmm.parts import BoxValues, Part
 from parki.fmm.representations import Representation
 from parki.pairs import Pair
 from parki.proxies import ProxyKernels
@@ -97,7 +96,7 @@ class SurfaceExpansion(Expansion):
 
 def surface_expansion(
     tree: Octree, lists: OctLists, representation: Representation, p: int, limits: TeamLimits, *, tolerance: float,
-    short: tuple[str, ...] = (), part: Part | None = None,
+    short: tuple[str, ...] = (),
 ) -> SurfaceExpansion:  # fmt: skip
     """Return a sum by equivalent sources.
 
@@ -113,17 +112,15 @@ def surface_expansion(
         Relative error of the sum; singular values that matter less are left out.
     short : tuple of str
         Hints on the digits of roots and exponentials that are enough.
-    part : Part, optional
-        Of a sum over ranks.
     """
-    particles = Particles.of(tree, representation.pair, 0 if part is None else part.own.start)
+    particles, part = Particles.of(tree, representation.pair), part_of(tree)
     kernels = SurfaceKernels(representation, particles.real, short)
     boxes, upward, far = None, [], []
     if any_far(tree, lists) if part is None else part.far and tree.nodes.depth >= TOP_LEVEL:
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
         upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
     near = partial(particles.near, tree, kernels.ranges())
-    steps = parts.steps(part, particles, lists, boxes and boxes.values, upward, far, near)
+    steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
     return SurfaceExpansion(Steps(steps), particles, representation, p, {} if boxes is None else boxes.operators)
 
 

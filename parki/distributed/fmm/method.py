@@ -25,6 +25,7 @@ from parki.engine import spaces
 from parki.fmm import balance, estimate
 from parki.fmm.balance import Cloud, FmmCosts
 from parki.fmm.chebyshev_order import Met
+from parki.fmm.expansion import RankOctree
 from parki.fmm.method import Aim, Chebyshev, Fmm, Kifmm, Leaves
 from parki.fmm.surface_expansion import any_far
 from parki.freespace import FreeMethod
@@ -106,8 +107,9 @@ class FmmOverRanks(FreeOverRanks, Fmm):
             width = self._points(order) * self._made(aim) if far else 0
             shelves = Shelf(aim.linear.dens, problem.dtype), Shelf(width, problem.dtype)
             part = RankPart.of(comm, boxes, nodes, points, shelves, self.space, scheme=SCHEME)
+            tree = RankOctree(nodes, tree.sources, tree.targets, part)
             with agreed(comm, "making expansions"):
-                expansion = self._expanded(aim, tree, lists, part)
+                expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(nodes, lists, order)
         shares = boxes.tree.cuts / max(1, int(boxes.tree.cuts[-1]))
         kept = problem.sources.copy()  # the caller's may change

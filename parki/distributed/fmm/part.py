@@ -22,8 +22,7 @@ from parki.distributed.fmm.travel import Travelling, places
 from parki.distributed.overlap import Meanwhile
 from parki.engine.spaces import Space
 from parki.engine.steps import Call, Context, Step, constant, state
-from parki.fmm.expansion import Particles
-from parki.fmm.parts import BoxValues, Listed, Near
+from parki.fmm.expansion import BoxValues, Listed, Near, Particles
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
@@ -33,7 +32,7 @@ PLACE = 3  # columns of a source's row before its charges
 
 @dataclass(eq=False)
 class RankPart:
-    """A part: see `parki.fmm.parts.Part`.
+    """A part: see `parki.fmm.expansion.TreePart`.
 
     Attributes
     ----------
