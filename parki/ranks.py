@@ -171,6 +171,6 @@ def check(method: Method) -> None:
     """Raise NotImplementedError for a communicator of several ranks, and a method that is of one process."""
     if getattr(method, "comm", None) is None and several(method.options.comm):
         raise NotImplementedError(
-            f"comm was given to a call of {method.name}, which does not sum over ranks; expected a plan or a sum of "
-            "parki.ewald or parki.direct."
+            f"comm was given to a call of {method.name}, which does not sum over ranks; expected a method that "
+            "does, or no comm."
         )

@@ -20,6 +20,7 @@ from parki.distributed.exchange import choice
 from parki.distributed.exchange.census import Census
 from parki.ewald.choice import tuning_cache
 from tests.distributed import faults
+from tests.distributed.free import FreeCase
 from tests.distributed.nodes import SHELVES, Nodes
 from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 from tests.ewald import cupy_standin as standin
@@ -74,6 +75,24 @@ def sums(comm):
     one = parki.direct.direct_sum("laplace", case.targets, case.sources, case.density)
     given = part(case.targets, to), part(case.sources, source), part(case.density, source)
     assert far(whole(comm, parki.direct.direct_sum("laplace", *given, comm=comm)), one) < 1e-13
+
+
+def multipoles(comm):
+    """Compare fast multipole sums with those of one process."""
+    for method, kernel, targets in (
+        ("kifmm", "coulomb", None), ("kifmm", "stokes_comb", "plummer"), ("chebyshev", "gaussian", None),
+    ):  # fmt: skip
+        more = {"width": 0.7} if kernel == "gaussian" else {}
+        case = FreeCase(parki.fmm, kernel, targets=targets, n=3000, options={"method": method, "order": 4} | more)
+        expected = comm.bcast(case.alone()[1] if comm.rank == 0 else None)
+        mine = [of[comm.rank] for of in case.shares(comm.size)]
+        (x, y), strengths = case.of(*mine)
+        shared = case.plan(x, y, comm=comm)
+        for _ in range(2):
+            assert far(whole(comm, shared(*strengths)), expected) < 1e-12, (method, kernel)
+        shared.move(targets=x if targets is None else 0.5 * x, sources=x if targets is None else 0.5 * y)
+        shared(*strengths)
+        assert comm.size == 1 or shared.walltime.nbytes["exchange"] + shared.walltime.nbytes["ghost_source"] > 0
 
 
 def plans(comm):

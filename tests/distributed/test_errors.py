@@ -7,6 +7,10 @@ import parki
 from parki.distributed.bricks import structure
 from parki.distributed.simulated import World
 from parki.ewald.stages import sums
+from parki.fmm.method import Kifmm
+from parki.fmm.options import FmmOptions
+from parki.pairs import PAIRS
+from parki.plan import make
 from tests.distributed import faults
 from tests.distributed.shares import Case, cuts, part
 
@@ -87,9 +91,9 @@ def test_no_memory_on_one_rank(owner, name, monkeypatch):
 def test_methods_that_do_not_sum_over_ranks():
     def work(comm):
         x = np.random.default_rng(comm.rank).random((3, 50))
-        for call in (parki.treecode.plan, parki.fmm.plan):
-            with pytest.raises(NotImplementedError, match=r"comm was given to .*, which does not sum over ranks"):
-                call("coulomb", x, x, comm=comm)
+        alone = Kifmm(PAIRS["coulomb"], FmmOptions(comm=comm))
+        with pytest.raises(NotImplementedError, match=r"comm was given to .* kifmm, which does not sum over ranks"):
+            make(alone, x, x)
 
     World(2).run(work)
     x = np.random.default_rng(0).random((3, 50))

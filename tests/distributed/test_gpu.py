@@ -8,6 +8,7 @@ from parki import prediction
 from parki.distributed.simulated import World
 from parki.engine.runtime import devices
 from parki.perfmodels.machine import Costs
+from tests.distributed.free import FreeCase
 from tests.distributed.shares import CELL, Case, cuts, far
 from tests.ewald import cupy_standin as standin
 
@@ -124,3 +125,13 @@ def test_the_gpu_of_a_rank(place, now, arrays, expected, cupy, monkeypatch):
 
     assert World(2).run(work) == [expected] * 2
     assert standin.Device.now == expected
+
+
+@pytest.mark.parametrize("targets", [None, "plummer"])
+def test_fast_multipole_sums(targets, cupy):
+    more = {"options": {"order": 3, "leaf_size": 10}, "targets": targets, "n": 400}
+    expected = FreeCase(parki.fmm, **more).alone()[1]
+    more["options"] = more["options"] | {"execution_space": None}
+    u, plans = FreeCase(parki.fmm, put=cupy.asarray, **more).over(3)
+    assert plans[0].space.kind == "device"
+    assert far(u, expected) < SAME["float64"]

@@ -21,6 +21,7 @@ from parki.distributed.fmm import morton
 from parki.distributed.trees import tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
+from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.trees.dual import spread
 
@@ -110,8 +111,9 @@ class GhostPoints:
         come = comm.exchange_unknown(asked, ranges[:0], "tree")
         send = {q: spread(rows[:, 0] - first, rows[:, 1]).astype(np.int32) for q, rows in come.items()}
         receive = {q: int(rows[:, 1].sum()) for q, rows in asked.items()}
-        everyone = np.arange(end - first, dtype=np.int32)
-        delivery = Delivery(comm, {**send, comm.rank: everyone}, receive, "sort", space)
+        every = send | {comm.rank: np.arange(end - first, dtype=np.int32)}
+        asarray = spaces.array_module(space).asarray
+        delivery = Delivery(comm, {q: asarray(index) for q, index in every.items()}, receive, "sort", space)
         points = delivery.there(tree.points[0])
         lower = sum(n for q, n in receive.items() if q < comm.rank)
         at = int(np.searchsorted(begin, first))

@@ -65,7 +65,7 @@ class RankCloud(Cloud):
     def sample(self, every: int) -> Array:
         """Return each `every`-th point of all ranks in their order."""
         xp = spaces.array_module(self.method.space)
-        return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, self.total, every)))
+        return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, every)))
 
     def decided(self, work: Any) -> int:
         """Return the result of work on samples, which the first rank does."""
@@ -103,7 +103,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         with times.phase("prepare"):
             aim = self._refined(aim, leaves, nodes, lists)
             order = aim.parameters.order
-            far = bool(comm.allreduce(any_far(tree, lists), "max"))
+            far = bool(comm.allreduce(int(any_far(tree, lists)), "max"))
             width = self._points(order) * self._made(aim) if far else 0
             shelves = Shelf(aim.linear.dens, problem.dtype), Shelf(width, problem.dtype)
             part = RankPart.of(comm, boxes, nodes, points, shelves, self.space, scheme=SCHEME)
