@@ -78,7 +78,7 @@ def _block(unit: Workunit) -> int:
 
 def _upward(nodes: OctNodes, m: int) -> Transfers:
     """Return M2M: from children to their parents."""
-    node = _filled(nodes, nodes.sources, TOP_LEVEL)
+    node = _filled(nodes, nodes.own, TOP_LEVEL)
     node = node[nodes.n_children[node] > 0]
     return Transfers(m, m, len(node), int(nodes.n_children[node].sum()), len(np.unique(nodes.level[node])))
 

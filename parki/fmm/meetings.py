@@ -31,7 +31,7 @@ def meetings(tree: Octree, lists: OctLists, points: int, far: bool) -> dict[str,
     nodes, found = tree.nodes, {}
     if far:
         leaf = nodes.is_leaf & (nodes.level >= TOP_LEVEL)
-        src, trg = (count[leaf & (count > 0)] for count in (nodes.sources.count, nodes.targets.count))
+        src, trg = (count[leaf & (count > 0)] for count in (nodes.own.count, nodes.targets.count))
         found["p2m"] = _lists(np.full(len(src), points), np.ones(len(src)), src, tree.sources.n)
         found["l2p"] = _lists(trg, np.ones(len(trg)), np.full(len(trg), points), points * len(trg))
         if len(lists.x_t):

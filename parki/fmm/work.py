@@ -93,7 +93,7 @@ def sizes(structure: FmmStructure) -> FmmSizes:
     it, tree, lists, representation = structure.expansion, structure.tree, structure.lists, structure.representation
     nodes, points = tree.nodes, surfaces.count(it.p)
     sorted_twice = 1 if tree.sources is tree.targets else 2
-    src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.sources, nodes.targets))
+    src, trg = (float(spans.count[~nodes.is_leaf].sum()) for spans in (nodes.own, nodes.targets))
     sums = {
         "n_sources": tree.sources.n,
         "order": it.p,
@@ -132,7 +132,9 @@ def _matrix(blocks: ClassMatrices) -> Matrix:
 
 def _levels(structure: FmmStructure) -> list[OctetLevel]:
     nodes = structure.tree.nodes
-    octets, boxes = np.diff(nodes.octet_begin), np.diff(nodes.level_begin)
+    here = np.ones(nodes.n, bool) if nodes.part is None else (nodes.own.count > 0) | (nodes.targets.count > 0)
+    above = nodes.octet_parent[here[nodes.octet_parent]]
+    octets, boxes = (np.bincount(nodes.level[some], minlength=nodes.depth + 1) for some in (above, here))
     return [
         OctetLevel(int(octets[level - 1]), int(boxes[level]), level < nodes.depth)
         for level in range(TOP_LEVEL, nodes.depth + 1)

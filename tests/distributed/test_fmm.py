@@ -7,8 +7,10 @@ import parki
 from parki.distributed.fmm import method as fmm_method
 from parki.distributed.fmm import weights
 from parki.distributed.fmm.boxes import RankBoxes
+from parki.distributed.overlap import Meanwhile
 from parki.distributed.simulated import World
-from parki.fmm import surfaces
+from parki.distributed.trees.shared import SharedTree
+from parki.fmm import estimate, surfaces
 from tests.distributed import essential
 from tests.distributed.free import SETS, FreeCase, far, whole
 from tests.distributed.shares import part
@@ -225,3 +227,100 @@ def test_values_that_travel(points, apart, scheme):
     assert sum(nbytes["ghost_source"] for _, nbytes, *_ in found) == 8 * sum(asked)
     most = {"owners": 2 * (ranks - 1), "hypercube": 3}[scheme]
     assert 0 < max(messages for *_, messages in found) <= most
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_predictions(method):
+    """Predicted work of ranks is that of one process together, but for boxes that several ranks share."""
+    one = case(method, n=20_000)
+    plan, _ = one.alone()
+    expected = plan.predict()
+    _, found = one.over(4, lambda comm, plan, strengths: plan.predict())
+    for phase in ("near", "upward", "downward", "m2l"):
+        together = sum(getattr(other, phase) for other in found)
+        twice = 1.5 if phase == "m2l" else 1.2  # values of ghosts are transformed, or compressed, by all who use them
+        assert 0.99 < together / getattr(expected, phase) < twice, phase
+
+
+def test_targets_away_from_sources():
+    """The order is that of one process for targets beyond the sources, whose charges are nearly neutral there."""
+    one = case(n=2000, targets="uniform", options={"tolerance": 1e-4})
+    one.x += 20
+    assert_same(one, 3)
+
+
+def test_cuts_stay_while_work_is_balanced(monkeypatch):
+    cut, one = [], case(n=6000, points="plummer")
+    made = SharedTree.cut.__func__
+    monkeypatch.setattr(SharedTree, "cut", classmethod(lambda cls, *given: cut.append(1) or made(cls, *given)))
+
+    def work(comm, plan, strengths):
+        mine = one.shares(4)[1][comm.rank]
+        rng, begun = np.random.default_rng(comm.rank), len(cut)
+        plan.move(part(one.y, mine) + 1e-3 * rng.standard_normal((3, len(mine))))
+        comm.barrier()
+        stayed = len(cut) == begun
+        comm.barrier()
+        plan.move(np.where(one.y[0, mine] > 0, 1e-3, 1.0) * part(one.y, mine))
+        return stayed, begun
+
+    _, found = one.over(4, work)
+    assert found == [(True, 4)] * 4
+    assert len(cut) == 8
+
+
+def test_near_field_is_summed_while_values_travel(monkeypatch):
+    """Parts of it are done before the last message has come."""
+    one, done = case(n=3000), []
+    run = Meanwhile._run
+
+    def parts(self, first, end):
+        done.append(self.pending is not None)
+        run(self, first, end)
+
+    until = Meanwhile.until
+
+    def under_way(self, pending, phase):
+        self.pending = pending
+        until(self, pending, phase)
+        self.pending = None
+
+    monkeypatch.setattr(Meanwhile, "pending", None, raising=False)
+    monkeypatch.setattr(Meanwhile, "_run", parts)
+    monkeypatch.setattr(Meanwhile, "until", under_way)
+    assert_same(one, 4, world=World(4, delay=(2e-3, 0.0)))
+    assert any(done)
+
+
+def test_errors_are_those_of_all(monkeypatch):
+    one = case(n=500)
+
+    def require(steps, *given):
+        if some[0].rank == 1:
+            raise MemoryError("no room")
+
+    some = []
+
+    def work(comm, failing):
+        x = part(one.y, one.shares(3)[1][comm.rank])
+        if failing == "points" and comm.rank == 1:
+            x[0, 0] = np.nan
+        if failing == "order":
+            return one.plan(x, x, comm=comm, order=4 + comm.rank % 2)
+        return one.plan(x, x, comm=comm)
+
+    for failing, text in (("points", "sources"), ("order", "order is '5' on rank 1; expected '4'")):
+        with pytest.raises(ValueError, match=text) as found:
+            World(3).run(work, failing)
+        assert "all ranks" in found.value.__notes__[0]
+    monkeypatch.setattr(estimate, "require", require)
+    place = fmm_method.FmmOverRanks.place
+
+    def placed(self, *given):
+        some[:] = [self.comm]
+        return place(self, *given)
+
+    monkeypatch.setattr(fmm_method.FmmOverRanks, "place", placed)
+    with pytest.raises(MemoryError, match="no room") as found:
+        World(3).run(work, "memory")
+    assert "rank 1 of 3" in found.value.__notes__[0]
