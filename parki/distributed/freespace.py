@@ -75,10 +75,9 @@ class FreeOverRanks(FreeMethod):
     def of(self, x: Array, y: Array, on_gpu: bool) -> RanksProblem:
         """Return the problem of checked points, in the unit of length of those of all ranks; collective."""
         totals = agreement.totals(self.comm, x.shape[1], y.shape[1])
-        low, high = scaling.corners(x, y)
-        low, high = np.split(self.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
+        low, high = self.corners(x, y)
         with agreed(self.comm, "placing points"):
-            made = FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.longest(low, -high))
+            made = FreeProblem.of(self.kernel, self.space, x, y, on_gpu, scaling.longest(low, high))
         fields = {name: getattr(made, name) for name in FreeProblem.__dataclass_fields__}
         return RanksProblem(**fields, totals=totals)
 
@@ -108,10 +107,20 @@ class FreeOverRanks(FreeMethod):
         x = xp.ascontiguousarray(x[:, xp.asarray(chosen)])
         return all_pairs.direct_sums(self.kernel, x, y, density.values.astype(wide), axes, self.space, self.comm)
 
+    def corners(self, *clouds: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest and highest coordinates of the points (3, …) of all ranks; collective."""
+        low, high = scaling.corners(*clouds)
+        low, high = np.split(self.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
+        return low, -high
+
+    def own_sample(self, x: Array, every: int) -> Array:
+        """Return those of each `every`-th of the points (3, …) of all ranks that are this one's; collective."""
+        first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
+        return module_of(x).ascontiguousarray(x[:, -first % every :: every])
+
     def sample(self, x: Array, every: int) -> np.ndarray:
         """Return each `every`-th of the points (3, …) of all ranks, on each of them; collective."""
-        first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
-        return np.concatenate(self.comm.allgather(arrays.to_host(x[:, -first % every :: every])), axis=1)
+        return np.concatenate(self.comm.allgather(arrays.to_host(self.own_sample(x, every))), axis=1)
 
 
 class Owned(Protocol):

@@ -5,7 +5,6 @@ boxes.  For others trees of a sample are built, with as many times smaller leave
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -23,7 +22,10 @@ from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 from parki.trees import octlists, octree
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes
 
+Floats = NDArray[np.float64]
 SAMPLE, CELLS = 20_000, 4  # points looked at, and cells across, to tell whether points are even
 UNEVEN = 1.6  # least variance of numbers in cells, over that of uniform points, of points that are not even
 SPREAD = 5.0  # standard deviations by which a box of uniform points may be over
@@ -76,6 +78,29 @@ def _rates(pair: Pair, dtype: str) -> tuple[float, float]:
     return seconds * clusters.share(machine, "pp") / PAIRS, 0.5 / machine.operations[dtype]["fma"]
 
 
+@dataclass(frozen=True)
+class TreeSizes:
+    """Pairs of particles in near lists, meetings of particles with surfaces, octets, and pairs of octets."""
+
+    near: float
+    alone: float
+    octets: float
+    octet_pairs: float
+
+    @classmethod
+    def of(cls, nodes: OctNodes, lists: OctLists, counted: NDArray[np.bool_]) -> "TreeSizes":
+        """Return the sizes of a tree, of boxes that are counted here."""
+        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
+        x = counted[lists.x_t]
+        octets = nodes.octet_parent[nodes.octet_begin[min(1, nodes.depth)] :]
+        return cls(
+            float(n_trg[lists.u_t] @ n_src[lists.u_s]),
+            float(n_trg[lists.w_t].sum() + n_src[lists.x_s[x]].sum()),
+            float(np.count_nonzero(counted[octets])),
+            float(np.count_nonzero(counted[nodes.octet_parent[lists.v_t]])),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Cloud:
     """Points of one process, as questions about them.
@@ -101,9 +126,21 @@ class Cloud:
         """Return each `every`-th point."""
         return module_of(self.points).ascontiguousarray(self.points[:, ::every])
 
-    def decided(self, work: Callable[[], int]) -> int:
-        """Return the result of work on samples."""
-        return work()
+    def ends(self, every: int) -> tuple[Floats, Floats]:
+        """Return the lowest and highest coordinates of a sample."""
+        return scaling.corners(self.sample(every))
+
+    def cells(self, low: Floats, side: Floats, every: int) -> NDArray[np.int64]:
+        """Return the numbers of points of a sample in cells of a box."""
+        some = to_host(self.sample(every)).astype(np.float64)
+        cell = np.minimum((CELLS * (some - low[:, None]) / side[:, None]).astype(np.int64), CELLS - 1)
+        return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
+
+    def tree(self, targets: "Cloud | None", every: int, size: int, space: Space) -> "TreeSizes":
+        """Return the sizes of the tree of a sample of these sources and of targets apart, with leaves of a size."""
+        apart = None if targets is None else targets.sample(every)
+        nodes = octree.build(self.sample(every), apart, size, space).nodes
+        return TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
 
 
 def leaves(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts | None, space: Space) -> tuple[int, float | None]:
@@ -150,25 +187,11 @@ def _grid_cost(cost: FmmCosts, k: int, n: float) -> float:
 def _by_sample(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts, space: Space) -> int:
     """Return the size whose tree of a sample costs least."""
     times = max(1, min(int(SIZES[0] * wanted / FEWEST), max(x.n, y.n) // SAMPLE))
-    some = y.sample(times), None if x is y else x.sample(times)
-    return y.decided(lambda: _cheapest(some, times, wanted, x.n + y.n, cost, space))
-
-
-def _cheapest(
-    some: tuple[Array, Array | None], times: int, wanted: int, n: int, cost: FmmCosts, space: Space
-) -> int:  # fmt: skip
-    """Return the size whose tree of sources and targets, some of n points, costs least."""
-    y_some, x_some = some
     found: dict[float, int] = {}
     for size in sorted({round(factor * wanted) for factor in SIZES}):
-        nodes = octree.build(y_some, x_some, max(1, size // times), space).nodes
-        lists = octlists.lists(nodes).only
-        n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
-        near = float(n_trg[lists.u_t] @ n_src[lists.u_s]) * times**2
-        alone = float(n_trg[lists.w_t].sum() + n_src[lists.x_s].sum()) * times  # each with a surface
-        octets = float(nodes.octet_begin[-1] - nodes.octet_begin[min(1, nodes.depth)])
-        seconds = cost.of(near, len(lists.v_t), octets, n + alone)
-        found[seconds] = size
+        of = y.tree(None if x is y else x, times, max(1, size // times), space)
+        near, alone = of.near * times**2, of.alone * times  # each alone with a surface
+        found[cost.of(near, of.octet_pairs, of.octets, x.n + y.n + alone)] = size
     return found[min(found)]
 
 
@@ -180,10 +203,9 @@ def sides(x: Cloud, y: Cloud) -> list[float]:
 
 def _even(x: Cloud) -> bool:
     """Return whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
-    some: NDArray[np.float64] = to_host(x.sample(max(1, x.n // SAMPLE))).astype(np.float64)
-    low, side = some.min(axis=1, keepdims=True), np.ptp(some, axis=1, keepdims=True)
-    if not (side > 0).all():
+    every = max(1, x.n // SAMPLE)
+    low, high = x.ends(every)
+    if not (high > low).all():
         return False
-    cell = np.minimum((CELLS * (some - low) / side).astype(np.int64), CELLS - 1)
-    count = np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
+    count = x.cells(low, high - low, every)
     return float(count.var()) <= UNEVEN * float(count.mean())

@@ -66,6 +66,13 @@ class RankBoxes:
         table = self.essential.table
         return tables.ranks(table["first"][:, SOURCES], table["number"][:, SOURCES], self.tree.firsts[0])
 
+    @property
+    def first_here(self) -> NDArray[np.bool_]:
+        """Return the boxes whose first target is this rank's: each box is one rank's."""
+        table = self.essential.table
+        first = table["first"][:, TARGETS], table["number"][:, TARGETS]
+        return tables.ranks(*first, self.tree.firsts[-1])[0] == self.tree.comm.rank
+
     def with_points(self, space: Space) -> tuple[Octree, GhostPoints]:
         """Return the octree of this rank with all points that its particles meet; collective."""
         table, lists = self.essential.table, self.lists

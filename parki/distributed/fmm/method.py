@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parki import ranks, scaling
+from parki import ranks
 from parki.arrays import Array
 from parki.distributed import freespace
 from parki.distributed.agreement import agreed
@@ -22,14 +22,16 @@ from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem
 from parki.distributed.trees import cuts, kinds
 from parki.distributed.trees.shared import SharedTree
 from parki.engine import spaces
+from parki.engine.spaces import Space
 from parki.fmm import balance, estimate
-from parki.fmm.balance import Cloud, FmmCosts
+from parki.fmm.balance import Cloud, FmmCosts, TreeSizes
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import RankOctree
 from parki.fmm.method import Aim, Chebyshev, Fmm, Kifmm, Leaves
 from parki.fmm.surface_expansion import any_far
 from parki.freespace import FreeMethod
 from parki.timing import PhaseTimes
+from parki.trees import octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
@@ -58,18 +60,32 @@ class RankCloud(Cloud):
     @cached_property
     def corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lowest and highest coordinates."""
-        low, high = scaling.corners(self.points)
-        low, high = np.split(self.method.comm.allreduce(np.concatenate([low, -high]), "min"), 2)
-        return low, -high
+        return self.method.corners(self.points)
 
     def sample(self, every: int) -> Array:
         """Return each `every`-th point of all ranks in their order."""
         xp = spaces.array_module(self.method.space)
         return xp.asarray(np.ascontiguousarray(self.method.sample(self.points, every)))
 
-    def decided(self, work: Any) -> int:
-        """Return the result of work on samples, which the first rank does."""
-        return ranks.of_first(self.method.comm, "choosing leaves", work)
+    def ends(self, every: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lowest and highest coordinates of a sample."""
+        return self.method.corners(self._own(every))
+
+    def cells(self, low: NDArray[np.float64], side: NDArray[np.float64], every: int) -> NDArray[np.int64]:
+        """Return the numbers of points of a sample in cells of a box."""
+        return self.method.comm.allreduce(Cloud(self._own(every)).cells(low, side, 1))
+
+    def tree(self, targets: RankCloud | None, every: int, size: int, space: Space) -> TreeSizes:
+        """Return the sizes of the tree of a sample, on whose parts all ranks work."""
+        comm, sets = self.method.comm, [self._own(every), *([] if targets is None else [targets._own(every)])]
+        grown, root = kinds.boxes(comm, sets, size, space, fill=None, deepest=octree.MAX_LEVEL)
+        boxes = RankBoxes.of(SharedTree.of(comm, grown), root, 0)
+        sums = comm.allreduce(np.array(astuple(TreeSizes.of(boxes.nodes, boxes.lists, boxes.first_here))))
+        return TreeSizes(*sums.tolist())
+
+    def _own(self, every: int) -> Array:
+        """Return those points of a sample that are this rank's."""
+        return self.method.own_sample(self.points, every)
 
 
 class FmmOverRanks(FreeOverRanks, Fmm):
