@@ -21,7 +21,7 @@ OVER_RANKS = ("demo", "run", "doctor")  # commands that run on all ranks of MPI 
 BENCHMARKS = (
     "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
     "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
-    "treecode-model", "fmm", "fmm-leaves", "fmm-free", "fmm-model",
+    "treecode-model", "fmm", "fmm-leaves", "fmm-free", "fmm-model", "plans",
 )  # fmt: skip
 
 

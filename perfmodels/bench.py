@@ -17,6 +17,7 @@ from parki.perfmodels import (
     bench_fmm,
     bench_kernels,
     bench_models,
+    bench_plans,
     bench_sums,
     bench_treecode,
     compare,
@@ -54,6 +55,7 @@ BENCHMARKS = {
     "fmm-leaves": bench_fmm.leaves,
     "fmm-free": bench_fmm.against_fmm,
     "fmm-model": bench_fmm.predictions,
+    "plans": bench_plans.plans,
 }
 #: Of those whose rows are not one a line.
 TABLES = {
@@ -67,6 +69,7 @@ TABLES = {
     "fmm": bench_fmm.table,
     "fmm-leaves": bench_fmm.leaves_table,
     "fmm-model": bench_fmm.predictions_table,
+    "plans": bench_plans.table,
 }
 N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no number is asked for
 

@@ -90,6 +90,8 @@ class TreecodeShares:
     lists : Lists
     target_cuts, source_cuts : Cuts
         Of the places of targets and of sources: the same where the points are.
+    components, itemsize : int
+        Numbers of a source's charges, of 8 bytes; bytes of a number of a cluster's.
     """
 
     targets: ClusterNodes
@@ -97,6 +99,8 @@ class TreecodeShares:
     lists: Lists
     target_cuts: Cuts
     source_cuts: Cuts
+    components: int = 1
+    itemsize: int = 8
 
     @cached_property
     def contributors(self) -> tuple[Ints, Ints]:
@@ -123,19 +127,26 @@ class TreecodeShares:
                 found["own"] += np.bincount(rank, rows.pairs[at] * inside / np.maximum(end - begin, 1), ranks)
         return found
 
+    @cached_property
+    def rows(self) -> Floats:
+        """Return the number of rows of all lists that each rank does (P,)."""
+        done = [np.bincount(self._rows(rows)[0], minlength=self.target_cuts.ranks) for _, _, rows in self.lists.each()]
+        return np.sum(done, axis=0).astype(float)
+
     def nodes_of(self, nodes: ClusterNodes, cuts: Cuts) -> Floats:
         """Return the number of nodes that each rank has points of (P,)."""
         rank, _ = cuts.runs(*cuts.contributors(nodes.begin, nodes.end))
         return np.bincount(rank, minlength=cuts.ranks).astype(float)
 
-    def clusters(self, components: int, itemsize: int) -> list[Values]:
+    @cached_property
+    def clusters(self) -> list[Values]:
         """Return the users of charges of clusters, for each number of points per direction."""
         found = []
         for m in sorted({*self.lists.pc, *self.lists.cc}):
             users = [self._users(of[m]) for of in (self.lists.pc, self.lists.cc) if m in of]
             both = tuple(np.concatenate(column) for column in zip(*users, strict=True))
             spans = self.sources.begin, self.sources.end
-            found.append(Values.used(self.source_cuts, spans, both, float(m**3 * components * itemsize)))
+            found.append(Values.used(self.source_cuts, spans, both, float(m**3 * self.components * self.itemsize)))
         return found
 
     def _users(self, rows: Meetings) -> tuple[Ints, Ints]:
@@ -144,16 +155,23 @@ class TreecodeShares:
         key = shares.distinct(rank * self.sources.n + rows.source[at])
         return key // self.sources.n, key % self.sources.n
 
-    def ghosts(self, components: int) -> Traffic:
+    @cached_property
+    def wanted(self) -> Floats:
+        """Return the remote clusters of each rank (P,), each once for each number of points per direction."""
+        return sum((np.bincount(it.rank, minlength=it.cuts.ranks) for it in self.clusters), np.zeros(self.source_cuts.ranks))
+
+    @cached_property
+    def ghosts(self) -> Traffic:
         """Return the messages of charges of particles in lists PP and CP that ranks do not own."""
         parts = [(rank, rows.source[at]) for rows in (self.lists.pp, self.lists.cp) for rank, at in [self._rows(rows)]]
         rank, source = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return shares.ghosts(self.source_cuts, rank, source[:, 0], source[:, 1], PARTICLES * components)
+        return shares.ghosts(self.source_cuts, rank, source[:, 0], source[:, 1], PARTICLES * self.components)
 
-    def exchange(self, components: int, itemsize: int) -> tuple[Traffic, Traffic]:
+    @cached_property
+    def exchange(self) -> tuple[Traffic, Traffic]:
         """Return the messages of parts to owners, and those of all that users get, one for each pair of ranks."""
-        parts, complete = None, self.ghosts(components)
-        for values in self.clusters(components, itemsize):
+        parts, complete = None, self.ghosts
+        for values in self.clusters:
             part, one = shares.owners(values)
             parts, complete = part if parts is None else parts + part, complete + one
         nothing = np.empty(0, np.int64)
@@ -200,11 +218,8 @@ def work_of_leaves(targets: ClusterNodes, lists: Lists, grid: float) -> Floats:
     return per[targets.leaves] * targets.count[targets.leaves]
 
 
-def share(targets: ClusterNodes, sources: ClusterNodes, lists: Lists, ranks: int, grid: float) -> TreecodeShares:
-    """Cut targets by work for so many ranks, and sources at the same places: by points where they are others."""
-    begin = targets.begin[targets.leaves]
-    cuts = Cuts.by_work(begin, work_of_leaves(targets, lists, grid), targets.n_points, ranks)
-    if targets is sources:
-        return TreecodeShares(targets, sources, lists, cuts, cuts)
-    begin, count = sources.begin[sources.leaves], sources.count[sources.leaves]
-    return TreecodeShares(targets, sources, lists, cuts, Cuts.by_work(begin, count, sources.n_points, ranks))
+def share(nodes: ClusterNodes, lists: Lists, ranks: int, grid: float, components: int, itemsize: int) -> TreecodeShares:
+    """Cut a tree, whose points are targets and sources, by work for so many ranks."""
+    begin, work = nodes.begin[nodes.leaves], work_of_leaves(nodes, lists, grid)
+    cuts = Cuts.by_work(begin, work, nodes.n_points, ranks)
+    return TreecodeShares(nodes, nodes, lists, cuts, cuts, components, itemsize)
