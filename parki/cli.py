@@ -140,7 +140,7 @@ def model(asked: argparse.Namespace) -> int:
         from parki.perfmodels import model_fmm as module
     else:
         from parki.perfmodels import model as module
-    if asked.what != "ewald":  # which makes no points
+    if asked.what != "ewald" and asked.ranks is None:  # which make no points, or not all of them
         _room(asked.n)
     return module.main(asked)
 
@@ -240,7 +240,7 @@ def _parser() -> argparse.ArgumentParser:
     it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
     it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
     it.add_argument("--threads", type=int, help="cores of a host (all)")
-    it.add_argument("--ranks", type=count, help="of an Ewald sum over processes, each on such a machine")
+    it.add_argument("--ranks", type=count, help="of a sum over processes, each on such a machine")
     it.add_argument("--network", default="ndr400", metavar="NAME", help="between ranks (%(default)s)")
     it.add_argument("--published", action="store_true", help="the published method and its measured times beside it")
     it.add_argument("--json", type=Path, metavar="FILE", help="write the table to this file")

@@ -18,7 +18,9 @@ THETA, LEAF, BOX = 0.7, 336, 80  # of the published treecodes; points of leaves
 RANKS = 32  # to which points go
 SMALL = 4  # points of a leaf, in trees whose nodes cost more than their points
 PAIR = FarPairRule(9, False, (0, 1, 2, 3), 1.0, 1e-8, np.ones_like, np.ones_like)
-TABLE = np.dtype([("level", "i4"), ("leaf", "?"), ("begin", "i8"), ("count", "i8"), ("low", "f8", 3), ("high", "f8", 3)])
+TABLE = np.dtype(
+    [("level", "i4"), ("leaf", "?"), ("begin", "i8"), ("count", "i8"), ("low", "f8", 3), ("high", "f8", 3)]
+)
 
 
 def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
@@ -65,7 +67,9 @@ def _steps(x: Array) -> Callable[[], float]:
     def measure() -> float:
         plan = treecode.plan("coulomb", x, x, theta=THETA, degree=8, leaf_size=LEAF, execution_space="Serial")
         whole = plan.walltime.time["lists"]
-        found = clock(lambda: interactions.build(ListsBySource.of(nodes, nodes, dual.traverse(nodes, nodes, THETA)), PAIR))()
+        found = clock(
+            lambda: interactions.build(ListsBySource.of(nodes, nodes, dual.traverse(nodes, nodes, THETA)), PAIR)
+        )()
         return max(0.0, whole - found)
 
     return measure

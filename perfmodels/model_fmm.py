@@ -50,7 +50,13 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum, and write it where that is asked."""
-    machine, plan = Machine.load(asked.device), _plan(asked)
+    machine, given = Machine.load(asked.device), _given(asked)
+    if asked.ranks is not None:
+        from parki.perfmodels import model_fmm_ranks
+
+        print(model_fmm_ranks.text(asked, machine, given))  # noqa: T201
+        return 0
+    plan = _plan(asked, given)
     steps = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, steps))  # noqa: T201
     if asked.json:
@@ -58,16 +64,23 @@ def main(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(asked: argparse.Namespace) -> Plan:
+def _given(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the plan that are asked for."""
     for name, what in OTHERS.items():
-        if getattr(asked, name):
+        if getattr(asked, name) and not (name == "published" and asked.ranks):
             raise ValueError(f"--{name}: found with fmm, expected with {what}")
+    if asked.ranks and asked.json:
+        raise ValueError("--json: found with --ranks, expected without")
     if asked.periodicity not in (None, 0):
         raise ValueError(f"--periodicity: found {asked.periodicity}, expected 0 with fmm")
     given = {name: getattr(asked, name) for name in ("tolerance", "order", "kappa")}
     given = {name: value for name, value in given.items() if value is not None}
     if not {"tolerance", "order"} & set(given):
         given["tolerance"] = TOLERANCE
+    return given
+
+
+def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
     return api.plan(_kernel(asked), x, x, execution_space="Serial", **given)
 

@@ -51,7 +51,7 @@ class RankedSum:
     scheme : str
         By which values are exchanged.
     imbalance : float
-        Largest over mean work of a rank.
+        Largest over mean work of a rank, of that by which the tree was cut.
     partners : int
         Most ranks that one rank sends to or receives from in a call, without ``sort``.
     plan, alone : dict of float
@@ -132,7 +132,9 @@ def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
     first : float, optional
         Seconds of one rank's call, of weak scaling: over the call they are the last column.
     """
-    head = f"{'ranks':>6}{'points':>12}{'work':>12}{'exchange':>12}{'call':>12}{'efficiency':>11}{'apart':>7}{'sorted':>8}"
+    head = (
+        f"{'ranks':>6}{'points':>12}{'work':>12}{'exchange':>12}{'call':>12}{'efficiency':>11}{'apart':>7}{'sorted':>8}"
+    )
     head += f"{'imbalance':>11}{'partners':>10}{'MB':>8}{'plan':>11}{'with plan':>11}"
     lines = [head + (f"{'of one':>8}" if first else "")]
     for it in rows:
@@ -140,7 +142,9 @@ def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
         times = "".join(f"{1e3 * s:>9.2f} ms" for s in (it.whole / it.ranks, it.exchange, it.seconds()))
         shares = f"{it.efficiency():>11.3f}{it.efficiency(hidden=False):>7.3f}{it.efficiency(placed=False):>8.3f}"
         plan = f"{sum(it.plan.values()):>9.3f} s{it.with_plan:>11.3f}"
-        line = f"{it.ranks:>6}{it.n:>12.5g}{times}{shares}{it.imbalance:>11.3f}{it.partners:>10}{nbytes / 1e6:>8.2f}{plan}"
+        line = (
+            f"{it.ranks:>6}{it.n:>12.5g}{times}{shares}{it.imbalance:>11.3f}{it.partners:>10}{nbytes / 1e6:>8.2f}{plan}"
+        )
         lines.append(line + (f"{first / it.seconds():>8.3f}" if first else ""))
     return lines
 

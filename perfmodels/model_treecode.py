@@ -47,7 +47,13 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum, and write it where that is asked."""
-    machine, plan = Machine.load(asked.device), _plan(asked)
+    machine, given = Machine.load(asked.device), _given(asked)
+    if asked.ranks is not None:
+        from parki.perfmodels import model_treecode_ranks
+
+        print(model_treecode_ranks.text(asked, machine, given))  # noqa: T201
+        return 0
+    plan = _plan(asked, given)
     phases = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, phases))  # noqa: T201
     if asked.json:
@@ -55,10 +61,13 @@ def main(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(asked: argparse.Namespace) -> Plan:
-    for name in ("published", "plot", "rc"):
+def _given(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the plan that are asked for."""
+    for name in ("plot", "rc") if asked.ranks else ("published", "plot", "rc"):
         if getattr(asked, name):
             raise ValueError(f"--{name}: found with treecode, expected with ewald")
+    if asked.ranks and asked.json:
+        raise ValueError("--json: found with --ranks, expected without")
     if asked.order:
         raise ValueError("--order: found with treecode, expected with fmm")
     if asked.periodicity not in (None, 0):
@@ -67,6 +76,10 @@ def _plan(asked: argparse.Namespace) -> Plan:
     given = {name: value for name, value in given.items() if value is not None}
     if not {"tolerance", "theta", "degree"} & set(given):
         given["tolerance"] = TOLERANCE
+    return given
+
+
+def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
     return api.plan(_kernel(asked), x, x, method=asked.method, execution_space="Serial", **given)
 

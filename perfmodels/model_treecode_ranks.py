@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parki import all_pairs, samples
+from parki import all_pairs, memory, samples
 from parki.engine.spaces import Space
 from parki.freespace import find, short
 from parki.perfmodels import clusters, model_over_ranks, planning, published_trees, shares
@@ -36,6 +36,7 @@ from parki.trees.cluster import ClusterTree
 from parki.trees.points import Sorted
 
 MOST = 16_000_000  # points of a tree that is made
+NEEDED = 350  # bytes of memory for each of these
 LARGEST = 2_000_000_000  # points of a sum: places are int32
 SETS = ("uniform", "gaussian", "plummer")  # of `parki.samples`
 ALONE = Space("Serial")
@@ -97,9 +98,12 @@ class TreecodeModel:
         ------
         ValueError
             For more points than there are places.
+        MemoryError
+            Where that takes more than is free.
         """
         if n > LARGEST:
             raise ValueError(f"--n: found {n}, expected at most {LARGEST} with treecode")
+        memory.require(NEEDED * min(n, MOST), f"a tree for --n {n}", "A smaller --n takes less.")
         structure, parameters, grid = _structure(case, n)
         counts = work.counts(structure, parameters, machine)
         bounds = clusters.predict(counts, machine, case.dtype, parameters.far)
@@ -126,15 +130,15 @@ class TreecodeModel:
         for name, pairs in whole.items():
             rest += self.phases[name] * evaluated[name] / max(pairs, 1.0)
         rest += self.launched * (1 - 1 / ranks)
-        done = near + rest
         exchange = float(parts.seconds(network).max(initial=0) + complete.seconds(network).max(initial=0))
-        sent = {"sort": model_over_ranks.sorted_to(ranks, cuts.own.max(), self.n, kernels.charges + kernels.linear.result)}
+        components = kernels.charges + kernels.linear.result
+        sent = {"sort": model_over_ranks.sorted_to(ranks, cuts.own.max(), self.n, components)}
         for name, messages in (("parts", parts), ("exchange", complete)):
             nbytes = np.maximum(messages.sent, messages.received)
             sent[name] = Sent(float(nbytes.max()), float(messages.messages.max()), float(messages.sent.mean()))
         partners = shares.partners(ranks, [parts, complete])
         return RankedSum(
-            ranks, self.n, self.seconds, near, rest, exchange, sent, "owners", float(done.max() / done.mean()),
+            ranks, self.n, self.seconds, near, rest, exchange, sent, "owners", it.imbalance,
             int(partners.max()), self._plan(it, network, int(partners.max())), self._alone(network), self.machine,
             network,
         )  # fmt: skip
@@ -225,5 +229,13 @@ def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -
     lines += ["", head, *model_over_ranks.table(weakly, weakly[0].seconds())]
     lines += ["", *model_over_ranks.parts(rows[-1]), "", *model_over_ranks.NOTES]
     if asked.published:
-        lines += ["", *published_trees.treecodes(lambda case, n, ranks: TreecodeModel.of(case, n, machine).over(ranks, network))]
+        lines += ["", *published_trees.treecodes(lambda points, method: _beside(points, method, machine, network))]
     return "\n".join(lines)
+
+
+def _beside(points: str, method: str, machine: Machine, network: Network) -> RankedSum:
+    """Return the sum of a published figure."""
+    n, ranks, options = published_trees.TREECODES
+    return TreecodeModel.of(TreecodeCase(method=method, options=options, points=points), n, machine).over(
+        ranks, network
+    )

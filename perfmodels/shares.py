@@ -70,6 +70,11 @@ class Cuts:
         """Return the number of points of each rank (P,)."""
         return np.diff(self.first)
 
+    def imbalance(self, begin: Ints, work: Floats) -> float:
+        """Return the largest over the mean work of a rank, for leaves that begin at places and their work."""
+        done = np.bincount(self.of_places(begin), work, self.ranks)
+        return float(done.max() / done.mean())
+
     def of_places(self, place: Ints) -> NDArray[np.int64]:
         """Return the rank of each place."""
         return np.searchsorted(self.first, place, "right") - 1

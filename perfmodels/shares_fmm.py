@@ -6,6 +6,7 @@ by the boxes that the rank has targets in, so pairs of boxes are never written d
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -102,11 +103,14 @@ class FmmShares:
     nodes : OctNodes
     lists : OctLists
     cuts : Cuts
+    imbalance : float
+        Largest over mean work of a rank, as the tree was cut by.
     """
 
     nodes: OctNodes
     lists: OctLists
     cuts: Cuts
+    imbalance: float = 1.0
 
     @cached_property
     def contributors(self) -> tuple[Ints, Ints]:
@@ -137,7 +141,8 @@ class FmmShares:
             one = _united(key, table[lists.v_direction[at], parts.some[of]])
             keys.append(one[0])
             masks.append(one[1])
-        key, mask = _united(np.concatenate([np.empty(0, np.int64), *keys]), np.concatenate([np.empty(0, np.uint8), *masks]))
+        keys, masks = [np.empty(0, np.int64), *keys], [np.empty(0, np.uint8), *masks]
+        key, mask = _united(np.concatenate(keys), np.concatenate(masks))
         present = ((self.nodes.child[self.nodes.octet_parent] >= 0) << np.arange(8)).sum(axis=1).astype(np.uint8)
         octet = key % many
         mask &= present[octet]
@@ -161,7 +166,8 @@ class FmmShares:
     def expansions(self, nbytes: float) -> Values:
         """Return the users of expansions of so many bytes: of boxes in lists V and W."""
         rank, octet, mask, _ = self.translations
-        at = np.searchsorted(_key(self.parts.octet, self.parts.rank, self.cuts.ranks), _key(octet, rank, self.cuts.ranks))
+        ranks = self.cuts.ranks
+        at = np.searchsorted(_key(self.parts.octet, self.parts.rank, ranks), _key(octet, rank, ranks))
         last = np.minimum(at, len(self.parts.octet) - 1)
         own = (self.parts.octet[last] == octet) & (self.parts.rank[last] == rank)
         mask = mask & ~np.where(own, self.parts.whole[last], 0).astype(np.uint8)
@@ -192,7 +198,7 @@ def _chunks(ends: Ints) -> list[slice]:
     """Return slices of items that have about `CHUNK` entries each; entries of item k end at ends[k + 1]."""
     cut = np.unique(np.searchsorted(ends, np.arange(0, ends[-1] + CHUNK, CHUNK)))
     cut = np.unique(np.append(np.minimum(cut, len(ends) - 1), [0, len(ends) - 1]))
-    return [slice(int(a), int(b)) for a, b in zip(cut[:-1], cut[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(cut)]
 
 
 def _united(key: NDArray[np.int64], mask: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -217,10 +223,10 @@ def work_of_leaves(nodes: OctNodes, lists: OctLists, costs: Units) -> tuple[Ints
     deep = nodes.level[nodes.octet_parent] + 1 >= TOP_LEVEL
     of_octet = of_octet + (2 * costs.transforms + costs.octets) * deep
     work[nodes.octet_parent] += of_octet
-    return _on_leaves(nodes, work)
+    return on_leaves(nodes, work)
 
 
-def _on_leaves(nodes: OctNodes, work: Floats) -> tuple[Ints, Floats]:
+def on_leaves(nodes: OctNodes, work: Floats) -> tuple[Ints, Floats]:
     """Return the leaves in the order of their points, and the work of the boxes that they are in, point by point."""
     per = work / np.maximum(nodes.sources.count, 1)
     for first, end in zip(nodes.level_begin[1:-1], nodes.level_begin[2:], strict=True):
@@ -233,5 +239,6 @@ def _on_leaves(nodes: OctNodes, work: Floats) -> tuple[Ints, Floats]:
 def share(nodes: OctNodes, lists: OctLists, ranks: int, costs: Units) -> FmmShares:
     """Cut a tree by work for so many ranks."""
     leaves, work = work_of_leaves(nodes, lists, costs)
-    cuts = Cuts.by_work(nodes.sources.begin[leaves], work, nodes.sources.n_points, ranks)
-    return FmmShares(nodes, lists, cuts)
+    begin = nodes.sources.begin[leaves]
+    cuts = Cuts.by_work(begin, work, nodes.sources.n_points, ranks)
+    return FmmShares(nodes, lists, cuts, cuts.imbalance(begin, work))

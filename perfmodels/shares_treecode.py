@@ -92,6 +92,8 @@ class TreecodeShares:
         Of the places of targets and of sources: the same where the points are.
     components, itemsize : int
         Numbers of a source's charges, of 8 bytes; bytes of a number of a cluster's.
+    imbalance : float
+        Largest over mean work of a rank, as the tree was cut by.
     """
 
     targets: ClusterNodes
@@ -101,6 +103,7 @@ class TreecodeShares:
     source_cuts: Cuts
     components: int = 1
     itemsize: int = 8
+    imbalance: float = 1.0
 
     @cached_property
     def contributors(self) -> tuple[Ints, Ints]:
@@ -158,7 +161,8 @@ class TreecodeShares:
     @cached_property
     def wanted(self) -> Floats:
         """Return the remote clusters of each rank (P,), each once for each number of points per direction."""
-        return sum((np.bincount(it.rank, minlength=it.cuts.ranks) for it in self.clusters), np.zeros(self.source_cuts.ranks))
+        ranks = self.source_cuts.ranks
+        return sum((np.bincount(it.rank, minlength=ranks) for it in self.clusters), np.zeros(ranks))
 
     @cached_property
     def ghosts(self) -> Traffic:
@@ -222,4 +226,4 @@ def share(nodes: ClusterNodes, lists: Lists, ranks: int, grid: float, components
     """Cut a tree, whose points are targets and sources, by work for so many ranks."""
     begin, work = nodes.begin[nodes.leaves], work_of_leaves(nodes, lists, grid)
     cuts = Cuts.by_work(begin, work, nodes.n_points, ranks)
-    return TreecodeShares(nodes, nodes, lists, cuts, cuts, components, itemsize)
+    return TreecodeShares(nodes, nodes, lists, cuts, cuts, components, itemsize, cuts.imbalance(begin, work))

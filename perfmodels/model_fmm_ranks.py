@@ -1,0 +1,322 @@
+"""`parki model fmm --ranks`: fast multipole sums over ranks, of points uniform in a cube.
+
+Up to `COUNTED` points the tree of the points themselves is cut, and shares of ranks are counted
+(`parki.perfmodels.shares_fmm`).  Larger sums follow **surface laws**.  With s = (boxes of a rank's part on the level of
+leaves)^(1/3), boxes in a layer of fixed width around a cube are a polynomial of degree 2 in s, and so is their sum over
+levels, whose s are halves of each other.  Three lattices are counted over the same number of ranks, whose leaves across
+are those of the sum over powers of 2, so that ranks' parts have nearly the same shapes: the largest has at most `ACROSS`.
+The parabola through each quantity - bytes, ghosts, and the seconds by which the slowest rank's work exceeds an equal
+share - is taken at the sum's own s: of sums that could be counted it was off by 15 % at most.  Levels above the ranks' parts are those of the counted lattices.  Work of the whole
+sum is counted in closed form.
+
+Work takes the seconds of a unit that the model of one machine gives for a sum of as many points as a rank has, up to
+`REFERENCE` points: so it knows launches and small parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki import samples
+from parki.engine.spaces import Space
+from parki.fmm import api, balance, params, surfaces
+from parki.perfmodels import model_fmm, model_over_ranks, planning, published_trees, shares, shares_fmm
+from parki.perfmodels.machine import Machine
+from parki.perfmodels.model_over_ranks import RankedSum, Sent
+from parki.perfmodels.network import Network
+from parki.perfmodels.shares import Cuts
+from parki.perfmodels.shares_fmm import FmmShares, Units
+from parki.trees import octlists, octree
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes
+
+COUNTED = 10_000_000  # points of a sum whose tree is counted
+REFERENCE = 20_000, 1_000_000  # points of the sum that gives seconds of a unit: at least, at most
+ACROSS = 144  # leaves of a lattice that laws are taken from, at most
+ALONE = Space("Serial")
+SMALLEST = 2.0  # leaves across a rank's part, below which it has no inside
+SCHEMES = ("owners", "hypercube")
+
+
+@dataclass(frozen=True)
+class FmmCase:
+    """A sum whose targets are its sources.
+
+    Attributes
+    ----------
+    kernel, dtype : str
+    options : tuple of pairs
+        Of `FmmOptions`: tolerance or order; and parameters of the kernel.
+    """
+
+    kernel: str = "coulomb"
+    dtype: str = "float64"
+    options: tuple[tuple[str, float], ...] = (("tolerance", 1e-5),)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A sum on one machine, by which others are predicted.
+
+    Attributes
+    ----------
+    costs : Units
+        Seconds of a unit of work.
+    leaf : float
+        Points of a leaf, on the average.
+    points : int
+        Points of a surface.
+    nbytes : int
+        Bytes of a box's expansion.
+    charges, results : int
+        Components of a particle.
+    wanted : tuple
+        Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them.
+    """
+
+    costs: Units
+    leaf: float
+    points: int
+    nbytes: int
+    charges: int
+    results: int
+    wanted: tuple[int, balance.FmmCosts]
+
+
+def reference(case: FmmCase, n: int, machine: Machine) -> Reference:
+    """Return what a sum of n points tells of others."""
+    x = samples.uniform(n, seed=1).astype(case.dtype)
+    plan = api.plan(case.kernel, x, x, execution_space="Serial", **dict(case.options))
+    p, structure = plan.parameters, plan.structure
+    nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
+    seconds = {name: step.bound.seconds for name, step in model_fmm.predict(plan, machine).items()}
+    units = FmmShares(nodes, lists, Cuts(np.array([0, n]))).units
+    steps = (("p2p",), ("m2l",), ("transforms",), ("m2m", "l2l"), ("p2m", "l2p"), ("p2l", "m2p"))
+    times = [sum(seconds.get(name, 0.0) for name in some) for some in steps]
+    costs = Units(*(time / max(float(of[0]), 1.0) for time, of in zip(times, units, strict=True)))
+    points, pair = surfaces.count(p.order), structure.expansion.particles.pair
+    nbytes = points * representation.equivalent * np.dtype(case.dtype).itemsize
+    size = params.leaf_size("kifmm", p.order, representation.check)
+    wanted = size, balance.costs(representation, p.order, case.dtype)
+    return Reference(costs, n / np.count_nonzero(nodes.is_leaf), points, nbytes, pair.dens, pair.result, wanted)
+
+
+def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
+    """Return the tree and lists of points that a plan would make."""
+    size, costs = it.wanted
+    leaf, fill = balance.leaves(x, x, size, costs, ALONE)
+    nodes = octree.build(x, None, leaf, ALONE, fill=fill).nodes
+    return nodes, octlists.lists(nodes, it.points).only
+
+
+@lru_cache(maxsize=4)
+def lattice(across: int) -> tuple[OctNodes, OctLists]:
+    """Return the tree and lists of a cube of so many leaves across, with a point each."""
+    axis = np.arange(across, dtype=float)
+    x = np.ascontiguousarray(np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1))
+    nodes = octree.build(x, None, 1, ALONE, fill=float(across)).nodes
+    return nodes, octlists.lists(nodes).only
+
+
+def cube(across: int, leaf: float) -> Units:
+    """Return the work of a cube of so many leaves across, with so many points each (`Units` of numbers)."""
+    pairs = octets = 0.0
+    k = across
+    while k >= 4:
+        parents = math.ceil(k / 2)
+        pairs += (3 * parents - 2) ** 3 - parents**3
+        octets += parents**3
+        k = parents
+    return Units((3 * across - 2) ** 3 * leaf**2, pairs, 2 * octets, octets, across**3 * leaf, 0.0)
+
+
+def counted(it: FmmShares, costs: Units, ref: Reference, each: float = 1.0) -> dict[str, float]:
+    """Return what is counted of all ranks, of that rank that has most unless it says otherwise.
+
+    Parameters
+    ----------
+    it : FmmShares
+    costs : Units
+        Seconds of a unit of its work.
+    ref : Reference
+    each : float
+        Particles that a point of the tree stands for.
+    """
+    ranks, nodes, cuts = it.cuts.ranks, it.nodes, it.cuts
+    seconds = it.units.seconds(costs)
+    whole = float(FmmShares(nodes, it.lists, Cuts(cuts.first[[0, -1]])).units.seconds(costs)[0])
+    values, ghosts = it.expansions(ref.nbytes), it.ghosts(ref.charges)
+    parts, users = shares.owners(values)
+    steps = shares.hypercube(values)
+    first = shares_fmm.on_leaves(nodes, nodes.is_leaf * nodes.sources.count.astype(float))
+    begin = nodes.sources.begin[first[0]]
+    before = Cuts.by_work(begin, first[1], nodes.sources.n_points, ranks)
+    stay = np.minimum(before.first[1:], cuts.first[1:]) - np.maximum(before.first[:-1], cuts.first[:-1])
+    of_leaf = nodes.sources.n_points / np.count_nonzero(nodes.is_leaf)
+    remote = np.bincount(values.rank, minlength=ranks) + ghosts.received / (8 * ref.charges * of_leaf)
+    return {
+        "excess": float(seconds.max()) - whole / ranks,
+        "imbalance": it.imbalance,
+        "near": float((it.units.pairs * costs.pairs).min()) - whole_near(it, costs) / ranks,
+        "own": float(cuts.own.max()) * each,
+        "recut": float((cuts.own - np.maximum(stay, 0)).max()) * each,
+        "boxes": float(remote.max()),
+        "ghosts": _most(ghosts) * each,
+        "ghosts most": _most(ghosts) * each,
+        "ghosts mean": float(ghosts.sent.mean()) * each,
+        "ghosts messages": float(ghosts.messages.max(initial=0)),
+        "owners": _most(users) + _most(parts),
+        "owners most": float((np.maximum(users.sent, users.received) + np.maximum(parts.sent, parts.received)).max()),
+        "owners mean": float((users.sent + parts.sent).mean()),
+        "owners messages": float(users.messages.max(initial=0) + parts.messages.max(initial=0)),
+        "owners partners": float(shares.partners(ranks, [parts, users, ghosts]).max()),
+        "hypercube": sum(_most(step) for step in steps),
+        "hypercube most": float(sum(np.maximum(step.sent, step.received) for step in steps).max()) if steps else 0.0,
+        "hypercube mean": float(sum(step.sent for step in steps).mean()) if steps else 0.0,
+        "hypercube messages": float(sum(step.messages.max(initial=0) for step in steps)),
+        "hypercube partners": float(shares.partners(ranks, [*steps, ghosts]).max()),
+    }
+
+
+def whole_near(it: FmmShares, costs: Units) -> float:
+    """Return the seconds of all pairs of particles."""
+    return float(it.units.pairs.sum()) * costs.pairs
+
+
+def _most(messages: shares.Traffic) -> float:
+    return float(np.maximum(messages.sent, messages.received).max(initial=0))
+
+
+def lattices(across: int) -> tuple[int, int, int]:
+    """Return the leaves across of three lattices for the laws of a cube, smallest first."""
+    halvings = max(0, math.ceil(math.log2(across / ACROSS)))
+    return tuple(round(across / 2 ** (halvings + k)) for k in (2, 1, 0))
+
+
+@lru_cache(maxsize=64)
+def law(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
+    """Return what surface laws say of a cube of so many leaves across: see the head of this file."""
+    found, costs, some = [], ref.costs, lattices(across)
+    of_leaf = costs._replace(pairs=costs.pairs * ref.leaf**2, particles=costs.particles * ref.leaf)
+    for k in some:
+        it = shares_fmm.share(*lattice(k), ranks, of_leaf)
+        found.append(counted(it, of_leaf, ref, ref.leaf))
+    sizes, at = np.array([k / ranks ** (1 / 3) for k in some]), across / ranks ** (1 / 3)
+    made = {}
+    for name, last in found[-1].items():
+        values = np.array([one[name] for one in found])
+        made[name] = last if name.endswith(("messages", "partners")) else parabola(sizes, values, at)
+    points = ref.leaf * across**3 / ranks
+    made["own"] = points * found[-1]["own"] * ranks / (ref.leaf * some[-1] ** 3)
+    made["recut"] = points * found[-1]["recut"] * ranks / (ref.leaf * some[-1] ** 3)
+    made["imbalance"] = 1 + (found[-1]["imbalance"] - 1) * (some[-1] / across) ** 3  # that of a few leaves
+    return made
+
+
+def parabola(s: NDArray[np.float64], values: NDArray[np.float64], at: float) -> float:
+    """Return at a place the parabola through three values; through 0 and the last two where s begins below 2.
+
+    It is at least the last value.
+    """
+    if s[0] < SMALLEST:
+        a, b = np.linalg.solve(np.stack([s[1:] ** 2, s[1:]], axis=1), values[1:])
+        found = a * at**2 + b * at
+    else:
+        found = np.polyval(np.polyfit(s, values, 2), at)
+    return max(float(found), float(values[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class FmmModel:
+    """Sums on ranks that are machines of one kind.
+
+    Attributes
+    ----------
+    case : FmmCase
+    machine : Machine
+    network : Network
+    references : dict of Reference
+        Those that were made, by points.
+    """
+
+    case: FmmCase
+    machine: Machine
+    network: Network
+    references: dict[int, Reference] = field(default_factory=dict)
+
+    def reference(self, n: int) -> Reference:
+        """Return what a sum of n points, or as many as references have, tells of others."""
+        n = min(max(n, REFERENCE[0]), REFERENCE[1])
+        if n not in self.references:
+            self.references[n] = reference(self.case, n, self.machine)
+        return self.references[n]
+
+    def predict(self, n: int, ranks: int) -> RankedSum:
+        """Predict a sum of n points over ranks."""
+        return predicted(self, n, ranks)
+
+
+def predicted(model: FmmModel, n: int, ranks: int) -> RankedSum:
+    """Predict a sum of n points over ranks."""
+    case, machine, network = model.case, model.machine, model.network
+    one, ref = model.reference(n), model.reference(n // ranks)
+    if n <= COUNTED:
+        nodes, lists = _made(case, n, one)
+        whole_units = FmmShares(nodes, lists, Cuts(np.array([0, n]))).units
+        whole_units = Units(*(float(np.sum(of)) for of in whole_units))
+        it = counted(shares_fmm.share(nodes, lists, ranks, ref.costs), ref.costs, ref)
+        leaves, depth = float(np.count_nonzero(nodes.is_leaf)), nodes.depth
+        entries = float(sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t)))
+    else:
+        across = round((n / one.leaf) ** (1 / 3))
+        whole_units = cube(across, n / across**3)
+        it = law(ranks, ref, across)
+        leaves, depth = float(across**3), math.ceil(math.log2(across))
+        entries = (3.0 * across - 2) ** 3 + whole_units.octet_pairs
+    whole = float(whole_units.seconds(one.costs))
+    share = float(whole_units.seconds(ref.costs)) / ranks  # of a rank, at the costs of its size
+    near = whole_units.pairs * ref.costs.pairs / ranks + it["near"]
+    times = {name: network.seconds(it[f"{name} messages"], it[name]) for name in SCHEMES}
+    scheme = min(times, key=times.get)
+    exchange = times[scheme] + network.seconds(it["ghosts messages"], it["ghosts"])
+    sent = {"sort": model_over_ranks.sorted_to(ranks, it["own"], n, ref.charges + ref.results)}
+    for name in (scheme, "ghosts"):
+        sent[name] = Sent(it[f"{name} most"], it[f"{name} messages"], it[f"{name} mean"])
+    work = {"n": float(n), "moved": float(n) * depth, "pairs": entries, "boxes": 8 / 7 * leaves, "skeleton": 0.0}
+    mine = {name: value * it["own"] / n for name, value in work.items()}
+    mine |= {"recut": it["recut"], "skeleton": it["boxes"], "partners": it["ghosts messages"], "wanted": it["boxes"]}
+    mine["ghosts"] = it["ghosts"] / (8 * ref.charges)
+    return RankedSum(
+        ranks, n, whole, np.array([near]), np.array([share + it["excess"] - near]), exchange, sent, scheme,
+        it["imbalance"], int(it[f"{scheme} partners"]),
+        planning.fmm(network, ranks, mine), planning.fmm(network, 1, work), machine, network,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def _made(case: FmmCase, n: int, it: Reference) -> tuple[OctNodes, OctLists]:
+    return tree(samples.uniform(n, seed=1).astype(case.dtype), it)
+
+
+def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
+    """Return tables of weak and strong scaling, and the published ones beside."""
+    network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
+    model = FmmModel(FmmCase(kernel, asked.dtype, tuple(given.items())), machine, network)
+    about = ", ".join(f"{name} {value:g}" for name, value in given.items())
+    lines = [f"{kernel}, kifmm, {about}, on ranks of {machine.name}, {network.name}: {network}"]
+    every = model_over_ranks.doubled(asked.ranks, 4)
+    weakly = [model.predict(asked.n * ranks, ranks) for ranks in every]
+    lines += ["", f"weak: {asked.n:,} points a rank", *model_over_ranks.table(weakly, weakly[0].seconds())]
+    strongly = [model.predict(asked.n, ranks) for ranks in every]
+    lines += ["", f"strong: {asked.n:,} points", *model_over_ranks.table(strongly)]
+    lines += ["", *model_over_ranks.parts(weakly[-1]), "", *model_over_ranks.NOTES]
+    if asked.published:
+        lines += ["", *published_trees.sc09(model.predict)]
+    return "\n".join(lines)
