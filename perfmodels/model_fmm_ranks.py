@@ -3,11 +3,17 @@
 Up to `COUNTED` points the tree of the points themselves is cut, and shares of ranks are counted
 (`parki.perfmodels.shares_fmm`).  Larger sums follow **surface laws**.  With s = (boxes of a rank's part on the level of
 leaves)^(1/3), boxes in a layer of fixed width around a cube are a polynomial of degree 2 in s, and so is their sum over
-levels, whose s are halves of each other.  Three lattices are counted over the same number of ranks, whose leaves across
-are those of the sum over powers of 2, so that ranks' parts have nearly the same shapes: the largest has at most `ACROSS`.
-The parabola through each quantity - bytes, ghosts, and the seconds by which the slowest rank's work exceeds an equal
-share - is taken at the sum's own s: of sums that could be counted it was off by 15 % at most.  Levels above the ranks' parts are those of the counted lattices.  Work of the whole
-sum is counted in closed form.
+levels, whose s are halves of each other.  Lattices are counted whose leaves across are those of the sum over powers of
+2, so that ranks' parts have nearly the same shapes; the largest has at most `ACROSS`.  Of each quantity X - bytes,
+ghosts, and the seconds by which the slowest rank's work exceeds an equal share - the law is
+
+- over fewer than `MANY` ranks beyond the lattice: the parabola in s through three lattices over as many ranks;
+- else X(P', s) for as many times fewer ranks P' as make the sum countable, and its growth to P ranks, counted at the
+  smaller s' that P ranks allow: the mean of X + ΔX' and X (1 + ΔX'/X').  Growth is that of the levels above the ranks'
+  parts, which do not depend on s, and that of messages handed on, which does.
+
+Of sums that could be counted (up to 140 leaves across) laws were off by 15 % at most.  Work of the whole sum is counted
+in closed form.
 
 Work takes the seconds of a unit that the model of one machine gives for a sum of as many points as a rank has, up to
 `REFERENCE` points: so it knows launches and small parts.
@@ -39,9 +45,9 @@ from parki.trees.octree import OctNodes
 
 COUNTED = 10_000_000  # points of a sum whose tree is counted
 REFERENCE = 20_000, 1_000_000  # points of the sum that gives seconds of a unit: at least, at most
-ACROSS = 144  # leaves of a lattice that laws are taken from, at most
+ACROSS = 128  # leaves of a lattice that laws are taken from, at most
 ALONE = Space("Serial")
-SMALLEST = 2.0  # leaves across a rank's part, below which it has no inside
+MANY = 64  # ranks of which some have all neighbours
 SCHEMES = ("owners", "hypercube")
 
 
@@ -116,7 +122,7 @@ def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
     return nodes, octlists.lists(nodes, it.points).only
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def lattice(across: int) -> tuple[OctNodes, OctLists]:
     """Return the tree and lists of a cube of so many leaves across, with a point each."""
     axis = np.arange(across, dtype=float)
@@ -194,43 +200,48 @@ def _most(messages: shares.Traffic) -> float:
     return float(np.maximum(messages.sent, messages.received).max(initial=0))
 
 
-def lattices(across: int) -> tuple[int, int, int]:
-    """Return the leaves across of three lattices for the laws of a cube, smallest first."""
-    halvings = max(0, math.ceil(math.log2(across / ACROSS)))
-    return tuple(round(across / 2 ** (halvings + k)) for k in (2, 1, 0))
+def halvings(across: int) -> int:
+    """Return how often a cube's leaves across are halved until a lattice of as many can be counted."""
+    return max(0, math.ceil(math.log2(across / ACROSS)))
 
 
 @lru_cache(maxsize=64)
+def of_lattice(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
+    """Return what is counted of a lattice, each of whose points stands for a leaf."""
+    costs = ref.costs
+    of_leaf = costs._replace(pairs=costs.pairs * ref.leaf**2, particles=costs.particles * ref.leaf)
+    return counted(shares_fmm.share(*lattice(across), ranks, of_leaf), of_leaf, ref, ref.leaf)
+
+
 def law(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
     """Return what surface laws say of a cube of so many leaves across: see the head of this file."""
-    found, costs, some = [], ref.costs, lattices(across)
-    of_leaf = costs._replace(pairs=costs.pairs * ref.leaf**2, particles=costs.particles * ref.leaf)
-    for k in some:
-        it = shares_fmm.share(*lattice(k), ranks, of_leaf)
-        found.append(counted(it, of_leaf, ref, ref.leaf))
-    sizes, at = np.array([k / ranks ** (1 / 3) for k in some]), across / ranks ** (1 / 3)
-    made = {}
-    for name, last in found[-1].items():
-        values = np.array([one[name] for one in found])
-        made[name] = last if name.endswith(("messages", "partners")) else parabola(sizes, values, at)
-    points = ref.leaf * across**3 / ranks
-    made["own"] = points * found[-1]["own"] * ranks / (ref.leaf * some[-1] ** 3)
-    made["recut"] = points * found[-1]["recut"] * ranks / (ref.leaf * some[-1] ** 3)
-    made["imbalance"] = 1 + (found[-1]["imbalance"] - 1) * (some[-1] / across) ** 3  # that of a few leaves
+    times = halvings(across)
+    largest = round(across / 2**times)
+    last = of_lattice(ranks, ref, largest)
+    fewer = ranks // 8**times
+    if times and fewer >= MANY:
+        wide, narrow = of_lattice(fewer, ref, largest), of_lattice(fewer, ref, round(across / 4**times))
+        made = {name: grown(wide[name], narrow[name], value) for name, value in last.items()}
+    else:
+        sizes = np.array([round(largest / k) for k in (4, 2, 1)])
+        some = [of_lattice(ranks, ref, int(k)) for k in sizes]
+        made = {name: parabola(sizes, np.array([one[name] for one in some]), across) for name in last}
+    made |= {name: value for name, value in last.items() if name.endswith(("messages", "partners"))}
+    points, leaves = ref.leaf * across**3 / ranks, largest**3 / ranks
+    made |= {name: points * last[name] / (ref.leaf * leaves) for name in ("own", "recut")}
+    made["imbalance"] = 1 + (last["imbalance"] - 1) * (largest / across) ** 3  # that of a few leaves
     return made
 
 
-def parabola(s: NDArray[np.float64], values: NDArray[np.float64], at: float) -> float:
-    """Return at a place the parabola through three values; through 0 and the last two where s begins below 2.
+def grown(wide: float, narrow: float, more: float) -> float:
+    """Return a quantity of large parts of many ranks, from those of large and small parts of few, and small of many."""
+    added = wide + more - narrow
+    return 0.5 * (added + wide * more / narrow) if narrow > 0 < wide else added
 
-    It is at least the last value.
-    """
-    if s[0] < SMALLEST:
-        a, b = np.linalg.solve(np.stack([s[1:] ** 2, s[1:]], axis=1), values[1:])
-        found = a * at**2 + b * at
-    else:
-        found = np.polyval(np.polyfit(s, values, 2), at)
-    return max(float(found), float(values[-1]))
+
+def parabola(s: NDArray[np.integer], values: NDArray[np.float64], at: float) -> float:
+    """Return the parabola through three values at a place; at least the last value."""
+    return max(float(np.polyval(np.polyfit(s, values, 2), at)), float(values[-1]))
 
 
 @dataclass(frozen=True, eq=False)
