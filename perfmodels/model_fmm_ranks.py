@@ -52,7 +52,7 @@ SCHEMES = ("owners", "hypercube")
 
 
 @dataclass(frozen=True)
-class FmmCase:
+class RankedFmm:
     """A sum whose targets are its sources.
 
     Attributes
@@ -96,7 +96,7 @@ class Reference:
     wanted: tuple[int, balance.FmmCosts]
 
 
-def reference(case: FmmCase, n: int, machine: Machine) -> Reference:
+def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
     """Return what a sum of n points tells of others."""
     x = samples.uniform(n, seed=1).astype(case.dtype)
     plan = api.plan(case.kernel, x, x, execution_space="Serial", **dict(case.options))
@@ -196,7 +196,7 @@ def whole_near(it: FmmShares, costs: Units) -> float:
     return float(it.units.pairs.sum()) * costs.pairs
 
 
-def _most(messages: shares.Traffic) -> float:
+def _most(messages: shares.Messages) -> float:
     return float(np.maximum(messages.sent, messages.received).max(initial=0))
 
 
@@ -250,14 +250,14 @@ class FmmModel:
 
     Attributes
     ----------
-    case : FmmCase
+    case : RankedFmm
     machine : Machine
     network : Network
     references : dict of Reference
         Those that were made, by points.
     """
 
-    case: FmmCase
+    case: RankedFmm
     machine: Machine
     network: Network
     references: dict[int, Reference] = field(default_factory=dict)
@@ -312,14 +312,14 @@ def predicted(model: FmmModel, n: int, ranks: int) -> RankedSum:
 
 
 @lru_cache(maxsize=2)
-def _made(case: FmmCase, n: int, it: Reference) -> tuple[OctNodes, OctLists]:
+def _made(case: RankedFmm, n: int, it: Reference) -> tuple[OctNodes, OctLists]:
     return tree(samples.uniform(n, seed=1).astype(case.dtype), it)
 
 
 def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
     """Return tables of weak and strong scaling, and the published ones beside."""
     network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
-    model = FmmModel(FmmCase(kernel, asked.dtype, tuple(given.items())), machine, network)
+    model = FmmModel(RankedFmm(kernel, asked.dtype, tuple(given.items())), machine, network)
     about = ", ".join(f"{name} {value:g}" for name, value in given.items())
     lines = [f"{kernel}, kifmm, {about}, on ranks of {machine.name}, {network.name}: {network}"]
     every = model_over_ranks.doubled(asked.ranks, 4)

@@ -23,7 +23,7 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_over_ranks import RankedSum, Sent
 from parki.perfmodels.network import Network
 from parki.perfmodels.shares import Cuts
-from parki.perfmodels.shares_treecode import Lists, TreecodeShares, share
+from parki.perfmodels.shares_treecode import ListRows, TreecodeShares, share
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params, work
 from parki.treecode.method import Treecode
@@ -43,7 +43,7 @@ ALONE = Space("Serial")
 
 
 @dataclass(frozen=True)
-class TreecodeCase:
+class RankedTreecode:
     """A sum whose targets are its sources.
 
     Attributes
@@ -71,7 +71,7 @@ class TreecodeModel:
     n : int
     structure : TreecodeStructure
     parameters : Parameters
-    lists : Lists
+    lists : ListRows
     grid : float
         Time of an evaluation with a proxy point as the source, over that with a particle.
     phases : dict of float
@@ -84,14 +84,14 @@ class TreecodeModel:
     n: int
     structure: TreecodeStructure
     parameters: Parameters
-    lists: Lists
+    lists: ListRows
     grid: float
     phases: dict[str, float]
     launched: float
     machine: Machine
 
     @classmethod
-    def of(cls, case: TreecodeCase, n: int, machine: Machine) -> TreecodeModel:
+    def of(cls, case: RankedTreecode, n: int, machine: Machine) -> TreecodeModel:
         """Return the model of a sum of n points.
 
         Raises
@@ -109,7 +109,7 @@ class TreecodeModel:
         bounds = clusters.predict(counts, machine, case.dtype, parameters.far)
         called = {name: bound.seconds for name, bound in bounds.items() if name not in ("tree", "lists")}
         launched = machine.launch * sum(counts[name].launches for name in called)
-        chosen = Lists.of(structure.lists)
+        chosen = ListRows.of(structure.lists)
         return cls(n, structure, parameters, chosen, grid, called, launched, machine)
 
     @property
@@ -174,7 +174,7 @@ class TreecodeModel:
         return planning.treecode(network, cuts.ranks, counted)
 
 
-def _structure(case: TreecodeCase, n: int) -> tuple[TreecodeStructure, Parameters, float]:
+def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Parameters, float]:
     """Return trees and lists of n points, of which every k-th stands for k, parameters, and the cost of grids."""
     every = math.ceil(n / MOST)
     x = getattr(samples, case.points)(n // every, seed=1).astype(case.dtype)
@@ -204,13 +204,13 @@ def _standing(tree: ClusterTree, every: int) -> ClusterTree:
     return ClusterTree(nodes, Sorted(np.broadcast_to(np.zeros((3, 1)), (3, n)), np.broadcast_to(np.int32(0), n)))
 
 
-def strong(case: TreecodeCase, n: int, machine: Machine, network: Network, most: int) -> list[RankedSum]:
+def strong(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> list[RankedSum]:
     """Return one sum over 1, 2, 4, … ranks."""
     whole = TreecodeModel.of(case, n, machine)
     return [whole.over(ranks, network) for ranks in model_over_ranks.doubled(most)]
 
 
-def weak(case: TreecodeCase, n: int, machine: Machine, network: Network, most: int) -> Iterator[RankedSum]:
+def weak(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> Iterator[RankedSum]:
     """Yield sums of as many points a rank, n over the most ranks."""
     for ranks in model_over_ranks.doubled(most):
         yield TreecodeModel.of(case, n * ranks // most, machine).over(ranks, network)
@@ -219,7 +219,7 @@ def weak(case: TreecodeCase, n: int, machine: Machine, network: Network, most: i
 def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
     """Return tables of strong and weak scaling, and the published ones beside."""
     network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
-    case = TreecodeCase(kernel, asked.method, asked.dtype, tuple(given.items()))
+    case = RankedTreecode(kernel, asked.method, asked.dtype, tuple(given.items()))
     rows = strong(case, asked.n, machine, network, asked.ranks)
     about = ", ".join(f"{name} {value:g}" for name, value in given.items())
     lines = [f"{kernel}, {asked.method}, {about}, on ranks of {machine.name}, {network.name}: {network}"]
@@ -236,6 +236,6 @@ def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -
 def _beside(points: str, method: str, machine: Machine, network: Network) -> RankedSum:
     """Return the sum of a published figure."""
     n, ranks, options = published_trees.TREECODES
-    return TreecodeModel.of(TreecodeCase(method=method, options=options, points=points), n, machine).over(
+    return TreecodeModel.of(RankedTreecode(method=method, options=options, points=points), n, machine).over(
         ranks, network
     )

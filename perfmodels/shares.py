@@ -95,7 +95,7 @@ class Cuts:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Messages:
     """Messages of all ranks, sent at once.
 
     Attributes
@@ -112,7 +112,7 @@ class Traffic:
     nbytes: Floats
 
     @classmethod
-    def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> Traffic:
+    def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> Messages:
         """Return messages that hold all rows between two ranks; rows that stay on their rank are left out."""
         away = sender != receiver
         weight = np.broadcast_to(np.asarray(nbytes, float), away.shape)[away]
@@ -125,10 +125,10 @@ class Traffic:
         pairs, first = distinct(key[order]), np.flatnonzero(np.diff(key[order], prepend=-1))
         return cls(ranks, pairs, np.add.reduceat(weight[order], first) if len(first) else weight)
 
-    def __add__(self, other: Traffic) -> Traffic:
+    def __add__(self, other: Messages) -> Messages:
         """Return the same rows with those of another exchange, in one message for each pair of ranks."""
         key = np.concatenate([self.pairs, other.pairs])
-        return Traffic.of(self.ranks, key // self.ranks, key % self.ranks, np.concatenate([self.nbytes, other.nbytes]))
+        return Messages.of(self.ranks, key // self.ranks, key % self.ranks, np.concatenate([self.nbytes, other.nbytes]))
 
     def _sum(self, rank: Ints, weight: Floats | None = None) -> Floats:
         return np.bincount(rank, weight, self.ranks)
@@ -153,7 +153,7 @@ class Traffic:
         return network.alpha * self.messages + np.maximum(self.sent, self.received) / network.beta
 
 
-def partners(ranks: int, exchanges: Sequence[Traffic]) -> NDArray[np.int64]:
+def partners(ranks: int, exchanges: Sequence[Messages]) -> NDArray[np.int64]:
     """Return the number of ranks that each rank sends to or receives from in some exchanges (P,)."""
     key = distinct(np.concatenate([np.empty(0, np.int64), *(it.pairs for it in exchanges)]))
     key = distinct(np.concatenate([key, key % ranks * ranks + key // ranks]))
@@ -200,16 +200,16 @@ class Values:
         return np.broadcast_to(np.asarray(self.nbytes, float), len(self.low))[node]
 
 
-def owners(values: Values) -> tuple[Traffic, Traffic]:
+def owners(values: Values) -> tuple[Messages, Messages]:
     """Return the messages of parts to owners, and of sums to users."""
     ranks, low, shared = values.cuts.ranks, values.low, values.shared
     rank, at = values.cuts.runs(low[shared], values.high[shared])
     node = shared[at]
-    parts = Traffic.of(ranks, rank, low[node], values.bytes_of(node))
-    return parts, Traffic.of(ranks, low[values.node], values.rank, values.bytes_of(values.node))
+    parts = Messages.of(ranks, rank, low[node], values.bytes_of(node))
+    return parts, Messages.of(ranks, low[values.node], values.rank, values.bytes_of(values.node))
 
 
-def hypercube(values: Values) -> list[Traffic]:
+def hypercube(values: Values) -> list[Messages]:
     """Return the messages of each step of the reduce-scatter."""
     ranks = values.cuts.ranks
     nodes = distinct(values.node)
@@ -228,7 +228,7 @@ def hypercube(values: Values) -> list[Traffic]:
         users = distinct(values.node.astype(np.int64) * ranks + group[values.rank])
         sent = ~alone[rank] & _is_in(node * ranks + opposite[rank], users)
         to, what = across[rank[sent]], node[sent]
-        steps.append(Traffic.of(ranks, rank[sent], to, values.bytes_of(what)))
+        steps.append(Messages.of(ranks, rank[sent], to, values.bytes_of(what)))
         kept = _is_in(node * ranks + group[rank], users)
         key = distinct(np.concatenate([node[kept] * ranks + rank[kept], what * ranks + to]))
         node, rank = key // ranks, key % ranks
@@ -256,7 +256,7 @@ def intervals(rank: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     return first[at] >> 32, first[at] & 0xFFFFFFFF, last & 0xFFFFFFFF
 
 
-def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Traffic:
+def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Messages:
     """Return the messages of particles that ranks meet in ranges begin … end − 1 and do not own.
 
     Every particle goes to a rank once, however many of the ranges it is in; `nbytes` are those of one particle.
@@ -265,7 +265,7 @@ def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Tra
     low, high = cuts.contributors(begin, end)
     owner, at = cuts.runs(low, high)
     count = np.minimum(end[at], cuts.first[owner + 1]) - np.maximum(begin[at], cuts.first[owner])
-    return Traffic.of(cuts.ranks, owner, rank[at], nbytes * count)
+    return Messages.of(cuts.ranks, owner, rank[at], nbytes * count)
 
 
 def moved(cuts: Cuts, nbytes: float) -> tuple[Floats, int]:

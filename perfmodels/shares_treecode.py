@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.perfmodels import shares
-from parki.perfmodels.shares import Cuts, Traffic, Values
+from parki.perfmodels.shares import Cuts, Messages, Values
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import spread
@@ -51,8 +51,8 @@ class Meetings:
 
 
 @dataclass(frozen=True)
-class Lists:
-    """Lists of a sum by kind: sources that are particles, and clusters by points per direction."""
+class ListRows:
+    """ListRows of a sum by kind: sources that are particles, and clusters by points per direction."""
 
     pp: Meetings
     cp: Meetings
@@ -60,7 +60,7 @@ class Lists:
     cc: dict[int, Meetings]
 
     @classmethod
-    def of(cls, chosen: Interactions) -> Lists:
+    def of(cls, chosen: Interactions) -> ListRows:
         """Return the rows of chosen interactions.
 
         Raises
@@ -87,7 +87,7 @@ class TreecodeShares:
     ----------
     targets, sources : ClusterNodes
         They may be the same.
-    lists : Lists
+    lists : ListRows
     target_cuts, source_cuts : Cuts
         Of the places of targets and of sources: the same where the points are.
     components, itemsize : int
@@ -98,7 +98,7 @@ class TreecodeShares:
 
     targets: ClusterNodes
     sources: ClusterNodes
-    lists: Lists
+    lists: ListRows
     target_cuts: Cuts
     source_cuts: Cuts
     components: int = 1
@@ -165,21 +165,21 @@ class TreecodeShares:
         return sum((np.bincount(it.rank, minlength=ranks) for it in self.clusters), np.zeros(ranks))
 
     @cached_property
-    def ghosts(self) -> Traffic:
+    def ghosts(self) -> Messages:
         """Return the messages of charges of particles in lists PP and CP that ranks do not own."""
         parts = [(rank, rows.source[at]) for rows in (self.lists.pp, self.lists.cp) for rank, at in [self._rows(rows)]]
         rank, source = (np.concatenate(column) for column in zip(*parts, strict=True))
         return shares.ghosts(self.source_cuts, rank, source[:, 0], source[:, 1], PARTICLES * self.components)
 
     @cached_property
-    def exchange(self) -> tuple[Traffic, Traffic]:
+    def exchange(self) -> tuple[Messages, Messages]:
         """Return the messages of parts to owners, and those of all that users get, one for each pair of ranks."""
         parts, complete = None, self.ghosts
         for values in self.clusters:
             part, one = shares.owners(values)
             parts, complete = part if parts is None else parts + part, complete + one
         nothing = np.empty(0, np.int64)
-        return parts or Traffic(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
+        return parts or Messages(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
 
     def skeleton(self) -> Floats:
         """Return the remote nodes that each rank's lists are made from (P,): those in its lists, and all above."""
@@ -203,13 +203,13 @@ class TreecodeShares:
         return np.bincount(rank[away], minlength=cuts.ranks).astype(float)
 
 
-def work_of_leaves(targets: ClusterNodes, lists: Lists, grid: float) -> Floats:
+def work_of_leaves(targets: ClusterNodes, lists: ListRows, grid: float) -> Floats:
     """Return the work of each leaf of targets, in evaluations with a particle as the source.
 
     Parameters
     ----------
     targets : ClusterNodes
-    lists : Lists
+    lists : ListRows
     grid : float
         Time of an evaluation with a proxy point as the source, over that with a particle.
     """
@@ -222,7 +222,9 @@ def work_of_leaves(targets: ClusterNodes, lists: Lists, grid: float) -> Floats:
     return per[targets.leaves] * targets.count[targets.leaves]
 
 
-def share(nodes: ClusterNodes, lists: Lists, ranks: int, grid: float, components: int, itemsize: int) -> TreecodeShares:
+def share(
+    nodes: ClusterNodes, lists: ListRows, ranks: int, grid: float, components: int, itemsize: int
+) -> TreecodeShares:
     """Cut a tree, whose points are targets and sources, by work for so many ranks."""
     begin, work = nodes.begin[nodes.leaves], work_of_leaves(nodes, lists, grid)
     cuts = Cuts.by_work(begin, work, nodes.n_points, ranks)

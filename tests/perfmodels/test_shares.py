@@ -9,7 +9,7 @@ from parki import samples, treecode
 from parki.engine.spaces import Space
 from parki.perfmodels import shares, shares_fmm, shares_treecode
 from parki.perfmodels.network import Network
-from parki.perfmodels.shares import Cuts, Traffic, Values
+from parki.perfmodels.shares import Cuts, Messages, Values
 from parki.perfmodels.shares_fmm import FmmShares, Units
 from parki.trees import octlists, octree
 
@@ -31,15 +31,15 @@ def test_ranks_without_points_contribute_nothing():
 
 
 def test_traffic_has_one_message_for_each_pair_of_ranks():
-    some = Traffic.of(3, np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), np.array([8.0, 16.0, 4.0, 2.0]))
+    some = Messages.of(3, np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), np.array([8.0, 16.0, 4.0, 2.0]))
     assert (some.pairs.tolist(), some.nbytes.tolist()) == ([1, 6], [24.0, 2.0])
-    both = some + Traffic.of(3, np.array([0]), np.array([1]), 8.0)
+    both = some + Messages.of(3, np.array([0]), np.array([1]), 8.0)
     assert both.sent.tolist() == [32.0, 0.0, 2.0]
     assert both.received.tolist() == [2.0, 32.0, 0.0]
     assert both.messages.tolist() == [1.0, 1.0, 1.0]
     assert both.seconds(Network(1.0, 2.0)).tolist() == [17.0, 17.0, 2.0]
     assert shares.partners(3, [both]).tolist() == [2, 1, 1]
-    large = Traffic.of(10_000, np.array([9999, 9999, 5]), np.array([5, 5, 5]), np.array([1.0, 2.0, 3.0]))
+    large = Messages.of(10_000, np.array([9999, 9999, 5]), np.array([5, 5, 5]), np.array([1.0, 2.0, 3.0]))
     assert (large.pairs.tolist(), large.nbytes.tolist()) == ([99_990_005], [3.0])
 
 
@@ -158,7 +158,7 @@ def test_treecode_lists_against_loops(method, ranks):
     x = samples.uniform(2000, seed=1)
     given = {"tolerance": 1e-5, "leaf_size": 40, "batch_size": 40}
     structure = treecode.plan("coulomb", x, x, method=method, execution_space="Serial", **given).structure
-    nodes, lists = structure.sources.nodes, shares_treecode.Lists.of(structure.lists)
+    nodes, lists = structure.sources.nodes, shares_treecode.ListRows.of(structure.lists)
     it = shares_treecode.share(nodes, lists, ranks, 0.7, 2, 4)
     low, high = it.contributors
     evaluated, clusters, particles = np.zeros(ranks), set(), [set() for _ in range(ranks)]
@@ -187,7 +187,7 @@ def test_treecode_lists_against_loops(method, ranks):
 def test_skeletons_have_all_that_is_above():
     x = samples.uniform(2000, seed=1)
     structure = treecode.plan("coulomb", x, x, theta=0.7, degree=2, leaf_size=40, execution_space="Serial").structure
-    nodes, lists = structure.sources.nodes, shares_treecode.Lists.of(structure.lists)
+    nodes, lists = structure.sources.nodes, shares_treecode.ListRows.of(structure.lists)
     it = shares_treecode.share(nodes, lists, 4, 1.0, 1, 8)
     (low, high), leaf_of = it.contributors, nodes.begin[nodes.leaves]
     for rank in range(4):
