@@ -196,7 +196,7 @@ def whole_near(it: FmmShares, costs: Units) -> float:
     return float(it.units.pairs.sum()) * costs.pairs
 
 
-def _most(messages: shares.Messages) -> float:
+def _most(messages: shares.RankTraffic) -> float:
     return float(np.maximum(messages.sent, messages.received).max(initial=0))
 
 

@@ -95,8 +95,8 @@ class Cuts:
 
 
 @dataclass(frozen=True)
-class Messages:
-    """Messages of all ranks, sent at once.
+class RankTraffic:
+    """RankTraffic of all ranks, sent at once.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Messages:
     nbytes: Floats
 
     @classmethod
-    def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> Messages:
+    def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> RankTraffic:
         """Return messages that hold all rows between two ranks; rows that stay on their rank are left out."""
         away = sender != receiver
         weight = np.broadcast_to(np.asarray(nbytes, float), away.shape)[away]
@@ -125,10 +125,12 @@ class Messages:
         pairs, first = distinct(key[order]), np.flatnonzero(np.diff(key[order], prepend=-1))
         return cls(ranks, pairs, np.add.reduceat(weight[order], first) if len(first) else weight)
 
-    def __add__(self, other: Messages) -> Messages:
+    def __add__(self, other: RankTraffic) -> RankTraffic:
         """Return the same rows with those of another exchange, in one message for each pair of ranks."""
         key = np.concatenate([self.pairs, other.pairs])
-        return Messages.of(self.ranks, key // self.ranks, key % self.ranks, np.concatenate([self.nbytes, other.nbytes]))
+        return RankTraffic.of(
+            self.ranks, key // self.ranks, key % self.ranks, np.concatenate([self.nbytes, other.nbytes])
+        )
 
     def _sum(self, rank: Ints, weight: Floats | None = None) -> Floats:
         return np.bincount(rank, weight, self.ranks)
@@ -153,7 +155,7 @@ class Messages:
         return network.alpha * self.messages + np.maximum(self.sent, self.received) / network.beta
 
 
-def partners(ranks: int, exchanges: Sequence[Messages]) -> NDArray[np.int64]:
+def partners(ranks: int, exchanges: Sequence[RankTraffic]) -> NDArray[np.int64]:
     """Return the number of ranks that each rank sends to or receives from in some exchanges (P,)."""
     key = distinct(np.concatenate([np.empty(0, np.int64), *(it.pairs for it in exchanges)]))
     key = distinct(np.concatenate([key, key % ranks * ranks + key // ranks]))
@@ -200,16 +202,16 @@ class Values:
         return np.broadcast_to(np.asarray(self.nbytes, float), len(self.low))[node]
 
 
-def owners(values: Values) -> tuple[Messages, Messages]:
+def owners(values: Values) -> tuple[RankTraffic, RankTraffic]:
     """Return the messages of parts to owners, and of sums to users."""
     ranks, low, shared = values.cuts.ranks, values.low, values.shared
     rank, at = values.cuts.runs(low[shared], values.high[shared])
     node = shared[at]
-    parts = Messages.of(ranks, rank, low[node], values.bytes_of(node))
-    return parts, Messages.of(ranks, low[values.node], values.rank, values.bytes_of(values.node))
+    parts = RankTraffic.of(ranks, rank, low[node], values.bytes_of(node))
+    return parts, RankTraffic.of(ranks, low[values.node], values.rank, values.bytes_of(values.node))
 
 
-def hypercube(values: Values) -> list[Messages]:
+def hypercube(values: Values) -> list[RankTraffic]:
     """Return the messages of each step of the reduce-scatter."""
     ranks = values.cuts.ranks
     nodes = distinct(values.node)
@@ -228,7 +230,7 @@ def hypercube(values: Values) -> list[Messages]:
         users = distinct(values.node.astype(np.int64) * ranks + group[values.rank])
         sent = ~alone[rank] & _is_in(node * ranks + opposite[rank], users)
         to, what = across[rank[sent]], node[sent]
-        steps.append(Messages.of(ranks, rank[sent], to, values.bytes_of(what)))
+        steps.append(RankTraffic.of(ranks, rank[sent], to, values.bytes_of(what)))
         kept = _is_in(node * ranks + group[rank], users)
         key = distinct(np.concatenate([node[kept] * ranks + rank[kept], what * ranks + to]))
         node, rank = key // ranks, key % ranks
@@ -256,7 +258,7 @@ def intervals(rank: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
     return first[at] >> 32, first[at] & 0xFFFFFFFF, last & 0xFFFFFFFF
 
 
-def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Messages:
+def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> RankTraffic:
     """Return the messages of particles that ranks meet in ranges begin … end − 1 and do not own.
 
     Every particle goes to a rank once, however many of the ranges it is in; `nbytes` are those of one particle.
@@ -265,7 +267,7 @@ def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Mes
     low, high = cuts.contributors(begin, end)
     owner, at = cuts.runs(low, high)
     count = np.minimum(end[at], cuts.first[owner + 1]) - np.maximum(begin[at], cuts.first[owner])
-    return Messages.of(cuts.ranks, owner, rank[at], nbytes * count)
+    return RankTraffic.of(cuts.ranks, owner, rank[at], nbytes * count)
 
 
 def moved(cuts: Cuts, nbytes: float) -> tuple[Floats, int]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.perfmodels import shares
-from parki.perfmodels.shares import Cuts, Messages, Values
+from parki.perfmodels.shares import Cuts, RankTraffic, Values
 from parki.trees.dual import spread
 from parki.trees.octlists import DIRECTIONS, OctLists
 from parki.trees.octree import OCTANTS, OctNodes
@@ -178,7 +178,7 @@ class FmmShares:
         sources = self.nodes.sources
         return Values.used(self.cuts, (sources.begin, sources.end), users, nbytes)
 
-    def ghosts(self, components: int) -> Messages:
+    def ghosts(self, components: int) -> RankTraffic:
         """Return the messages of charges of particles in lists U and X that ranks do not own."""
         (low, _), lists, sources = self.contributors, self.lists, self.nodes.sources
         x_rank, x = self.cuts.runs(*(of[lists.x_t] for of in self.contributors))
@@ -187,7 +187,7 @@ class FmmShares:
         leaf = np.concatenate([lists.u_s[near], lists.x_s[x]])
         key = shares.distinct(_key(rank, leaf, self.nodes.n))
         rank, leaf = key // self.nodes.n, key % self.nodes.n
-        return Messages.of(self.cuts.ranks, low[leaf], rank, PARTICLES * components * sources.count[leaf])
+        return RankTraffic.of(self.cuts.ranks, low[leaf], rank, PARTICLES * components * sources.count[leaf])
 
 
 def _key(major: Ints, minor: Ints, many: int) -> NDArray[np.int64]:

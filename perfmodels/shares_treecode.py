@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.perfmodels import shares
-from parki.perfmodels.shares import Cuts, Messages, Values
+from parki.perfmodels.shares import Cuts, RankTraffic, Values
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import spread
@@ -52,7 +52,7 @@ class Meetings:
 
 @dataclass(frozen=True)
 class ListRows:
-    """ListRows of a sum by kind: sources that are particles, and clusters by points per direction."""
+    """Rows of the lists of a sum by kind: sources that are particles, and clusters by points per direction."""
 
     pp: Meetings
     cp: Meetings
@@ -165,21 +165,21 @@ class TreecodeShares:
         return sum((np.bincount(it.rank, minlength=ranks) for it in self.clusters), np.zeros(ranks))
 
     @cached_property
-    def ghosts(self) -> Messages:
+    def ghosts(self) -> RankTraffic:
         """Return the messages of charges of particles in lists PP and CP that ranks do not own."""
         parts = [(rank, rows.source[at]) for rows in (self.lists.pp, self.lists.cp) for rank, at in [self._rows(rows)]]
         rank, source = (np.concatenate(column) for column in zip(*parts, strict=True))
         return shares.ghosts(self.source_cuts, rank, source[:, 0], source[:, 1], PARTICLES * self.components)
 
     @cached_property
-    def exchange(self) -> tuple[Messages, Messages]:
+    def exchange(self) -> tuple[RankTraffic, RankTraffic]:
         """Return the messages of parts to owners, and those of all that users get, one for each pair of ranks."""
         parts, complete = None, self.ghosts
         for values in self.clusters:
             part, one = shares.owners(values)
             parts, complete = part if parts is None else parts + part, complete + one
         nothing = np.empty(0, np.int64)
-        return parts or Messages(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
+        return parts or RankTraffic(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
 
     def skeleton(self) -> Floats:
         """Return the remote nodes that each rank's lists are made from (P,): those in its lists, and all above."""

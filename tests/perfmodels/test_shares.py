@@ -9,7 +9,7 @@ from parki import samples, treecode
 from parki.engine.spaces import Space
 from parki.perfmodels import shares, shares_fmm, shares_treecode
 from parki.perfmodels.network import Network
-from parki.perfmodels.shares import Cuts, Messages, Values
+from parki.perfmodels.shares import Cuts, RankTraffic, Values
 from parki.perfmodels.shares_fmm import FmmShares, Units
 from parki.trees import octlists, octree
 
@@ -31,15 +31,15 @@ def test_ranks_without_points_contribute_nothing():
 
 
 def test_traffic_has_one_message_for_each_pair_of_ranks():
-    some = Messages.of(3, np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), np.array([8.0, 16.0, 4.0, 2.0]))
+    some = RankTraffic.of(3, np.array([0, 0, 1, 2]), np.array([1, 1, 1, 0]), np.array([8.0, 16.0, 4.0, 2.0]))
     assert (some.pairs.tolist(), some.nbytes.tolist()) == ([1, 6], [24.0, 2.0])
-    both = some + Messages.of(3, np.array([0]), np.array([1]), 8.0)
+    both = some + RankTraffic.of(3, np.array([0]), np.array([1]), 8.0)
     assert both.sent.tolist() == [32.0, 0.0, 2.0]
     assert both.received.tolist() == [2.0, 32.0, 0.0]
     assert both.messages.tolist() == [1.0, 1.0, 1.0]
     assert both.seconds(Network(1.0, 2.0)).tolist() == [17.0, 17.0, 2.0]
     assert shares.partners(3, [both]).tolist() == [2, 1, 1]
-    large = Messages.of(10_000, np.array([9999, 9999, 5]), np.array([5, 5, 5]), np.array([1.0, 2.0, 3.0]))
+    large = RankTraffic.of(10_000, np.array([9999, 9999, 5]), np.array([5, 5, 5]), np.array([1.0, 2.0, 3.0]))
     assert (large.pairs.tolist(), large.nbytes.tolist()) == ([99_990_005], [3.0])
 
 
