@@ -96,7 +96,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class RankTraffic:
-    """RankTraffic of all ranks, sent at once.
+    """Messages of all ranks, sent at once.
 
     Attributes
     ----------
