@@ -36,7 +36,7 @@ from parki.trees.cluster import ClusterTree
 from parki.trees.points import Sorted
 
 MOST = 16_000_000  # points of a tree that is made
-NEEDED = 350  # bytes of memory for each of these
+NEEDED = 450  # bytes of memory for each of these
 LARGEST = 2_000_000_000  # points of a sum: places are int32
 SETS = ("uniform", "gaussian", "plummer")  # of `parki.samples`
 ALONE = Space("Serial")
