@@ -45,7 +45,7 @@ from parki.trees.octree import OctNodes
 
 COUNTED = 10_000_000  # points of a sum whose tree is counted
 REFERENCE = 20_000, 1_000_000  # points of the sum that gives seconds of a unit: at least, at most
-ACROSS = 128  # leaves of a lattice that laws are taken from, at most
+ACROSS = 144  # leaves of a lattice that laws are taken from, at most
 ALONE = Space("Serial")
 MANY = 64  # ranks of which some have all neighbours
 SCHEMES = ("owners", "hypercube")
