@@ -37,7 +37,7 @@ def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
     owner = np.random.default_rng(1).integers(0, RANKS, asked.n)
     order = np.argsort(owner, kind="stable")
     n_pairs = len(pairs.far_t) + len(pairs.near_t)
-    far = interactions._Far(nodes, nodes, pairs, PAIR)  # no other call makes kinds without lists
+    far = interactions.FarPairs(nodes, nodes, pairs, PAIR)  # no other call makes kinds without lists
     entries = sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))
     runs: dict[str, tuple[Callable[[], object], float]] = {
         "point of a level, sorted": (lambda: cluster.build(x, LEAF, one), _moved(nodes)),

@@ -117,7 +117,8 @@ def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
 def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
     """Return the tree and lists of points that a plan would make."""
     size, costs = it.wanted
-    leaf, fill = balance.leaves(x, x, size, costs, ALONE)
+    cloud = balance.Cloud(x)
+    leaf, fill = balance.leaves(cloud, cloud, size, costs, ALONE)
     nodes = octree.build(x, None, leaf, ALONE, fill=fill).nodes
     return nodes, octlists.lists(nodes, it.points).only
 

@@ -63,7 +63,7 @@ def reached() -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True)
-class Parts:
+class OctetParts:
     """Parts of octets that ranks have, in order of octets, then of ranks.
 
     Attributes
@@ -79,7 +79,7 @@ class Parts:
     whole: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, nodes: OctNodes, cuts: Cuts, low: Ints, high: Ints) -> Parts:
+    def of(cls, nodes: OctNodes, cuts: Cuts, low: Ints, high: Ints) -> OctetParts:
         """Return the parts of all octets."""
         rank, box = cuts.runs(low[1:], high[1:])
         box += 1  # all but the root are in octets
@@ -118,9 +118,9 @@ class FmmShares:
         return self.cuts.contributors(self.nodes.sources.begin, self.nodes.sources.end)
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> OctetParts:
         """Return the parts of octets."""
-        return Parts.of(self.nodes, self.cuts, *self.contributors)
+        return OctetParts.of(self.nodes, self.cuts, *self.contributors)
 
     @cached_property
     def translations(self) -> tuple[Ints, Ints, NDArray[np.uint8], Floats]:

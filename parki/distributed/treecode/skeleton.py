@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parki.arrays import Array
 from parki.distributed.comm import Comm
@@ -100,7 +99,7 @@ class Wanted:
         """Return where this rank's own points are among all that it has."""
         return slice(self.before, self.before + self.own[1] - self.own[0])
 
-    def located(self, place: NDArray[np.integer]) -> Ints:
+    def located(self, place: Places | Ints) -> Ints:
         """Return how many of the points that this rank has are before each place; places behind all stay behind."""
         own = [[first] for first in self.own] if self.own[0] < self.own[1] else np.empty((2, 0))
         begin, end = (np.append(a, b).astype(np.int64) for a, b in zip((self.begin, self.end), own, strict=True))
