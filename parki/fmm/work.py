@@ -136,8 +136,9 @@ def _levels(structure: FmmStructure) -> list[OctetLevel]:
     above = nodes.octet_parent[here[nodes.octet_parent]]
     octets, boxes = (np.bincount(nodes.level[some], minlength=nodes.depth + 1) for some in (above, here))
     return [
-        OctetLevel(int(octets[level - 1]), int(boxes[level]), level < nodes.depth)
+        OctetLevel(int(octets[level - 1]), int(boxes[level]), bool(octets[level]))
         for level in range(TOP_LEVEL, nodes.depth + 1)
+        if octets[level - 1]
     ]
 
 

@@ -324,3 +324,14 @@ def test_errors_are_those_of_all(monkeypatch):
     with pytest.raises(MemoryError, match="no room") as found:
         World(3).run(work, "memory")
     assert "rank 1 of 3" in found.value.__notes__[0]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_sums(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(fmm_method, "SCHEME", [None, "owners", "hypercube"][rng.integers(3)])
+    options = {"order": int(rng.integers(3, 6)), "leaf_size": int(rng.integers(1, 60))}
+    points = {"points": list(SETS)[rng.integers(len(SETS))], "targets": [None, *SETS][rng.integers(len(SETS) + 1)]}
+    one = case(METHODS[seed % 2], n=int(rng.integers(50, 2000)), seed=seed, options=options, **points)
+    plans = assert_same(one, int(rng.integers(2, 41)), seed=seed)
+    assert all(np.isfinite(plan.predict().seconds) for plan in plans)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from parki.distributed.exchange.census import Parts, Wishes
 from parki.distributed.fmm.boxes import RankBoxes
+from parki.distributed.trees import tables
 from parki.fmm.expansion import TOP_LEVEL
 from parki.trees.nodes import Ints
 from parki.trees.octlists import CENTRE, DIRECTIONS, OctLists
@@ -53,7 +54,9 @@ class Travelling:
         lo, hi = boxes.contributors
         alone = hi - lo == 1
         high = nodes.level >= TOP_LEVEL
-        made = (nodes.own.count > 0) & high & (~alone | np.isin(names, boxes.essential.told))
+        first, end = tables.contributors(boxes.essential.table, boxes.tree.cuts)
+        known = (end - first > 1) | np.isin(names, boxes.essential.told)  # to other ranks: by targets, or as ghosts
+        made = (nodes.own.count > 0) & high & known
         wanted = used(nodes, boxes.lists) & high & ~(alone & (lo == boxes.tree.comm.rank))
         some = np.flatnonzero(made | wanted)
         row = np.zeros(len(names), np.int64)
