@@ -10,6 +10,33 @@ from parki.treecode.interactions import PP, FarPairs, Interactions, allowed_erro
 from parki.trees.dual import Pairs
 
 
+def choose(
+    far: FarPairs, counted: NDArray[np.bool_], total: Callable[[float, float], tuple[float, float]]
+) -> None:  # fmt: skip
+    """Choose kinds and numbers of proxy points as `interactions.build` does for the pairs of all parts.
+
+    Parameters
+    ----------
+    far : FarPairs
+    counted : array of bool
+        Target nodes whose pairs count here, of those that several parts have.
+    total : function
+        Sums weight and work over all parts.
+    """
+    blocks = list(far.weights_and_work(counted))
+    sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
+    far.choose(allowed_error(*sums, far.rule) if far.rule.vary else 0.0)
+
+
+def work(far: FarPairs, pairs: Pairs) -> NDArray[np.float64]:
+    """Return the work of each target node, in pairs of particles."""
+    n_trg, (_, begin, end) = far.targets.count.astype(float), as_rows(far.sources)
+    found = np.zeros(far.targets.n)
+    found += np.bincount(pairs.far_t, far.cost, far.targets.n)
+    found += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
+    return found
+
+
 @dataclass(frozen=True)
 class SharedPairs:
     """Pairs of a part of the targets, all of whose sources are in one set of nodes, in two lists.
@@ -20,47 +47,22 @@ class SharedPairs:
         With sources that are here, and with those that are elsewhere, or in parts.
     lumps : int
         Crowds that are here, the first ones of all.
-    work : array
-        Of each target node, in pairs of particles.
     """
 
     own: Interactions
     others: Interactions
     lumps: int
-    work: NDArray[np.float64]
 
-
-def shared(
-    far: FarPairs, pairs: Pairs, counted: NDArray[np.bool_], elsewhere: NDArray[np.bool_],
-    total: Callable[[float, float], tuple[float, float]],
-) -> SharedPairs:  # fmt: skip
-    """Choose as `build` does for the pairs of all parts of the targets, and sort those of this part into two lists.
-
-    Parameters
-    ----------
-    far : FarPairs
-    pairs : Pairs
-    counted : array of bool
-        Target nodes whose pairs count here, of those that several parts have.
-    elsewhere : array of bool
-        Source nodes whose points, or some of them, are not here.
-    total : function
-        Sums weight and work over all parts.
-    """
-    blocks = list(far.weights_and_work(counted))
-    sums = total(float(sum(weight for weight, _ in blocks)), float(sum(work for _, work in blocks)))
-    far.choose(allowed_error(*sums, far.rule) if far.rule.vary else 0.0)
-    met = np.zeros(far.sources.n, bool)
-    met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
-    rank = np.where(elsewhere, np.where(met, 1, 2), 0)
-    lists = []
-    for there in (False, True):
-        at = np.flatnonzero(elsewhere[pairs.far_s] == there)
-        near = elsewhere[pairs.near_s] == there
-        these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
-        lists.append(sorted_lists(far.only(at), these, rank))
-    n_trg, (lumps, begin, end) = far.targets.count.astype(float), as_rows(far.sources, rank)
-    work = np.zeros(far.targets.n)
-    work += np.bincount(pairs.far_t, far.cost, far.targets.n)
-    work += np.bincount(pairs.near_t, n_trg[pairs.near_t] * (end - begin)[pairs.near_s], far.targets.n)
-    return SharedPairs(*lists, int(np.count_nonzero(~elsewhere[lumps])), work)
+    @classmethod
+    def of(cls, far: FarPairs, pairs: Pairs, elsewhere: NDArray[np.bool_]) -> "SharedPairs":
+        """Sort chosen pairs into two lists, by source nodes whose points, or some of them, are elsewhere."""
+        met = np.zeros(far.sources.n, bool)
+        met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
+        rank = np.where(elsewhere, np.where(met, 1, 2), 0)
+        lists = []
+        for there in (False, True):
+            at = np.flatnonzero(elsewhere[pairs.far_s] == there)
+            near = elsewhere[pairs.near_s] == there
+            these = Pairs(pairs.far_t[at], pairs.far_s[at], pairs.near_t[near], pairs.near_s[near])
+            lists.append(sorted_lists(far.only(at), these, rank))
+        return cls(*lists, int(np.count_nonzero(~elsewhere[as_rows(far.sources, rank)[0]])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,6 @@ class RankLists:
     pairs : Pairs
     far : FarPairs
         As chosen.
-    found : SharedPairs
     elsewhere : array of bool
         Source nodes that are not this rank's alone.
     groups : int
@@ -50,7 +50,6 @@ class RankLists:
     table: Table
     pairs: Pairs
     far: FarPairs
-    found: SharedPairs
     elsewhere: NDArray[np.bool_]
     groups: int
 
@@ -82,13 +81,18 @@ class RankLists:
         def total(weight: float, work: float) -> tuple[float, float]:
             return tuple(comm.allreduce(np.array([weight, work])).tolist())
 
-        found = parts.shared(far, pairs, counted, elsewhere, total)
-        return cls(t_nodes, s_nodes, table, pairs, far, found, elsewhere, groups)
+        parts.choose(far, counted, total)
+        return cls(t_nodes, s_nodes, table, pairs, far, elsewhere, groups)
+
+    @cached_property
+    def found(self) -> SharedPairs:
+        """Return the pairs sorted into lists."""
+        return SharedPairs.of(self.far, self.pairs, self.elsewhere)
 
     def work(self, places: Places) -> NDArray[np.float64]:
         """Return the work of leaves, in pairs of particles, by the places where they begin and the last one ends."""
         nodes, count = self.targets, np.diff(places)
-        each = self.found.work / np.maximum(nodes.count, 1)
+        each = parts.work(self.far, self.pairs) / np.maximum(nodes.count, 1)
         first, end = (np.searchsorted(places[:-1], a) for a in (nodes.begin, nodes.end))
         change = np.bincount(first, each, len(count) + 1) - np.bincount(end, each, len(count) + 1)
         return count * (np.cumsum(change)[: len(count)] + PER_PROXY * self.far.rule.points**3)

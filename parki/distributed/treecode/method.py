@@ -24,7 +24,7 @@ from parki.treecode.method import Treecode, least_distances, sizes
 from parki.treecode.params import Parameters
 from parki.treecode.steps import steps
 
-EVEN = 1.01  # largest over mean work up to which cuts between equal numbers of points are kept
+EVEN = 1.03  # largest over mean work up to which cuts between equal numbers of points are kept: others cost a plan more
 BALANCED = 1.05  # the same of cuts by the work of points before they moved
 
 
