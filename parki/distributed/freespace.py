@@ -15,6 +15,7 @@ from parki.distributed import agreement, communicators
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
+from parki.distributed.overlap import Meanwhile
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Placed
 from parki.freespace import FreeMethod, FreeProblem, FreeSum
@@ -131,11 +132,14 @@ class Owned(Protocol):
     comm : Comm
     to_targets, to_sources : Delivery
         Of the caller's points of this rank to the ranks of their places.
+    beside : Meanwhile or None
+        Work that is done while messages are under way.
     """
 
     comm: Comm
     to_targets: Delivery
     to_sources: Delivery
+    beside: Meanwhile | None
 
 
 class SumOverRanks(FreeSum):
@@ -158,7 +162,9 @@ class SumOverRanks(FreeSum):
     def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
         """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` to `out` ``(rhs, components, Nt)``."""
         problem, structure, (given, made) = self._problem, self._structure, self._room
-        before = structure.comm.traffic.copy()
+        before, beside = structure.comm.traffic.copy(), structure.beside
+        if beside is not None:
+            beside.reset()
         with times.phase("agree"):
             powers = self._powers(density, normals)
         directions = None if normals is None else scaling.times(normals, powers.normals)
@@ -172,6 +178,8 @@ class SumOverRanks(FreeSum):
             with times.phase("sort"):
                 scaling.multiply(made, back)
                 u[...] = structure.to_targets.back(made)
+        for phase, seconds in (beside.worked if beside is not None else {}).items():
+            times.shift(seconds, phase, beside.phase)
         times.sent(structure.comm.traffic, before)
 
     def _powers(self, density: Array, normals: Array | None) -> Powers:

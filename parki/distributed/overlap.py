@@ -28,10 +28,16 @@ class Exchange:
     rounds : Rounds
     phase : str
     space : Space
+
+    Attributes
+    ----------
+    beside : Meanwhile or None
+        The work that is done in parts, from when there are steps.
     """
 
     def __init__(self, rounds: Any, phase: str, space: Space) -> None:
         self._rounds, self._phase, self._parts = rounds, phase, space.native and space.engine == "parki"
+        self.beside: Meanwhile | None = None
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
         """Return the steps; `shelves` are the arrays whose rows travel, `near` the step that is done meanwhile."""
@@ -44,6 +50,7 @@ class Exchange:
             rounds.finish()
 
         between = Call(self._phase, run, [], shelves, capturable=False)
+        self.beside = meanwhile
         if meanwhile is not None:
             return [meanwhile.begin, between, meanwhile.rest]
         return [between] if near is None else [near, between]
@@ -60,6 +67,8 @@ class Meanwhile:
 
     Attributes
     ----------
+    phase : str
+        Of the step.
     begin, rest : Call
         Steps before all messages, and behind them.
     worked : dict
@@ -69,7 +78,7 @@ class Meanwhile:
     """
 
     def __init__(self, step: Step, numbers: Mapping[Number, float]) -> None:
-        self._step, self._numbers = step, numbers
+        self._step, self._numbers, self.phase = step, numbers, step.phase
         self._names = [name for name, a in step.args.items() if isinstance(a, Handle)]
         handles = [step.args[name] for name in self._names]
         written = list(step.writes)

@@ -17,8 +17,8 @@ from parki.distributed.exchange.parcels import Shelf
 from parki.distributed.fmm import weights
 from parki.distributed.fmm.boxes import RankBoxes
 from parki.distributed.fmm.part import CHARGES, RankPart
-from parki.distributed.fmm.structure import FmmSum, RankStructure
-from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem
+from parki.distributed.fmm.structure import RankStructure
+from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem, SumOverRanks
 from parki.distributed.trees import cuts, kinds
 from parki.distributed.trees.shared import SharedTree
 from parki.engine import spaces
@@ -154,7 +154,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
 
     def place(
         self, problem: RanksProblem, aim: Aim, structure: RankStructure, rhs: int, times: PhaseTimes
-    ) -> FmmSum:  # fmt: skip
+    ) -> SumOverRanks:  # fmt: skip
         """Place the steps of a right-hand side; collective.
 
         Raises
@@ -167,7 +167,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
             estimate.require(expansion.steps, structure.tree, self.space)
             placed = expansion.place(self.space)
             particles = expansion.particles
-            return FmmSum(placed, particles.charges, particles.result, problem.with_points(None, None), structure)
+            return SumOverRanks(placed, particles.charges, particles.result, problem.with_points(None, None), structure)
 
     def _cloud(self, points: Array) -> RankCloud:
         return RankCloud(points, self, ranks.total(self.comm, points.shape[1]))

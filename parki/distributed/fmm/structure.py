@@ -1,4 +1,4 @@
-"""A rank's part of tree, lists and expansions, and sums over them."""
+"""A rank's part of tree, lists and expansions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from parki.arrays import Array
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.fmm.part import RankPart
-from parki.distributed.freespace import SumOverRanks
+from parki.distributed.overlap import Meanwhile
 from parki.distributed.trees.shared import SharedTree
 from parki.fmm.structure import FmmStructure
-from parki.timing import PhaseTimes
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +49,11 @@ class RankStructure(FmmStructure):
         """Return every array of the points, and of messages."""
         return [*super().arrays, *self.shared.arrays, *self.part.arrays, *self.given]
 
+    @property
+    def beside(self) -> Meanwhile | None:
+        """Return the near field that is summed while messages are under way."""
+        return self.part.beside
+
     def originals(self) -> tuple[Array, Array]:
         """Return the caller's targets and sources of this rank, one array if they are the same."""
         return self.given
-
-
-class FmmSum(SumOverRanks):
-    """A sum over a rank's part, whose near field is worked on while messages are under way."""
-
-    def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
-        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` to `out` ``(rhs, components, Nt)``."""
-        beside = self._structure.part.beside
-        if beside is not None:
-            beside.reset()
-        super().run(density, normals, out, times)
-        for phase, seconds in (beside.worked if beside is not None else {}).items():
-            times.shift(seconds, phase, "near")

@@ -15,7 +15,7 @@ from parki.distributed.exchange import choice
 from parki.distributed.exchange.census import Parts, Wishes
 from parki.distributed.exchange.parcels import Shelf
 from parki.distributed.exchange.rounds import Rounds
-from parki.distributed.overlap import Exchange
+from parki.distributed.overlap import Exchange, Meanwhile
 from parki.distributed.treecode.lists import RankLists, placed
 from parki.distributed.treecode.skeleton import Wanted
 from parki.distributed.trees import tables
@@ -71,6 +71,11 @@ class SharedStructure(TreecodeStructure):
     def to_sources(self) -> Delivery:
         """Return the delivery of the caller's sources."""
         return self.parts[1].deliveries[0]
+
+    @property
+    def beside(self) -> Meanwhile | None:
+        """Return the sum over particles that is done while messages are under way."""
+        return self.elsewhere.messages.beside
 
     @property
     def arrays(self) -> list[Array]:
