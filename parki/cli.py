@@ -25,6 +25,9 @@ BENCHMARKS = (
 )  # fmt: skip
 
 
+POINTS = ("uniform", "plummer", "sphere")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, 2 for input that cannot be used, 1 for anything else that is not as it should be.
 
@@ -126,6 +129,8 @@ def bench(asked: argparse.Namespace) -> int:
         from parki.perfmodels import bench_ranks
 
         return bench_ranks.main(asked)
+    if asked.points is not None:
+        raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
     from parki.perfmodels import bench as module
 
     _room(asked.n or 0)
@@ -219,7 +224,9 @@ def _parser() -> argparse.ArgumentParser:
     it = command("bench", "Measure a kernel or a whole sum.", 1e-7)
     it.add_argument("name", choices=BENCHMARKS)
     it.add_argument("--n", type=count, help="number of particles (100000; of model and selection 30000)")
-    it.add_argument("--mpi", action="store_true", help="ewald over all processes of mpirun, N particles in all")
+    text = "a sum over all processes of mpirun, of N particles in all"
+    it.add_argument("--mpi", action="store_true", help=text)
+    it.add_argument("--points", choices=POINTS, help="in free space with --mpi (uniform)")
     it.add_argument("--repeat", type=count, default=5, help="measurements, of which the best counts (%(default)d)")
     it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
     it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")

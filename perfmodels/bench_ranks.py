@@ -1,11 +1,10 @@
-"""`parki bench ewald --mpi`: Ewald sums over ranks, their phases and messages, beside the sum by one process."""
+"""`parki bench NAME --mpi`: sums over ranks, their phases and messages, beside the sum by one process."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import importlib.util
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,16 +16,18 @@ from parki.arrays import Array
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
 from parki.engine.spaces import workers
+from parki.perfmodels import bench_ranks_free, measure_ranks
 from parki.perfmodels.bench_sums import KERNELS, SAMPLE
-from parki.perfmodels.measure import CUBE, Row, absent, asked_space, clock, cloud, on, row, strengths, table
+from parki.perfmodels.measure import CUBE, Row, asked_space, cloud, on, strengths, table
+from parki.perfmodels.measure_ranks import Turns, counted
 from parki.plan import Plan
 from parki.portions import Portion
-from parki.timing import CallCounts
 
 N = 100_000  # particles of all ranks where no number is asked for
-ALONE = 1_000_000  # particles up to which one process sums them, too
 BYTES = 48  # of a particle at least
 RECORDS = ("json", "compare", "plot")
+#: Benchmarks over ranks → the module of their plans, None for Ewald sums.
+METHODS = {"ewald": None, "treecode": parki.treecode, "fmm": parki.fmm}
 
 
 def main(asked: argparse.Namespace) -> int:
@@ -35,37 +36,46 @@ def main(asked: argparse.Namespace) -> int:
     Raises
     ------
     ValueError
-        Without a communicator, for another benchmark than ewald, and for options of the others' records.
+        Without a communicator, for another benchmark than those of `METHODS`, and for options of the others.
     """
     with ranks.together(asked.comm, "reading options"):
         check(asked)
         space, n = asked_space(asked), asked.n or N
         comm = ranks.of(asked.comm)
         memory.require(BYTES * n / comm.size, f"--n {n}", "A smaller --n takes less.")
-    options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
-    for kernel in KERNELS:
-        rows, summary = measured(kernel, n, comm, options, asked.repeat)
+    options, method = {"tolerance": asked.tolerance, "execution_space": space}, METHODS[asked.name]
+    for kernel in KERNELS if method is None else bench_ranks_free.KERNELS:
+        if method is None:
+            rows, summary = measured(kernel, n, comm, options | {"box": CUBE}, asked.repeat)
+        else:
+            sums = method, kernel, asked.points or "uniform"
+            rows, summary = bench_ranks_free.measured(*sums, n, comm, options, asked.repeat)
         print(f"{table(rows)}\n\n{summary}\n")  # noqa: T201
     return 0
 
 
 def check(asked: argparse.Namespace) -> None:
     """Raise ValueError for what --mpi cannot do."""
-    if asked.name != "ewald":
-        raise ValueError(f"--mpi was given with {asked.name}; expected ewald, the benchmark that sums over ranks.")
+    if asked.name not in METHODS:
+        expected = " or ".join([", ".join([*METHODS][:-1]), [*METHODS][-1]])
+        raise ValueError(f"--mpi was given with {asked.name}; expected {expected}, which sum over ranks.")
     if given := [f"--{name}" for name in RECORDS if getattr(asked, name)]:
         raise ValueError(f"{given[0]} was given with --mpi, which keeps no records; expected one of the two.")
+    if asked.points is not None and METHODS[asked.name] is None:
+        raise ValueError(f"--points was given with {asked.name}, whose points fill a box; expected sums in free space.")
     if asked.comm is None and importlib.util.find_spec("mpi4py") is None:
         raise ValueError('--mpi needs mpi4py, which is not installed: pip install "parki[mpi]"')
     if asked.comm is None:
-        raise ValueError("--mpi was given without a launcher of MPI; expected mpirun -n 4 parki bench ewald --mpi.")
+        raise ValueError(
+            f"--mpi was given without a launcher of MPI; expected mpirun -n 4 parki bench {asked.name} --mpi."
+        )
 
 
 def measured(kernel: str, n: int, comm: Comm, options: Row, repeat: int) -> tuple[list[Row], str]:
     """Return rows of the sum by one process and of that over ranks, and the summary of the fastest call over ranks.
 
-    A call over ranks lasts until the slowest has its results.  Calls take turns, after one turn that does not count;
-    while the first rank sums alone, with its threads, the others wait.
+    A call over ranks lasts until the slowest has its results; while the first rank sums alone, with its threads, the
+    others wait.
 
     Parameters
     ----------
@@ -79,29 +89,17 @@ def measured(kernel: str, n: int, comm: Comm, options: Row, repeat: int) -> tupl
     """
     options = options | {"return_walltime": True}  # a GPU is waited for in each phase, in both sums
     plan, call = prepared(kernel, share(n, comm.rank, comm.size), options | {"comm": comm})
-    run, beside = clock(call, plan.space), None
+    one: dict[str, Callable[[], Array]] = {}
     with agreed(comm, "preparing the sum by one process"):
-        if comm.rank == 0 and n <= ALONE:
+        if comm.rank == 0 and n <= measure_ranks.ALONE:
             every = [share(n, rank, comm.size) for rank in range(comm.size)]
             whole = tuple(np.concatenate(arrays, axis=1) for arrays in zip(*every, strict=True))
-            beside = clock(prepared(kernel, whole, options | {"execution_space": plan.space})[1], plan.space)
-    times: list[float] = []
-    alone: list[float] = []
-    counts: list[CallCounts] = []
-    for _ in range(1 + repeat):
-        times.append(slowest(comm, run))
-        counts.append(plan.walltime.counts())
-        with agreed(comm, "the sum by one process"):
-            if beside is not None:
-                alone.append(beside())
-    best = 1 + int(np.argmin(times[1:]))
-    error = plan.error(SAMPLE).value
-    name, threads = f"{kernel}, N = {n:,}, {options['tolerance']:g}", workers(plan.space)
-    each = _count(threads, "thread")
-    one, many = f"{name}: one process of {each}", f"{name}: {_count(comm.size, 'rank')} of {each}"
-    first = row(one, alone[1:], n / 1e6, "M particles") if alone else absent(one, f"more than {ALONE:,} particles")
-    rows = [first, row(many, times[1:], n / 1e6, "M particles", first if alone else None, error=error)]
-    return rows, plan.walltime.summary(counts[best])
+            one["call"] = prepared(kernel, whole, options | {"execution_space": plan.space})[1]
+    turns = Turns.of(comm, {"call": call}, one, plan.space, repeat, plan.walltime.counts)
+    error, name = plan.error(SAMPLE).value, f"{kernel}, N = {n:,}, {options['tolerance']:g}"
+    each = counted(workers(plan.space), "thread")
+    titles = f"{name}: one process of {each}", f"{name}: {counted(comm.size, 'rank')} of {each}"
+    return turns.rows("call", n, titles, error=error), plan.walltime.summary(turns.best)
 
 
 def share(n: int, rank: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,15 +113,3 @@ def prepared(kernel: str, given: tuple[np.ndarray, ...], options: Row) -> tuple[
     x, dens, normals = on(options["execution_space"], given)
     plan = parki.ewald.plan(kernel, x, x, **options)
     return plan, functools.partial(plan, *strengths(kernel, dens, normals))
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def slowest(comm: Comm, run: Callable[[], float]) -> float:
-    """Return the seconds of a call that all ranks begin together, until the last one has ended."""
-    comm.barrier()
-    began = time.perf_counter()
-    run()
-    return float(comm.allreduce(time.perf_counter() - began, "max"))

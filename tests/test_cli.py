@@ -329,6 +329,11 @@ def test_bench_passes_its_arguments_on(monkeypatch):
     assert given[0].tolerance == 1e-7
 
 
+def test_points_are_of_sums_over_processes(capsys):
+    assert cli.main(["bench", "treecode", "--points", "sphere"]) == 2
+    assert "--points was given without --mpi" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["0", "-5", "2.5", "inf", "nan", "many"])
 def test_a_number_of_particles_is_a_positive_whole_number(text, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -85,6 +85,11 @@ def shown(options: Any) -> dict[str, str]:
     return {name: str(a.tolist() if isinstance(a, np.ndarray) else a) for name, a in values.items()}
 
 
+def kernel_facts(kernel: Any) -> dict[str, Any]:
+    """Return the name of a kernel and its parameters, which must be equal on all ranks."""
+    return {"kernel": str(kernel), **dict(zip(kernel.names, kernel.parameters, strict=True))}
+
+
 def finder(error: BaseException) -> str | None:
     """Return the note of an error that `agreed` has raised on all ranks, which says who found it; None of others."""
     return next((note for note in getattr(error, "__notes__", ()) if note.endswith(EVERYWHERE)), None)

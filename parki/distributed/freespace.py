@@ -67,7 +67,7 @@ class FreeOverRanks(FreeMethod):
 
     def problem(self, targets: Any, sources: Any) -> RanksProblem:
         """Check every rank's points and options."""
-        facts = {"kernel": str(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
+        facts = {**agreement.kernel_facts(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
         with agreed(self.comm, "checking points", facts) as check:
             x, y, on_gpu = self.checked(targets, sources)
             check.same = facts | {"dtype": x.dtype.name, "targets are the sources": x is y, "on a GPU": on_gpu}

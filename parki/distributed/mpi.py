@@ -111,6 +111,12 @@ class MpiComm:
         """Wait for all ranks."""
         self.wait(self._comm.Ibarrier(), "barrier")
 
+    def rest(self) -> None:
+        """Wait for all ranks asleep, without a time-out."""
+        request = self._comm.Ibarrier()
+        while not request.Test():
+            time.sleep(PAUSE[1])
+
     # Messages ---------------------------------------------------------------------------------------------------------
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> Messages:
         """Begin to send and to receive arrays."""

@@ -202,6 +202,10 @@ class SimulatedComm:
         """Wait for all ranks."""
         self._together("barrier", None)
 
+    def rest(self) -> None:
+        """Wait for all ranks."""
+        self._together("rest", None)
+
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> _Letters:
         """Begin to send and to receive arrays."""
         for to, a in send.items():

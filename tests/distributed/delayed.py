@@ -38,6 +38,9 @@ class DelayedComm:
     def barrier(self):
         self._comm.barrier()
 
+    def rest(self):
+        self._comm.rest()
+
     def exchange_unknown(self, send, like, phase):
         return self._comm.exchange_unknown(send, like, phase)
 

@@ -1,6 +1,6 @@
 """Faults on one rank: calls that raise the same error on all, after which a plan goes on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 
 import parki
 from parki.engine.errors import BuildError
+from tests.distributed.free import FreeCase
 from tests.distributed.shares import Case, far
 
 
@@ -24,7 +25,7 @@ class Rank:
 
     comm: Any
     bad: bool
-    case: Case
+    case: Case | FreeCase
     plan: Any
     points: tuple
     q: np.ndarray
@@ -33,7 +34,7 @@ class Rank:
     @classmethod
     def of(cls, comm, bad, case, to, source):
         (x, y), (q,) = case.of(to, source)
-        other = Case("stokes_comb", n=case.n, options=case.options)
+        other = replace(case, kernel="stokes_comb")
         points, strengths = other.of(to, source)
         return cls(comm, bad, case, case.plan(x, y, comm=comm), (x, y), q, (other.plan(*points, comm=comm), *strengths))
 
@@ -58,6 +59,21 @@ class Rank:
             self.plan(np.stack([self.q, self.q]))
         finally:
             method.__dict__.pop("_steps", None)
+
+    def failing_move(self, error):
+        """Move to fewer targets, where something fails, and then back."""
+
+        def fails(*given):
+            raise error
+
+        method, (x, y) = self.plan.method, self.points
+        if self.bad:
+            object.__setattr__(method, "_compile", fails)
+        try:
+            self.plan.move(targets=x[:, 1:].copy(), sources=y)
+        finally:
+            method.__dict__.pop("_compile", None)
+            self.plan.move(targets=x, sources=y)
 
     def at_hand(self):
         """Ask for an error, for which one rank does not give the sum."""
@@ -151,7 +167,7 @@ FAULTS = {
         lambda r: r.case.plan(*(a.astype("f4" if r.bad else a.dtype) for a in r.points), comm=r.comm),
     ),
     "points of two dimensions": (
-        "targets has shape (2,",
+        "has shape (2,",
         lambda r: r.case.plan(*(a[:2] if r.bad else a for a in r.points), comm=r.comm),
     ),
     "targets that are the sources": (
@@ -162,6 +178,10 @@ FAULTS = {
         "kernel is 'laplace' on rank",
         lambda r: parki.direct.direct_sum("laplace" if r.bad else "biharmonic", *r.points, r.q, comm=r.comm),
     ),
+    "another parameter of the kernel": (
+        "kappa is 2.0 on rank",
+        lambda r: replace(r.case, kernel="yukawa").plan(*r.points, comm=r.comm, kappa=1.0 + r.bad),
+    ),
     "another method": (
         "call is 'parki.direct.plan' on rank",
         lambda r: parki.direct.plan("laplace", *r.points, comm=r.comm) if r.bad else r.made(),
@@ -171,11 +191,20 @@ FAULTS = {
     "no compiler": ("no compiler", lambda r: r.failing(BuildError("no compiler"))),
 }
 
+OF_EWALD = ("a keyword that is none", "a box that is none", "another box", "another periodicity")
+#: Faults in free space.
+FREE_FAULTS = {name: fault for name, fault in FAULTS.items() if name not in OF_EWALD} | {
+    "a box": ("sum in free space", lambda r: r.made(**({"box": (1, 1, 1)} if r.bad else {}))),
+    "another size of leaves": ("leaf_size is '31' on rank", lambda r: r.made(leaf_size=31 if r.bad else 30)),
+    "no memory": ("no room", lambda r: r.failing_move(MemoryError("no room"))),
+    "no compiler": ("no compiler", lambda r: r.failing_move(BuildError("no compiler"))),
+}
+
 
 def check(rank, ranks, expected):
     """Let all faults happen, one after another, each with the same error on all ranks and the same sum behind it."""
     first = ranks.allgather(rank.bad)[0]  # others differ from it
-    for name, (text, fault) in FAULTS.items():
+    for name, (text, fault) in (FREE_FAULTS if isinstance(rank.case, FreeCase) else FAULTS).items():
         with pytest.raises((ValueError, TypeError, RuntimeError, OSError, MemoryError)) as caught:
             fault(rank)
         told = ranks.allgather((caught.type, str(caught.value)))

@@ -27,6 +27,13 @@ def crowd(n, seed):
 
 SETS = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samples.sphere, "two": two, "crowd": crowd}
 
+FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
+#: Of modules that sum over ranks, options of their methods.
+METHODS = {
+    parki.treecode: [FIXED | {"method": method} for method in ("dual", "pc", "cp")],
+    parki.fmm: [{"method": method, "order": 4, "leaf_size": 40} for method in ("kifmm", "chebyshev")],
+}
+
 
 @dataclass
 class FreeCase:

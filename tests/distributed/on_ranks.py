@@ -19,10 +19,10 @@ from parki.distributed.bricks import division
 from parki.distributed.exchange import choice
 from parki.distributed.exchange.census import Census
 from parki.ewald.choice import tuning_cache
-from tests.distributed import faults
+from tests.distributed import faults, free
 from tests.distributed.free import FreeCase
 from tests.distributed.nodes import SHELVES, Nodes
-from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
+from tests.distributed.shares import BOX, CELL, Case, far, part
 from tests.ewald import cupy_standin as standin
 from tests.ewald import stream_standin as streams
 from tests.ewald import sums as exact_sums
@@ -32,8 +32,8 @@ BAD = min(1, WORLD.size - 1)
 
 
 def share(case, comm, seed=0):
-    of_targets = cuts(case.n, comm.size, seed)[comm.rank]
-    return of_targets, of_targets if case.same else cuts(case.n, comm.size, seed + 1)[comm.rank]
+    """Return which targets and sources this rank has."""
+    return tuple(of[comm.rank] for of in case.shares(comm.size, seed))
 
 
 def alone(case, comm):
@@ -46,7 +46,21 @@ def alone(case, comm):
 
 
 def whole(comm, u):
-    return np.concatenate(comm.allgather(u), axis=-1)
+    return free.whole(comm.allgather(u))
+
+
+def compare(comm, case, most):
+    """Compare a sum, its parameters and its error with those of one process."""
+    parameters, expected = alone(case, comm)
+    points, strengths = case.of(*share(case, comm))
+    shared = case.plan(*points, comm=comm)
+    u = whole(comm, shared(*strengths))
+    assert far(u, expected) < (1e-12 if case.dtype == "float64" else 1e-5), (case, far(u, expected))
+    assert comm.size == 1 or sum(shared.walltime.nbytes.values()) > 0
+    assert shared.parameters == parameters
+    error = shared.error(40).value
+    assert error < most
+    assert comm.allreduce(error, MPI.MAX) == error
 
 
 def sums(comm):
@@ -59,17 +73,7 @@ def sums(comm):
         Case("stokes_dl", box=CELL), Case("laplace", 2, same=True), Case("yukawa", dtype="float32"),
     ]  # fmt: skip
     for case in cases if comm.size < 8 else cases[:3]:  # ranks share the cores of a test
-        parameters, expected = alone(case, comm)
-        to, source = share(case, comm)
-        x = part(case.targets, to)
-        shared = case.plan(x, x if case.same else part(case.sources, source), comm=comm)
-        u = whole(comm, shared(part(case.density, source), *case.given(source)))
-        assert far(u, expected) < (1e-12 if case.dtype == "float64" else 1e-5), (case.kernel, far(u, expected))
-        assert comm.size == 1 or sum(shared.walltime.nbytes.values()) > 0
-        assert shared.parameters == parameters
-        error = shared.error(40).value
-        assert error < 1e-5
-        assert comm.allreduce(error, MPI.MAX) == error
+        compare(comm, case, 1e-5)
     case = Case("laplace")
     to, source = share(case, comm)
     one = parki.direct.direct_sum("laplace", case.targets, case.sources, case.density)
@@ -106,22 +110,68 @@ def plans(comm):
     for _ in range(2):
         assert far(whole(comm, plan(f)), expected) < 1e-12
         other(f)  # calls of two plans in turns
-    theirs = plan.theirs(x), plan.theirs(f)
-    stay = case.plan(theirs[0], theirs[0], comm=comm)
-    assert far(whole(comm, plan.ours(stay(theirs[1]))), expected) < 1e-12
-    assert stay.walltime.nbytes.get("sort", 0) == 0
-    half = comm.Split(comm.rank % 2, -comm.rank)
+    stays(comm, case, plan, (x, f), expected)
     small = Case("laplace", n=200)
-    to, source = share(small, half)
-    u = small.plan(part(small.targets, to), part(small.sources, source), comm=half)(part(small.density, source))
-    assert far(whole(half, u), alone(small, half)[1]) < 1e-12
-    half.Free()
+    splits(comm, small)
     without = comm.Split(MPI.UNDEFINED if comm.rank == 0 else 1)
     if comm.rank == 0:
         with pytest.raises(ValueError, match=r"comm is MPI\.COMM_NULL; expected a communicator"):
             small.plan(small.targets, small.sources, comm=without)
-    single = small.plan(small.targets, small.sources, comm=MPI.COMM_SELF)
-    np.testing.assert_array_equal(single(small.density), small.alone()[1])
+
+
+def stays(comm, case, plan, given, expected):
+    """Keep points and densities where a plan has put them: none is sent."""
+    x, f = (plan.theirs(a) for a in given)
+    stay = case.plan(x, x, comm=comm)
+    assert far(whole(comm, plan.ours(stay(f))), expected) < 1e-12
+    assert stay.walltime.nbytes.get("sort", 0) == 0
+
+
+def splits(comm, case):
+    """Sum over half of the ranks, and over one alone."""
+    half = comm.Split(comm.rank % 2, -comm.rank)
+    points, strengths = case.of(*share(case, half))
+    u = case.plan(*points, comm=half)(*strengths)
+    assert far(whole(half, u), alone(case, half)[1]) < 1e-12
+    half.Free()
+    points, strengths = case.of(slice(None), slice(None))
+    np.testing.assert_array_equal(case.plan(*points, comm=MPI.COMM_SELF)(*strengths), case.alone()[1])
+
+
+def free_sums(comm):
+    """Compare sums in free space with those of one process: all methods, messages that are cut."""
+    communicators.of(comm).longest = 1 << 10
+    for module, methods in free.METHODS.items():
+        cases = [FreeCase(module, "stokes_sl", points, n=600, options=methods[0]) for points in ("uniform", "plummer")]
+        cases += [FreeCase(module, "stokes_sl", "sphere", "plummer", 600, options=options) for options in methods]
+        cases.append(FreeCase(module, "stokes_comb", n=400, options=methods[0]))
+        cases.append(FreeCase(module, n=600, options=methods[0] | {"gradient": True}))
+        cases.append(FreeCase(module, "yukawa", n=600, dtype="float32", options=methods[-1]))
+        some = {4: slice(-3, None), 8: slice(1, 3)}.get(comm.size, slice(None))  # ranks share the cores of a test
+        for case in cases[some]:
+            compare(comm, case, 2e-2)
+
+
+def free_plans(comm):
+    """Move a plan in free space, keep points where it put them, use communicators of other ranks."""
+    for module, (options, *_) in free.METHODS.items():
+        case, other, fewer = (
+            FreeCase(module, points=points, n=n, options=options)
+            for points, n in (("uniform", 600), ("plummer", 600), ("sphere", 250))
+        )
+        _, expected = alone(case, comm)
+        points, (q,) = case.of(*share(case, comm))
+        plan, one = case.plan(*points, comm=comm), case.plan(case.y, case.y)
+        stays(comm, case, plan, (points[0], q), expected)
+        for there in (other, fewer, case):
+            one.move(there.y)
+            (x, _), (q,) = there.of(*share(there, comm, seed=5))
+            plan.move(x)
+            assert far(whole(comm, plan(q)), one(there.density)) < 1e-12
+        both = np.stack([q, 2 * q])
+        assert far(whole(comm, plan(both))[1], 2 * expected) < 1e-12
+        assert far(whole(comm, plan.operator() @ q), expected) < 1e-12
+        splits(comm, fewer)
 
 
 def exchanges(comm):
@@ -144,7 +194,17 @@ def exchanges(comm):
 
 def agreed(comm):
     """Raise the same error everywhere, and go on."""
-    case = Case("laplace", n=400)
+    goes_on(comm, Case("laplace", n=400))
+
+
+def free_agreed(comm):
+    """Raise the same error everywhere in free space, and go on."""
+    for module in free.METHODS:
+        goes_on(comm, FreeCase(module, "laplace", targets="uniform", n=400, options={"tolerance": 1e-4}))
+
+
+def goes_on(comm, case):
+    """Let all faults happen on one rank."""
     _, expected = alone(case, comm)
     rank = faults.Rank.of(comm, comm.rank == BAD, case, *share(case, comm))
     faults.check(rank, comm, expected)
@@ -219,7 +279,9 @@ def messages_of_a_device(cupy, ranks):
 
 def ends(comm):
     """End one rank in the middle, in the way that is named: the launcher must end the others."""
-    case, how = Case("laplace"), sys.argv[2]
+    how, of = sys.argv[2:]
+    module = next((module for module in free.METHODS if module.__name__ == of), None)
+    case = Case("laplace") if module is None else FreeCase(module, targets="uniform", options=free.METHODS[module][0])
     (x, y), (q,) = case.of(*share(case, comm))
     plan = case.plan(x, y, comm=comm)
     some = comm.Split(MPI.UNDEFINED if comm.rank == 0 else 1)

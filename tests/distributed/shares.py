@@ -54,8 +54,8 @@ class Case:
         self.normals = rng.standard_normal((3, self.n)).astype(self.dtype) if found.normals else None
 
     def plan(self, targets, sources, **more):
-        keywords = {"box": self.box, "periodicity": self.periodicity, "tolerance": 1e-6} | self.options | more
-        keywords |= {"kappa": KAPPA} if self.kernel == "yukawa" else {}
+        keywords = {"box": self.box, "periodicity": self.periodicity, "tolerance": 1e-6} | self.options
+        keywords |= ({"kappa": KAPPA} if self.kernel == "yukawa" else {}) | more
         return parki.ewald.plan(self.kernel, targets, sources, **keywords)
 
     def alone(self):
@@ -73,10 +73,14 @@ class Case:
     def given(self, which):
         return () if self.normals is None else (part(self.normals, which),)
 
+    def shares(self, ranks, seed=0):
+        """Return which targets and sources each rank has."""
+        of_targets = cuts(self.n, ranks, seed)
+        return of_targets, of_targets if self.same else cuts(self.n, ranks, seed + 1)
+
     def over(self, ranks, work=None, seed=0, world=None):
         """Return the whole sum of many ranks, and what ``work(plan, …)`` returns on each."""
-        of_targets = cuts(self.n, ranks, seed)
-        of_sources = of_targets if self.same else cuts(self.n, ranks, seed + 1)
+        of_targets, of_sources = self.shares(ranks, seed)
 
         def one(comm):
             to, source = of_targets[comm.rank], of_sources[comm.rank]

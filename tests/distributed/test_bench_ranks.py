@@ -9,7 +9,7 @@ import pytest
 from parki.distributed.simulated import World
 from parki.engine import spaces
 from parki.ewald.report import EXCHANGES
-from parki.perfmodels import bench_ranks
+from parki.perfmodels import bench_ranks, measure_ranks
 
 OPTIONS = {"box": (1.0, 1.0, 1.0), "tolerance": 1e-5, "execution_space": spaces.Space("Serial")}
 
@@ -40,7 +40,7 @@ def test_a_sum_over_ranks_beside_one_process(ranks):
 
 
 def test_one_process_is_spared_large_sums(monkeypatch):
-    monkeypatch.setattr(bench_ranks, "ALONE", 899)
+    monkeypatch.setattr(measure_ranks, "ALONE", 899)
     rows = World(2).run(lambda comm: bench_ranks.measured("laplace", 900, comm, OPTIONS, 1))[0][0]
     assert rows[0]["absent"] == "more than 899 particles"
     assert "against" not in rows[1]
@@ -66,7 +66,9 @@ def test_an_error_of_one_process_is_everyones(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": "fmm"}, "--mpi was given with fmm; expected ewald"),
+        ({"name": "p2p"}, "--mpi was given with p2p; expected ewald"),
+        ({"points": "sphere"}, "--points was given with ewald"),
+        ({"name": "treecode", "tolerance": 0.0}, "tolerance is 0.0"),
         ({"plot": "x.png"}, "--plot was given with --mpi, which keeps no records"),
         ({"tolerance": 2.0}, "tolerance is 2.0"),
         ({"n": 10**15}, "A smaller --n takes less"),
@@ -74,6 +76,7 @@ def test_an_error_of_one_process_is_everyones(monkeypatch):
 )
 def test_bad_options_are_everyones_error(change, said):
     asked = {"name": "ewald", "json": None, "compare": None, "plot": None, "n": 300, "tolerance": 1e-4, "repeat": 1}
+    asked |= {"points": None}
     asked |= {"space": "Serial", "threads": None} | change
 
     def work(comm):

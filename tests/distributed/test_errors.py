@@ -11,7 +11,7 @@ from parki.fmm.method import Kifmm
 from parki.fmm.options import FmmOptions
 from parki.pairs import PAIRS
 from parki.plan import make
-from tests.distributed import faults
+from tests.distributed import faults, free
 from tests.distributed.shares import Case, cuts, part
 
 
@@ -44,6 +44,21 @@ def test_faults_on_one_rank_are_everyones(bad):
     def work(comm):
         ends = [cuts(case.n, comm.size, seed)[comm.rank] for seed in (1, 2)]
         rank = faults.Rank.of(comm, comm.rank == bad, case, *ends)
+        faults.check(rank, comm, expected)
+        faults.accepted(rank, comm, expected)
+
+    World(4).run(work)
+
+
+@pytest.mark.parametrize("module", free.METHODS)
+@pytest.mark.parametrize("bad", [0, 2])
+def test_faults_in_free_space_on_one_rank_are_everyones(module, bad):
+    options = {"tolerance": 1e-4, "threads": 1}
+    case = free.FreeCase(module, "laplace", targets="uniform", n=400, options=options)
+    _, expected = case.alone()
+
+    def work(comm):
+        rank = faults.Rank.of(comm, comm.rank == bad, case, *(of[comm.rank] for of in case.shares(comm.size, 1)))
         faults.check(rank, comm, expected)
         faults.accepted(rank, comm, expected)
 
@@ -98,3 +113,14 @@ def test_methods_that_do_not_sum_over_ranks():
     World(2).run(work)
     x = np.random.default_rng(0).random((3, 50))
     parki.treecode.plan("coulomb", x, x, comm=World(1).comms[0])(np.ones(50))
+
+
+def test_gradients_by_pytorch_are_of_one_process():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    def work(comm):
+        x, q = torch.rand(3, 50, dtype=torch.float64), torch.ones(50, dtype=torch.float64)
+        with pytest.raises(NotImplementedError, match=r"comm was given to .*, which does not sum over ranks"):
+            parki.torch.laplace(x, x, q, box=(1, 1, 1), comm=comm)
+
+    World(2).run(work)

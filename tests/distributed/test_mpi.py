@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import parki
+from parki.engine.runtime.compiler import cpus
+from tests.distributed.free import METHODS
 
 pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
@@ -62,15 +64,33 @@ def test_sums_plans_and_agreed_errors(ranks):
     assert f"done on {ranks} ranks" in said
 
 
-@pytest.mark.parametrize("how", ["raise", "exit", "kill", "_exit", "interrupt", "no memory", "callback"])
-def test_a_rank_that_goes_ends_the_job(how):
-    said, status, _ = launch(4, "ends", how)
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_sums_plans_and_agreed_errors_in_free_space(ranks):
+    works = {2: "free_sums,free_plans,free_agreed", 8: "free_sums"}
+    said, status, _ = launch(ranks, works.get(ranks, "free_sums,free_plans"))
+    assert status == 0, said
+    assert f"done on {ranks} ranks" in said
+
+
+@pytest.mark.parametrize(
+    ("how", "of"),
+    [
+        *((how, "parki.ewald") for how in ("raise", "exit", "kill", "_exit", "interrupt", "no memory", "callback")),
+        *((how, "parki.treecode") for how in ("raise", "kill", "interrupt")),
+        *(("no memory", module.__name__) for module in METHODS),
+    ],
+)
+def test_a_rank_that_goes_ends_the_job(how, of):
+    said, status, _ = launch(4, "ends", how, of)
     ended(said, status)
 
 
-@pytest.mark.parametrize("how", ["hang", "subset"])
-def test_a_rank_that_is_waited_for_too_long_ends_the_job(how):
-    said, status, _ = launch(4, "ends", how, PARKI_MPI_TIMEOUT="4")
+@pytest.mark.parametrize(
+    ("how", "of"),
+    [("hang", "parki.ewald"), ("subset", "parki.ewald"), *(("hang", module.__name__) for module in METHODS)],
+)
+def test_a_rank_that_is_waited_for_too_long_ends_the_job(how, of):
+    said, status, _ = launch(4, "ends", how, of, PARKI_MPI_TIMEOUT="4")
     ended(said, status)
     assert "has waited 4 s (PARKI_MPI_TIMEOUT) in" in said
     assert "the job ends" in said
@@ -84,7 +104,7 @@ def ended(said, status):
 
 
 def test_a_slow_rank_is_waited_for():
-    said, status, _ = launch(3, "ends", "slow")
+    said, status, _ = launch(3, "ends", "slow", "parki.ewald")
     assert status == 0, said
     assert "slow ranks are waited for" in said
 
@@ -171,6 +191,29 @@ def test_the_benchmark_measures_all_ranks():
         assert said.count(f"{kernel}, N = 2,000, 0.0001: 2 ranks of 1 thread ") == 1
     assert len(re.findall(r"lines for planes .* [1-9].*, 2\n", said)) == 3
     assert said.count("busy: largest over mean") == 3
+
+
+@pytest.mark.parametrize("name", [module.__name__.partition(".")[2] for module in METHODS])
+def test_the_benchmark_measures_plans_in_free_space(name):
+    options = ["--n", "2000", "--repeat", "1", "--tolerance", "1e-4", "--points", "sphere"]
+    said, status, _ = begin(2, "-m", "parki", "bench", name, "--mpi", *options)
+    assert status == 0, said
+    threads = "2 threads" if cpus() > 1 else "1 thread for want of cores"
+    for kernel in ("coulomb", "stokes_sl"):
+        for step in ("plan", "call", "both"):
+            title = f"{kernel}, sphere, N = 2,000, 0.0001: {step}"
+            assert said.count(f"{title}, one process of {threads} ") == 1
+            assert said.count(f"{title}, 2 ranks of 1 thread ") == 1
+    for kernel in said.split("busy: largest over mean")[:2]:
+        assert re.search(r"(values of others|charges of ghosts) .* ms   [1-9]\S*, \S+\n", kernel)
+    assert said.count("busy: largest over mean") == 2
+
+
+def test_a_galaxy_keeps_its_energy():
+    said, status, _ = begin(3, "-m", "mpi4py", str(ROOT / "examples/galaxy_over_ranks.py"), "--small")
+    assert status == 0, said
+    assert float(re.search(r"(?m)^step 4: .* of 1500 stars here, the energy has changed by (\S+)$", said)[1]) < 1e-4
+    assert said.count("step ") == 4
 
 
 def test_the_doctor_measures_messages(tmp_path):

@@ -1,6 +1,8 @@
 """Treecodes over ranks: lists and sums are those of one process."""
 
 import itertools
+import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +11,12 @@ import parki
 from parki.distributed.simulated import World
 from parki.distributed.treecode import lists as rank_lists
 from parki.distributed.trees import tables
+from parki.freespace import REPORTS
 from parki.treecode import interactions
-from tests.distributed.free import FreeCase, far, whole
+from tests.distributed.free import FIXED, FreeCase, far, whole
 from tests.distributed.shares import part
 from tests.ewald import cupy_standin as standin
 
-FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
 KERNELS = ("coulomb", "yukawa", "stokes_sl", "stokes_comb", "laplace_grad", "gaussian", "rpy", "rotlet")
 
 
@@ -265,6 +267,50 @@ def test_queries():
     for k in (2, 3, 5):
         assert far(whole([of[k] for of in found]), expected) < 1e-12
     assert far(whole([of[4] for of in found]), plan.operator().T @ one.density) < 1e-12
+
+
+def test_calls_that_use_a_plan_once():
+    """With reports, arrays (N, 3), and a kernel of one's own."""
+    file = Path(__file__).parents[2] / "examples/regularised_stokeslet.py"
+    blob = parki.pairs.Pair("blob", 3, 3, str(file), names=("epsilon",), parameters=(0.1,), singular=False)
+    n = 600
+    x, f = parki.samples.plummer(n, 1, cutoff=5), parki.samples.charges(3 * n, 2).reshape(3, n)
+    options = {"kernel": "stokes_sl", "tolerance": 1e-4, "execution_space": "Serial"}
+    calls = {
+        "reports": (parki.treecode.bldtt, options | dict.fromkeys(REPORTS, True)),
+        "nd": (parki.treecode.bltc, options | {"layout": "nd", "variant": "cp"}),
+        "own": (parki.treecode.bltc, {"kernel": blob, "degree": 5, "execution_space": "Serial"}),
+    }
+
+    def work(comm):
+        mine = slice(comm.rank * 200, (comm.rank + 1) * 200)
+        y, g = (np.ascontiguousarray(a[:, mine]) for a in (x, f))
+        return {
+            name: call(*((y.T, y.T, g.T) if name == "nd" else (y, y, g)), comm=comm, **more)
+            for name, (call, more) in calls.items()
+        }
+
+    found = World(3).run(work)
+    for name, (call, more) in calls.items():
+        parts, alone = [of[name] for of in found], call(*((x.T, x.T, f.T) if name == "nd" else (x, x, f)), **more)
+        if name == "reports":
+            parts, times, parameters, errors = zip(*parts, strict=True)
+            assert set(parameters) == {alone[2]}
+            assert {error.value for error in errors} == {errors[0].value}
+            assert errors[0].value == pytest.approx(alone[3].value, rel=1e-6)
+            assert all(one.time["exchange"] > 0 for one in times)
+            alone = alone[0]
+        assert far(np.concatenate(parts, axis=0 if name == "nd" else 1), alone) < 1e-12
+
+
+def test_questions_to_one_process_alone():
+    def work(comm, plan, strengths):
+        with pytest.raises(NotImplementedError, match="cannot be copied or pickled"):
+            pickle.dumps(plan)
+        with pytest.raises(NotImplementedError, match="near_pairs is of one process"):
+            plan.near_pairs(0.1)
+
+    case(n=300).over(3, work)
 
 
 @pytest.mark.parametrize("space", ["OpenMP", "GpuSim"])

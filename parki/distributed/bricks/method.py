@@ -115,7 +115,7 @@ class BrickEwald(Ewald):
     # Points -----------------------------------------------------------------------------------------------------------
     def problem(self, targets: Any, sources: Any) -> BrickProblem:
         """Check every rank's points and options, and take the points to the box of the stages."""
-        facts = {"kernel": str(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
+        facts = {**agreement.kernel_facts(self.kernel), "space": self.space.kind, **agreement.shown(self.options)}
         with agreed(self.comm, "checking points", facts) as check:
             refuse(self.options)
             x, y, on_gpu = self._checked(targets, sources)
