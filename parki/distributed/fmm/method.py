@@ -35,7 +35,7 @@ from parki.trees import octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-UNEVEN = 1.01  # largest over mean work from which on a tree is cut anew
+UNEVEN = 1.02  # largest over mean work from which on a tree is cut anew
 MOVED = 1.05  # the same for points that have moved
 SCHEME: str | None = None  # of the exchange of values; None: the one that is predicted to be faster
 
