@@ -50,6 +50,13 @@ class RankStructure(FmmStructure):
         return [*super().arrays, *self.shared.arrays, *self.part.arrays, *self.given]
 
     @property
+    def handled(self) -> tuple[int, int]:
+        """Return what every rank has handled, boxes of top levels, and what this one has: points, boxes and pairs."""
+        nodes, lists = self.tree.nodes, self.lists
+        points = sum(a.shape[1] for a in self.shared.points) * (nodes.depth + 1) + self.tree.sources.points.shape[1]
+        return self.shared.repeated, points + nodes.n + sum(len(getattr(lists, f"{name}_t")) for name in "uwxv")
+
+    @property
     def beside(self) -> Meanwhile | None:
         """Return the near field that is summed while messages are under way."""
         return self.part.beside

@@ -83,8 +83,7 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
             parts, lists = self._cut(targets, sources, x, (p, rule, separation), BALANCED if p.shares else EVEN)
             kept = y.copy()  # the caller's may change
             given = problem.with_points(kept if problem.same else x.copy(), kept)
-            repeated = sum(tree.repeated for tree in {id(tree): tree for tree in (targets, sources)}.values())
-            made = structure(kernels, parts, lists, tiny, given, self.space, repeated)
+            made = structure(kernels, parts, lists, tiny, given, self.space)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), made.lists.pairs, strict=True))
         return replace(p, shares=tuple((parts[0].cuts / parts[0].cuts[-1]).tolist())), made
 

@@ -90,7 +90,7 @@ class SharedStructure(TreecodeStructure):
 
 def structure(
     kernels: ProxyKernels, parts: tuple[SharedTree, SharedTree], lists: RankLists, tiny: float,
-    problem: FreeProblem, space: Space, repeated: int,
+    problem: FreeProblem, space: Space,
 ) -> SharedStructure:  # fmt: skip
     """Return a rank's part of a sum: points of other ranks come, and charges are asked for; collective."""
     (targets, sources), found = parts, lists.found
@@ -118,9 +118,10 @@ def structure(
     ]
     pairs = np.add(found.own.pairs, found.others.pairs)
     own_lists = replace(placed(found.own, t_first, wanted), pairs=tuple(pairs.tolist()))
-    own_points = sum(one.points[0].shape[1] for one in {id(part): part for part in parts}.values())
+    each = {id(part): part for part in parts}.values()
+    own_points = sum(one.points[0].shape[1] for one in each)
     met = len(lists.pairs.far_t) + len(lists.pairs.near_t) + len(lists.table) + points.shape[1]
-    handled = repeated + lists.groups, own_points * (s_nodes.depth + 1) + met
+    handled = sum(one.repeated for one in each) + lists.groups, own_points * (s_nodes.depth + 1) + met
     more = handled, tables.names(lists.table)
     return SharedStructure(kernels, *trees, own_lists, tiny, problem.same, away, parts, problem, rounds, *more)
 

@@ -92,6 +92,8 @@ class PlacedPoints:
         Entries of the delivered arrays in the order of the tree.
     points : list of arrays (3, n)
         In the order of the tree.
+    repeated : int
+        Nodes of the top levels, which all ranks have counted.
     """
 
     cuts: Places
@@ -99,6 +101,7 @@ class PlacedPoints:
     deliveries: list[Delivery]
     orders: list[Array]
     points: list[Array]
+    repeated: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -111,13 +114,10 @@ class Grown(PlacedPoints):
         Inner nodes above those that went to ranks: the same on all ranks.
     own : Table
         The nodes of this rank, all of whose points are here.
-    repeated : int
-        Nodes of the top levels, which all ranks have counted.
     """
 
     top: Table
     own: Table
-    repeated: int
 
 
 def grow(

@@ -57,7 +57,7 @@ class SharedTree(PlacedPoints):
             orders.append(order)
             points.append(spaces.array_module(space).ascontiguousarray(there.there(x)[:, order]))
         placed = {"cuts": every, "firsts": of_sets, "deliveries": deliveries, "orders": orders, "points": points}
-        return cls(comm=comm, table=table, **placed)
+        return cls(comm=comm, table=table, repeated=grown.repeated, **placed)
 
     @property
     def mine(self) -> tuple[int, int]:
