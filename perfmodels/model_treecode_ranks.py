@@ -22,8 +22,7 @@ from parki.perfmodels import clusters, model_over_ranks, planning, published_tre
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_over_ranks import RankedSum, Sent
 from parki.perfmodels.network import Network
-from parki.perfmodels.shares import Cuts
-from parki.perfmodels.shares_treecode import ListRows, TreecodeShares, share
+from parki.perfmodels.shares_treecode import ListRows, TreecodeShares, by_points, share
 from parki.proxies import ProxyKernels
 from parki.treecode import costs, interactions, params, work
 from parki.treecode.method import Treecode
@@ -154,8 +153,7 @@ class TreecodeModel:
     def _plan(self, it: TreecodeShares, network: Network, partners: int) -> dict[str, float]:
         """Return the seconds of the parts of making the plan, each on the rank with most of it."""
         nodes, cuts, whole = it.targets, it.target_cuts, self._work()
-        begin = nodes.begin[nodes.leaves]
-        first = Cuts.by_work(begin, nodes.count[nodes.leaves].astype(float), self.n, cuts.ranks)
+        first = by_points(nodes, cuts.ranks)
         stay = np.minimum(first.first[1:], cuts.first[1:]) - np.maximum(first.first[:-1], cuts.first[:-1])
         rows = it.rows
         share_of_n, share_of_rows = cuts.own.max() / self.n, float(rows.max() / rows.sum())
@@ -165,6 +163,7 @@ class TreecodeModel:
             "n": float(cuts.own.max()),
             "moved": whole["moved"] * share_of_n,
             "pairs": whole["pairs"] * share_of_rows * more,
+            "again": float((first.first != cuts.first).any()),
             "recut": float((cuts.own - np.maximum(stay, 0)).max()),
             "skeleton": float(it.skeleton().max()),
             "partners": float(partners),

@@ -117,7 +117,8 @@ def treecode(network: Network, ranks: int, work: Mapping[str, float]) -> dict[st
     ranks : int
     work : mapping
         Of a rank: ``n`` points, ``moved`` points of nodes that are split, of all levels, ``pairs`` of clusters,
-        ``recut`` points that move between the first and the second cuts, ``skeleton`` remote nodes, ``partners``,
+        ``again`` 1 if lists are made for cuts by points and again for cuts by their work, else 0, ``recut`` points that
+        move between the first and the second cuts, ``skeleton`` remote nodes, ``partners``,
         ``wanted`` remote clusters and ``ghosts``.
     """
     each = COSTS.pair + COSTS.listed
@@ -126,11 +127,10 @@ def treecode(network: Network, ranks: int, work: Mapping[str, float]) -> dict[st
     if ranks > 1:
         partners, rows = work["partners"], ABOVE * work["skeleton"]
         weighed = work["pairs"] * (COSTS.pair + COSTS.choice)
-        found["weights"] = weighed + COSTS.messages(network, partners, work["recut"] * (POINT + 4))
+        found["weights"] = work["again"] * (weighed + COSTS.messages(network, partners, work["recut"] * (POINT + 4)))
         walked = rows * (TESTED * COSTS.pair + COSTS.row)
         outlines = network.seconds(steps_of(ranks), ranks * OUTLINE * 48)
-        # Lists are made twice, for the weights and for good, from the boxes of others both times.
-        found["geometry"] = 2 * (walked + outlines + COSTS.messages(network, partners, rows * ROW))
+        found["geometry"] = (1 + work["again"]) * (walked + outlines + COSTS.messages(network, partners, rows * ROW))
         found["wishes"] = _wishes(network, work)
     return {name: found.get(name, 0.0) for name in PARTS}
 

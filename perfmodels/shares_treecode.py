@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.distributed.treecode.method import EVEN
 from parki.perfmodels import shares
 from parki.perfmodels.shares import Cuts, RankTraffic, Values
 from parki.treecode.interactions import InteractionLists, Interactions
@@ -222,10 +223,18 @@ def work_of_leaves(targets: ClusterNodes, lists: ListRows, grid: float) -> Float
     return per[targets.leaves] * targets.count[targets.leaves]
 
 
+def by_points(nodes: ClusterNodes, ranks: int) -> Cuts:
+    """Cut a tree between equal numbers of points."""
+    count = nodes.count[nodes.leaves].astype(float)
+    return Cuts.by_work(nodes.begin[nodes.leaves], count, nodes.n_points, ranks)
+
+
 def share(
     nodes: ClusterNodes, lists: ListRows, ranks: int, grid: float, components: int, itemsize: int
 ) -> TreecodeShares:
-    """Cut a tree, whose points are targets and sources, by work for so many ranks."""
+    """Cut a tree, whose points are targets and sources, for some ranks as plans do: by work where points are uneven."""
     begin, work = nodes.begin[nodes.leaves], work_of_leaves(nodes, lists, grid)
-    cuts = Cuts.by_work(begin, work, nodes.n_points, ranks)
+    cuts = by_points(nodes, ranks)
+    if cuts.imbalance(begin, work) > EVEN:
+        cuts = Cuts.by_work(begin, work, nodes.n_points, ranks)
     return TreecodeShares(nodes, nodes, lists, cuts, cuts, components, itemsize, cuts.imbalance(begin, work))

@@ -118,13 +118,16 @@ def test_the_cheaper_way_of_exchanging_is_taken(fmm):
 
 def test_making_a_plan():
     work = {"n": 1e6, "moved": 5e6, "pairs": 1e6, "recut": 1e4, "skeleton": 1e3, "partners": 7, "wanted": 1e3}
-    work |= {"ghosts": 1e5, "boxes": 2e4}
+    work |= {"ghosts": 1e5, "boxes": 2e4, "again": 1.0}
     for plan in (planning.treecode, planning.fmm):
         one, some, slow = plan(NDR, 1, work), plan(NDR, 8, work), plan(Network(1e-3, 1e6), 8, work)
         assert tuple(one) == tuple(some) == planning.PARTS
         assert {name for name, seconds in one.items() if seconds} == {"tree", "lists", "steps"}
         assert all(some[name] == one[name] for name in ("tree", "lists", "steps"))
         assert all(slow[name] > some[name] > 0 for name in planning.PARTS if name not in ("tree", "lists", "steps"))
+    even = planning.treecode(NDR, 8, work | {"again": 0.0})
+    assert even["weights"] == 0
+    assert 2 * even["geometry"] == pytest.approx(planning.treecode(NDR, 8, work)["geometry"])
     assert planning.steps_of(1) == 0
     assert planning.steps_of(5) == 3
 
