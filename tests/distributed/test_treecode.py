@@ -378,3 +378,22 @@ def test_plans_scale():
 
     repeated, own = np.mean(World(64).run(work), axis=0)
     assert repeated < 0.05 * (repeated + own)
+
+
+@pytest.mark.parametrize("name", ["traverse", "SharedPairs"])
+def test_memory_that_one_rank_lacks(name, monkeypatch):
+    """All ranks raise the error of one."""
+    one, calls = case(n=300), []
+    known = getattr(rank_lists, name)
+
+    def lacking(*given):
+        calls.append(given)
+        if len(calls) == 2:
+            raise MemoryError("lists would take 1 TB; 1 GB are free.")
+        return known(*given) if name == "traverse" else known.of(*given)
+
+    patched = lacking if name == "traverse" else type("Lacking", (), {"of": staticmethod(lacking)})
+    monkeypatch.setattr(rank_lists, name, patched)
+    with pytest.raises(MemoryError, match="1 TB") as found:
+        one.over(3)
+    assert "of 3" in found.value.__notes__[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.distributed.agreement import agreed
 from parki.distributed.fmm import ghosts, morton
 from parki.distributed.fmm.ghosts import Essential, GhostPoints
 from parki.distributed.trees import tables
@@ -47,8 +48,10 @@ class RankBoxes:
     def of(cls, tree: SharedTree, root: Root, few: int) -> RankBoxes:
         """Bring boxes around this rank's and make lists; collective."""
         found = ghosts.essential(tree)
-        nodes = _nodes(tree, found, root)
-        return cls(tree, nodes, octlists.lists(nodes, few).only, found)
+        with agreed(tree.comm, "making lists"):
+            nodes = _nodes(tree, found, root)
+            lists = octlists.lists(nodes, few).only
+        return cls(tree, nodes, lists, found)
 
     @property
     def shared(self) -> bool:

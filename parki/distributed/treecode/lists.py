@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.distributed.agreement import agreed
 from parki.distributed.treecode import skeleton
 from parki.distributed.treecode.outline import Opening
 from parki.distributed.trees import kinds, tables
@@ -61,8 +62,10 @@ class RankLists:
 
         Raises
         ------
+        MemoryError
+            On all ranks, where the pairs of one would take more memory of its host than is free.
         RuntimeError
-            Where a node was to be opened whose children are not here.
+            On all ranks, where a node was to be opened whose children are not there.
         """
         comm = targets.comm
         opening = Opening(p.method, p.theta, separation, p.tolerance is not None)
@@ -71,9 +74,10 @@ class RankLists:
         n = int(table["count"][0])
         s_nodes = kinds.cluster_nodes(table, (0, n))
         nothing = np.empty((4, 0), np.int32)
-        pairs = traverse(t_nodes, s_nodes, p, separation) if len(t_nodes.leaves) else Pairs(*nothing)
-        if not table["leaf"][pairs.near_s].all():
-            raise RuntimeError("a cluster of sources was to be opened whose children are not on this rank.")
+        with agreed(comm, "pairing clusters"):
+            pairs = traverse(t_nodes, s_nodes, p, separation) if len(t_nodes.leaves) else Pairs(*nothing)
+            if not table["leaf"][pairs.near_s].all():
+                raise RuntimeError("a cluster of sources was to be opened whose children are not on this rank.")
         own, far = sources.mine, FarPairs(t_nodes, s_nodes, pairs, rule)
         counted = tables.contributors(targets.table, targets.cuts)[0] == comm.rank
         elsewhere = (table["begin"] < own[0]) | (table["begin"] + table["count"] > own[1])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import Array
+from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.exchange import choice
@@ -93,8 +94,10 @@ def structure(
     problem: FreeProblem, space: Space,
 ) -> SharedStructure:  # fmt: skip
     """Return a rank's part of a sum: points of other ranks come, and charges are asked for; collective."""
-    (targets, sources), found = parts, lists.found
+    targets, sources = parts
     comm, own = sources.comm, sources.mine
+    with agreed(comm, "sorting lists"):
+        found = lists.found
     wanted = Wanted.of(lists.sources, lists.particles, own)
     points, asked = wanted.delivered(comm, sources, space)
     served, parts_of, wishes = _values(lists, sources, asked, wanted)
