@@ -86,16 +86,12 @@ class World:
             at = self._random.randrange(len(self._ready))
             self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
             rank = self._ready.pop()
-            self._began = time.perf_counter()
+            began = time.perf_counter()
             ranks[rank].switch(*(() if ranks[rank] else (rank,)))
-            self.busy[rank] += time.perf_counter() - self._began
+            self.busy[rank] += time.perf_counter() - began
         if self._error is not None:
             raise self._error
         return found
-
-    def seconds(self, rank: int) -> float:
-        """Return the seconds in which a rank has gone on, the one that calls until now."""
-        return self.busy[rank] + time.perf_counter() - self._began
 
     def _fail(self, error: BaseException) -> None:
         self._error = self._error or error
