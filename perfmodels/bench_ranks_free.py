@@ -102,7 +102,7 @@ def measured(
 
 
 def one_space(space: Space, threads: int) -> tuple[Space, str]:
-    """Return the space of one process beside ranks with so many threads in all, and why it has fewer, if it has."""
+    """Return the space of one process beside ranks with some threads in all, and why it has fewer, if it has."""
     most = max(workers(space), min(threads, cpus()))
     if not space.native or most == workers(space) == threads:
         return space, ""

@@ -125,7 +125,7 @@ class FreeOverRanks(FreeMethod):
 
 
 class Owned(Protocol):
-    """What sums over ranks ask of the structure of a method.
+    """A structure of a method, as sums over ranks use it.
 
     Attributes
     ----------

@@ -95,11 +95,17 @@ class FreeCase:
         return whole([u for u, _ in found]), [other for _, other in found]
 
 
+def assert_same(one, ranks, seed=0, most=1e-12, **more):
+    """Compare the sum of many ranks, and its parameters, with those of one process; return what ranks have found."""
+    plan, expected = one.alone()
+    u, found = one.over(ranks, seed=seed, **more)
+    assert all(other.parameters == plan.parameters for other in found)
+    assert far(u, expected) < most
+    return found
+
+
 def whole(parts):
     """Return results of ranks one behind the other; a potential and its gradient as one array."""
     return np.concatenate(
         [np.vstack([to_host(a) for a in u]) if isinstance(u, tuple) else to_host(u) for u in parts], -1
     )
-
-
-__all__ = ["FreeCase", "far", "parki", "whole"]

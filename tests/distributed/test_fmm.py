@@ -12,7 +12,7 @@ from parki.distributed.simulated import World
 from parki.distributed.trees.shared import SharedTree
 from parki.fmm import estimate, surfaces
 from tests.distributed import essential
-from tests.distributed.free import SETS, FreeCase, far, whole
+from tests.distributed.free import SETS, FreeCase, assert_same, far, whole
 from tests.distributed.shares import part
 from tests.fmm.sums import KERNELS, METHODS
 
@@ -26,14 +26,6 @@ def case(method="kifmm", **more):
     if "tolerance" in options:
         options = {name: a for name, a in options.items() if name not in FIXED}
     return FreeCase(parki.fmm, options=options, **more)
-
-
-def assert_same(one, ranks, seed=0, most=1e-12, **more):
-    plan, expected = one.alone()
-    u, found = one.over(ranks, seed=seed, **more)
-    assert all(other.parameters == plan.parameters for other in found)
-    assert far(u, expected) < most
-    return found
 
 
 @pytest.fixture(params=["owners", "hypercube"])

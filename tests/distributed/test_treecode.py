@@ -13,7 +13,7 @@ from parki.distributed.treecode import lists as rank_lists
 from parki.distributed.trees import tables
 from parki.freespace import REPORTS
 from parki.treecode import interactions
-from tests.distributed.free import FIXED, FreeCase, far, whole
+from tests.distributed.free import FIXED, FreeCase, assert_same, far, whole
 from tests.distributed.shares import part
 from tests.ewald import cupy_standin as standin
 
@@ -25,14 +25,6 @@ def case(**more):
     if "tolerance" in options:
         options = {name: a for name, a in options.items() if name not in ("theta", "degree", "leaf_size")}
     return FreeCase(parki.treecode, options=options, **more)
-
-
-def assert_same(one, ranks, seed=0, most=1e-12, **more):
-    plan, expected = one.alone()
-    u, found = one.over(ranks, seed=seed, **more)
-    assert all(other.parameters == plan.parameters for other in found)
-    assert far(u, expected) < most
-    return found
 
 
 @pytest.mark.parametrize("method", ["dual", "pc", "cp"])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from parki.arrays import Array
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
+from parki.distributed.exchange.parcels import by_rank
 from parki.distributed.fmm import morton
 from parki.distributed.trees import tables
 from parki.distributed.trees.shared import SharedTree
@@ -52,9 +53,9 @@ def essential(tree: SharedTree) -> Essential:
     parent, child = np.unique(own["key"] >> 3 << LEVEL_BITS | own["level"] - 1, return_inverse=True)
     box, rank = _users(comm, tree, parent >> LEVEL_BITS, parent & ((1 << LEVEL_BITS) - 1))
     send, told = {}, np.zeros(len(own), bool)
-    for q in np.unique(rank).tolist():
+    for q, at in by_rank(rank).items():
         near = np.zeros(len(parent), bool)
-        near[box[rank == q]] = True
+        near[box[at]] = True
         which = near[child]
         send[q], told[which] = own[which], True
     come = comm.exchange_unknown(send, table[:0], "tree")
@@ -107,7 +108,7 @@ class GhostPoints:
         comm, (first, end) = tree.comm, tree.own(0)
         owner, _ = tables.ranks(begin, count, tree.firsts[0])
         ranges = np.stack([begin, count], axis=1)
-        asked = {int(q): ranges[owner == q] for q in np.unique(owner)}
+        asked = {q: ranges[at] for q, at in by_rank(owner).items()}
         come = comm.exchange_unknown(asked, ranges[:0], "tree")
         send = {q: spread(rows[:, 0] - first, rows[:, 1]).astype(np.int32) for q, rows in come.items()}
         receive = {q: int(rows[:, 1].sum()) for q, rows in asked.items()}

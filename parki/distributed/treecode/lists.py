@@ -1,4 +1,4 @@
-"""Lists of a rank's targets: those that one process would make for them, with sources here and elsewhere."""
+"""Lists of a rank's targets with sources here and elsewhere, as one process would make them."""
 
 from __future__ import annotations
 

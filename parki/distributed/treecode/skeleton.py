@@ -9,6 +9,7 @@ import numpy as np
 from parki.arrays import Array
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
+from parki.distributed.exchange.parcels import by_rank
 from parki.distributed.treecode.outline import Opening, Outline, Outlines
 from parki.distributed.trees import kinds, tables
 from parki.distributed.trees.shared import SharedTree
@@ -37,9 +38,7 @@ def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: O
         rank, node = np.repeat(rank[open_], count), spread(nodes.first_child[node[open_]], count)
         sent.append((rank[owner[node] == comm.rank], node[owner[node] == comm.rank]))
     ranks, rows = (np.concatenate(part) for part in zip(*sent, strict=True)) if sent else np.empty((2, 0), np.intp)
-    order = np.argsort(ranks, kind="stable")
-    ranks, rows = ranks[order], rows[order]
-    give = {int(q): sources.table[rows[ranks == q]] for q in np.unique(ranks)}
+    give = {q: sources.table[rows[at]] for q, at in by_rank(ranks).items()}
     come = comm.exchange_unknown(give, sources.table[:0], "tree")
     return tables.merged([sources.table, *come.values()]), outlines.groups
 
@@ -114,7 +113,7 @@ class Wanted:
         """Return the points of other ranks (3, n) in order, and the places that others want of this one; collective."""
         firsts, place = sources.firsts[0], self.places
         rank = np.searchsorted(firsts[1:-1], place, side="right")
-        ask = {int(q): place[rank == q] for q in np.unique(rank)}
+        ask = {q: place[at] for q, at in by_rank(rank).items()}
         asked = comm.exchange_unknown(ask, np.empty(0, np.int64), "tree")
         first = sources.own()[0]
         send = {q: (wanted - first).astype(np.int32) for q, wanted in asked.items()}

@@ -14,7 +14,7 @@ from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.exchange import choice
 from parki.distributed.exchange.census import Parts, Wishes
-from parki.distributed.exchange.parcels import Shelf
+from parki.distributed.exchange.parcels import Shelf, by_rank
 from parki.distributed.exchange.rounds import Rounds
 from parki.distributed.overlap import Exchange, Meanwhile
 from parki.distributed.treecode.lists import RankLists, placed
@@ -198,7 +198,7 @@ def _served(comm: Comm, table: tables.Table, cuts: Places, name: Values, owner: 
 
 
 def _told(comm: Comm, name: Values, rank: NDArray[np.intp]) -> Values:
-    """Tell ranks names, each rank its own; return those that were told to this one, each once."""
-    give = {int(q): name[rank == q] for q in np.unique(rank)}
+    """Tell each rank its names; return the names that this one is told, each once."""
+    give = {q: name[at] for q, at in by_rank(rank).items()}
     come = comm.exchange_unknown(give, np.empty(0, np.int64), "tree")
     return np.unique(np.concatenate([np.empty(0, np.int64), *come.values()]))

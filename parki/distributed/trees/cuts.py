@@ -26,8 +26,7 @@ def by_work(comm: Comm, edges: Places, work: Numbers) -> Places:
     wanted = totals[-1] * np.arange(1, comm.size) / comm.size
     mine = np.flatnonzero((wanted > before) & (wanted <= after))
     upto = before + np.append(0.0, np.cumsum(work))
-    end = np.clip(np.searchsorted(upto, wanted[mine]), 1, max(len(work), 1))
-    leaf = end - (wanted[mine] - upto[end - 1] <= upto[np.minimum(end, len(work))] - wanted[mine])
+    leaf = nearest(upto, wanted[mine])
     found = comm.allgather((mine, edges[leaf], edges[[0, -1]] if len(work) else None))
     cuts = np.zeros((comm.size + 1, edges.shape[1]), np.int64)
     cuts[0] = next(ends[0] for *_, ends in found if ends is not None)
@@ -35,6 +34,12 @@ def by_work(comm: Comm, edges: Places, work: Numbers) -> Places:
     for which, places, _ in found:
         cuts[which + 1] = places
     return cuts
+
+
+def nearest(edges: Numbers | Places, wanted: Numbers) -> NDArray[np.intp]:
+    """Return the numbers of the ascending edges that are nearest to some values."""
+    after = np.clip(np.searchsorted(edges, wanted), 1, len(edges) - 1)
+    return after - (wanted - edges[after - 1] <= edges[after] - wanted)
 
 
 def imbalance(comm: Comm, work: float) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from parki.arrays import Array
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
-from parki.distributed.trees import tables
+from parki.distributed.trees import cuts, tables
 from parki.distributed.trees.tables import Places, Table
 from parki.engine import spaces
 from parki.engine.spaces import Space
@@ -153,7 +153,7 @@ def grow(
     above = levels.grow(summed, _Top(made, n_all / (PER_RANK * comm.size)))
     shares = np.linspace(0, 1, comm.size + 1) if shares is None else shares
     top = _TopNodes(above, rows)
-    cuts, node_cuts = _cut(top, shares * n_all)
+    places, node_cuts = _cut(top, shares * n_all)
     deliveries, arranged, starts = [], [], []
     for k, (one, x) in enumerate(zip(passes, sets, strict=True)):
         ends = np.append(top.local[k][0], one.n)[node_cuts]
@@ -166,7 +166,7 @@ def grow(
     mine = slice(int(node_cuts[comm.rank]), int(node_cuts[comm.rank + 1]))
     below = [Passes(x, space) for _, x in arranged]
     bases = [of_set[mine.start] if mine.start < len(of_set) else 0 for of_set in top.begins]
-    own = _below(below, made, rows, top.level(mine, starts), (bases, int(cuts[comm.rank])))
+    own = _below(below, made, rows, top.level(mine, starts), (bases, int(places[comm.rank])))
     firsts = [np.append(of_set, one.n_all)[node_cuts] for of_set, one in zip(top.begins, summed, strict=True)]
     orders, points = [], []
     for (order, _), one in zip(arranged, below, strict=True):
@@ -174,7 +174,7 @@ def grow(
         points.append(sorted_points)
         orders.append(order[within])
     repeated = sum(len(level.parent) for level in above)
-    placed = {"cuts": cuts, "firsts": firsts, "deliveries": deliveries, "orders": orders, "points": points}
+    placed = {"cuts": places, "firsts": firsts, "deliveries": deliveries, "orders": orders, "points": points}
     return Grown(top=top.inner, own=own, repeated=repeated, **placed)
 
 
@@ -236,8 +236,7 @@ def _places(above: list[Level], k: int) -> tuple[Places, Places]:
 def _cut(top: _TopNodes, wanted: NDArray[np.float64]) -> tuple[Places, NDArray[np.intp]]:
     """Return the places nearest to those wanted at which nodes begin, and these nodes' numbers."""
     edges = np.append(top.begin, top.begin[-1] + top.count[-1])
-    after = np.clip(np.searchsorted(edges, wanted), 1, len(edges) - 1)
-    node = after - (wanted - edges[after - 1] <= edges[after] - wanted)
+    node = cuts.nearest(edges, wanted)
     node[0], node[-1] = 0, len(edges) - 1
     return edges[node], node
 

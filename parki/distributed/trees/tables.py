@@ -1,4 +1,4 @@
-"""Tables of nodes: some of those of one tree, as rows that travel from rank to rank.
+"""Tables of some nodes of one tree, as rows that travel from rank to rank.
 
 Places are those of all points in the depth-first order of the tree.  A node is named by its level and first place, as
 nodes of one level have no places in common.
@@ -61,7 +61,7 @@ def find(table: Table, name: Places) -> NDArray[np.intp]:
 
 
 class Topology(NamedTuple):
-    """Parents and children by row, as in `parki.trees.nodes.Nodes`: of children those that the table has."""
+    """Parents, and the children that the table has, by row: see `parki.trees.nodes.Nodes`."""
 
     level: Ints
     parent: Ints
