@@ -1,0 +1,47 @@
+"""Settings of parki's site: sphinx-build -W docs build/docs."""
+
+import parki
+
+project = "parki"
+author = "The parki developers"
+project_copyright = "2026, the parki developers"
+version = release = parki.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas show without a network, too
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns: list[str] = []
+nitpicky = False
+
+html_theme = "furo"
+html_title = f"parki {release}"
+html_static_path = ["_static"]
+html_show_sphinx = False
+
+myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "fieldlist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say them
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+# No page depends on another site; links are checked by `sphinx-build -b linkcheck`.
+intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
+
+copybutton_exclude = ".linenos, .gp, .go"
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"$^",  # none is run yet
+}
