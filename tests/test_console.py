@@ -55,7 +55,7 @@ def test_a_warning_is_one_line(tmp_path):
     assert done.returncode == 0
     assert done.stderr == (
         "parki: periodicity is 3 and the total charge is 30: a uniform neutralising background is assumed "
-        "(README, Conventions)\n"
+        "(Boxes and conventions)\n"
     )
 
 

@@ -88,7 +88,8 @@ def laplace(
 def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any) -> Any:
     """Laplace potential Σ q/r, coincident pairs skipped.
 
-    Fully periodic, it is zero on average over the box; the README fixes the constants of other periodicities.
+    Fully periodic, it is zero on average over the box; the page Boxes and conventions of the user guide has the
+    constants of other periodicities.
 
     Parameters
     ----------

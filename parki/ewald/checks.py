@@ -71,7 +71,7 @@ def warn_of_net(kernel: Kernel, periodicity: int, dtype: np.dtype, found: NetDen
     if not np.abs(net).max() > NEUTRAL[dtype.name] * found.n * found.largest:
         return
     total = ", ".join(f"{value:.6g}" for value in net[np.abs(net).max(axis=1).argmax()])
-    text = f"periodicity is 3 and the total {kind.name} is {total}: {kind.convention} (README, Conventions)"
+    text = f"periodicity is 3 and the total {kind.name} is {total}: {kind.convention} (Boxes and conventions)"
     error.warn(text, error.NetDensityWarning)
 
 
