@@ -1,7 +1,7 @@
 """Keywords of the public calls: their types for type checkers, and their place in signatures at run time.
 
 A call takes its options as ``**keywords`` and passes them on.  Type checkers and editors read a `TypedDict` there;
-``help`` and completion in a shell read the signature that `shows` sets.
+``help`` and completion in a shell read the signature and the docstring that `shows` sets.
 """
 
 import inspect
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from numpy.typing import NDArray
 
-from parki import names
+from parki import docstrings, names
 from parki.engine.spaces import Space
 from parki.names import Layout, Precision, SpaceName
 
@@ -38,6 +38,14 @@ class KernelParameters(TypedDict, total=False):
     """Parameters of the kernels of `parki.pairs.PAIRS`.
 
     A pair of one's own with parameters of other names takes them from `parki.pairs.find`.
+
+    Parameters
+    ----------
+    kappa, epsilon, k, width, unit, radius : float, optional
+        Parameters of the kernels that have one of this name, as in the table of `parki.direct.direct_sum`; positive,
+        in the points' unit of length or its inverse.
+    **parameters : float, optional
+        Parameters of a kernel of one's own, by name.
     """
 
     kappa: float | None
@@ -146,9 +154,10 @@ class EwaldReported(EwaldKeywords, Reports):
 
 
 def shows(
-    options: Callable[..., Any] | None = None, *, parameters: type[Any] | None = None, without: Iterable[str] = ()
-) -> Callable[[Call], Call]:
-    """Return a decorator that lists options by name in the signature of a call with ``**keywords``.
+    options: Callable[..., Any] | None = None, *, parameters: type[Any] | None = None, without: Iterable[str] = (),
+    first: Sequence[str] = (), like: Callable[..., Any] | str | None = None,
+) -> Callable[[Call], Call]:  # fmt: skip
+    """Return a decorator that lists options by name in the signature and docstring of a call with ``**keywords``.
 
     Parameters
     ----------
@@ -158,20 +167,29 @@ def shows(
         Keywords of default None that follow, and after them any others: the parameters of a caller's own kernel.
     without : iterable of str
         Options that the call does not take.
+    first : sequence of str
+        Options that most callers need: they stand before the others.
+    like : callable or str, optional
+        A call, or a text, from whose docstring come the arguments, results and errors that the call's does not have.
     """
 
     def decorate(call: Call) -> Call:
         own = inspect.signature(call)
         kept = {name: p for name, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
-        if options is not None:
-            for name, p in inspect.signature(options).parameters.items():
-                if name not in (*kept, *without):
-                    kept[name] = p.replace(kind=p.KEYWORD_ONLY)
+        offered = inspect.signature(options).parameters if options is not None else {}
+        for name in (*first, *offered):
+            if name not in (*kept, *without):
+                kept[name] = offered[name].replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, annotation in (parameters.__annotations__ if parameters else {}).items():
             kept[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
         rest = [inspect.Parameter("parameters", inspect.Parameter.VAR_KEYWORD, annotation="float | None")]
         shown = [*kept.values(), *(rest if parameters else [])]
         call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+        if call.__doc__ is not None:  # as it is under python -OO
+            names = [*kept, *(["**parameters"] if parameters else [])]
+            other = like if like is None or isinstance(like, str) else like.__doc__
+            tables = [table for table in (options, parameters) if table is not None]
+            call.__doc__ = docstrings.assembled(call.__doc__, names, other, tables, first)
         return call
 
     return decorate

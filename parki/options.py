@@ -104,25 +104,27 @@ def positive(name: str, value: Any) -> Any:
 class FreeOptions:
     """Options of every sum in free space.
 
-    Attributes
+    Parameters
     ----------
-    gradient : bool or "only"
+    gradient : bool or "only", default False
         Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
         alone for the stokeslet).
-    layout : {"dn", "nd"}
-        Arrays are ``(3, N)``, or ``(N, 3)``.
-    execution_space : str or space, optional
-        By default where the arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
+    layout : {"dn", "nd"}, default "dn"
+        Order of the axes: arrays are ``(3, N)``, or ``(N, 3)``.
+    execution_space : str or Space, optional
+        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
+        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
     threads : int, optional
         Number of threads; by default as many as the space has.
-    verbose : bool
+    verbose : bool, default False
         Log parameters and times at level INFO (logger ``parki``); where logging has no handlers they go to stderr.
-    timed : bool
+    timed : bool, default False
         On a device, wait for each phase, so that its time is that of its work, not of its launches.
-    rhs : int
+    rhs : int, default 1
         Right-hand sides of a call that the plan is made for.  They pass one by one: parameters do not depend on it.
     comm : communicator of mpi4py, optional
-        Sum over the points of all its ranks: see `parki.ewald.EwaldOptions`.
+        Sum over the points of all its ranks, which make the same calls in the same order, each with its own points,
+        densities and results, as many as it has; options are the same on all.  An error on one rank is raised on all.
     """
 
     TITLE: ClassVar[str] = "direct sums"
@@ -170,7 +172,7 @@ class FreeOptions:
 class ToleranceOptions(FreeOptions):
     """Options of approximate sums in free space.
 
-    Attributes
+    Parameters
     ----------
     tolerance : float, optional
         Relative error, as a 2-norm over all targets.

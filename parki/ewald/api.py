@@ -13,7 +13,7 @@ from parki.arrays import AnyArray, Real
 from parki.ewald import kernels
 from parki.ewald.kernels import Kernel
 from parki.ewald.method import Ewald
-from parki.ewald.options import EwaldOptions
+from parki.ewald.options import MAIN, EwaldOptions
 from parki.keywords import EwaldAlone, EwaldReported, shows
 from parki.names import EwaldKernelName
 from parki.plan import Plan, make
@@ -32,27 +32,35 @@ def plan(
     kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
     kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
+    A plan serves any number of densities, and points that move: parameters are chosen, points sorted and kernels
+    compiled once.
+
     Parameters
     ----------
     kernel : str or Kernel
         ``"laplace"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``, ``"stokes_comb"``,
-        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, or a kernel of your own (`parki.ewald.kernels`).
+        ``"stokes_pressure"``, ``"stokes_grad"``, ``"yukawa"``, or a kernel of your own (`parki.ewald.Kernel`).
     targets, sources : array (3, Nt), (3, Ns)
         Points, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.  They are wrapped along periodic
         directions, and lie in ``[0, side]`` along free ones.
     options : EwaldOptions, optional
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
     kappa : float, optional
-        Inverse screening length κ of ``"yukawa"``.
-    gradient : False or "only"
+        Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
+    gradient : False or "only", default False
         Sum the gradient of ``"laplace"`` or ``"stokes_sl"``, as ``"laplace_grad"`` and ``"stokes_grad"`` do.
+
+    Returns
+    -------
+    Plan
+        A callable that sums densities at these points.
 
     Raises
     ------
@@ -60,6 +68,17 @@ def plan(
         For input that does not fit, naming the argument, what was found and what was expected.
     MemoryError
         Where the plan would need more memory of the host than is free, naming the options that lower it.
+
+    Warns
+    -----
+    PrecisionWarning
+        For a tolerance below the reach of the points' type; the best possible is computed.
+
+    See Also
+    --------
+    laplace : Sum once, without a plan.
+    parki.plan.Plan : The methods of a plan.
+    parki.treecode.plan, parki.fmm.plan : Plan other sums in free space.
 
     Examples
     --------
@@ -84,12 +103,12 @@ def laplace(
 def laplace(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN)
 def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any) -> Any:
-    """Laplace potential Σ q/r, coincident pairs skipped.
+    """Return the Laplace potential Σ q/r, coincident pairs skipped.
 
-    Fully periodic, it is zero on average over the box; the page Boxes and conventions of the user guide has the
-    constants of other periodicities.
+    Fully periodic, it is zero on average over the box; the user guide on boxes says which constants are fixed with
+    other periodicities.  There is no factor 1/4π: results are in units of the charges over the points' unit of length.
 
     Parameters
     ----------
@@ -103,18 +122,38 @@ def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions 
 
     Returns
     -------
-    array (Nt,), or a tuple ``(potential[, WallTime][, Params][, ErrorEstimate])`` if the options ask for them
-        A CuPy array for arrays on a GPU, where nothing is copied to the host; otherwise a NumPy array.
+    array (Nt,) or (k, Nt), or a tuple
+        The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, where nothing is copied to the
+        host; otherwise a NumPy array.  A tuple ``(u[, WallTime][, Params][, ErrorEstimate])`` if the options ask for
+        reports.
 
     Raises
     ------
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected.
+    MemoryError
+        Where the sum would need more memory of the host than is free, naming the options that lower it.
+
+    Warns
+    -----
+    PrecisionWarning
+        For a tolerance below the reach of the points' type; the best possible is computed.
+    NetDensityWarning
+        For a net charge, or force, in a fully periodic box; the convention by which the sum converges is named.
+    CancellationWarning
+        By `return_error`, for a sum that is so small for its parts that its relative error says little.
+
+    See Also
+    --------
+    laplace_grad : The gradient of this potential.
+    plan : Sum for many densities or moving points.
+    parki.treecode.bldtt, parki.fmm.kifmm : Sum without periodic directions and box.
+    parki.torch.laplace : Differentiate the sum by PyTorch.
 
     References
     ----------
     Lindbo and Tornberg, J. Comput. Phys. 230 (2011); Liang et al. (2025) for the prolate split; Shamshirgar, Bagge and
-    Tornberg, J. Chem. Phys. 154 (2021) for free directions.
+    Tornberg, J. Chem. Phys. 154 (2021) for free directions; Kosmacher et al. (2026) for the published variants.
 
     Examples
     --------
@@ -137,13 +176,23 @@ def laplace_grad(
 def laplace_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def laplace_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Gradient of the Laplace potential, Σ −q r/r³ with r = target − source: (3, Nt).
+    """Return the gradient of the Laplace potential, Σ −q r/r³ with r = target − source.
 
-    Everything else as in `laplace`.  The force on a charge q of the sources is −q times it.
+    The force on a charge q of the sources is −q times the gradient.
+
+    Returns
+    -------
+    array (3, Nt) or (k, 3, Nt), or a tuple
+        The gradient at all targets; a tuple as by `laplace`.
+
+    See Also
+    --------
+    laplace : The potential, and all that both have in common.
+    plan : Sum for many densities or moving points.
 
     References
     ----------
@@ -170,13 +219,23 @@ def laplace_dipole(
 def laplace_dipole(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def laplace_dipole(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Potential of dipoles, Σ d·r/r³ with r = target − source, `dens` = d (3, Ns): (Nt,).
+    """Return the potential of dipoles, Σ d·r/r³ with r = target − source.
 
-    Everything else as in `laplace`; fully periodic without a surface term (a conductor surrounds the crystal).
+    Fully periodic, it has no surface term: a conductor surrounds the crystal.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Dipole moments d.
+
+    See Also
+    --------
+    laplace : The potential of charges, and all that both have in common.
+    plan : Sum for many densities or moving points.
 
     References
     ----------
@@ -203,18 +262,26 @@ def yukawa(
     trg: AnyArray, src: AnyArray, dens: AnyArray, kappa: float, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def yukawa(
     trg: AnyArray, src: AnyArray, dens: AnyArray, kappa: float, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Screened Coulomb potential Σ q exp(−κr)/r, coincident pairs skipped, fully periodic or in free space.
+    """Return the screened Coulomb potential Σ q exp(−κr)/r, coincident pairs skipped.
+
+    The sum is fully periodic or in free space.  There is no background: the mean over a periodic box of volume V is
+    4π Σq/(κ²V).
 
     Parameters
     ----------
+    dens : array (Ns,), or (k, Ns) for k right-hand sides
+        Charges; they need not be neutral.
     kappa : float
-        Inverse screening length κ > 0.
+        Inverse screening length κ > 0, in the inverse of the points' unit of length.
 
-    Everything else as in `laplace`, but no background: the mean over a periodic box of volume V is 4π Σq/(κ²V).
+    See Also
+    --------
+    laplace : The potential without screening, and all that both have in common.
+    plan : Sum for many densities or moving points.
 
     References
     ----------

@@ -19,6 +19,7 @@ from parki.names import Layout, Precision, SpaceName
 from parki.options import check_fields, count, flag, option, positive, spelled, whole
 
 COUNTS = ("p2p_threads_x", "p2p_threads_y", "p2g_threads", "g2p_threads")
+MAIN = ("box", "periodicity", "tolerance")  # options that most calls name
 STRAIGHT = 1e-14  # of the shortest side: lattice vectors that tilt less are along the axes
 
 
@@ -63,74 +64,77 @@ def required_share(name: str, value: Any) -> Any:
 
 @dataclasses.dataclass(slots=True)
 class EwaldOptions:
-    """Options of `parki.ewald`.  All but `box` may be left out; any may also be passed to a call as a keyword.
+    """Collect the options of a sum of `parki.ewald`.
+
+    All but `box` may be left out; any may also be passed to a call as a keyword.
 
     Parameters
     ----------
-    box : list, tuple or array of three positive numbers, or of 3 × 3 numbers
-        Side lengths, or in a fully periodic sum the lattice vectors of a triclinic cell as rows; a diagonal matrix of
-        positive numbers is three side lengths.  Points are wrapped along periodic directions and lie in ``[0, side]``
-        along free ones.  Without periodic directions it may be left out: then it is around the points, wherever they
-        are.
-    periodicity : {0, 1, 2, 3} or three booleans
-        Which axes are periodic: the first so many, or those that are True.
-    tolerance : float
+    box : list, tuple or array (3,) or (3, 3), optional
+        Side lengths in the points' unit of length, or in a fully periodic sum the lattice vectors of a triclinic cell
+        as rows; a diagonal matrix of positive numbers is three side lengths.  Points are wrapped along periodic
+        directions and lie in ``[0, side]`` along free ones.  Without periodic directions the box may be left out: then
+        it is around the points, wherever they are.
+    periodicity : {0, 1, 2, 3} or three bools, default 3
+        The number of periodic axes, the first ones, or a mask of the axes.
+    tolerance : float, default 1e-6
         Relative RMS error of the result, between 0 and 1.
-    execution_space : str or space, optional
+    execution_space : str or Space, optional
         ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
         arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
-    p2p_method, p2g_method, g2p_method : optional
+    p2p_method, p2g_method, g2p_method : str, optional
         Variants of the kernels by the names of the published code, and ``"LIST"`` and ``"BLOCK"``, parki's own near
         field and spreading.  Results agree to the tolerance whichever is named; ``"BLOCK"`` and ``"GRID"`` add in a
-        fixed order, the other ways of spreading in any, so that last digits change from run to run.  What is left
-        alone, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
-    p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int
+        fixed order, the other ways of spreading in any, so that last digits change from run to run.  A
+        variant that is left alone, or ``"AUTO"``, is chosen for the space; a default that is named is honoured.
+    fft_type : {"R2C", "C2C"}, default "R2C"
+        Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
+    torch_fft : bool, default False
+        Transform by PyTorch, another name for ``fft="torch"``.
+    p2p_threads_x, p2p_threads_y, p2g_threads, g2p_threads : int, optional
         Threads of a block on a GPU: targets of a batch, lanes that share a target (2D variants), threads that spread
         and that interpolate.  They are chosen where they are left alone, and mean nothing on a host.
-    fft_type : {"R2C", "C2C"}, optional
-        Real transforms, or complex ones of the same real grids: the same result in 2.5 times the time.
-    torch_fft : bool
-        Transform by PyTorch, another name for ``fft="torch"``.
     cell_size : float, optional
         Expected number of sources in a cube of side `rc`: another way to give `rc`.
     rc : float, optional
-        Cut-off radius of the near field, at most the shortest periodic side; chosen for speed where neither is given.
-    return_walltime, return_params, return_error : bool
-        Return a tuple ``(potential[, WallTime][, Params][, ErrorEstimate])``; the error is measured at 100 targets by
-        a second sum.
-    split : {"prolate", "gaussian"}
+        Cut-off radius of the near field in the points' unit of length, at most the shortest periodic side; chosen for
+        speed where neither is given.
+    return_walltime, return_params : bool, default False
+        Return a tuple ``(potential[, WallTime][, Params][, ErrorEstimate])``.
+    split : {"prolate", "gaussian"}, default "prolate"
         Profile that divides the sum into near and far field.
     far_precision : {"double", "single"}, optional
-        Of the far field: the grid, its transforms and the windows.  By default that of the points, or single precision
-        where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for sources that
-        resemble a crystal.  Points of float32 have no other than ``"single"``.
+        Precision of the far field: the grid, its transforms and the windows.  By default that of the points, or single
+        precision where its rounding, a few 1e-7 of the result, is far below the tolerance: from 1e-4 on, later for
+        sources that resemble a crystal.  Points of float32 have no other than ``"single"``.
     exchange_bits : {64, 40, 32}, optional
-        Of a number of the far field in messages between the ranks of a `comm`.  By default those of the far field; or,
+        Bits of a number of the far field in messages between the ranks of a `comm`.  By default those of its type; or,
         where the network is known (``parki doctor`` under ``mpirun``) and the parameters are chosen for it, as few as
         leave rounding far below the tolerance: 32, which round to about 1e-8, from 1e-6 on, 40 from 1e-9 on, both later
         for sources that resemble a crystal.
     threads : int, optional
         Number of threads; by default as many as the space has.
-    layout : {"dn", "nd"}
-        Arrays are ``(3, N)``, or ``(N, 3)``.
-    fft : {"scipy", "ducc0", "pyfftw", "torch", "cupy"}, optional
-        Library of the transforms: on a host ``"scipy"`` unless another is named, on a GPU ``"cupy"`` or ``"torch"``.
-        Only what is named is imported.
-    engine : {"parki", "pykokkos"}, optional
-        What compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
-    verbose : bool
+    layout : {"dn", "nd"}, default "dn"
+        Order of the axes: arrays are ``(3, N)``, or ``(N, 3)``.
+    return_error : bool, default False
+        Return the error, too, measured at 100 targets by a second sum.
+    verbose : bool, default False
         Log parameters and times at level INFO (logger ``parki.ewald``); where logging has no handlers, as in a plain
         script, they go to stderr.
-    tune : bool
+    engine : {"parki", "pykokkos"}, optional
+        Package that compiles and launches the kernels: by default ``PARKI_ENGINE``, else parki itself.
+    fft : {"scipy", "ducc0", "pyfftw", "torch", "cupy"}, optional
+        Library of the transforms: on a host ``"scipy"`` unless another is named, on a GPU ``"cupy"`` or ``"torch"``.
+        Only the named one is imported.
+    tune : bool, default False
         Measure a few candidates for `rc`, the grid and the window, on GPUs also for variants, and keep the fastest.
-        What was found is remembered in the cache: sums like it take it at once.
-    graph : bool
+        The choice is remembered in the cache: sums like this one take it at once.
+    graph : bool, default False
         In space ``"Cuda"`` with CuPy's transforms only: a plan's first pass launches as ever, the second is recorded
         as a CUDA graph, which runs that pass and all later ones, also of points that have moved; passes of another
         number of right-hand sides have a graph of their own.  Where a graph cannot be recorded a warning says so
         (logger ``parki.engine``), and where phases are timed, by `return_walltime` or `verbose`, none is.
-
-    rhs : int
+    rhs : int, default 1
         Right-hand sides of a call that parameters are chosen for: several share much of the near field, so rc is
         longer.  A plan takes any number, and sums each by the same parameters.
     comm : communicator of mpi4py, optional
@@ -142,7 +146,19 @@ class EwaldOptions:
     TypeError
         For a box that is no list, tuple or array.
     ValueError
-        For any other value outside what is listed above.
+        For any other value outside the ones listed above.
+
+    See Also
+    --------
+    parki.ewald.plan : Take options as an object or as keywords.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> options = parki.ewald.EwaldOptions(periodicity=0, tolerance=1e-9)
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> print(parki.ewald.laplace(x, x, np.array([1.0, 4.0]), options).round(6))
+    [2.  0.5]
     """
 
     box: Box | None = None
@@ -231,7 +247,17 @@ class EwaldOptions:
         return "torch" if self.torch_fft else self.fft
 
     def check(self) -> None:
-        """Raise where a value is not allowed; spell choices as listed.  Fields may change, so it runs on entry too."""
+        """Check all fields, and spell choices as listed.
+
+        Fields may change, so calls check them again.
+
+        Raises
+        ------
+        TypeError
+            For a box that is no list, tuple or array.
+        ValueError
+            For any other value that is not allowed, or does not go with another.
+        """
         _check_periodicity(self.periodicity)
         sides = _check_box(self.box, self.periodic)
         check_fields(self)

@@ -7,8 +7,8 @@ from typing import Any, Unpack, overload
 from numpy.typing import NDArray
 
 from parki.arrays import AnyArray, Real
-from parki.ewald.api import once
-from parki.ewald.options import EwaldOptions
+from parki.ewald.api import laplace, once
+from parki.ewald.options import MAIN, EwaldOptions
 from parki.keywords import EwaldAlone, EwaldReported, shows
 
 
@@ -20,13 +20,30 @@ def stokes_sl(
 def stokes_sl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def stokes_sl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Stokes single layer Σ (I/r + rrᵀ/r³) f, coincident pairs skipped; fully periodic with zero mean flow.
+    """Return the Stokes single layer Σ (I/r + rrᵀ/r³) f, coincident pairs skipped.
 
-    `dens` is (3, Ns), the result (3, Nt); everything else as in `laplace`.  There is no factor 1/8πμ.
+    Fully periodic, the mean flow is zero.  There is no factor 1/8πμ: velocities are in units of the forces over the
+    points' unit of length.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+
+    Returns
+    -------
+    array (3, Nt) or (k, 3, Nt), or a tuple
+        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    stokes_pressure, stokes_grad : The pressure and the velocity gradient of this flow.
+    stokes_comb : Sum the single and the double layer at once.
+    plan : Sum for many densities or moving points.
 
     References
     ----------
@@ -54,16 +71,32 @@ def stokes_dl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def stokes_dl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Any,
 ) -> Any:  # fmt: skip
-    """Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
+    """Return the Stokes double layer Σ −6 r (r·q)(r·n)/r⁵, r = target − source, coincident pairs skipped.
 
-    `dens` = q and `normals` = n are (3, Ns), the result (3, Nt); everything else as in `laplace`.  Over a closed
-    surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully periodic,
-    without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
+    Over a closed surface with outward n of length its area element, constant q gives 8πq inside and 0 outside; fully
+    periodic, without the surface term, 8πq(1 − φ) and −8πqφ with φ the enclosed share of the volume.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Densities q.
+    normals : array (3, Ns)
+        Normals n, of any length.
+
+    Returns
+    -------
+    array (3, Nt) or (k, 3, Nt), or a tuple
+        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    stokes_comb : Sum the single and the double layer at once.
+    parki.plan.Plan.operator : Solve a boundary integral equation.
 
     References
     ----------
@@ -90,15 +123,30 @@ def stokes_comb(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def stokes_comb(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Any,
 ) -> Any:  # fmt: skip
-    """Stokes single and double layer, Σ (I/r + rrᵀ/r³) f − 6 r (r·q)(r·n)/r⁵, r = target − source.
+    """Return the Stokes single and double layer, Σ (I/r + rrᵀ/r³) f − 6 r (r·q)(r·n)/r⁵, r = target − source.
 
-    `dens` is (6, Ns), f over q; `normals` is (3, Ns) and need not be of unit length; the result is (3, Nt); fully
-    periodic with zero mean flow; everything else as in `laplace`.
+    Fully periodic, the mean flow is zero.
+
+    Parameters
+    ----------
+    dens : array (6, Ns), or (k, 6, Ns) for k right-hand sides
+        Forces f of the single layer over densities q of the double layer.
+    normals : array (3, Ns)
+        Normals n, of any length.
+
+    Returns
+    -------
+    array (3, Nt) or (k, 3, Nt), or a tuple
+        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    stokes_sl, stokes_dl : Sum one of the layers.
 
     References
     ----------
@@ -123,14 +171,24 @@ def stokes_pressure(
 def stokes_pressure(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def stokes_pressure(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Pressure of the Stokes single layer, Σ 2 r·f/r³, r = target − source, `dens` = f (3, Ns): (Nt,).
+    """Return the pressure of the Stokes single layer, Σ 2 r·f/r³, r = target − source.
 
-    It belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  Fully periodic it is zero on
-    average; the mean gradient that balances a net force is not in it.
+    The pressure belongs to the flow of `stokes_sl` for viscosity 1: ∇p = ∇²u away from the sources.  Fully periodic, it
+    is zero on average; the mean gradient that balances a net force is not in it.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+
+    See Also
+    --------
+    stokes_sl : The velocity of this flow.
+    stokes_grad : The velocity gradient, for stresses.
 
     References
     ----------
@@ -155,14 +213,28 @@ def stokes_grad(
 def stokes_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions)
+@shows(EwaldOptions, first=MAIN, like=laplace)
 def stokes_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
-    """Velocity gradient of the Stokes single layer: row 3i + j of the result (9, Nt) is ∂u_i/∂x_j.
+    """Return the velocity gradient of the Stokes single layer: row 3i + j is ∂u_i/∂x_j.
 
-    `dens` is (3, Ns); everything else as in `stokes_sl`.  The stress is −p δ_ij + ∂u_i/∂x_j + ∂u_j/∂x_i, with the
-    pressure of `stokes_pressure`.
+    The stress is −p δ_ij + ∂u_i/∂x_j + ∂u_j/∂x_i, with the pressure of `stokes_pressure`.
+
+    Parameters
+    ----------
+    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+
+    Returns
+    -------
+    array (9, Nt) or (k, 9, Nt), or a tuple
+        The nine entries of the gradient at all targets; a tuple as by `parki.ewald.laplace`.
+
+    See Also
+    --------
+    stokes_sl : The velocity of this flow.
+    stokes_pressure : The pressure of this flow.
 
     References
     ----------

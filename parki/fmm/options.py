@@ -14,12 +14,14 @@ METHODS = ("kifmm", "chebyshev")
 class FmmOptions(ToleranceOptions):
     """Options of a fast multipole method.
 
-    Attributes
+    Parameters
     ----------
-    method : {"kifmm", "chebyshev"}
+    method : {"kifmm", "chebyshev"}, default "kifmm"
         Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
     order : int, optional
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
+    tolerance : float, default 1e-6
+        Relative error, as a 2-norm over all targets.
     """
 
     TITLE: ClassVar[str] = "fast multipole methods"

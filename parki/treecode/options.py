@@ -15,19 +15,23 @@ METHODS = ("dual", "pc", "cp")
 class TreecodeOptions(ToleranceOptions):
     """Options of a treecode.
 
-    Attributes
+    Parameters
     ----------
-    method : {"dual", "pc", "cp"}
+    method : {"dual", "pc", "cp"}, default "dual"
         Dual tree traversal; batches of targets against clusters of sources; clusters of targets against batches of
         sources.
     theta : float, default 0.7
         Clusters are far where the sum of their radii is less than theta times the distance of their centres.
     degree : int, default 8
-        Degree of interpolation of clusters at that limit, up to 23.
+        Degree of interpolation of clusters at that limit, up to 23; those further apart have less, for the same error.
+    tolerance : float, optional
+        Relative error, as a 2-norm over all targets; instead of `theta` and `degree`, which are then chosen.
+    leaf_size : int, optional
+        Points of a leaf of the sources' tree (``"cp"``: of the targets') at most; chosen if not given.
     batch_size : int, optional
-        Points of a batch at most; chosen if not given.
+        Points of a leaf of the targets' tree, or of a batch, at most; chosen if not given.
     far_precision : {"double", "single"}, optional
-        Of sums over proxy points; by default single where the error allows.
+        Precision of sums over proxy points; by default single where the error allows.
     """
 
     TITLE: ClassVar[str] = "treecodes"

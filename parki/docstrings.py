@@ -1,0 +1,140 @@
+"""Docstrings of calls that share options: each entry and each section stands once, and calls are given copies.
+
+`parki.keywords.shows` has them made.  Sections and entries are those of numpydoc.
+"""
+
+import functools
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+ORDER = (
+    "Parameters", "Attributes", "Methods", "Returns", "Yields", "Other Parameters", "Raises", "Warns", "Warnings",
+    "See Also", "Notes", "References", "Examples",
+)  # fmt: skip
+SHARED = ("Returns", "Raises", "Warns")  # sections that a call may have from another
+
+#: Arguments, results and errors of one-shot sums in free space.
+FREE_SUM = """
+Parameters
+----------
+targets, sources : array (3, Nt), (3, Ns)
+    Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.  ``(N, 3)``
+    with ``layout="nd"``.  Results have the unit of length of the points.
+density : array (Ns,) or (components, Ns)
+    Strengths of the sources, in the points' dtype or integers, with an axis of right-hand sides in front if there are
+    many.
+kernel : str, path or Pair
+    A name of `parki.pairs.PAIRS`, a `parki.pairs.Pair`, or the path of a file with a function ``pair`` as in
+    ``kernels/pair``.  Pairs at distance zero are skipped where the kernel is singular.
+normals : array (3, Ns), optional
+    Normals of the double layer; required for kernels with one, and only there.
+return_walltime, return_params, return_error : bool, default False
+    Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
+    the direct sum.
+
+Returns
+-------
+array (Nt,) or (components, Nt), or a tuple
+    The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With
+    ``gradient=True`` the first result is a tuple of the potential and its gradient (3, Nt).
+
+Raises
+------
+ValueError, TypeError
+    For input that does not fit, naming the argument, what was found and what was expected.
+KernelError
+    For a kernel's file that is not there, or not in the language of the kernels.
+"""
+
+
+class Entry(NamedTuple):
+    """One entry of a list of parameters: their names, the rest of that line, and the description's lines."""
+
+    names: tuple[str, ...]
+    kind: str
+    description: tuple[str, ...]
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Return the lines of the entry for some of its names."""
+        return [", ".join(names) + self.kind, *self.description]
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """Return the lines of a docstring by the titles of its sections, those before the first title by ""."""
+    found: dict[str, list[str]] = {"": []}
+    lines, title = inspect.cleandoc(text).splitlines(), ""
+    for line, below in zip(lines, [*lines[1:], ""], strict=False):
+        if line in ORDER and below == "-" * len(line):
+            title = line
+            found[title] = []
+        elif not (line and title and not found[title] and set(line) == {"-"}):
+            found[title].append(line)
+    return {title: "\n".join(body).strip().splitlines() for title, body in found.items()}
+
+
+def entries(lines: Iterable[str]) -> list[Entry]:
+    """Return the entries of a section of parameters."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if line[:1].strip():
+            found.append((line, []))
+        else:
+            found[-1][1].append(line)
+    parts = [(*head.partition(" :"), body) for head, body in found]
+    return [Entry(tuple(names.split(", ")), colon + kind, tuple(body)) for names, colon, kind, body in parts]
+
+
+@functools.cache
+def options_of(options: Any) -> tuple[Entry, ...]:
+    """Return the entries of a class of options and of those that it is made from, or of a function's parameters."""
+    kinds = [kind for kind in getattr(options, "__mro__", (options,)) if kind.__module__.startswith("parki.")]
+    texts = [vars(kind).get("__doc__") or "" for kind in kinds] if isinstance(options, type) else [options.__doc__]
+    return tuple(entry for text in texts for entry in entries(sections(text).get("Parameters", ())))
+
+
+def _placed(names: Sequence[str], tables: Sequence[Iterable[Entry]]) -> tuple[list[str], set[str]]:
+    """Return the entries of names in order, each from the first table that has it, and the names that were found."""
+    entry_of = {name: entry for table in reversed(tables) for entry in table for name in entry.names}
+    lines: list[str] = []
+    done: set[str] = set()
+    for name in names:
+        if name in entry_of and name not in done:
+            entry = entry_of[name]
+            some = [other for other in entry.names if other in names and entry_of[other] is entry]
+            lines += entry.of(some)
+            done.update(some)
+    return lines, done
+
+
+def assembled(text: str, names: Sequence[str], like: str | None, options: Sequence[Any], first: Iterable[str]) -> str:
+    """Return a docstring with an entry for each parameter.
+
+    Parameters
+    ----------
+    text : str
+        The call's own docstring, which goes before all others.
+    names : sequence of str
+        Parameters as the signature shows them, with the stars of ``**parameters``.
+    like : str or None
+        Docstring of a call with the same meaning of arguments, results and errors.
+    options : sequence of classes or functions
+        Objects whose docstrings have entries of options.
+    first : iterable of str
+        Options that stand among the parameters; all others are "Other Parameters".
+
+    Returns
+    -------
+    str
+    """
+    own, other = sections(text), sections(like or "")
+    tables = [entries(part.get("Parameters", ())) for part in (own, other)]
+    known = [entry for each in options for entry in options_of(each)]
+    tables.append([entry for entry in known if any(name in first for name in entry.names)])
+    lines, done = _placed(names, tables)
+    rest, _ = _placed([name for name in names if name not in done], [known])
+    found = {title: other[title] for title in SHARED if title in other} | own
+    found |= {"Parameters": lines, "Other Parameters": rest}
+    blocks = ["\n".join(own[""])]
+    blocks += ["\n".join((title, "-" * len(title), *found[title])) for title in ORDER if found.get(title)]
+    return "\n\n".join(blocks) + "\n"
