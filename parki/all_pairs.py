@@ -26,7 +26,18 @@ COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the or
 def _options(
     *, execution_space: SpaceName | Space | None = None, threads: int | None = None, comm: Any = None
 ) -> tuple[SpaceName | Space | None, int | None, Any]:
-    """Return the options of a direct sum."""
+    """Return the options of a direct sum.
+
+    Parameters
+    ----------
+    execution_space : str or Space, optional
+        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
+        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
+    threads : int, optional
+        Number of threads, by default as many as the space has; the result does not depend on it.
+    comm : communicator of mpi4py, optional
+        Sum over the sources of all its ranks, each of which passes its own points and gets its own result.
+    """
     return execution_space, threads, comm
 
 
@@ -83,30 +94,21 @@ def direct_sum(
 
     Parameters
     ----------
-    kernel : str, path or `parki.pairs.Pair`
-        A name of the table, or a kernel of one's own; `Pair.with_gradient` has gradients.  The path of a file with a
-        function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in ``.py`` or is absolute,
-        has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
+    kernel : str, path or Pair
+        A name of the table, or a kernel of one's own, a `parki.pairs.Pair`; `Pair.with_gradient` has gradients.  The
+        path of a file with a function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in
+        ``.py`` or is absolute, has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
-    dens : array
-        As in the table, in the points' dtype or integers.
+    dens : array (Ns,) or (components, Ns)
+        Strengths as in the table, in the points' dtype or integers.
     normals : array (3, Ns), optional
-        n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
-    execution_space : str or space, optional
-        ``"Serial"``, ``"OpenMP"``, ``"Cuda"`` and others, see `parki.utils.get_execution_space`; by default where the
-        arrays are: a GPU for arrays on a GPU, else ``"OpenMP"``.
-    threads : int, optional
-        Number of threads, by default as many as the space has; the result does not depend on it.
-    comm : communicator of mpi4py, optional
-        Sum over the sources of all its ranks, each of which passes its own points and gets its own result.
-    **parameters : float
-        Parameters of the kernel by name, as in the table; all are positive.
+        Vectors n of the double layer, of any length; required for ``stokes_dl`` and ``stokes_comb``, and only there.
 
     Returns
     -------
     array (Nt,) for one component, else (components, Nt)
-        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.
+        The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.
 
     Raises
     ------
@@ -118,6 +120,12 @@ def direct_sum(
         For a kernel that is neither a name, nor a path, nor a `Pair`.
     KernelError
         For a file that is not there, or not in the language of the kernels.
+
+    See Also
+    --------
+    plan : Sum for many densities or moving points.
+    parki.treecode.bldtt, parki.fmm.kifmm : Sum faster, to a tolerance.
+    parki.pairs.find : Make a kernel of these names with its parameters.
 
     References
     ----------

@@ -10,6 +10,7 @@ from parki import ranks
 from parki.all_pairs import direct_sum
 from parki.arrays import AnyArray, Real
 from parki.direct_method import Direct
+from parki.docstrings import FREE_SUM
 from parki.freespace import find
 from parki.keywords import DirectKeywords, KernelParameters, shows
 from parki.names import Gradient
@@ -39,22 +40,19 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, gradient: Gradient = False, timed: bool = False,
     **keywords: Unpack[DirectKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(FreeOptions, parameters=KernelParameters)
+@shows(FreeOptions, parameters=KernelParameters, first=("gradient",), like=FREE_SUM)
 def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: Any) -> Plan[Any]:
     """Prepare direct sums for fixed points: ``u = plan(density)``.
 
-    Parameters
-    ----------
-    kernel, targets, sources
-        As in `direct_sum`; ``(N, 3)`` with ``layout="nd"``.
-    gradient : bool or "only"
-        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
-        alone for the stokeslet).
-    layout : {"dn", "nd"}
-    execution_space, threads, verbose, comm
-        As in `parki.ewald`.
-    **parameters : float
-        Parameters of the kernel by name.
+    Returns
+    -------
+    Plan
+        A callable that sums densities at these points.
+
+    See Also
+    --------
+    direct_sum : Sum once, without a plan; its table has all kernels.
+    parki.plan.Plan : The methods of a plan.
 
     Examples
     --------

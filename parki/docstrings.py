@@ -20,7 +20,7 @@ Parameters
 ----------
 targets, sources : array (3, Nt), (3, Ns)
     Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.  ``(N, 3)``
-    with ``layout="nd"``.  Results have the unit of length of the points.
+    with ``layout="nd"``.  Parameters of kernels are in the same unit of length.
 density : array (Ns,) or (components, Ns)
     Strengths of the sources, in the points' dtype or integers, with an axis of right-hand sides in front if there are
     many.
@@ -87,9 +87,9 @@ def entries(lines: Iterable[str]) -> list[Entry]:
 
 @functools.cache
 def options_of(options: Any) -> tuple[Entry, ...]:
-    """Return the entries of a class of options and of those that it is made from, or of a function's parameters."""
+    """Return the entries of a class of options and of its bases, whose texts it replaces, or those of a function."""
     kinds = [kind for kind in getattr(options, "__mro__", (options,)) if kind.__module__.startswith("parki.")]
-    texts = [vars(kind).get("__doc__") or "" for kind in kinds] if isinstance(options, type) else [options.__doc__]
+    texts = [vars(kind).get("__doc__") or "" for kind in reversed(kinds)]
     return tuple(entry for text in texts for entry in entries(sections(text).get("Parameters", ())))
 
 

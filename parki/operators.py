@@ -1,16 +1,24 @@
-"""Sums as linear operators of flattened arrays, with their transposes by sums of other kernels (`parki.adjoints`)."""
+"""Sums as linear operators of flattened arrays, with their transposes by sums of other kernels (`parki.adjoints`).
+
+`Operable` is the part of a plan that offers them.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from parki.arguments import Arguments
-from parki.arrays import Array
-from parki.method import Method
+from parki import ranks
+from parki.arguments import Arguments, deprecated
+from parki.arrays import AnyArray, Array
+from parki.method import Method, Problem
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 Columns = Callable[[Array], Array]
 
@@ -32,7 +40,119 @@ class Summed(Protocol):
         """Return the plan of a kernel from the targets to the sources."""
 
 
-def of(plan: Summed, normals: Array | None, correction: Any) -> Any:
+class Operable:
+    """The part of `parki.plan.Plan` that makes related plans, and linear operators from them."""
+
+    method: Method
+    kernel: Any
+    comm: Any
+    chosen: Any
+    n_targets: int
+    n_sources: int
+    _related: dict[Hashable, Any]
+
+    def _whole(self, *, at_door: bool = False) -> AbstractContextManager[None]:
+        """Hold the lock of a plan that is not broken."""
+        raise NotImplementedError
+
+    def _present(self) -> None:
+        """Raise RuntimeError for a plan that was retired."""
+        raise NotImplementedError
+
+    def full(self) -> Problem:
+        """Return the problem with its points."""
+        raise NotImplementedError
+
+    def related(self, key: Hashable, make: Callable[[], Self]) -> Self:
+        """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""
+        with self._whole(at_door=True):
+            with ranks.together(self.comm, "a related plan", call=str(key)):
+                self._present()
+            if key not in self._related:
+                self._related[key] = make()
+            return self._related[key]
+
+    def transposed(self, kernel: str | None = None) -> Self:
+        """Return the plan from the targets to the sources, made when it is first asked for.
+
+        For a kernel that is not its own adjoint its sum is not the transposed one, which `operator` has.
+
+        Parameters
+        ----------
+        kernel : str, optional
+            Name of another kernel of the same method; by default that of the plan.
+
+        Returns
+        -------
+        Plan
+            A plan with the same parameters, whose targets are the sources of this one.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x, y = np.array([[0.0], [0.0], [0.0]]), np.array([[2.0, 4.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> back = parki.direct.plan("coulomb", x, y).transposed()
+        >>> print(back(np.array([1.0])))
+        [0.5  0.25]
+        """
+        name = self.kernel.name if kernel is None else kernel
+
+        def make() -> Self:
+            return type(self)(*self.method.transposed(self.full(), self.chosen, name))
+
+        return self.related(name, make)
+
+    def turned(self, kernel: Any = None) -> Self:
+        """Return `transposed` by its old name."""
+        deprecated("turned is now transposed")
+        return self.transposed(getattr(kernel, "name", kernel))
+
+    def operator(self, normals: AnyArray | None = None, correction: Any = None) -> LinearOperator:
+        """Return the sum as a linear operator on flattened densities, for iterative solvers.
+
+        Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
+        ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
+        sides of one call.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by
+        plans made when they are first asked for: exact to rounding for Ewald sums of kernels that are their own
+        adjoints, to the tolerance for others.
+
+        Parameters
+        ----------
+        normals : array (3, Ns), optional
+            Normals of the double layer, as in a call; they are not copied.
+        correction : sparse matrix or LinearOperator, optional
+            A matrix of the operator's shape, added to it: corrections of a quadrature, for instance.
+
+        Returns
+        -------
+        scipy.sparse.linalg.LinearOperator
+            The operator; for points on a GPU that of cupyx.scipy.sparse.linalg.
+
+        Raises
+        ------
+        ValueError
+            If normals are missing or surplus, for a correction of another shape, and for a plan with
+            ``gradient=True``.
+        NotImplementedError
+            When the transpose of a kernel is asked for whose adjoint is not known.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9)
+        >>> print((plan.operator() @ np.eye(2)).round(6) + 0.0)
+        [[0.  0.5]
+         [0.5 0. ]]
+        """
+        shape = (self.kernel.result * self.n_targets, self.kernel.dens * self.n_sources)
+        if correction is None and not self.kernel.normals and getattr(normals, "shape", None) == shape:
+            deprecated("operator takes a correction by keyword")  # the order of treecodes and FMM
+            normals, correction = None, normals
+        return of(self, normals, correction)
+
+
+def of(plan: Any, normals: Array | None, correction: Any) -> Any:
     """Return the linear operator of a plan: see `parki.plan.Plan.operator`."""
     kernel, arguments, nt, ns = plan.kernel, plan.arguments, plan.n_targets, plan.n_sources
     if arguments.gradient is True:

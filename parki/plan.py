@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from collections.abc import Hashable, Iterator
+from typing import Any, Generic
 
-from parki import arrays, engine, moves, operators, ranks, saying
-from parki.arguments import Arguments, Density, deprecated, renamed
+from parki import arrays, engine, moves, ranks, saying
+from parki.arguments import Arguments, Density, renamed
 from parki.arrays import AnyArray, Array, Result
 from parki.engine import forks, spaces
 from parki.method import Method, Problem, Structure, Sum
+from parki.operators import Operable
 from parki.queries import Queries
 from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
-
-if TYPE_CHECKING:
-    from scipy.sparse.linalg import LinearOperator
 
 BROKEN = (
     "the last move of this plan did not finish, and its points are neither the old nor the new ones; "
@@ -30,27 +28,52 @@ BROKEN_OVER_RANKS = (
 )
 
 
-class Plan(Queries, OverRanks, Generic[Result]):
-    """A sum over given targets and sources: ``u = plan(density)``.
+class Plan(Queries, Operable, OverRanks, Generic[Result]):
+    """Sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the
     first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several threads:
     its calls take turns.  A plan that is pickled or copied is made anew, with the same parameters.
 
+    Parameters
+    ----------
+    method : Method
+        The method, with its kernel and the caller's options.
+    problem : Problem
+        The checked points, in the unit of length that the method works in.
+    parameters : object, optional
+        Parameters of the method; by default it chooses them.
+
     Attributes
     ----------
     method : Method
-        How the sum is taken, with the caller's options.
+        The method, with its kernel and the caller's options.
     kernel : Pair
-    parameters
-        Parameters of the method, in the caller's unit of length.
+        The kernel, a `parki.pairs.Pair` or a `parki.ewald.Kernel`.
     structure : Structure or None
         Sorted points, trees and lists; None without targets or sources.
     walltime : PhaseTimes
-        Times of making the plan and of its last call.
+        Times of making the plan and of its last call; of an Ewald sum a `parki.ewald.report.WallTime`.
     space : Space
+        The execution space.
     n_targets, n_sources : int
+        Numbers of points, over ranks those of this rank.
     dtype : dtype
+        Type of the points and of results.
+
+    See Also
+    --------
+    parki.ewald.plan, parki.treecode.plan, parki.fmm.plan, parki.direct.plan : Make a plan.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> plan = parki.direct.plan("coulomb", x, x)
+    >>> print(plan(np.array([1.0, 4.0])))
+    [2.  0.5]
+    >>> plan
+    <Plan: coulomb, direct sums, 2 sources, 2 targets, OpenMP>
     """
 
     def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:
@@ -108,14 +131,14 @@ class Plan(Queries, OverRanks, Generic[Result]):
         normals : array (3, Ns), optional
             Normals of the double layer; required for kernels with one, and only there.
         out : array, optional
-            Where to put the result: of its shape, dtype and place, apart from the input.  Not with ``gradient=True``.
+            Array for the result, of its shape, dtype and place, apart from the input.  Not with ``gradient=True``.
 
         Returns
         -------
         array
             ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one:
-            a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the potential and
-            its gradient ``(3, Nt)``.
+            The sum, a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the
+            potential and its gradient ``(3, Nt)``.
 
         Raises
         ------
@@ -207,14 +230,17 @@ class Plan(Queries, OverRanks, Generic[Result]):
 
         With as many points as before parameters stay, and an Ewald sum keeps every array: nothing is compiled and
         nothing allocated, unless a box that was made around the points has to grow.  With another number of points, or
-        another box, parameters are chosen and arrays are made anew.
+        another box, parameters are chosen and arrays are made anew.  A move that is interrupted, or finds no memory,
+        leaves a plan that refuses calls until the next complete one.
 
         Parameters
         ----------
         points : array (3, N)
             Targets and sources of a plan that was made with one array for both.
+        *old : array (3, N)
+            Sources behind targets by position, an old way to call that ends with the next release.
         targets, sources : array (3, Nt), (3, Ns), optional
-            By keyword, for a plan that has them apart; points that are not given stay where they are.
+            Points by keyword, for a plan that has them apart; points that are not given stay where they are.
         box : list, tuple or array, optional
             The new box of an Ewald sum, as in `parki.ewald.EwaldOptions`; all points must be given with it.
 
@@ -224,8 +250,6 @@ class Plan(Queries, OverRanks, Generic[Result]):
             For points that do not fit; the plan is then as it was.
         RuntimeError
             For some of the points after a move that did not finish.
-
-        A move that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
 
         Examples
         --------
@@ -267,84 +291,12 @@ class Plan(Queries, OverRanks, Generic[Result]):
                 other._rearrange(problem.transposed())
                 other._broken = False
 
-    # Transposed sums --------------------------------------------------------------------------------------------------
-    def related(self, key: Hashable, make: Callable[[], Plan[Any]]) -> Plan[Any]:
-        """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""
-        with self._whole(at_door=True):
-            with ranks.together(self.comm, "a related plan", call=str(key)):
-                self._present()
-            if key not in self._related:
-                self._related[key] = make()
-            return self._related[key]
-
-    def transposed(self, kernel: str | None = None) -> Plan[Result]:
-        """Return the plan from the targets to the sources, made when it is first asked for.
-
-        Parameters
-        ----------
-        kernel : str, optional
-            Name of another kernel of the same method; by default that of the plan.
-
-        For a kernel that is not its own adjoint this is not the transposed sum, which `operator` has.
-        """
-        name = self.kernel.name if kernel is None else kernel
-
-        def make() -> Plan[Any]:
-            return Plan(*self.method.transposed(self.full(), self.chosen, name))
-
-        return self.related(name, make)
-
-    def turned(self, kernel: Any = None) -> Plan[Result]:
-        """Return `transposed` by its old name."""
-        deprecated("turned is now transposed")
-        return self.transposed(getattr(kernel, "name", kernel))
-
-    def operator(self, normals: AnyArray | None = None, correction: Any = None) -> LinearOperator:
-        """Return the sum as a linear operator on flattened densities, for iterative solvers.
-
-        Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
-        ``(components, N)`` array, with ``layout="nd"`` ``(N, components)``.  Several vectors go through as right-hand
-        sides of one call.  The transposed operator is the sum of the kernel's adjoint from targets to sources, by
-        plans made when they are first asked for: exact to rounding for Ewald sums of kernels that are their own
-        adjoints, to the tolerance for others.
-
-        Parameters
-        ----------
-        normals : array (3, Ns), optional
-            As in a call; they are not copied.
-        correction : sparse matrix or LinearOperator, optional
-            Of the operator's shape, added to it: corrections of a quadrature, for instance.
-
-        Returns
-        -------
-        scipy.sparse.linalg.LinearOperator, or that of cupyx.scipy.sparse.linalg for points on a GPU
-
-        Raises
-        ------
-        ValueError
-            If normals are missing or surplus, for a correction of another shape, and for a plan with
-            ``gradient=True``.
-        NotImplementedError
-            When the transpose of a kernel is asked for whose adjoint is not known.
-
-        Examples
-        --------
-        >>> import numpy as np, parki
-        >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
-        >>> plan = parki.ewald.plan("laplace", x, x, periodicity=0, tolerance=1e-9)
-        >>> print((plan.operator() @ np.eye(2)).round(6) + 0.0)
-        [[0.  0.5]
-         [0.5 0. ]]
-        """
-        shape = (self.kernel.result * self.n_targets, self.kernel.dens * self.n_sources)
-        if correction is None and not self.kernel.normals and getattr(normals, "shape", None) == shape:
-            deprecated("operator takes a correction by keyword")  # the order of treecodes and FMM
-            normals, correction = None, normals
-        return operators.of(self, normals, correction)
-
     # Lifetime ---------------------------------------------------------------------------------------------------------
     def retire(self) -> None:
-        """Leave the arrays to other sums: the plan must not be used any more."""
+        """Leave the arrays to other sums.
+
+        The plan refuses all calls from then on, until a complete move.
+        """
         with self._whole():
             self._broken = self._retired = True
             if self.structure is not None:

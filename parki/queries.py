@@ -62,7 +62,11 @@ class Queries:
 
     @property
     def parameters(self) -> Any:
-        """Return the parameters of the method, in the caller's unit of length."""
+        """Return the parameters of the method, in the caller's unit of length.
+
+        Of type `parki.treecode.Parameters`, `parki.fmm.Parameters`, or `parki.ewald.choice.params.Parameters`; None for
+        direct sums.
+        """
         return self.method.public(self.problem, self.chosen)
 
     @property
@@ -86,14 +90,25 @@ class Queries:
         n, seed : int
             Number of targets, and the seed by which they are drawn.
         density, normals : array, optional
-            Without them those of the last call, which the plan has not copied: they must not have changed.
+            Arguments of a call; by default those of the last one, which the plan has not copied: they must not have
+            changed.
         u : array, optional
             Their sum, if it is at hand.
+
+        Returns
+        -------
+        ErrorEstimate
+            The error with its bounds.
 
         Raises
         ------
         ValueError
             If there has been no call, or there are no points, or if the sum is zero at all sampled targets.
+
+        Warns
+        -----
+        CancellationWarning
+            For a sum that is so small for its parts that its relative error says little.
 
         Examples
         --------
@@ -141,6 +156,11 @@ class Queries:
     def predict(self) -> Prediction:
         """Return the predicted time of a call by its phases, and the bytes that the plan holds.
 
+        Returns
+        -------
+        Prediction
+            Seconds of the machine as ``parki calibrate`` has measured it, else of a generic one.
+
         Examples
         --------
         >>> import numpy as np, parki
@@ -176,12 +196,19 @@ class Queries:
         Parameters
         ----------
         radius : float
-            In a periodic box at most half its shortest height.
+            Largest distance in the points' unit of length; in a periodic box at most half its shortest height.
+
+        Returns
+        -------
+        scipy.sparse.csr_array (Nt, Ns)
+            The distances; coincident pairs are entries of value 0.
 
         Raises
         ------
         ValueError
             For a radius that is not in range.
+        NotImplementedError
+            For a plan over ranks.
 
         Examples
         --------

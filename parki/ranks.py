@@ -96,18 +96,42 @@ class OverRanks:
         Parameters
         ----------
         a : array (…, N)
-            Along the caller's points of this rank.
-        of : {"sources", "targets"}
+            Entries along the caller's points of this rank.
+        of : {"sources", "targets"}, default "sources"
+            The points that `a` goes along.
 
         Returns
         -------
         array (…, n)
-            Along the plan's points of this rank; `a` itself in a process alone.
+            Entries along the plan's points of this rank; `a` itself in a process alone.
+
+        Raises
+        ------
+        ValueError
+            For an array with another number of entries.
         """
         return self._carried(a, of, "theirs")
 
     def ours(self, a: AnyArray, of: Literal["targets", "sources"] = "sources") -> AnyArray:
-        """Return entries that `theirs` has brought to other ranks."""
+        """Return entries that `theirs` has brought to other ranks.
+
+        Parameters
+        ----------
+        a : array (…, n)
+            Entries along the plan's points of this rank.
+        of : {"sources", "targets"}, default "sources"
+            The points that `a` goes along.
+
+        Returns
+        -------
+        array (…, N)
+            Entries along the caller's points of this rank; `a` itself in a process alone.
+
+        Raises
+        ------
+        ValueError
+            For an array with another number of entries.
+        """
         return self._carried(a, of, "ours")
 
     def _carried(self, a: AnyArray, of: str, way: str) -> AnyArray:
@@ -123,7 +147,18 @@ class OverRanks:
         return delivery.there(there) if way == "theirs" else delivery.back(there)
 
     def inner(self, a: AnyArray, b: AnyArray) -> float:
-        """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it."""
+        """Return the inner product Σ a b of vectors of which every rank has a part, as solvers need it.
+
+        Parameters
+        ----------
+        a, b : array
+            The parts of this rank, of one size.
+
+        Returns
+        -------
+        float
+            The product over all ranks, the same on each.
+        """
         with together(self.comm, "an inner product", call="inner"):
             own = float(np.vdot(arrays.to_host(arrays.taken("a", a)), arrays.to_host(arrays.taken("b", b))))
         return own if self.comm is None else float(self.comm.allreduce(own))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
+from parki.docstrings import FREE_SUM
 from parki.fmm.method import KINDS
 from parki.fmm.options import FmmOptions
 from parki.freespace import FreeMethod, check_reports, find
@@ -16,6 +17,8 @@ from parki.keywords import FmmAlone, FmmKeywords, FmmReported, KernelParameters,
 from parki.names import FmmMethod, Gradient
 from parki.pairs import KernelLike
 from parki.plan import Plan, make, once
+
+MAIN = ("tolerance", "order", "gradient")  # options that most calls name
 
 
 @overload
@@ -34,7 +37,7 @@ def kifmm(
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
 ) -> Any: ...  # fmt: skip
 @renamed(charges="density")
-@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"))
+@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"), first=MAIN, like=FREE_SUM)
 def kifmm(
     targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
@@ -49,45 +52,17 @@ def kifmm(
 
     Parameters
     ----------
-    targets, sources : array (3, Nt), (3, Ns)
-        Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
-        ``(N, 3)`` with ``layout="nd"``.
-    density : array (Ns,) or (components, Ns)
-        Strengths of the sources, with an axis of right-hand sides in front if there are many.
     kernel : str, path or Pair
         ``"coulomb"``, ``"yukawa"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``,
-        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `Pair`, or the path of a
-        file with a function ``pair`` as in ``kernels/pair``.  Pairs at distance zero are skipped.
-    normals : array (3, Ns), optional
-        Normals of the double layer; required for kernels with one, and only there.
-    return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
-        against the direct sum.
-    tolerance : float, default 1e-6
-        Relative error, as a 2-norm over all targets.
-    order : int, optional
-        Points per edge of the surfaces, 3 to 16, instead of a tolerance.
-    leaf_size : int, optional
-        Points of a leaf at most; chosen if not given.
-    gradient : bool or "only"
-        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
-        alone for the stokeslet).
-    layout : {"dn", "nd"}
-    execution_space, threads, verbose
-        As in `parki.ewald`.
-    **parameters : float
-        Parameters of the kernel by name, as ``kappa`` of ``"yukawa"``.
+        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `parki.pairs.Pair`, or
+        the path of a file with a function ``pair`` as in ``kernels/pair``.  Pairs at distance zero are skipped.
 
-    Returns
-    -------
-    array (Nt,) or (components, Nt), or a tuple
-        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With ``gradient=True`` the first
-        result is a tuple of the potential and its gradient (3, Nt).
-
-    Raises
-    ------
-    ValueError, TypeError
-        For input that does not fit, naming the argument, what was found and what was expected.
+    See Also
+    --------
+    chebyshev : Sum any smooth kernel by interpolation in boxes.
+    plan : Sum for many densities or moving points.
+    parki.treecode.bldtt : Sum by a treecode.
+    parki.direct.direct_sum : Sum without approximation; its table has all kernels.
 
     References
     ----------
@@ -124,21 +99,20 @@ def chebyshev(
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[FmmReported],
 ) -> Any: ...  # fmt: skip
 @renamed(charges="density")
-@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"))
+@shows(FmmOptions, parameters=KernelParameters, without=("method", "timed"), first=MAIN, like=FREE_SUM)
 def chebyshev(
     targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
     return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
-    """Sum as `kifmm` by the black-box fast multipole method: interpolation at Chebyshev points of boxes.
+    """Sum over all pairs by the black-box fast multipole method: interpolation at Chebyshev points of boxes.
 
-    For every kernel of `parki.pairs.PAIRS` and a caller's own that is smooth away from r = 0.  Everything else as in
-    `kifmm`, but for
+    The method takes every kernel of `parki.pairs.PAIRS` and a caller's own that is smooth away from r = 0.
 
-    Parameters
-    ----------
-    order : int, optional
-        Chebyshev points per direction of a box, 3 to 16.
+    See Also
+    --------
+    kifmm : Sum kernels of Laplace, Yukawa and Stokes problems by equivalent sources.
+    plan : Sum for many densities or moving points.
 
     References
     ----------
@@ -171,17 +145,26 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
     gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(FmmOptions, parameters=KernelParameters)
+@shows(FmmOptions, parameters=KernelParameters, first=MAIN, like=FREE_SUM)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm", **keywords: Any
 ) -> Plan[Any]:
-    """Prepare a sum for fixed points: ``u = plan(density)``.  See `Plan`, and `kifmm` for the keywords.
+    """Prepare a fast multipole method for fixed points: ``u = plan(density)``.
 
     Parameters
     ----------
-    kernel, targets, sources
-        As in `kifmm`.
-    method : {"kifmm", "chebyshev"}
+    method : {"kifmm", "chebyshev"}, default "kifmm"
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+
+    Returns
+    -------
+    Plan
+        A callable that sums densities at these points.
+
+    See Also
+    --------
+    kifmm, chebyshev : Sum once, without a plan.
+    parki.plan.Plan : The methods of a plan.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
+from parki.docstrings import FREE_SUM
 from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
@@ -18,6 +19,7 @@ from parki.treecode.method import Treecode
 from parki.treecode.options import TreecodeOptions
 
 VARIANTS = ("pc", "cp")
+MAIN = ("tolerance", "theta", "degree", "gradient")  # options that most calls name
 
 
 @overload
@@ -36,7 +38,7 @@ def bldtt(
     normals: AnyArray | None = None, gradient: Gradient = False, **keywords: Unpack[TreecodeReported],
 ) -> Any: ...  # fmt: skip
 @renamed(charges="density")
-@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"))
+@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"), first=MAIN, like=FREE_SUM)
 def bldtt(
     targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     normals: AnyArray | None = None, return_walltime: bool = False, return_params: bool = False,
@@ -47,50 +49,12 @@ def bldtt(
     The work grows as the number of points.  Clusters of targets and of sources that are far for their size interact
     through interpolation at Chebyshev points, which asks nothing of a kernel but to be smooth away from r = 0.
 
-    Parameters
-    ----------
-    targets, sources : array (3, Nt), (3, Ns)
-        Points anywhere, float32 or float64: NumPy or CuPy arrays, or anything with DLPack, all in one place.
-        ``(N, 3)`` with ``layout="nd"``.
-    density : array (Ns,) or (components, Ns)
-        Strengths of the sources, with an axis of right-hand sides in front if there are many.
-    kernel : str, path or Pair
-        A name of `parki.pairs.PAIRS`, a `Pair`, or the path of a file with a function ``pair`` as in ``kernels/pair``.
-        Pairs at distance zero are skipped where the kernel is singular.
-    normals : array (3, Ns), optional
-        Normals of the double layer; required for kernels with one, and only there.
-    return_walltime, return_params, return_error : bool
-        Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets
-        against the direct sum.
-    theta : float, default 0.7
-        Clusters are far where the sum of their radii is less than theta times the distance of their centres.
-    degree : int, default 8
-        Degree of interpolation of clusters at that limit, up to 23; those further apart have less, for the same error.
-    tolerance : float, optional
-        Relative error, as a 2-norm over all targets; instead of theta and degree, which are then chosen.
-    leaf_size, batch_size : int, optional
-        Points of a leaf of the sources' and of the targets' tree, at most; chosen if not given.
-    gradient : bool or "only"
-        Return the potential and its gradient, or the gradient alone, for kernels of one component (and the gradient
-        alone for the stokeslet).
-    far_precision : {"double", "single"}, optional
-        Of sums over proxy points; by default single where the error allows.
-    layout : {"dn", "nd"}
-    execution_space, threads, verbose
-        As in `parki.ewald`.
-    **parameters : float
-        Parameters of the kernel by name, as ``kappa`` of ``"yukawa"``.
-
-    Returns
-    -------
-    array (Nt,) or (components, Nt), or a tuple
-        In the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With ``gradient=True`` the first
-        result is a tuple of the potential and its gradient (3, Nt).
-
-    Raises
-    ------
-    ValueError, TypeError
-        For input that does not fit, naming the argument, what was found and what was expected.
+    See Also
+    --------
+    bltc : Sum by batches of particles against clusters.
+    plan : Sum for many densities or moving points.
+    parki.fmm.kifmm : Sum kernels of Laplace, Yukawa and Stokes problems by a fast multipole method.
+    parki.direct.direct_sum : Sum without approximation; its table has all kernels.
 
     References
     ----------
@@ -128,23 +92,26 @@ def bltc(
     **keywords: Unpack[TreecodeReported],
 ) -> Any: ...  # fmt: skip
 @renamed(charges="density")
-@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"))
+@shows(TreecodeOptions, parameters=KernelParameters, without=("method", "timed"), first=MAIN, like=FREE_SUM)
 def bltc(
     targets: AnyArray, sources: AnyArray, density: AnyArray, kernel: KernelLike = "coulomb", *,
     variant: TreecodeVariant = "pc", normals: AnyArray | None = None, return_walltime: bool = False,
     return_params: bool = False, return_error: bool = False, **keywords: Any,
 ) -> Any:  # fmt: skip
-    """Sum as `bldtt` by the barycentric Lagrange treecode: batches of particles against clusters.
+    """Sum over all pairs by the barycentric Lagrange treecode: batches of particles against clusters.
 
-    The work grows as N log N.  Everything else as in `bldtt`, but for
+    The work grows as N log N; the sum is that of `bldtt`.
 
     Parameters
     ----------
-    variant : {"pc", "cp"}
+    variant : {"pc", "cp"}, default "pc"
         Batches of targets against clusters of sources, or clusters of targets against batches of sources: better where
         there are many more targets than sources.
-    leaf_size, batch_size : int, optional
-        Points of a leaf of the clusters' tree, and of a batch, at most.
+
+    See Also
+    --------
+    bldtt : Sum by dual tree traversal.
+    plan : Sum for many densities or moving points.
 
     References
     ----------
@@ -178,18 +145,26 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
     gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(TreecodeOptions, parameters=KernelParameters)
+@shows(TreecodeOptions, parameters=KernelParameters, first=MAIN, like=FREE_SUM)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual", **keywords: Any
 ) -> Plan[Any]:
-    """Prepare a sum for fixed points: ``u = plan(density)``.  See `Plan`, and `bldtt` for the keywords.
+    """Prepare a treecode for fixed points: ``u = plan(density)``.
 
     Parameters
     ----------
-    kernel, targets, sources
-        As in `bldtt`.
-    method : {"dual", "pc", "cp"}
+    method : {"dual", "pc", "cp"}, default "dual"
         Dual tree traversal, or the variants of `bltc`.
+
+    Returns
+    -------
+    Plan
+        A callable that sums densities at these points.
+
+    See Also
+    --------
+    bldtt : Sum once, without a plan.
+    parki.plan.Plan : The methods of a plan.
 
     Examples
     --------
