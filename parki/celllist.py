@@ -25,7 +25,7 @@ MOST_CELLS = 2**31 - 1  # cells are numbered by int32
 
 
 class CellList:
-    """Particles by cell: non-empty cell c holds the slots ``c * cell_size`` to ``(c + 1) * cell_size - 1``.
+    """Sort particles by cell: non-empty cell c holds the slots ``c * cell_size`` to ``(c + 1) * cell_size - 1``.
 
     The box is cut into as many equal cells as are at least `cutoff` wide (one where a side is shorter), numbered with
     the last axis fastest, whatever the particles: two lists of one box and cutoff number their cells alike.  Within a
@@ -36,19 +36,20 @@ class CellList:
     particles : array (d, N)
         Points in ``[0, box]``, d from 1 to 3, float32 or float64: NumPy or CuPy arrays, or anything with DLPack.
     cutoff : float
-        Particles closer than this are in the same or in neighbouring cells.
+        Distance in the points' unit of length: particles closer than that are in the same or in neighbouring cells.
     box : sequence of d positive numbers
-    execution_space : str or space, optional
-        Where the result's arrays are; by default where `particles` is.
+        Side lengths.
+    execution_space : str or Space, optional
+        Place of the result's arrays; by default that of `particles`.
     forces : array (N,), (k, N) or (r, k, N), or a tuple of such, optional
         Numbers that go with the particles.
-    padding_factor : int
-        `cell_size` is a multiple of it.
-    skip_empty_cells : bool
+    padding_factor : int, default 1
+        Divisor of `cell_size`, which is rounded up to a multiple.
+    skip_empty_cells : bool, default True
         False counts every cell among the non-empty ones, also those without particles.
-    periodicity : int
+    periodicity : int, default 0
         Number of periodic axes, the first ones.
-    build_nonempty_neighbors : bool
+    build_nonempty_neighbors : bool, default True
         False leaves `nonempty_neighbors` None.
 
     Attributes
@@ -83,6 +84,21 @@ build_nonempty_neighbors
     ------
     ValueError
         For input that does not fit, naming the argument, what was found and what was expected.
+
+    See Also
+    --------
+    parki.utils.wrap : Move points into a box.
+    parki.plan.Plan.near_pairs : Return the near pairs of a plan.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.1, 0.9, 0.2], [0.1, 0.1, 0.1], [0.1, 0.1, 0.1]])
+    >>> cells = parki.CellList(x, cutoff=0.5, box=(1, 1, 1))
+    >>> cells.cell_grid_shape, cells.nonempty_cells.tolist(), cells.counter.tolist()
+    ((2, 2, 2), [0, 4], [2, 1])
+    >>> cells.particle_index.tolist()
+    [0, 2, 1, -1]
     """
 
     def __init__(

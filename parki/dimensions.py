@@ -7,19 +7,31 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Powers of length of a kernel's parameters, results and densities.
+    """State the powers of length of a kernel's parameters, results and densities.
 
     With all lengths times λ, K(λ r; λ^a p)_ij = λ^(b_i + d_j) K(r; p)_ij for component i of the result and j of the
     density.
 
-    Attributes
+    Parameters
     ----------
-    parameters : tuple of int
-        a, a power for each parameter: 1 for a length, −1 for an inverse length.
-    result : tuple of int
-        b, a power for each component of the result, or one for all: (−1,) for 1/r.
-    dens : tuple of int
-        d, a power for each component of the density, or one for all.
+    parameters : tuple of int, optional
+        Numbers a, a power for each parameter: 1 for a length, −1 for an inverse length.
+    result : tuple of int, default (0,)
+        Numbers b, a power for each component of the result, or one for all: (−1,) for 1/r.
+    dens : tuple of int, default (0,)
+        Numbers d, a power for each component of the density, or one for all.
+
+    See Also
+    --------
+    parki.pairs.Pair : Take them as `dimensions`.
+
+    Examples
+    --------
+    Of q exp(−κr)/r, with the inverse length κ:
+
+    >>> import parki
+    >>> parki.pairs.PAIRS["yukawa"].law
+    Dimensions(parameters=(-1,), result=(-1,), dens=(0,))
     """
 
     parameters: tuple[int, ...] = ()

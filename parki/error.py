@@ -17,15 +17,15 @@ SIGNS = 1  # seed of the random signs that a sum is compared with
 
 
 class PrecisionWarning(UserWarning):
-    """A tolerance below what the floating type can give; the best it can is computed."""
+    """Warn of a tolerance below the reach of the points' type; the best possible is computed."""
 
 
 class NetDensityWarning(UserWarning):
-    """A sum of a net charge or force that is periodic in all directions, which converges only by a convention."""
+    """Warn of a net charge or force in a sum that is periodic in all directions: a convention makes it converge."""
 
 
 class CancellationWarning(UserWarning):
-    """A sum so small for its parts that its relative error says little."""
+    """Warn of a sum that is so small for its parts that its relative error says little."""
 
 
 def warn(text: str, category: type[Warning]) -> None:
@@ -57,16 +57,26 @@ def warn_of_cancellation(exact: NDArray[np.float64], random: NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ErrorEstimate:
-    """A measured error.
+    """Hold a measured error and its bounds.
 
-    Attributes
+    Parameters
     ----------
     value : float
-        √(Σ|u − exact|² / Σ|exact|²) over the sampled targets, all components and right-hand sides.
+        Relative RMS error √(Σ|u − exact|² / Σ|exact|²) over the sampled targets, all components and right-hand sides.
     low, high : float
         Bounds of the 95 % confidence interval of that of all targets; both `value` where all were taken.
     n : int
         Number of targets.
+
+    See Also
+    --------
+    parki.plan.Plan.error : Measure the error of a plan.
+
+    Examples
+    --------
+    >>> from parki.error import ErrorEstimate
+    >>> print(ErrorEstimate(2.5e-7, 2.1e-7, 2.9e-7, 100))
+    relative RMS error 2.50e-07 (2.1e-07 to 2.9e-07 at 95 %, 100 targets)
     """
 
     value: float

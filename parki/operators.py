@@ -152,7 +152,7 @@ class Operable:
         return of(self, normals, correction)
 
 
-def of(plan: Any, normals: Array | None, correction: Any) -> Any:
+def of(plan: Summed, normals: Array | None, correction: Any) -> Any:
     """Return the linear operator of a plan: see `parki.plan.Plan.operator`."""
     kernel, arguments, nt, ns = plan.kernel, plan.arguments, plan.n_targets, plan.n_sources
     if arguments.gradient is True:

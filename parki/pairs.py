@@ -6,7 +6,6 @@ potential, its gradient, or both.
 """
 
 import ast
-import functools
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -15,10 +14,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from parki import dimensions, engine, spelling
+from parki import dimensions
 from parki.arrays import Array, module_of
 from parki.dimensions import Dimensions
+from parki.docstrings import FREE_SUM
 from parki.engine import source
+from parki.kernel_parameters import with_parameters
+from parki.keywords import KernelParameters, shows
 from parki.names import KernelName
 
 __all__ = ["PAIRS", "KernelLike", "Pair", "find"]
@@ -38,35 +40,48 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True)
 class Pair:
-    """One pair interaction.
+    """Describe a pair interaction: its file, the numbers of a source and of a result, its properties.
 
-    Attributes
+    Parameters
     ----------
-    name
-        By which it is asked for.
-    dens, result
+    name : str
+        Name for messages, and in `PAIRS`.
+    dens, result : int
         Components of the density and of the result.
-    pair
+    pair : str or path
         The pair function: a file of `kernels/`, without suffix, or a path of one's own, as `parki.engine.kernel` takes.
-    normals
+    normals : bool, default False
         Whether sources have normals.
-    names, parameters
+    names, parameters : tuple, optional
         Names and values of the numbers that every source carries behind its density and normal, the same for all and
         positive; `find` sets the values.
-    slots
-        Names and values of what is replaced in the pair function's file, as ``("radial", "radial/gaussian")``.
-    singular
+    slots : tuple of (str, object), optional
+        Names and values that are replaced in the pair function's file, as ``("radial", "radial/gaussian")``.
+    singular : bool, default True
         Whether a pair at r = 0 has no value and is skipped; else its limit counts.
-    smooth
+    smooth : bool, default False
         Whether interpolation at a distance of some cluster sizes has the same relative error at every scale, as for
         powers of r.  Not so for kernels with a length of their own in which they oscillate or fall off.
-    core
-        What each parameter adds to the distance from which on the kernel is smooth, see `separation`.
-    dimensions
+    core : tuple of float, optional
+        Number for each parameter: times the parameter it adds to the distance from which on the kernel is smooth, see
+        `separation`.
+    dimensions : Dimensions, optional
         Powers of length of the parameters, the result and the density, for a pair of one's own.  Sums are then
         computed in units in which the points' extent is of order one; without it points are taken as they are.
-    alias
+    alias : str, default ""
         Another name of the same pair, by which messages call it; pairs that differ in nothing else are equal.
+
+    See Also
+    --------
+    find : Return the pair of a name or a file, with its parameters.
+    parki.dimensions.Dimensions : State powers of length of a pair of one's own.
+
+    Examples
+    --------
+    >>> import parki
+    >>> pair = parki.pairs.PAIRS["stokeslet"]
+    >>> pair.dens, pair.result, pair.self_adjoint
+    (3, 3, True)
     """
 
     name: str
@@ -121,7 +136,7 @@ class Pair:
 
     @property
     def given(self) -> int:
-        """Numbers of a source that a caller gives."""
+        """Return the numbers of a source that a caller gives."""
         return self.dens + 3 * self.normals
 
     @property
@@ -140,16 +155,21 @@ class Pair:
 
     @property
     def strengths(self) -> int:
-        """Numbers of a source besides its position."""
+        """Return the numbers of a source besides its position."""
         return self.given + len(self.parameters)
 
     def separation(self, parameters: Sequence[float] | None = None) -> float:
-        """Distance up to which a pair may have another formula than beyond: 2a for ``rpy``, 0 for most.
+        """Return the distance up to which a pair may have another formula than beyond: 2a for ``rpy``, 0 for most.
 
         Parameters
         ----------
         parameters : sequence of float, optional
             Values for `names`, by default the pair's own.
+
+        Returns
+        -------
+        float
+            The distance, in the points' unit of length.
         """
         values = self.parameters if parameters is None else parameters
         return float(sum(c * p for c, p in zip(self.core, values, strict=False)))
@@ -158,6 +178,16 @@ class Pair:
         """Return the pair whose result is the potential and its gradient at the target, or the gradient alone.
 
         The rows of the result are then u, ∂u/∂x, ∂u/∂y, ∂u/∂z, or with `only` the last three.
+
+        Parameters
+        ----------
+        only : bool, default False
+            Leave the potential away.
+
+        Returns
+        -------
+        Pair
+            The pair with its gradient, and the same parameters.
 
         Raises
         ------
@@ -185,6 +215,11 @@ class Pair:
         pair (its `dens`, N).  For most kernels these are `dens` itself.  The stresslet −6 r (r·q)(r·n)/r⁵ is bilinear
         in q and n, and becomes −6 r (r·S r)/r⁵ with the six different entries xx, xy, xz, yy, yz, zz of
         S = (q nᵀ + n qᵀ)/2.
+
+        Returns
+        -------
+        tuple of (Pair, callable)
+            The linear pair, and the function that makes its charges.
 
         Raises
         ------
@@ -272,10 +307,21 @@ _LINEAR = {
 KernelLike = KernelName | os.PathLike[str] | Pair
 
 
+@shows(parameters=KernelParameters, like=FREE_SUM)
 def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
     """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
 
     The names of a call's `options` may be meant by a parameter that the pair does not have.
+
+    Parameters
+    ----------
+    options : iterable of str, optional
+        Names that a message may advise for a misspelt parameter.
+
+    Returns
+    -------
+    Pair
+        The pair, with its parameters set.
 
     Raises
     ------
@@ -285,6 +331,17 @@ def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float
         For a kernel that is neither a name, nor a path, nor a `Pair`.
     KernelError
         For a file that is not there, or not in the language of the kernels.
+
+    See Also
+    --------
+    Pair : The fields of a pair.
+    parki.direct.direct_sum : The table of kernels and their parameters.
+
+    Examples
+    --------
+    >>> import parki
+    >>> parki.pairs.find("yukawa", kappa=0.5).parameters
+    (0.5,)
     """
     if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel)):
         kernel = own(kernel)
@@ -306,65 +363,6 @@ def named(name: str, known: dict[str, P]) -> P:
     if name not in known:
         raise ValueError(f"kernel is {name!r}; expected one of {', '.join(map(repr, known))}.")
     return known[name]
-
-
-def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
-    """Return a pair with these parameters; those that are None are not given.  `options` are as in `find`.
-
-    Raises
-    ------
-    ValueError
-        For missing, surplus or not positive parameters.
-    """
-    given = {name: value for name, value in parameters.items() if value is not None}
-    for name, value in given.items():
-        if name not in pair.names:
-            text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
-            raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
-        try:
-            given[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
-        except (TypeError, ValueError):
-            given[name] = math.nan
-        if not 0 < given[name] < math.inf:
-            raise ValueError(f"{name} is {value!r}; expected a positive number.")
-    values = dict(zip(pair.names, pair.parameters, strict=False)) | given
-    for name in pair.names:
-        if name not in values:
-            raise ValueError(f"{name} is missing; {pair} expects a positive number.")
-        if not 0 < values[name] < math.inf:
-            raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
-    made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
-    _check(made, source.locate(made.pair).stamp())
-    return made
-
-
-@functools.lru_cache(maxsize=256)
-def _check(pair: Pair, stamp: tuple) -> None:
-    """Refuse a pair that says another number of strengths, results or powers than its file and its names.
-
-    `stamp` changes when the file does.
-    """
-    if len(pair.parameters) != len(pair.names):
-        raise ValueError(
-            f"kernel {pair} has {len(pair.parameters)} parameters for {len(pair.names)} names; expected one for each."
-        )
-    sources, results = engine.constants("clusters", "ranges", ("NS", "NU"), pair=pair.pair, **dict(pair.slots))
-    if (sources, results) != (pair.strengths, pair.result):
-        raise ValueError(
-            f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
-            f"parameters {len(pair.parameters)}) and {pair.result} of a result; expected {sources} and {results}, "
-            f"NS and NU of {pair.pair}."
-        )
-    law = pair.law
-    if law is not None and len(law.parameters) != len(pair.names):
-        raise ValueError(
-            f"dimensions of kernel {pair} has {len(law.parameters)} powers of parameters; expected {len(pair.names)}."
-        )
-    for name, most in (("result", pair.result), ("dens", pair.dens)):
-        if law is not None and len(getattr(law, name)) not in (1, most):
-            raise ValueError(
-                f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
-            )
 
 
 def own(path: str | os.PathLike) -> Pair:

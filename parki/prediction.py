@@ -14,16 +14,27 @@ GPU = "h200"  # stands for a GPU that is not known
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted seconds of a call by phase, for the cores and GPUs that the model was calibrated for.
+    """Hold the predicted seconds of a call by phase, for the cores and GPUs that the model was calibrated for.
 
     The seconds of a phase are an attribute, too: ``prediction.near`` is ``prediction.phases["near"]``.
 
-    Attributes
+    Parameters
     ----------
     phases : dict
         Seconds by phase.
     memory : int
         Bytes of the arrays that the plan holds.
+
+    See Also
+    --------
+    parki.plan.Plan.predict : Predict a call of a plan.
+
+    Examples
+    --------
+    >>> from parki.prediction import Prediction
+    >>> prediction = Prediction({"near": 0.25, "far": 0.125}, 2_000_000)
+    >>> prediction.seconds, prediction.near
+    (0.375, 0.25)
     """
 
     phases: Mapping[str, float]

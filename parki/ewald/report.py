@@ -32,37 +32,60 @@ PLANNED = ("cell_list",)
 
 
 def _published(name: str) -> property:
-    """Return the property that gives the seconds of a phase and of its parts."""
+    """Return the property that gives the seconds of a phase and of its parts, with its docstring."""
     keys = {"tot": name} | {PARTS[part]: part for part in PARTS if part.startswith(f"{name}.")}
 
     def seconds(self: PhaseTimes) -> dict[str, float]:
         return {key: self.time[part] for key, part in keys.items()}
 
-    return property(seconds)
+    return property(seconds, doc=f"Return the seconds of the phase {TITLES[name]} and of its parts.")
 
 
 class WallTime(PhaseTimes):
-    """Seconds of wall-clock time of each phase of one or more sums, by their published names; they add up.
+    """Add up the wall-clock seconds of each phase of one or more Ewald sums, by their published names.
 
     Besides the phases there are ``"ewald"``, the whole sum, and ``"cell_list"``, making cell lists, which `reset`
     keeps.
 
+    Parameters
+    ----------
+    N_in, N_out, N_grid, N_fft : int, default 0
+        Sources, targets, grid points, and values that one forward transform of all components takes in.
+    wait : callable, optional
+        Function that returns when everything launched before is done.
+    comm : Comm, optional
+        Communicator of a sum over ranks.
+
     Attributes
     ----------
     time_p2p, time_p2g, time_fft, time_cnv, time_ifft, time_g2p : dict
-        ``"tot"``, and for phases over particles also its parts ``"sort"`` and ``"kernel"``; read only, of `time`.
+        Seconds ``"tot"``, and for phases over particles also their parts ``"sort"`` and ``"kernel"``; read only, of
+        `time`.
     time_ewald : float
-        The whole sum.
+        Seconds of the whole sum.
     time_cell_list : float
-        Making cell lists.
-    N_in, N_out, N_grid, N_fft : int
-        Sources, targets, grid points, and values that one forward transform of all components takes in.
+        Seconds of making cell lists.
     flop_p2p, flop_p2g, flop_fft, flop_cnv, flop_ifft, flop_g2p : int
         Arithmetic operations of one sum in each phase, as `parki.ewald.stages.work` counts them; zero where it has not.
     mop_p2p, mop_p2g, mop_fft, mop_cnv, mop_ifft, mop_g2p : int
         Bytes that it reads and writes.
     N_pairs : int
         Pairs of a target and a source that the near field looks at.
+
+    See Also
+    --------
+    parki.timing.PhaseTimes : The times of all methods.
+    parki.ewald.laplace : Return them with `return_walltime`.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.random.default_rng(1).random((3, 100))
+    >>> plan = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), tolerance=1e-4)
+    >>> u = plan(np.where(x[0] < 0.5, 1.0, -1.0))
+    >>> times = plan.walltime
+    >>> times.N_in, sorted(times.time_p2p), times.time_ewald > 0
+    (100, ['kernel', 'sort', 'tot'], True)
     """
 
     def __init__(
@@ -87,12 +110,12 @@ class WallTime(PhaseTimes):
 
     @property
     def time_ewald(self) -> float:
-        """Seconds of the whole sum."""
+        """Return the seconds of the whole sum."""
         return self.time["ewald"]
 
     @property
     def time_cell_list(self) -> float:
-        """Seconds of making cell lists."""
+        """Return the seconds of making cell lists."""
         return self.time["cell_list"]
 
     time_p2p = _published("p2p")
@@ -112,7 +135,13 @@ class WallTime(PhaseTimes):
         return sum(self.time[name] for name, *_ in PHASES)
 
     def table(self) -> str:
-        """Return a table of the phases: time, share of the whole, rate."""
+        """Return a table of the phases: time, share of the whole, rate.
+
+        Returns
+        -------
+        str
+            One line a phase.
+        """
         whole, lines = self.total, [f"{'phase':<20}{'time':>12}{'share':>8}   rate"]
         for name, title, count, unit in PHASES:
             lines.append(_row(title, self.time[name], whole, getattr(self, count), unit))
@@ -130,7 +159,12 @@ def _row(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -
 
 
 class Params:
-    """The parameters of a sum by their published names, read only.
+    """Hold the parameters of a sum by their published names, read only.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        The parameters, as plans have them.
 
     Attributes
     ----------
@@ -152,7 +186,20 @@ class Params:
         How many times as long transforms along free directions are, at most: of the modes that are constant along the
         periodic ones, and of all others; ones in a fully periodic sum.
     far_precision : str
-        ``"double"`` or ``"single"``, that of the far field.
+        Precision of the far field, ``"double"`` or ``"single"``.
+
+    See Also
+    --------
+    parki.ewald.laplace : Return them with `return_params`.
+    parki.plan.Plan.parameters : The parameters of a plan.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x, q = np.random.default_rng(1).random((3, 100)), np.ones(100) - 2 * (np.arange(100) % 2)
+    >>> u, params = parki.ewald.laplace(x, x, q, box=(1, 1, 1), rc=0.4, return_params=True)
+    >>> params.rc, params.split
+    (0.4, 'prolate')
     """
 
     def __init__(self, parameters: Parameters) -> None:

@@ -19,20 +19,32 @@ CHEBYSHEV_LEAVES = {3: 24, 4: 40, 5: 60, 6: 90, 7: 140, 8: 200, 9: 280, 10: 380}
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a fast multipole sum.
+    """Hold the parameters of a fast multipole sum, as given or as chosen.
 
-    Attributes
+    Parameters
     ----------
-    method
-        ``"kifmm"`` or ``"chebyshev"``.
-    order
+    method : {"kifmm", "chebyshev"}
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+    order : int
         Points per edge of surfaces, or per direction of boxes.
-    leaf_size
+    leaf_size : int
         Points of a leaf at most.
-    tolerance
+    tolerance : float or None
         Relative error asked for; None if an order was given.
-    fill
+    fill : float, optional
         Boxes across all points on the level of leaves, for points that are uniform; None: a power of 2.
+
+    See Also
+    --------
+    kifmm : Return them with `return_params`.
+    parki.plan.Plan.parameters : The parameters of a plan.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> parki.fmm.plan("coulomb", x, x, order=6).parameters.order
+    6
     """
 
     method: str

@@ -40,26 +40,39 @@ FAINT_SHARE = 1e-3  # share of the square of the largest field below which small
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a treecode.
+    """Hold the parameters of a treecode, as given or as chosen.
 
-    Attributes
+    Parameters
     ----------
-    method
-        ``"dual"``, ``"pc"`` or ``"cp"``.
-    theta
+    method : {"dual", "pc", "cp"}
+        Dual tree traversal, or one of the variants of the treecode.
+    theta : float
         Acceptance parameter.
-    degree
+    degree : int
         Degree of interpolation at that limit; pairs further apart have less.
-    leaf_size, batch_size
+    leaf_size, batch_size : int
         Points of a leaf at most: of the tree of sources (the clusters) and of targets, or of batches.
-    tolerance
-        The relative error asked for; None where theta and degree are given.
-    error
-        The relative error that pairs are chosen for.
-    vary
+    tolerance : float or None
+        Relative error asked for; None where theta and degree are given.
+    error : float
+        Relative error that pairs are chosen for.
+    vary : bool
         Whether the degree falls with distance.
-    far
-        Type of the far field, ``"float64"`` or ``"float32"``.
+    far : {"float64", "float32"}
+        Type of the far field.
+
+    See Also
+    --------
+    bldtt : Return them with `return_params`.
+    parki.plan.Plan.parameters : The parameters of a plan.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.array([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> parameters = parki.treecode.plan("coulomb", x, x, theta=0.6, degree=6).parameters
+    >>> parameters.theta, parameters.degree, parameters.tolerance
+    (0.6, 6, None)
     """
 
     method: str

@@ -13,24 +13,46 @@ REACH = {"float64": 5e-14, "float32": 1e-6}
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers that fix a sum, besides the points.
+    """Hold the numbers that fix an Ewald sum, besides the points.
 
-    Attributes
+    Parameters
     ----------
-    kernel, box, tolerance, dtype, far, split
-        As in the question: kernel; sides; relative RMS error; types of the sum and of its far field, ``"float64"`` or
-        ``"float32"``; ``"prolate"`` or ``"gaussian"``.
-    rc, c, kmax, xi
+    kernel : Kernel
+        The kernel with its parameters.
+    box : tuple of three floats
+        Sides; of a triclinic cell those of the brick that tiles space like it.
+    tolerance : float
+        Relative RMS error.
+    dtype, far : {"float64", "float32"}
+        Types of the sum and of its far field.
+    split : {"prolate", "gaussian"}
+        Profile that divides the sum into near and far field.
+    rc, c, kmax, xi : float
         Cutoff of the near field, c = kmax rc, largest wave number, splitting parameter of the Gaussian (of the prolate:
         of the Gaussian with equal tails, √(c/2)/rc).
-    grid, h
+    grid, h : tuple of three ints, tuple of three floats
         Grid points over the sides, and spacings; kmax < π/h.  In a free direction the grid has P points more.
-    P, beta, window_degree, radial_degree
-        Width and shape of the window, degrees of its polynomials and of the near-field tables.
-    periodicity
+    P, beta : int, float
+        Width of the window in grid points, and its shape.
+    window_degree, radial_degree : int
+        Degrees of the window's polynomials and of the near-field tables.
+    periodicity : int, default 3
         Number of periodic axes, the first ones.
-    skew
-        None, or of a triclinic cell t01, t02, t12: its lattice vectors are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+    skew : tuple of three floats, optional
+        Entries t01, t02, t12 of a triclinic cell: its lattice vectors are (l0, t01, t02), (0, l1, t12), (0, 0, l2).
+
+    See Also
+    --------
+    parki.plan.Plan.parameters : The parameters of a plan.
+    parki.ewald.report.Params : The same by their published names.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> x = np.random.default_rng(1).random((3, 100))
+    >>> parameters = parki.ewald.plan("laplace", x, x, box=(1, 1, 1), rc=0.4).parameters
+    >>> parameters.rc, parameters.split
+    (0.4, 'prolate')
     """
 
     kernel: Kernel

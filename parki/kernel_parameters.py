@@ -1,0 +1,71 @@
+"""The parameters that a caller gives a pair by name, checked, and a pair's counts against those of its file."""
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from parki import engine, spelling
+from parki.engine import source
+
+P = TypeVar("P", bound=Any)  # a `parki.pairs.Pair`
+
+
+def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
+    """Return a pair with these parameters; those that are None are not given.  `options` are as in `parki.pairs.find`.
+
+    Raises
+    ------
+    ValueError
+        For missing, surplus or not positive parameters.
+    """
+    given = {name: value for name, value in parameters.items() if value is not None}
+    for name, value in given.items():
+        if name not in pair.names:
+            text = f"{name} was given, but {pair} takes {' and '.join(pair.names) or 'no parameters'}."
+            raise ValueError(f"{text} {spelling.advice(name, (*options, *pair.names))}".rstrip())
+        try:
+            given[name] = math.nan if isinstance(value, bool | str | bytes) else float(value)
+        except (TypeError, ValueError):
+            given[name] = math.nan
+        if not 0 < given[name] < math.inf:
+            raise ValueError(f"{name} is {value!r}; expected a positive number.")
+    values = dict(zip(pair.names, pair.parameters, strict=False)) | given
+    for name in pair.names:
+        if name not in values:
+            raise ValueError(f"{name} is missing; {pair} expects a positive number.")
+        if not 0 < values[name] < math.inf:
+            raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
+    made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
+    _check(made, source.locate(made.pair).stamp())
+    return made
+
+
+@functools.lru_cache(maxsize=256)
+def _check(pair: Any, stamp: tuple) -> None:
+    """Refuse a pair that says another number of strengths, results or powers than its file and its names.
+
+    `stamp` changes when the file does.
+    """
+    if len(pair.parameters) != len(pair.names):
+        raise ValueError(
+            f"kernel {pair} has {len(pair.parameters)} parameters for {len(pair.names)} names; expected one for each."
+        )
+    sources, results = engine.constants("clusters", "ranges", ("NS", "NU"), pair=pair.pair, **dict(pair.slots))
+    if (sources, results) != (pair.strengths, pair.result):
+        raise ValueError(
+            f"kernel {pair} has {pair.strengths} numbers of a source (dens {pair.dens}, normals {3 * pair.normals}, "
+            f"parameters {len(pair.parameters)}) and {pair.result} of a result; expected {sources} and {results}, "
+            f"NS and NU of {pair.pair}."
+        )
+    law = pair.law
+    if law is not None and len(law.parameters) != len(pair.names):
+        raise ValueError(
+            f"dimensions of kernel {pair} has {len(law.parameters)} powers of parameters; expected {len(pair.names)}."
+        )
+    for name, most in (("result", pair.result), ("dens", pair.dens)):
+        if law is not None and len(getattr(law, name)) not in (1, most):
+            raise ValueError(
+                f"dimensions of kernel {pair} has {len(getattr(law, name))} powers of {name}; expected 1 or {most}."
+            )
