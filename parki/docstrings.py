@@ -5,8 +5,10 @@
 
 import functools
 import inspect
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 ORDER = (
     "Parameters", "Attributes", "Methods", "Returns", "Yields", "Other Parameters", "Raises", "Warns", "Warnings",
@@ -138,3 +140,14 @@ def assembled(text: str, names: Sequence[str], like: str | None, options: Sequen
     blocks = ["\n".join(own[""])]
     blocks += ["\n".join((title, "-" * len(title), *found[title])) for title in ORDER if found.get(title)]
     return "\n\n".join(blocks) + "\n"
+
+
+def completed(like: str) -> Callable[[Call], Call]:
+    """Return a decorator that adds to a function's docstring the entries and sections of a text that it has not."""
+
+    def decorate(call: Call) -> Call:
+        if call.__doc__ is not None:
+            call.__doc__ = assembled(call.__doc__, tuple(inspect.signature(call).parameters), like, (), ())
+        return call
+
+    return decorate

@@ -72,8 +72,6 @@ class Plan(Queries, Operable, OverRanks, Generic[Result]):
     >>> plan = parki.direct.plan("coulomb", x, x)
     >>> print(plan(np.array([1.0, 4.0])))
     [2.  0.5]
-    >>> plan
-    <Plan: coulomb, direct sums, 2 sources, 2 targets, OpenMP>
     """
 
     def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:

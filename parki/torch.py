@@ -1,25 +1,15 @@
 """Sums of `parki.ewald` that PyTorch differentiates: tensors in, a tensor out.
 
-Backward is made of sums too, with the same options: in the density it is the transposed sum, from the targets to the
-sources; in the points it is the gradient of the field, contracted with the cotangent at the targets, and at the sources
-the gradient of the cotangent's field, contracted with the density.  First derivatives only.
+Backward is made of sums too, with the same options (`parki.torch_sum`).  First derivatives only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-import numpy as np
-
-from parki import adjoints
-from parki.arguments import PUBLISHED
 from parki.ewald import kernels
-from parki.ewald.kernels import Kernel
-from parki.ewald.method import Ewald
-from parki.ewald.options import EwaldOptions
+from parki.ewald.options import MAIN, EwaldOptions
 from parki.keywords import EwaldKeywords, shows
-from parki.plan import make
 
 try:
     import torch
@@ -27,7 +17,8 @@ except ImportError as error:
     raise ImportError('parki.torch needs PyTorch: pip install "parki[torch]"') from error
 
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from parki import torch_sum
 
 __all__ = [
     "laplace", "laplace_dipole", "laplace_grad", "stokes_comb", "stokes_dl", "stokes_pressure", "stokes_sl", "yukawa",
@@ -40,31 +31,40 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN)
 def laplace(
     trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
-    """`parki.ewald.laplace`, differentiable in `trg`, `src` and `dens`.
+    """Return the Laplace potential Σ q/r, differentiable in `trg`, `src` and `dens`.
+
+    The sum is that of `parki.ewald.laplace`.
 
     Parameters
     ----------
-    trg, src, dens : Tensor
-        As there, float32 or float64, all on one device.  If `trg` and `src` are the same tensor, its gradient has both
-        parts.
+    trg, src : Tensor (3, Nt), (3, Ns)
+        Points, float32 or float64, all on one device.  If both are the same tensor, its gradient has both parts.
+    dens : Tensor (Ns,), or (k, Ns) for k right-hand sides
+        Charges.
     options : EwaldOptions, optional
-        As there, and as keywords; `return_walltime`, `return_params` and `return_error` are not offered.
+        Single options may be given or replaced by keywords; `return_walltime`, `return_params` and `return_error` are
+        not offered.
 
     Returns
     -------
-    Tensor
-        In the dtype and on the device of the points.
+    Tensor (Nt,) or (k, Nt)
+        The sum at all targets, in the dtype and on the device of the points.
 
     Raises
     ------
     ValueError, TypeError
-        As there; for arguments that are not tensors; and for those that require a gradient which there is not.
+        For input that does not fit, naming the argument, what was found and what was expected; for arguments that are
+        not tensors; and for those that require a gradient which there is not.
     RuntimeError
         By PyTorch, when a gradient is differentiated again.
+
+    See Also
+    --------
+    parki.ewald.laplace : The sum of arrays, its conventions and references.
 
     Examples
     --------
@@ -81,62 +81,230 @@ def laplace(
     return _apply("laplace", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def laplace_grad(
     trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
-    """`parki.ewald.laplace_grad`, differentiable in `dens`; everything else as in `laplace`."""
+    """Return the gradient of the Laplace potential, differentiable in `dens`.
+
+    The sum is that of `parki.ewald.laplace_grad`.
+
+    Returns
+    -------
+    Tensor (3, Nt) or (k, 3, Nt)
+        The gradient at all targets, in the dtype and on the device of the points.
+
+    See Also
+    --------
+    parki.ewald.laplace_grad : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> x = torch.tensor([[0.0, 2.0], [0.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    >>> q = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
+    >>> parki.torch.laplace_grad(x, x, q, periodicity=0, tolerance=1e-9)[0, 1].backward()
+    >>> print(f"{q.grad[0]:.6f}")
+    -0.250000
+    """
     return _apply("laplace_grad", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def laplace_dipole(
     trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
-    """`parki.ewald.laplace_dipole`, differentiable in `dens`; everything else as in `laplace`."""
+    """Return the potential of dipoles, differentiable in `dens`.
+
+    The sum is that of `parki.ewald.laplace_dipole`.
+
+    Parameters
+    ----------
+    dens : Tensor (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Dipole moments d.
+
+    See Also
+    --------
+    parki.ewald.laplace_dipole : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> trg = torch.tensor([[0.0], [0.0], [2.0]], dtype=torch.float64)
+    >>> d = torch.tensor([[0.0], [0.0], [1.0]], dtype=torch.float64, requires_grad=True)
+    >>> parki.torch.laplace_dipole(trg, 0 * trg, d, periodicity=0, tolerance=1e-9).sum().backward()
+    >>> print(f"{d.grad[2, 0]:.6f}")
+    0.250000
+    """
     return _apply("laplace_dipole", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def yukawa(
     trg: Tensor, src: Tensor, dens: Tensor, kappa: float, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldKeywords],
 ) -> Tensor:  # fmt: skip
-    """`parki.ewald.yukawa`, differentiable in `dens`; everything else as in `laplace`."""
+    """Return the screened Coulomb potential Σ q exp(−κr)/r, differentiable in `dens`.
+
+    The sum is that of `parki.ewald.yukawa`.
+
+    Parameters
+    ----------
+    kappa : float
+        Inverse screening length κ > 0, in the inverse of the points' unit of length; not differentiable.
+
+    See Also
+    --------
+    parki.ewald.yukawa : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> x = torch.tensor([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    >>> q = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
+    >>> parki.torch.yukawa(x, x, q, 2.0, periodicity=0, tolerance=1e-9)[1].backward()
+    >>> print(f"{q.grad[0]:.6f}")
+    0.135335
+    """
     return _apply("yukawa", trg, src, dens, None, options, keywords, kappa)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def stokes_sl(
     trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
-    """`parki.ewald.stokes_sl`, differentiable in `trg`, `src` and `dens`; everything else as in `laplace`."""
+    """Return the Stokes single layer, differentiable in `trg`, `src` and `dens`.
+
+    The sum is that of `parki.ewald.stokes_sl`.
+
+    Parameters
+    ----------
+    dens : Tensor (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+
+    Returns
+    -------
+    Tensor (3, Nt) or (k, 3, Nt)
+        The velocity at all targets, in the dtype and on the device of the points.
+
+    See Also
+    --------
+    parki.ewald.stokes_sl : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> trg = torch.tensor([[0.0], [0.0], [2.0]], dtype=torch.float64, requires_grad=True)
+    >>> f = torch.tensor([[0.0], [0.0], [1.0]], dtype=torch.float64)
+    >>> parki.torch.stokes_sl(trg, torch.zeros_like(f), f, periodicity=0, tolerance=1e-9)[2, 0].backward()
+    >>> print(f"{trg.grad[2, 0]:.6f}")
+    -0.500000
+    """
     return _apply("stokes_sl", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def stokes_pressure(
     trg: Tensor, src: Tensor, dens: Tensor, options: EwaldOptions | None = None, **keywords: Unpack[EwaldKeywords]
 ) -> Tensor:
-    """`parki.ewald.stokes_pressure`, differentiable in `dens`; everything else as in `laplace`."""
+    """Return the pressure of the Stokes single layer, differentiable in `dens`.
+
+    The sum is that of `parki.ewald.stokes_pressure`.
+
+    Parameters
+    ----------
+    dens : Tensor (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Forces f.
+
+    See Also
+    --------
+    parki.ewald.stokes_pressure : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> trg = torch.tensor([[0.0], [0.0], [2.0]], dtype=torch.float64)
+    >>> f = torch.tensor([[0.0], [0.0], [1.0]], dtype=torch.float64, requires_grad=True)
+    >>> parki.torch.stokes_pressure(trg, 0 * trg, f, periodicity=0, tolerance=1e-9).sum().backward()
+    >>> print(f"{f.grad[2, 0]:.6f}")
+    0.500000
+    """
     return _apply("stokes_pressure", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def stokes_dl(
     trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldKeywords],
 ) -> Tensor:  # fmt: skip
-    """`parki.ewald.stokes_dl`, differentiable in `dens` and `normals`; everything else as in `laplace`."""
+    """Return the Stokes double layer, differentiable in `dens` and `normals`.
+
+    The sum is that of `parki.ewald.stokes_dl`.
+
+    Parameters
+    ----------
+    dens : Tensor (3, Ns), or (k, 3, Ns) for k right-hand sides
+        Densities q.
+    normals : Tensor (3, Ns)
+        Normals n, of any length.
+
+    Returns
+    -------
+    Tensor (3, Nt) or (k, 3, Nt)
+        The velocity at all targets, in the dtype and on the device of the points.
+
+    See Also
+    --------
+    parki.ewald.stokes_dl : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> trg = torch.tensor([[1.0], [1.0], [0.0]], dtype=torch.float64)
+    >>> q = torch.tensor([[1.0], [0.0], [0.0]], dtype=torch.float64, requires_grad=True)
+    >>> n = torch.tensor([[0.0], [1.0], [0.0]], dtype=torch.float64)
+    >>> parki.torch.stokes_dl(trg, 0 * trg, q, n, periodicity=0, tolerance=1e-9)[0, 0].backward()
+    >>> print(f"{q.grad[0, 0] * 2**2.5:.6f}")
+    -6.000000
+    """
     return _apply("stokes_dl", trg, src, dens, normals, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
 def stokes_comb(
     trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldKeywords],
 ) -> Tensor:  # fmt: skip
-    """`parki.ewald.stokes_comb`, differentiable in `dens` and `normals`; everything else as in `laplace`."""
+    """Return the Stokes single and double layer, differentiable in `dens` and `normals`.
+
+    The sum is that of `parki.ewald.stokes_comb`.
+
+    Parameters
+    ----------
+    dens : Tensor (6, Ns), or (k, 6, Ns) for k right-hand sides
+        Forces f of the single layer over densities q of the double layer.
+    normals : Tensor (3, Ns)
+        Normals n, of any length.
+
+    Returns
+    -------
+    Tensor (3, Nt) or (k, 3, Nt)
+        The velocity at all targets, in the dtype and on the device of the points.
+
+    See Also
+    --------
+    parki.ewald.stokes_comb : The sum of arrays, its conventions and references.
+
+    Examples
+    --------
+    >>> import torch, parki
+    >>> trg = torch.tensor([[1.0], [1.0], [0.0]], dtype=torch.float64)
+    >>> fq = torch.tensor([[0.0], [1.0], [0.0], [1.0], [0.0], [0.0]], dtype=torch.float64, requires_grad=True)
+    >>> n = torch.tensor([[0.0], [1.0], [0.0]], dtype=torch.float64)
+    >>> parki.torch.stokes_comb(trg, 0 * trg, fq, n, periodicity=0, tolerance=1e-9)[0, 0].backward()
+    >>> print(f"{fq.grad[3, 0] * 2**2.5:.6f}")
+    -6.000000
+    """
     return _apply("stokes_comb", trg, src, dens, normals, options, keywords)
 
 
@@ -168,7 +336,9 @@ def _apply(
                 raise ValueError(f"{argument} has shape {shape}; expected (N, {vectors[argument]}).")
             given[argument] = given[argument].mT
     trg, src, *strengths = given.values()
-    u = _Sum.apply(TensorSum(kernel, resolved, same), trg, src, *strengths, *(() if kernel.normals else (None,)))
+    u = torch_sum.TensorNode.apply(
+        torch_sum.TensorSum(kernel, resolved, same), trg, src, *strengths, *(() if kernel.normals else (None,))
+    )
     return u.mT if nd and kernel.result > 1 else u
 
 
@@ -176,94 +346,3 @@ def _plain(kappa: Any) -> float:
     if isinstance(kappa, Tensor) and kappa.requires_grad:
         raise ValueError("kappa requires a gradient, and yukawa is not differentiable in it here. Pass float(kappa).")
     return float(kappa)
-
-
-@dataclass(frozen=True)
-class TensorSum:
-    """A sum apart from its tensors: kernel, options, and whether the targets are the sources."""
-
-    kernel: Kernel
-    options: EwaldOptions
-    same: bool
-
-
-class _Sum(torch.autograd.Function):
-    """A sum as a node of PyTorch's graph; arrays are ``(components, N)``."""
-
-    @staticmethod
-    def forward(ctx: Any, question: TensorSum, *tensors: Tensor | None) -> Tensor:
-        ctx.save_for_backward(*tensors)
-        ctx.question = question
-        trg, src, dens, normals = tensors
-        return _field(question.kernel, trg, trg if question.same else src, dens, normals, question.options)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, cotangent: Tensor) -> tuple:
-        kernel, options, same = ctx.question.kernel, ctx.question.options, ctx.question.same
-        trg, src, dens, normals = ctx.saved_tensors
-        need_trg, need_src, need_dens, need_normals = ctx.needs_input_grad[1:]
-        g = cotangent.reshape(-1, kernel.result, trg.shape[1])
-        d = dens.reshape(-1, kernel.dens, src.shape[1])
-        to_dens = to_normals = None
-        to_trg, to_src = _to_points(ctx.question, trg, src, d, g, need_trg, need_src)
-        if need_dens and not kernel.normals:
-            adjoint = adjoints.of(kernel)
-            back = replace(kernels.KERNELS[adjoint.name], parameters=kernel.parameters)
-            to_dens = adjoint.factor * _field(back, src, src if same else trg, _given(back, g), None, options)
-        elif need_dens or need_normals:
-            stress = _stress(options, src, src if same else trg, g)
-            to_dens = -torch.einsum("kabn,bn->kan", stress, normals)
-            to_normals = -torch.einsum("kabn,kan->bn", stress, d[:, -3:])
-            if kernel.single and need_dens:
-                single = _field(kernels.STOKES_SL, src, src if same else trg, g, None, options)
-                to_dens = torch.cat([single, to_dens], dim=1)
-        to_dens = to_dens.reshape(dens.shape) if need_dens else None
-        return None, to_trg, to_src, to_dens, to_normals if need_normals else None
-
-
-def _to_points(
-    question: TensorSum, trg: Tensor, src: Tensor, d: Tensor, g: Tensor, need_trg: bool, need_src: bool
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the cotangents of targets and sources, of densities d and cotangents g ``(rhs, components, N)``."""
-    if not (need_trg or need_src):
-        return None, None
-    kernel, options, same = question.kernel, question.options, question.same
-    slope = kernels.KERNELS[kernels.SLOPES[kernel.name]]
-
-    def contracted(at: Tensor, sources: Tensor, strengths: Tensor, weights: Tensor) -> Tensor:
-        found = _field(slope, at, sources, _given(slope, strengths), None, options)
-        return torch.einsum("kcan,kcn->an", found.reshape(-1, kernel.result, 3, at.shape[1]), weights)
-
-    if same and need_trg and need_src:  # one sum of twice the right-hand sides; autograd adds the other, nothing
-        return contracted(trg, trg, torch.cat([d, g]), torch.cat([g, d])), None
-    to_trg = contracted(trg, trg if same else src, d, g) if need_trg else None
-    return to_trg, contracted(src, src if same else trg, g, d) if need_src else None
-
-
-def _stress(options: EwaldOptions, at: Tensor, forces_at: Tensor, forces: Tensor) -> Tensor:
-    """Stress ``(rhs, 3, 3, N)`` of the flow of forces ``(rhs, 3, N)``: that of q nᵀ on it is minus the double layer."""
-    slope = _field(kernels.STOKES_GRAD, at, forces_at, forces, None, options).reshape(-1, 3, 3, at.shape[1])
-    pressure = _field(kernels.STOKES_PRESSURE, at, forces_at, forces, None, options)
-    one = torch.eye(3, dtype=at.dtype, device=at.device)[:, :, None]
-    return slope + slope.transpose(1, 2) - pressure[:, None, None, :] * one
-
-
-def _given(kernel: Kernel, strengths: Tensor) -> Tensor:
-    """Strengths ``(rhs, components, N)`` as sums take them: ``(rhs, N)`` for one component."""
-    return strengths[:, 0] if kernel.dens == 1 else strengths
-
-
-def _field(
-    kernel: Kernel, trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor | None, options: EwaldOptions
-) -> Tensor:
-    """Return the sum, without a graph; on a GPU tensors and result change hands by DLPack."""
-    same = trg is src
-    trg, src, dens, normals = (x if x is None else _array(x) for x in (trg, src, dens, normals))
-    u = make(Ewald(kernel, options, names=PUBLISHED), trg, trg if same else src)(dens, normals)
-    return torch.from_numpy(u) if isinstance(u, np.ndarray) else torch.from_dlpack(u)
-
-
-def _array(x: Tensor) -> Any:
-    """Return a tensor as plans take it: a NumPy array over the same memory, or itself where it is on a GPU."""
-    return x.detach().numpy() if x.device.type == "cpu" else x.detach().contiguous()

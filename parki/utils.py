@@ -25,10 +25,32 @@ def __dir__() -> list[str]:
 def get_execution_space(s: SpaceName | spaces.Space | None = None) -> spaces.Space:
     """Return the execution space named `s` (any case), `s` itself if it is one, or the default for None.
 
+    Parameters
+    ----------
+    s : str or Space, optional
+        ``"Serial"`` and ``"OpenMP"`` on hosts; ``"Cuda"`` and ``"HIP"`` on GPUs; ``"GpuSim"`` and ``"GpuSim64"``, a
+        simulator of GPUs that checks every access; ``"CPU"``, ``"host"`` and ``"GPU"`` for the best of their kind.
+
+    Returns
+    -------
+    Space
+        The space.
+
     Raises
     ------
-    ValueError
-        For an unknown space, and for one that is not available here, with the reason and the remedy.
+    SpaceUnavailable
+        A ValueError for an unknown space, and for one that is not available here, with the reason and the remedy.
+
+    See Also
+    --------
+    get_array_module : Return the array module of a space.
+    parki.engine.spaces.Space : The properties of a space.
+
+    Examples
+    --------
+    >>> import parki
+    >>> parki.utils.get_execution_space("serial").name
+    'Serial'
     """
     return spaces.get(s)
 
@@ -36,10 +58,30 @@ def get_execution_space(s: SpaceName | spaces.Space | None = None) -> spaces.Spa
 def get_array_module(space: SpaceName | spaces.Space | None = None) -> ModuleType:
     """Return the array module of a space or of its name: NumPy for host spaces, CuPy for Cuda and HIP.
 
+    Parameters
+    ----------
+    space : str or Space, optional
+        A space, as `get_execution_space` takes it.
+
+    Returns
+    -------
+    module
+        The module ``numpy`` or ``cupy``.
+
     Raises
     ------
-    ValueError
-        As `get_execution_space` does.
+    SpaceUnavailable
+        A ValueError, as by `get_execution_space`.
+
+    See Also
+    --------
+    get_execution_space : Return a space by its name.
+
+    Examples
+    --------
+    >>> import parki
+    >>> parki.utils.get_array_module("Serial").__name__
+    'numpy'
     """
     return spaces.array_module(get_execution_space(space))
 
@@ -47,10 +89,30 @@ def get_array_module(space: SpaceName | spaces.Space | None = None) -> ModuleTyp
 def get_dtype(dtype: DtypeName | DTypeLike) -> np.dtype[Any]:
     """Return the dtype for ``"fp32"``, ``"fp64"`` or anything that NumPy takes for float32 or float64.
 
+    Parameters
+    ----------
+    dtype : str or dtype
+        A name or a type.
+
+    Returns
+    -------
+    dtype
+        The type of NumPy.
+
     Raises
     ------
     ValueError
         For any other dtype.
+
+    See Also
+    --------
+    get_array_module : Return the module of arrays in a space.
+
+    Examples
+    --------
+    >>> import parki
+    >>> parki.utils.get_dtype("fp32")
+    dtype('float32')
     """
     try:
         found = np.dtype(DTYPES.get(dtype.lower(), dtype) if isinstance(dtype, str) else dtype)
@@ -64,10 +126,30 @@ def get_dtype(dtype: DtypeName | DTypeLike) -> np.dtype[Any]:
 def round_up(n: int, factor: int) -> int:
     """Return the smallest multiple of `factor` that is at least `n`.
 
+    Parameters
+    ----------
+    n, factor : int
+        A number, and a positive one.
+
+    Returns
+    -------
+    int
+        The multiple.
+
     Raises
     ------
     ValueError
         For a factor that is not positive.
+
+    See Also
+    --------
+    parki.CellList : Pad cells to a multiple of slots.
+
+    Examples
+    --------
+    >>> import parki
+    >>> parki.utils.round_up(13, 8)
+    16
     """
     if factor <= 0:
         raise ValueError(f"factor is {factor!r}; expected a positive number.")
@@ -83,14 +165,32 @@ def wrap(x: AnyArray, box: Sequence[float] | NDArray[Any], layout: Layout = "dn"
 
     Parameters
     ----------
-    x : array_like
-        ``(3, N)``, or ``(N, 3)`` with ``layout="nd"``; float32 or float64, finite.
+    x : array (3, N)
+        Points, ``(N, 3)`` with ``layout="nd"``; float32 or float64, finite.
     box : sequence of three positive floats
+        Side lengths in the points' unit of length.
+    layout : {"dn", "nd"}, default "dn"
+        Order of the axes.
+
+    Returns
+    -------
+    array
+        The points in the box, in the shape, dtype and place of `x`.
 
     Raises
     ------
     ValueError
         For a wrong shape or dtype, values that are not finite, or a box that is not three positive numbers.
+
+    See Also
+    --------
+    parki.CellList : Sort points in a box by cells.
+
+    Examples
+    --------
+    >>> import numpy as np, parki
+    >>> parki.utils.wrap(np.array([[1.25], [-0.25], [0.5]]), (1, 1, 1)).ravel().tolist()
+    [0.25, 0.75, 0.5]
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; expected one of {', '.join(map(repr, LAYOUTS))}.")

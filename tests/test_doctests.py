@@ -39,6 +39,8 @@ def test_public_calls_have_examples():
     names = {test.name.removeprefix("parki.ewald.stokes.") for test in found("parki.ewald.stokes")}
     assert {"stokes_sl", "stokes_dl", "stokes_comb"} <= names
     plan = {test.name.removeprefix("parki.plan.") for test in found("parki.plan")}
-    assert {"Plan.__call__", "Plan.move", "Plan.operator"} <= plan
+    assert {"Plan.__call__", "Plan.move"} <= plan
+    operable = {test.name.removeprefix("parki.operators.") for test in found("parki.operators")}
+    assert {"Operable.transposed", "Operable.operator"} <= operable
     queries = {test.name.removeprefix("parki.queries.") for test in found("parki.queries")}
     assert {f"Queries.{name}" for name in ("predict", "near_pairs", "error")} <= queries

@@ -61,9 +61,10 @@ EDGES = {
     "parki.fmm.api": ("parki.fmm", *SHARED, "parki.engine", "parki.distributed.fmm"),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
-    "parki.samples": ("parki.memory",),
+    "parki.samples": ("parki.docstrings", "parki.memory"),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
-    "parki.torch": ("parki.adjoints", "parki.arguments", "parki.ewald", "parki.keywords", "parki.plan"),
+    "parki.torch": ("parki.ewald", "parki.keywords", "parki.torch_sum"),
+    "parki.torch_sum": ("parki.adjoints", "parki.arguments", "parki.ewald", "parki.plan"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }

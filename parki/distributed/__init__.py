@@ -5,9 +5,9 @@ has the few calls of MPI that are used.  Ranks of one process, for tests of prog
 """
 
 from parki.distributed.comm import Comm, Pending, Traffic
-from parki.distributed.simulated import Aborted, SimulatedComm, World
+from parki.distributed.simulated import Aborted, World
 
-__all__ = ["Aborted", "Comm", "Pending", "SimulatedComm", "Traffic", "World"]
+__all__ = ["Aborted", "Comm", "Pending", "Traffic", "World"]
 
 
 def __dir__() -> list[str]:

@@ -21,24 +21,43 @@ from parki.distributed.comm import OPERATIONS, Operation, Traffic
 
 
 class Aborted(RuntimeError):
-    """Another rank has failed, or all ranks wait."""
+    """Raise where another rank has failed, or all ranks wait."""
 
 
 class World:
-    """Simulated ranks.
+    """Simulate ranks in one process, one of which runs at a time.
 
     Parameters
     ----------
     size : int
-    seed : int
-        Of the order in which ranks go on.
-    delay : tuple of float, optional
+        Number of ranks.
+    seed : int, default 0
+        Seed of the order in which ranks go on.
+    delay : tuple of two floats, optional
         Seconds a message and seconds a byte that messages take at least, by the wall clock.
 
     Attributes
     ----------
     busy : list of float
         Seconds in which each rank went on, while the others did not.
+    comms : list of Comm
+        The communicators of the ranks.
+
+    See Also
+    --------
+    Comm : The calls of each rank's communicator.
+
+    Notes
+    -----
+    Ranks are greenlets: the package ``greenlet`` is needed.
+
+    Examples
+    --------
+    >>> from parki.distributed import World
+    >>> def work(comm):
+    ...     return float(comm.allreduce(comm.rank + 1))
+    >>> World(3).run(work)
+    [6.0, 6.0, 6.0]
     """
 
     def __init__(self, size: int, seed: int = 0, delay: tuple[float, float] = (0.0, 0.0)) -> None:
@@ -57,12 +76,24 @@ class World:
     def run(self, work: Callable[..., Any], *given: Any) -> list[Any]:
         """Return the results of ``work(comm, *given)`` on every rank.
 
+        Parameters
+        ----------
+        work : callable
+            Function that every rank calls.
+        *given : object
+            Arguments behind the communicator, the same for all ranks.
+
+        Returns
+        -------
+        list
+            The results by rank.
+
         Raises
         ------
         Exception
-            The first of any rank.
+            The first one that any rank raises.
         Aborted
-            Where all ranks wait, naming what for.
+            Where all ranks wait, naming the calls in which they do.
         """
         import greenlet
 
