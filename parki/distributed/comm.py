@@ -203,7 +203,7 @@ class Comm(Protocol):  # numpydoc ignore=PR01
     def exchange(self, send: Mapping[int, Array], receive: Mapping[int, Array], phase: str) -> Pending:
         """Begin to send arrays to some ranks, and to receive others from ranks that send as many bytes.
 
-        Arrays are C-contiguous.  Before the end an array to be sent must not change, and one to be received not be read.
+        Arrays are C-contiguous.  Until the end an array to be sent must not change, nor one to be received be read.
 
         Parameters
         ----------

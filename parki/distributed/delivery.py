@@ -12,7 +12,7 @@ from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.distributed.comm import Comm
 from parki.engine import RangePolicy, spaces
-from parki.engine.launch import taken
+from parki.engine.fit import taken
 from parki.engine.spaces import Space
 
 ROOMS = 10  # pieces of memory that are kept: there and back, of two kinds of arrays, and places before and behind

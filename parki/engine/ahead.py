@@ -20,14 +20,28 @@ def compile_all(
     workunits : iterable of Workunit
         A launch with other layouts compiles its own.
     space : str or Space, optional
-        Where they will run; None is the best host space.  For another engine than parki's nothing is compiled ahead.
+        The space that they will run in; None is the best host space.  For another engine than parki's nothing is
+        compiled ahead.
     threads : dict, optional
         Threads of a block on a device, of the workunits that are launched with others than the default.
 
     Raises
     ------
     BuildError
-        There is no compiler, or it failed.
+        There is no compiler, or the compiler failed.
+
+    See Also
+    --------
+    compile_for : Compile for views of other layouts.
+    prepare : Compile one workunit for its arguments.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> units = [engine.kernel("cells", "gather_points", real=real) for real in ("double", "float")]
+    >>> engine.compile_all(units, "Serial")
+    >>> engine.object_path(units[0]).exists()
+    True
     """
     blocks = threads or {}
     compile_for([(w, w.default_layouts(), blocks.get(w)) for w in workunits], spaces.get(space))
@@ -41,13 +55,25 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
     wanted : iterable of (Workunit, dict, int or None)
         Workunits, layouts of their views, and threads of a block on a device.
     space : Space
-    on_host : iterable of Workunit
+        The space that they will run in.
+    on_host : iterable of Workunit, optional
         Others that will run on the host for C-ordered views, whatever the space.
 
     Raises
     ------
     BuildError
-        There is no compiler, or it failed.
+        There is no compiler, or the compiler failed.
+
+    See Also
+    --------
+    compile_all : Compile for C-ordered views.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> unit = engine.kernel("cells", "gather_points", real="double")
+    >>> layouts = unit.default_layouts() | {"x": "F"}
+    >>> engine.compile_for([(unit, layouts, None)], engine.RangePolicy("Serial", 0).space)
     """
     others = [(w, w.default_layouts(), None) for w in on_host]
     match space.kind if space.engine == "parki" else "":

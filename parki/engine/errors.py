@@ -16,7 +16,17 @@ class Loc:
 
 
 class KernelError(ValueError):
-    """A kernel outside the workunit subset.  Shown as ``file:line:col: Knnn: reason. Advice``."""
+    """Raise for a kernel outside the workunit subset, as ``file:line:col: Knnn: reason. Advice``.
+
+    Parameters
+    ----------
+    code : str
+        Code of the rule, ``"K001"`` and so on.
+    loc : Loc
+        Place in the kernel's file.
+    reason, advice : str
+        Sentences for a reader; no advice by default.
+    """
 
     def __init__(self, code: str, loc: Loc, reason: str, advice: str = "") -> None:
         self.code, self.loc, self.reason, self.advice = code, loc, reason, advice
@@ -24,16 +34,16 @@ class KernelError(ValueError):
 
 
 class BuildError(RuntimeError):
-    """The C++ compiler is missing, or refused generated code."""
+    """Raise where the C++ compiler is missing, or refused generated code."""
 
 
 class SpaceUnavailable(ValueError):
-    """An execution space that is unknown, or not available on this machine."""
+    """Raise for an execution space that is unknown, or not available on this machine."""
 
 
 class LaunchError(ValueError):
-    """Arguments that do not fit a workunit: names, types, ranks, layouts, extents, overlap."""
+    """Raise for arguments that do not fit a workunit: names, types, ranks, layouts, extents, overlap."""
 
 
 class CheckedFault(IndexError):
-    """A fault found by a checked build (``PARKI_DEBUG=1``), with kernel file and line."""
+    """Raise for a fault found by a checked build (``PARKI_DEBUG=1``), with kernel file and line."""

@@ -1,12 +1,10 @@
-"""Launches: checks of the arguments, and prepared launches that cost microseconds."""
+"""Launches: prepared ones, which cost microseconds, and those made once."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from parki.engine import counting, ir, spaces
-from parki.engine.calls.gpu import shared_memory
+from parki.engine import counting, fit, spaces
 from parki.engine.calls.host import ALIGN, HostCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower.common import DTYPE
@@ -15,7 +13,34 @@ from parki.engine.workunit import Workunit
 
 
 class Prepared:
-    """A launch bound to its arrays: `run` repeats it, `set` changes single arguments."""
+    """Bind a launch to its arrays: `run` repeats the launch, `set` changes single arguments.
+
+    Parameters
+    ----------
+    policy : RangePolicy or TeamPolicy
+        Number of iterations or teams, and their place.
+    workunit : Workunit
+        A result of `kernel`.
+    args : dict
+        Arguments by name.
+
+    See Also
+    --------
+    prepare : Make a prepared launch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> x, order, out = np.arange(6.0).reshape(3, 2), np.array([1, 0], np.int32), np.zeros((3, 2))
+    >>> unit = engine.kernel("cells", "gather_points", real="double")
+    >>> launch = engine.prepare(engine.RangePolicy("Serial", 2), unit, x=x, order=order, out=out)
+    >>> launch.run()
+    >>> launch.set(x=10 * x)
+    >>> launch.run()
+    >>> out[0]
+    array([10.,  0.])
+    """
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, args: dict[str, object]) -> None:
         self.workunit, self.policy = workunit, policy
@@ -24,12 +49,12 @@ class Prepared:
         k = workunit.ir
         if k.policy != policy.kind:
             raise LaunchError(f"{k.name} needs a {k.policy} policy, found a {policy.kind} policy")
-        _names(k, args)
+        fit.names(k, args)
         self._params = {p.name: p for p in k.params}
-        self._arrays = {p.name: _view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
-        self._layouts = {name: layout(a) for name, a in self._arrays.items()}
-        _overlap(k, self._arrays, self._arrays)
-        self._scalars = {p.name: _scalar(k, p, args[p.name]) for p in k.params if not p.rank}
+        self._arrays = {p.name: fit.view(k, p, args[p.name], self._xp) for p in k.params if p.rank}
+        self._layouts = {name: fit.layout(a) for name, a in self._arrays.items()}
+        fit.overlap(k, self._arrays, self._arrays)
+        self._scalars = {p.name: fit.scalar(k, p, args[p.name]) for p in k.params if not p.rank}
         self._call = _call(policy, workunit, self._layouts, self._arrays)
         for name, a in self._arrays.items():
             self._call.bind(name, a)
@@ -39,10 +64,15 @@ class Prepared:
     def set(self, **args: object) -> None:
         """Replace arguments; an array must have the type, rank and layout of the one it replaces.
 
+        Parameters
+        ----------
+        **args
+            New arguments by name.
+
         Raises
         ------
         LaunchError
-            Then nothing has been replaced.
+            For arguments that do not fit; nothing has been replaced then.
         """
         k, arrays, numbers = self.workunit.ir, {}, {}
         for name, value in args.items():
@@ -50,13 +80,13 @@ class Prepared:
             if p is None:
                 raise LaunchError(f"{k.name} has no argument '{name}'")
             if not p.rank:
-                numbers[name] = _scalar(k, p, value)
+                numbers[name] = fit.scalar(k, p, value)
                 continue
-            arrays[name] = _view(k, p, value, self._xp)
-            if layout(value) != self._layouts[name]:
+            arrays[name] = fit.view(k, p, value, self._xp)
+            if fit.layout(value) != self._layouts[name]:
                 raise LaunchError(f"{k.name}: '{name}' has another layout than the array it was prepared with")
         if arrays:
-            _overlap(k, self._arrays | arrays, arrays)
+            fit.overlap(k, self._arrays | arrays, arrays)
         scalars = self._scalars | numbers
         if scalars != self._scalars or not self._sent:
             self._sent = False
@@ -67,7 +97,13 @@ class Prepared:
         self._arrays.update(arrays)
 
     def release(self, *names: str) -> None:
-        """Let go of arrays: `set` must give others before the next launch."""
+        """Let go of arrays: `set` must give others before the next launch.
+
+        Parameters
+        ----------
+        *names : str
+            Names of arguments.
+        """
         for name in names:
             self._arrays.pop(name, None)
 
@@ -79,12 +115,12 @@ class Prepared:
 
     @property
     def arrays(self) -> list[Any]:
-        """The arrays that it keeps alive, its scratch among them."""
+        """Return the arrays that the launch keeps alive, its scratch among them."""
         return [*self._arrays.values(), *self.own]
 
     @property
     def own(self) -> list[Any]:
-        """The arrays that the launch has for itself: scratch, and partial results of reductions."""
+        """Return the arrays that the launch has for itself: scratch, and partial results of reductions."""
         own = (getattr(self._call, name, None) for name in ("_arena", "_partial", "partial"))
         return [a for a in own if a is not None]
 
@@ -95,7 +131,13 @@ class Prepared:
             self._call.run()
 
     def run(self) -> float | int | None:
-        """Launch.  Returns the result of a reduction, which waits for it; None otherwise."""
+        """Launch, and wait for the result of a reduction.
+
+        Returns
+        -------
+        float, int or None
+            The result of a reduction; None for other workunits.
+        """
         self.launch()
         if not self.workunit.ir.acc:
             return None
@@ -108,8 +150,13 @@ class Prepared:
         ----------
         first, count : int
             A range of the league.
-        shared : bool
+        shared : bool, default True
             Whether parts run beside each other, so that additions of one are atomic on hosts.
+
+        Returns
+        -------
+        Part
+            The launch.
 
         Raises
         ------
@@ -130,6 +177,16 @@ class Prepared:
         """Return a launch on a host of the teams first … first + count − 1 by all threads, with the arguments of now.
 
         Such launches share their scratch: one runs at a time.
+
+        Parameters
+        ----------
+        first, count : int
+            A range of the league.
+
+        Returns
+        -------
+        Part
+            The launch.
         """
         self._refuse_released()
         return Part(self, self._call.range(first, count), first, count)
@@ -141,13 +198,36 @@ class Prepared:
 
 
 class Part:
-    """A range of a launch's teams or iterations, on a host by one thread: `run` may be called by any thread.
+    """Launch a range of a launch's teams or iterations, on a host by one thread: `run` may be called by any thread.
+
+    Parameters
+    ----------
+    whole : Prepared
+        The launch.
+    call : object
+        The call of a range in this kind of space.
+    first, count : int
+        A range of the league.
 
     Attributes
     ----------
-    first, count : int
     scratch_bytes : int
         Bytes that `take_scratch` must be given on a host before the first run, 0 for none.
+
+    See Also
+    --------
+    Prepared.part : Make a part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> order, out, x = np.array([1, 0], np.int32), np.zeros((3, 2)), np.arange(6.0).reshape(3, 2)
+    >>> unit = engine.kernel("cells", "gather_points", real="double")
+    >>> launch = engine.prepare(engine.RangePolicy("Serial", 2), unit, x=x, order=order, out=out)
+    >>> launch.part(0, 1).run()
+    >>> out[0]
+    array([1., 0.])
     """
 
     def __init__(self, whole: Prepared, call: Any, first: int, count: int) -> None:
@@ -156,7 +236,13 @@ class Part:
         self.scratch_bytes: int = needed
 
     def take_scratch(self, arena: np.ndarray) -> None:
-        """Use the bytes of a worker as scratch: an array of uint8 with at least `scratch_bytes` entries."""
+        """Use the bytes of a worker as scratch.
+
+        Parameters
+        ----------
+        arena : array of uint8
+            At least `scratch_bytes` entries.
+        """
         if self.scratch_bytes:
             self._call.take_scratch(arena)
 
@@ -191,110 +277,120 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
     Parameters
     ----------
     policy : RangePolicy or TeamPolicy
-        How many iterations or teams, and where.
+        Number of iterations or teams, and their place.
     workunit : Workunit
-        What `kernel` returned.
+        A result of `kernel`.
     **args
         One entry per parameter of the workunit: arrays of its dtypes and ranks (NumPy's on hosts, CuPy's on devices;
         any layout with strides that are not negative; used in place, and kept alive) and numbers.
+
+    Returns
+    -------
+    Prepared
+        The launch.
 
     Raises
     ------
     LaunchError
         A name is missing or unknown; an array's type, rank or strides do not fit the workunit; a written array is
-        read-only or overlaps another; a number does not fit its type; the policy is of the other kind.
+        read-only or overlaps another; a number does not fit its type; the policy is of the other kind; the workunit
+        declares more scratch than its decorator asks for.
     BuildError
-        There is no compiler, or it failed.
+        There is no compiler, or the compiler failed.
+    CheckedFault
+        In a checked build (``PARKI_DEBUG=1``), by a launch, for an index that is out of bounds.
+
+    See Also
+    --------
+    parallel_for : Launch once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> unit = engine.kernel("cells", "gather_points", real="float")
+    >>> x, out = np.arange(6, dtype=np.float32).reshape(3, 2), np.zeros((3, 2), np.float32)
+    >>> order = np.array([1, 0], np.int32)
+    >>> launch = engine.prepare(engine.RangePolicy("Serial", 2), unit, x=x, order=order, out=out)
+    >>> launch.run()
+    >>> out[0]
+    array([1., 0.], dtype=float32)
     """
     return Prepared(policy, workunit, args)
 
 
 def parallel_for(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: object) -> None:
-    """Launch `workunit` over `policy` once; a device goes on by itself.  Arguments and errors as for `prepare`.
+    """Launch `workunit` over `policy` once; a device goes on by itself.
+
+    Parameters
+    ----------
+    policy : RangePolicy or TeamPolicy
+        Iterations or teams.
+    workunit : Workunit
+        The workunit to launch.
+    **args
+        Arguments as for `prepare`.
 
     Raises
     ------
-    LaunchError
-        The workunit declares more scratch than its decorator asks for.
-    CheckedFault
-        In a checked build (``PARKI_DEBUG=1``), an index is out of bounds.
+    LaunchError, BuildError, CheckedFault
+        For arguments that do not fit, and others as by `prepare`.
+
+    See Also
+    --------
+    prepare : Prepare a launch for many runs.
+    parallel_reduce : Launch a workunit with an accumulator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> x, out = np.arange(9.0).reshape(3, 3), np.zeros((3, 2))
+    >>> unit, order = engine.kernel("cells", "gather_points", real="double"), np.array([2, 0], np.int32)
+    >>> engine.parallel_for(engine.RangePolicy("Serial", 2), unit, x=x, order=order, out=out)
+    >>> out[0]
+    array([2., 0.])
     """
     prepare(policy, workunit, **args).launch()
 
 
 def parallel_reduce(policy: RangePolicy, workunit: Workunit, /, **args: object) -> float | int:
-    """Launch a workunit with an accumulator, and return the total.  Arguments and errors as for `parallel_for`.
+    """Launch a workunit with an accumulator, and return the total.
+
+    Parameters
+    ----------
+    policy : RangePolicy
+        Iterations to add up.
+    workunit : Workunit
+        A workunit with an accumulator.
+    **args
+        Its other arguments, as for `prepare`.
+
+    Returns
+    -------
+    float or int
+        The total, in the accumulator's type.
 
     Raises
     ------
     LaunchError
-        The workunit has no accumulator.
+        As by `prepare`; or the workunit has no accumulator.
+
+    See Also
+    --------
+    parallel_for : Launch a workunit without an accumulator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parki import engine
+    >>> scan, count = engine.kernel("cells", "count_scan"), np.array([[2, 0, 1]], np.int32)
+    >>> begin = np.zeros(4, np.int32)
+    >>> engine.parallel_reduce(engine.RangePolicy("Serial", 3), scan, count=count, begin=begin, chunks=1)
+    3
+    >>> begin.tolist()
+    [0, 2, 2, 0]
     """
     if not workunit.ir.acc:
         raise LaunchError(f"{workunit.ir.name} has no accumulator: use parallel_for")
     return prepare(policy, workunit, **args).run()
-
-
-def _names(k: ir.KernelTree, args: dict[str, object]) -> None:
-    want = {p.name for p in k.params}
-    missing, unknown = sorted(want - args.keys()), sorted(args.keys() - want)
-    if missing or unknown:
-        raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
-
-
-def _view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
-    if not isinstance(a, xp.ndarray):
-        found, expected = type(a), "NumPy" if xp is np else "CuPy"
-        name = found.__name__ if found.__module__ == "builtins" else f"{found.__module__}.{found.__name__}"
-        raise LaunchError(f"{k.name}: '{p.name}' is a {name}, expected a {expected} array")
-    if a.dtype != DTYPE[p.type] or a.ndim != p.rank:
-        want = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
-        raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {want}")
-    flags = a.flags if xp is np else None
-    gaps = flags is None or not flags.c_contiguous
-    odd = gaps and any(s < 0 or s % a.itemsize for s in a.strides)
-    odd = odd or (flags is not None and not flags.aligned)
-    if a.size and (odd or max(a.shape) >= 2**31):
-        raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
-    if p.written and flags is not None and not flags.writeable:
-        raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
-    if p.written and gaps and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
-        raise LaunchError(f"{k.name}: '{p.name}' is written, but elements of the array share memory")
-    return a
-
-
-def taken(a: Any) -> bool:
-    """Return whether launches take an array as it is: with unit stride along its first or last axis, and aligned."""
-    whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
-    return whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
-
-
-def layout(a: Any) -> str:
-    """Return C, F or S, by the index of an array that has unit stride: the last, the first or none."""
-    if a.size == 0 or a.strides[-1] == a.itemsize or a.shape[-1] == 1:
-        return "C"
-    return "F" if a.strides[0] == a.itemsize else "S"
-
-
-def _scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
-    if p.type in ir.REALS:
-        if isinstance(v, int | float | np.floating | np.integer) and not isinstance(v, bool):
-            return float(v)
-    elif p.type == "bool":
-        if isinstance(v, bool | np.bool_):
-            return int(v)
-    elif isinstance(v, int | np.integer) and not isinstance(v, bool):
-        bits = 31 if p.type == "int32" else 63
-        if -(2**bits) <= v < 2**bits:
-            return int(v)
-    raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
-
-
-def _overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
-    """Raise LaunchError where an array that is written overlaps another, and one of both has changed."""
-    for p in k.params:
-        if p.written and p.name in arrays:
-            against = arrays if p.name in changed else changed
-            for other, b in against.items():
-                if other != p.name and shared_memory(arrays[p.name], b):
-                    raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{other}'")

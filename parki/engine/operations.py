@@ -36,10 +36,32 @@ Key = tuple[str, str, bool]  # what ("operation", "load", "store", "atomic"), it
 
 @dataclass(frozen=True)
 class Totals:
-    """Numbers of operations by class, and of elements loaded, stored and updated atomically by view or scratch array.
+    """Hold numbers of operations by class, and of elements moved by view or scratch array.
 
     Classes are ``"fma"``, ``"add"`` (and subtract), ``"mul"``, ``"div"``, the mathematical functions by their names,
     ``"compare"`` (minima, maxima, floor, ceil and absolute values, too), and ``"integer"``.
+
+    Parameters
+    ----------
+    operations : dict
+        Operations by class.
+    loads, stores, updates : dict
+        Elements loaded, stored and updated atomically, by view or scratch array.
+    itemsize : dict
+        Bytes of an element of each.
+    arrays : frozenset of str
+        Names of scratch arrays.
+
+    See Also
+    --------
+    CodeBlock.total : Add up the operations of a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total(otherwise=1)
+    >>> found.flops, found.operations["rsqrt"]
+    (11.0, 1.0)
     """
 
     operations: Mapping[str, float]
@@ -51,54 +73,91 @@ class Totals:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations, two of a fused one, one of any function; those that compare are none."""
+        """Return the floating-point operations: two of a fused one, one of any function, none of a comparison."""
         counted = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
         return sum(counted.get(name, 1.0) * n for name, n in self.operations.items())
 
     @property
     def atomics(self) -> float:
-        """Atomic updates."""
+        """Return the atomic updates."""
         return sum(self.updates.values())
 
     @property
     def memory(self) -> float:
-        """Bytes of views loaded and stored; an atomic update does both."""
+        """Return the bytes of views loaded and stored; an atomic update does both."""
         return sum(self.bytes(name) for name in self.itemsize if name not in self.arrays)
 
     @property
     def scratch(self) -> float:
-        """Bytes of scratch loaded and stored."""
+        """Return the bytes of scratch loaded and stored."""
         return sum(self.bytes(name) for name in self.arrays)
 
     def scaled(self, factor: float) -> "Totals":
-        """So many times as much."""
+        """Return all numbers times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            The factor.
+
+        Returns
+        -------
+        Totals
+            The products.
+        """
         parts = (self.operations, self.loads, self.stores, self.updates)
         return Totals(*({name: factor * n for name, n in part.items()} for part in parts), self.itemsize, self.arrays)
 
     def bytes(self, name: str) -> float:
-        """Bytes of one view or scratch array loaded and stored."""
+        """Return the bytes of one view or scratch array loaded and stored.
+
+        Parameters
+        ----------
+        name : str
+            The view or scratch array.
+
+        Returns
+        -------
+        float
+            The bytes.
+        """
         moved = self.loads.get(name, 0.0) + self.stores.get(name, 0.0) + 2 * self.updates.get(name, 0.0)
         return self.itemsize.get(name, 0) * moved
 
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """The workunit, a loop or a branch in it: what it has besides its own loops and branches, and those.
+    """Hold the operations of a workunit, a loop or a branch: its own, and the loops and branches in it.
 
-    Attributes
+    Parameters
     ----------
-    name, path
-        As in the module; of the workunit its name and ``""``.
-    kind
-        ``"workunit"``, ``"loop"``, ``"branch"`` or ``"else"``.
-    trips
-        How often a loop with constant bounds runs, else None.
-    lanes
+    name, path : str
+        Name, and names from the workunit on with colons between them; of the workunit its name and ``""``.
+    kind : {"workunit", "loop", "branch", "else"}
+        The kind of block.
+    trips : int or None
+        Number of turns of a loop with constant bounds, else None.
+    lanes : bool
         Whether its turns are the lanes of vectors.
-    own
+    own : dict
         Operations and accesses of one turn.
-    children
+    children : tuple of CodeBlock
         Loops and branches directly in it.
+    itemsize : dict
+        Bytes of an element of each view and scratch array.
+    arrays : frozenset of str
+        Names of scratch arrays.
+
+    See Also
+    --------
+    parki.engine.operations : Count the operations of a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> block = engine.operations(engine.kernel("direct", "direct_sum")).at("e")
+    >>> block.kind, block.path, block.own["operation", "rsqrt", True]
+    ('loop', 't:e', 1.0)
     """
 
     name: str
@@ -112,16 +171,43 @@ class CodeBlock:
     arrays: frozenset[str] = field(repr=False)
 
     def expected(self) -> list[str]:
-        """Paths of what `total` must be told: loops without constant bounds, and branches."""
+        """Return the paths that `total` must be told of: loops without constant bounds, and branches.
+
+        Returns
+        -------
+        list of str
+            The paths, each once.
+        """
         found = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
         return list(dict.fromkeys(found))
 
     def missing(self, trips: Mapping[str, float]) -> list[str]:
-        """Those of `expected` that `trips` does not tell."""
+        """Return the paths of `expected` that `trips` does not tell of.
+
+        Parameters
+        ----------
+        trips : dict
+            Numbers by name, as for `total`.
+
+        Returns
+        -------
+        list of str
+            The paths.
+        """
         return [path for path in self.expected() if _told(path, trips) is None]
 
     def at(self, path: str) -> "CodeBlock":
-        """The first loop or branch that this names.
+        """Return the first loop or branch of a name.
+
+        Parameters
+        ----------
+        path : str
+            Any end of a path.
+
+        Returns
+        -------
+        CodeBlock
+            The block.
 
         Raises
         ------
@@ -139,14 +225,19 @@ class CodeBlock:
 
         Parameters
         ----------
-        trips
-            By name, the average number of turns of a loop each time it is met, and the share of a branch's turns that
-            take it; an `else` has the rest unless it is told.  Constant bounds need not be told.  Other names may be
-            there.
-        lanes
-            Of a vector: what is the same in all lanes counts once for each vector.
-        otherwise
-            The number for what is not told.
+        trips : dict, optional
+            Numbers by name: the average number of turns of a loop each time it is met, and the share of a branch's
+            turns that take it; an `else` has the rest unless it is told.  Constant bounds need not be told.  Other
+            names may be there.
+        lanes : int, default 1
+            Lanes of a vector: an operation that is the same in all lanes counts once for each vector.
+        otherwise : float, optional
+            The number for names that are not told.
+
+        Returns
+        -------
+        Totals
+            The sums.
 
         Raises
         ------
@@ -218,7 +309,34 @@ def _told(path: str, trips: Mapping[str, float]) -> float | None:
 
 @lru_cache(maxsize=128)
 def operations(unit: Workunit) -> CodeBlock:
-    """Count the operations, loads and stores of a workunit: see the module."""
+    """Count the operations, loads and stores of a workunit, as a compiler leaves them.
+
+    A floating product that feeds an addition is one fused operation; equal values are computed once, and unused ones
+    not at all.  Locals and private arrays are registers and count nothing, nor do addresses and the loops themselves.
+
+    Parameters
+    ----------
+    unit : Workunit
+        A result of `kernel`.
+
+    Returns
+    -------
+    CodeBlock
+        The tree of its loops and branches.
+
+    See Also
+    --------
+    kernel : Make a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
+    >>> tree.expected()
+    ['t', 't:block', 't:e']
+    >>> tree.total({"t": 16, "block": 0, "e": 1000}).operations["rsqrt"]
+    16000.0
+    """
     needed = copy.copy(unit)
     needed.ir = _needed(unit.ir)
     itemsize, arrays, root = count(needed)

@@ -11,9 +11,31 @@ MAX_LEAGUE = 2**31 - 1  # teams or iterations of a launch
 
 
 class RangePolicy:
-    """Iterations ``0 … n - 1`` in a space: ``RangePolicy("OpenMP", 1000)``; None is the best host space.
+    """Launch iterations ``0 … n - 1`` in a space.
 
-    On a device `threads` of them share a block, 128 by default; a host divides them as it likes.
+    Parameters
+    ----------
+    space : str or Space or None
+        None is the best host space.
+    n : int
+        Number of iterations.
+    threads : int, optional
+        Iterations that share a block on a device, 128 by default; a host divides them as it likes.
+
+    Raises
+    ------
+    LaunchError
+        A number is negative or no integer; the block has more than 1024 threads.
+
+    See Also
+    --------
+    TeamPolicy : Launch teams of threads.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.RangePolicy("OpenMP", 1000).league
+    1000
     """
 
     kind = "range"
@@ -26,7 +48,7 @@ class RangePolicy:
 
 
 class TeamPolicy:
-    """A league of teams in a space.
+    """Launch a league of teams in a space.
 
     Parameters
     ----------
@@ -43,6 +65,17 @@ class TeamPolicy:
     LaunchError
         A number is negative or no integer; the block has more than 1024 threads; a vector length is no power of two
         up to 32.
+
+    See Also
+    --------
+    RangePolicy : Launch iterations without teams.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> policy = engine.TeamPolicy("Serial", 100, 128, 1)
+    >>> policy.league, policy.team_size
+    (100, 128)
     """
 
     kind = "team"

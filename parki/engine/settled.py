@@ -12,7 +12,27 @@ _kept: contextvars.ContextVar[dict[Any, Any] | None] = contextvars.ContextVar("k
 
 @contextlib.contextmanager
 def settled() -> Iterator[None]:
-    """Keep what functions marked by `once` return in this thread until the end of the body."""
+    """Keep answers that follow from the environment, in this thread until the end of the body.
+
+    The target of the compiler and the variables of the environment are then read once for all launches of the body.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    See Also
+    --------
+    prepare : Prepare a launch, many of which a plan makes within one such body.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> with engine.settled():
+    ...     units = [engine.kernel("cells", "gather_points", real="double") for _ in range(2)]
+    >>> units[0] is units[1]
+    True
+    """
     outer = _kept.get()
     _kept.set({} if outer is None else outer)
     try:

@@ -23,9 +23,27 @@ _forked = False
 
 @dataclass(frozen=True)
 class Space:
-    """An execution space by its canonical name.
+    """Name an execution space, with its number of threads and its engine.
 
-    `threads` limits OpenMP, None means as many as `threads` says; `engine` is what compiles and launches kernels there.
+    Parameters
+    ----------
+    name : str
+        The canonical name: ``"Serial"``, ``"OpenMP"``, ``"Cuda"``, ``"HIP"``, ``"GpuSim"`` or ``"GpuSim64"``.
+    threads : int, optional
+        Limit of OpenMP's threads; by default as many as ``OMP_NUM_THREADS``, or the machine, has.
+    engine : {"parki", "pykokkos"}, default "parki"
+        Package that compiles and launches kernels there.
+
+    See Also
+    --------
+    parki.utils.get_execution_space : Return a space that can run here.
+
+    Examples
+    --------
+    >>> import parki
+    >>> space = parki.utils.get_execution_space("Serial")
+    >>> space.kind, space.own_memory, space.warp
+    ('host', False, 1)
     """
 
     name: str
@@ -45,31 +63,42 @@ class Space:
 
     @property
     def kind(self) -> str:
-        """What runs kernels: ``"host"`` (compiled C++), ``"device"`` (a GPU) or ``"sim"`` (a GPU text on the host)."""
+        """Return ``"host"`` (compiled C++), ``"device"`` (a GPU) or ``"sim"`` (a GPU text on the host)."""
         return "device" if self.name in DEVICE else "sim" if self.name in SIM else "host"
 
     @property
     def own_memory(self) -> bool:
-        """Whether arrays of this space are in a device's memory."""
+        """Tell whether arrays of this space are in a device's memory."""
         return self.kind == "device"
 
     @property
     def native(self) -> bool:
-        """Whether kernels are compiled C++ of this host, whose lanes are those of a vector."""
+        """Tell whether kernels are compiled C++ of this host, whose lanes are those of a vector."""
         return self.kind == "host"
 
     @property
     def checks_accesses(self) -> bool:
-        """Whether every access of a kernel is checked: by the simulator of a GPU."""
+        """Tell whether every access of a kernel is checked: by the simulator of a GPU."""
         return self.kind == "sim"
 
     def pick(self, host: T, device: T) -> T:
-        """Return the value for hosts, or that for devices and for the simulator, which runs their text."""
+        """Return the value for hosts, or that for devices and for the simulator, which runs their text.
+
+        Parameters
+        ----------
+        host, device : object
+            The two values.
+
+        Returns
+        -------
+        object
+            One of them.
+        """
         return host if self.native else device
 
     @property
     def warp(self) -> int:
-        """Threads that run in step: 1 on the host, 32 or 64 on GPUs, for HIP as the device in use has it."""
+        """Return the threads that run in step: 1 on the host, 32 or 64 on GPUs, for HIP as the device in use has it."""
         match self.name:
             case "HIP":
                 found = devices.current() or next(iter(devices.find("HIP")), None)

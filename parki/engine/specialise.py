@@ -98,10 +98,36 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
 def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **slots: object) -> tuple[Constant, ...]:
     """Return the values of module-level names of a kernel file, its own or imported, with its slots filled.
 
+    Parameters
+    ----------
+    source : str or path
+        Name of a kernel file of parki, or the path of a file of your own.
+    workunit : str
+        Name of a ``@pk.workunit`` in it.
+    names : iterable of str
+        Names of constants.
+    **slots
+        Values of module-level names, as for `parki.engine.kernel`.
+
+    Returns
+    -------
+    tuple
+        The values.
+
     Raises
     ------
     KernelError
-        As `specialise`, and K003 for a name that the file has not.
+        The file, or its form with these slots, is outside the workunit subset; K003 for a name that the file has not.
+
+    See Also
+    --------
+    kernel : Make the workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.constants("direct", "direct_sum", ("NS", "NU"), pair="pair/stokes_comb")
+    (9, 3)
     """
     place = locate(source)
     program = Program(place, workunit, _normal(place, slots))

@@ -88,7 +88,26 @@ class Compiled:
 
 
 class Workunit:
-    """One specialisation of a workunit.  Make it with `kernel`; launch it with `parallel_for` or `prepare`."""
+    """Hold one specialisation of a workunit, made by `kernel` and launched by `parallel_for` or `prepare`.
+
+    Parameters
+    ----------
+    l0 : L0
+        The specialised text.
+    hints : tuple of str, optional
+        Facts about it, as `kernel` takes them.
+
+    See Also
+    --------
+    kernel : Make a workunit from a kernel's file.
+    operations : Count the operations of a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.kernel("cells", "gather_points", real="double").label
+    'gather_points (double)'
+    """
 
     def __init__(self, l0: L0, hints: tuple[str, ...] = ()) -> None:
         self.l0, self.hints = l0, hints
@@ -103,12 +122,18 @@ class Workunit:
 
     @property
     def label(self) -> str:
-        """For people: the name, and the values of the slots."""
+        """Return the name and the values of the slots, for people."""
         slots = ", ".join(v for _, v in self.l0.slots)
         return f"{self.l0.name} ({slots})" if slots else self.l0.name
 
     def default_layouts(self) -> dict[str, str]:
-        """All views C-ordered."""
+        """Return C-ordered layouts of all views.
+
+        Returns
+        -------
+        dict
+            ``"C"`` by the name of each view.
+        """
         return {p.name: "C" for p in self.ir.params if p.rank}
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[build.Unit, Lowered]:
@@ -180,9 +205,9 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        What makes it faster on hosts, and what is true of it or enough for it; other spaces ignore them.
+        Facts that make it faster on hosts; other spaces ignore them.
 
-        - ``"finite_rsqrt"``: what ``pk.rsqrt`` gives at 0 and at infinity is not used: it may be NaN.
+        - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
           rounded: an error of |x|/2 more units in the last place of e^x is allowed.
@@ -194,12 +219,29 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``.
 
+    Returns
+    -------
+    Workunit
+        The specialisation, which is compiled when it is first launched.
+
     Raises
     ------
     KernelError
         The file, or what the slots make of it, is outside the workunit subset.
     ValueError
         There is no such hint.
+
+    See Also
+    --------
+    parallel_for : Launch a workunit once.
+    prepare : Prepare a workunit for many launches.
+    constants : Return constants of a kernel's file.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.kernel("cells", "gather_points", real="float")
+    <workunit gather_points(real=float)>
     """
     hints = tuple(sorted(set(hints)))
     for hint in hints:
@@ -215,5 +257,26 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
 
 
 def object_path(workunit: Workunit) -> Path:
-    """Where the compiled object for C-ordered views lies."""
+    """Return the path of the compiled object for C-ordered views, compiled if need be.
+
+    Parameters
+    ----------
+    workunit : Workunit
+        A result of `kernel`.
+
+    Returns
+    -------
+    Path
+        A shared object in the cache.
+
+    See Also
+    --------
+    compile_all : Compile many workunits side by side.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.object_path(engine.kernel("cells", "gather_points", real="double")).is_file()
+    True
+    """
     return workunit.compiled(workunit.default_layouts(), checking()).path

@@ -41,35 +41,55 @@ CRYSTAL, EVEN_CRYSTAL = (0.012, 0.002, 0.002), (0.016, 0.035, 0.015)
 
 @dataclass(frozen=True)
 class Kernel(Pair):
-    """One kernel: a pair interaction and the parts of its Ewald sum.
+    """Describe a kernel of Ewald sums: a pair interaction and the parts of its Ewald sum.
 
-    Attributes
+    Parameters
     ----------
-    name, dens, result, pair, normals, names, parameters, dimensions
-        As in `parki.pairs.Pair`.  The first parameter of a screened kernel is κ.
-    far
+    name, dens, result, pair : str, int, int, str
+        Name, components and pair function, as in `parki.pairs.Pair`.
+    far : tuple of FarPart
         The radial functions that the pair function takes as far parts.
-    multiplier
-        The function of the modes, as `pair`; it takes `spread` components and returns `result`.
-    spread, slopes, single
-        Components that sources are spread to.  With `slopes` these are the four of the Stokes double layer, with
-        `single` that of the single layer within them.
-    layers
+    multiplier : str
+        The function of the modes, a file as `pair`; it takes `spread` components and returns `result`.
+    spread : int
+        Components that sources are spread to.
+    layers : tuple of Layer
         The error estimates that must hold.
-    spectrum, scale
-        The Green's function with the split's profile, and a factor.
-    mean
-        The constants (result,) that a net density, `result` components of it, is multiplied by: a function of `means`,
-        for kernels whose result has a mean that periodic sums fix.
-    net
+    spectrum : Spectrum, optional
+        The Green's function with the split's profile.
+    scale : float, default 1
+        A factor of the spectrum.
+    normals, names, parameters, slots : optional
+        Fields of `parki.pairs.Pair`.  The first parameter of a screened kernel is κ.
+    singular, smooth, core, dimensions, alias : optional
+        Fields of `parki.pairs.Pair`.
+    slopes, single : bool, default False
+        With `slopes` the components of `spread` are the four of the Stokes double layer, with `single` that of the
+        single layer within them.
+    mean : callable, optional
+        Function of `parki.ewald.split.means` that returns the constants (result,) that a net density, `result`
+        components of it, is multiplied by, for kernels whose result has a mean that periodic sums fix.
+    net : Net, optional
         The density of which a net value deserves a warning in fully periodic sums.
-    crystal
+    crystal : tuple of three floats, optional
         Shares of the tolerance for sources that are a perfect crystal: near field, window, tables.
-    near, common
+    near, common : float, default 1, 0.95
         Time of a near-field pair over that of laplace, both at a tolerance of 1e-7 and by ``LIST``; the part of this
         time that right-hand sides share.
-    periodicities
+    periodicities : tuple of int, optional
         Numbers of directions along which a sum may be periodic.
+
+    See Also
+    --------
+    plan : Take kernels by name, or of this class.
+    parki.pairs.Pair : The pair interaction alone.
+
+    Examples
+    --------
+    >>> from parki.ewald.kernels import KERNELS
+    >>> kernel = KERNELS["yukawa"]
+    >>> kernel.names, kernel.periodicities
+    (('kappa',), (0, 3))
     """
 
     far: tuple[FarPart, ...]

@@ -237,13 +237,19 @@ class EwaldOptions:
 
     @property
     def periodic(self) -> tuple[bool, bool, bool]:
-        """Return the periodic axes."""
+        """Return the mask of periodic axes."""
         if isinstance(self.periodicity, numbers.Integral):
             return tuple(axis < self.periodicity for axis in range(3))
         return tuple(bool(on) for on in self.periodicity)
 
     def transform(self) -> str | None:
-        """Return the library of the transforms that is named, a key of `parki.fft.BACKENDS`."""
+        """Return the library of the transforms that is named, a key of `parki.fft.BACKENDS`.
+
+        Returns
+        -------
+        str or None
+            The name; None where the library is chosen.
+        """
         return "torch" if self.torch_fft else self.fft
 
     def check(self) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from parki.engine import spaces
 from parki.engine.ahead import compile_for
-from parki.engine.launch import Prepared, layout, prepare
+from parki.engine.fit import layout
+from parki.engine.launch import Prepared, prepare
 from parki.engine.policy import RangePolicy, TeamPolicy
 from parki.engine.runtime import devices, graphs
 from parki.engine.spaces import Space

@@ -8,7 +8,7 @@ import numpy as np
 
 from parki import engine, scaling
 from parki.arrays import Array, module_of, to_host
-from parki.engine.launch import taken
+from parki.engine.fit import taken
 from parki.engine.spaces import Space
 from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
 from parki.ewald.choice.params import Parameters
