@@ -1,6 +1,13 @@
 """Settings of parki's site: sphinx-build -W docs build/docs."""
 
+import importlib
+import sys
+from pathlib import Path
+
 import parki
+
+sys.path += [str(Path(__file__).parent / "_ext"), str(Path(__file__).parent)]
+import public
 
 project = "parki"
 author = "The parki developers"
@@ -15,6 +22,7 @@ extensions = [
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # formulas show without a network, too
+    "option_table",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
@@ -29,10 +37,21 @@ html_show_sphinx = False
 myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "fieldlist"]
 myst_heading_anchors = 3
 
+
+def listed(name: str) -> list[str]:
+    """Return the members that the page of a class shows."""
+    module, _, kind = name.rpartition(".")
+    return public.listed(getattr(importlib.import_module(module), kind))
+
+
+templates_path = ["_templates"]
 autosummary_generate = True
+autosummary_context = {"listed": listed}
+autodoc_mock_imports = ["torch"]  # parki.torch is read, not used
 autodoc_typehints = "none"  # numpydoc's sections say them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False
 
 # No page depends on another site; links are checked by `sphinx-build -b linkcheck`.

@@ -91,7 +91,7 @@ def entries(lines: Iterable[str]) -> list[Entry]:
 def options_of(options: Any) -> tuple[Entry, ...]:
     """Return the entries of a class of options and of its bases, whose texts it replaces, or those of a function."""
     kinds = [kind for kind in getattr(options, "__mro__", (options,)) if kind.__module__.startswith("parki.")]
-    texts = [vars(kind).get("__doc__") or "" for kind in reversed(kinds)]
+    texts = [kind.__doc__ or "" for kind in reversed(kinds)]
     return tuple(entry for text in texts for entry in entries(sections(text).get("Parameters", ())))
 
 

@@ -1,89 +1,72 @@
-"""The public names of parki: what each module offers, and the members of the classes that calls return or take."""
+"""The objects of parki's public names (`docs/public.py`), for tests of their docstrings and of the site."""
 
 import importlib
+import importlib.util
 import inspect
 import sys
 import types
+from pathlib import Path
 
-#: Modules whose ``__all__`` is public.
-MODULES = (
-    "parki", "parki.direct", "parki.distributed", "parki.engine", "parki.ewald", "parki.fmm", "parki.pairs",
-    "parki.samples", "parki.torch", "parki.treecode", "parki.utils",
-)  # fmt: skip
-#: Classes that are reached from there: in results, as parameters of a plan, by `parki.utils.get_execution_space`.
-REACHED = (
-    "parki.dimensions.Dimensions",
-    "parki.engine.counting.Counters",
-    "parki.engine.launch.Part",
-    "parki.engine.operations.CodeBlock",
-    "parki.engine.operations.Totals",
-    "parki.engine.spaces.Space",
-    "parki.error.ErrorEstimate",
-    "parki.ewald.choice.params.Parameters",
-    "parki.ewald.report.Params",
-    "parki.ewald.report.WallTime",
-    "parki.plan.Plan",
-    "parki.prediction.Prediction",
-    "parki.timing.PhaseTimes",
-)
+ROOT = Path(__file__).parents[1]
+
+
+def _public():
+    spec = importlib.util.spec_from_file_location("public", ROOT / "docs" / "public.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PUBLIC = _public()
 
 
 def torch_standin():
-    """Return a stand-in for PyTorch by which `parki.torch` is imported, but not used."""
-    torch, function = types.ModuleType("torch"), types.ModuleType("torch.autograd.function")
-    torch.Tensor = type("Tensor", (), {})
+    """Return modules by which `parki.torch` is imported without PyTorch, but not used."""
+    names = ("torch", "torch.autograd", "torch.autograd.function")
+    torch, autograd, function = modules = [types.ModuleType(name) for name in names]
+    torch.Tensor, torch.autograd = type("Tensor", (), {}), autograd
+    autograd.Function, autograd.function = type("Function", (), {}), function
     function.once_differentiable = lambda call: call
-    torch.autograd = types.ModuleType("torch.autograd")
-    torch.autograd.Function, torch.autograd.function = type("Function", (), {}), function
-    return {"torch": torch, "torch.autograd": torch.autograd, "torch.autograd.function": function}
+    return dict(zip(names, modules, strict=True))
 
 
 def imported(name):
-    """Return a module; for `parki.torch` where there is no PyTorch, a stand-in is taken for it."""
-    try:
+    """Return a module; where there is no PyTorch, `parki.torch` with a stand-in for it."""
+    if name != "parki.torch" or importlib.util.find_spec("torch"):
         return importlib.import_module(name)
-    except ImportError:
-        if name != "parki.torch":
-            raise
-    before = dict(sys.modules)
-    sys.modules.update(torch_standin())
+    standin = torch_standin()
+    before = set(sys.modules)
+    sys.modules.update(standin)
     try:
         return importlib.import_module(name)
     finally:
-        for other in ("parki.torch", "torch", "torch.autograd", "torch.autograd.function"):
+        for other in (*standin, "parki.torch", "parki.torch_sum"):
             if other not in before:
                 sys.modules.pop(other, None)
 
 
 def exported():
-    """Return the functions and classes of the public modules by their names there, and constants, too."""
-    found = {}
-    for name in MODULES:
-        module = imported(name)
-        found |= {f"{name}.{each}": getattr(module, each) for each in module.__all__}
-    return {name: found[name] for name in found if not isinstance(found[name], types.ModuleType)}
+    """Return the objects that public modules offer, modules apart, by their names there."""
+    found = {f"{name}.{each}": getattr(imported(name), each) for name in PUBLIC.MODULES for each in _all(name)}
+    return {name: each for name, each in found.items() if not inspect.ismodule(each)}
+
+
+def _all(name):
+    return imported(name).__all__
 
 
 def reached():
     """Return the classes that are reached, by their full names."""
-    parts = {name: name.rpartition(".") for name in REACHED}
+    parts = {name: name.rpartition(".") for name in PUBLIC.REACHED}
     return {name: getattr(importlib.import_module(module), each) for name, (module, _, each) in parts.items()}
 
 
-def members(kind):
-    """Return the public methods and properties of a class, and a call of its instances, that parki defines."""
-    found = {}
-    for base in reversed(kind.__mro__):
-        if base.__module__.partition(".")[0] == "parki":
-            found |= {name: each for name, each in vars(base).items() if not name.startswith("_") or name == "__call__"}
-    kinds = (types.FunctionType, classmethod, staticmethod, property)
-    return {name: inspect.getattr_static(kind, name) for name, each in found.items() if isinstance(each, kinds)}
-
-
 def documented():
-    """Return everything that has a docstring of its own, by name: functions, classes and their members."""
-    found = {name: each for name, each in (exported() | reached()).items() if callable(each)}
+    """Return everything with a docstring of its own by one name each: functions, classes, and their public members."""
+    top = {id(each): (name, each) for name, each in (exported() | reached()).items()}
+    found = {name: each for name, each in top.values() if inspect.isclass(each) or inspect.isfunction(each)}
     for name, kind in list(found.items()):
         if inspect.isclass(kind):
-            found |= {f"{name}.{each}": value for each, value in members(kind).items()}
+            members = {each: inspect.getattr_static(kind, each) for each in PUBLIC.listed(kind)}
+            found |= {f"{name}.{each}": getattr(member, "__func__", member) for each, member in members.items()}
     return found

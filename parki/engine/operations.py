@@ -59,9 +59,9 @@ class Totals:
     Examples
     --------
     >>> from parki import engine
-    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total(otherwise=1)
-    >>> found.flops, found.operations["rsqrt"]
-    (11.0, 1.0)
+    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total({"t": 1, "block": 0, "e": 100})
+    >>> found.operations["rsqrt"], found.updates
+    (100.0, {})
     """
 
     operations: Mapping[str, float]

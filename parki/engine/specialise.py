@@ -126,7 +126,7 @@ def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **
     Examples
     --------
     >>> from parki import engine
-    >>> engine.constants("direct", "direct_sum", ("NS", "NU"), pair="pair/stokes_comb")
+    >>> engine.constants("clusters", "ranges", ("NS", "NU"), pair="pair/stokes_comb")
     (9, 3)
     """
     place = locate(source)

@@ -1,0 +1,55 @@
+"""The public names of parki: the pages of the reference list them, and tests hold both against each other."""
+
+#: Modules whose ``__all__`` is public.
+MODULES = (
+    "parki", "parki.direct", "parki.distributed", "parki.engine", "parki.ewald", "parki.fmm", "parki.pairs",
+    "parki.samples", "parki.torch", "parki.treecode", "parki.utils",
+)  # fmt: skip
+
+#: Classes that are reached from there: results, parameters, spaces.
+REACHED = (
+    "parki.dimensions.Dimensions",
+    "parki.engine.counting.Counters",
+    "parki.engine.launch.Part",
+    "parki.engine.operations.CodeBlock",
+    "parki.engine.operations.Totals",
+    "parki.engine.spaces.Space",
+    "parki.error.ErrorEstimate",
+    "parki.ewald.choice.params.Parameters",
+    "parki.ewald.report.Params",
+    "parki.ewald.report.WallTime",
+    "parki.plan.Plan",
+    "parki.prediction.Prediction",
+    "parki.timing.PhaseTimes",
+)
+
+_TIMING = ("members", "over", "phase", "reset", "sent", "shift", "whole")
+_PAIR = ("hints", "scaled")
+
+#: Members that only parki's own modules call, and old names, by the full name of the class.
+UNLISTED = {
+    "parki.distributed.simulated.World": (
+        "arrived", "asked", "let_others", "posted", "send", "together", "wait", "wake",
+    ),
+    "parki.engine.workunit.Workunit": ("compiled", "gpu", "key", "unit"),
+    "parki.ewald.choice.params.Parameters": ("itemsizes", "scaled", "serves", "type_of"),
+    "parki.ewald.kernels.Kernel": (*_PAIR, "components", "profile", "steep"),
+    "parki.ewald.options.EwaldOptions": ("resolve",),
+    "parki.ewald.report.WallTime": (*_TIMING, "take"),
+    "parki.pairs.Pair": _PAIR,
+    "parki.plan.Plan": ("full", "pair", "related", "turned"),
+    "parki.timing.PhaseTimes": _TIMING,
+    "parki.treecode.params.Parameters": ("rule",),
+}  # fmt: skip
+
+
+def listed(kind: type) -> list[str]:
+    """Return the public methods and properties of a class that parki defines, a call of its instances among them."""
+    hidden = UNLISTED.get(f"{kind.__module__}.{kind.__qualname__}", ())
+    found: dict[str, object] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.partition(".")[0] == "parki":
+            found |= vars(base)
+    public = [name for name in found if not name.startswith("_") or name == "__call__"]
+    kinds = (classmethod, property, staticmethod, type(listed))
+    return [name for name in public if isinstance(found[name], kinds) and name not in hidden]
