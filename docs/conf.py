@@ -1,6 +1,5 @@
 """Settings of parki's site: sphinx-build -W docs build/docs."""
 
-import importlib
 import sys
 from pathlib import Path
 
@@ -37,16 +36,9 @@ html_show_sphinx = False
 myst_enable_extensions = ["deflist", "dollarmath", "colon_fence", "fieldlist"]
 myst_heading_anchors = 3
 
-
-def listed(name: str) -> list[str]:
-    """Return the members that the page of a class shows."""
-    module, _, kind = name.rpartition(".")
-    return public.listed(getattr(importlib.import_module(module), kind))
-
-
 templates_path = ["_templates"]
 autosummary_generate = True
-autosummary_context = {"listed": listed}
+autosummary_context = {"listed": public.members()}  # by the full names of classes
 autodoc_mock_imports = ["torch"]  # parki.torch is read, not used
 autodoc_typehints = "none"  # numpydoc's sections say them
 autodoc_member_order = "bysource"

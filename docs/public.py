@@ -1,5 +1,7 @@
 """The public names of parki: the pages of the reference list them, and tests hold both against each other."""
 
+import importlib
+
 #: Modules whose ``__all__`` is public.
 MODULES = (
     "parki", "parki.direct", "parki.distributed", "parki.engine", "parki.ewald", "parki.fmm", "parki.pairs",
@@ -53,3 +55,13 @@ def listed(kind: type) -> list[str]:
     public = [name for name in found if not name.startswith("_") or name == "__call__"]
     kinds = (classmethod, property, staticmethod, type(listed))
     return [name for name in public if isinstance(found[name], kinds) and name not in hidden]
+
+
+def members() -> dict[str, list[str]]:
+    """Return the public members of every public class by its names; `parki.torch`, which needs PyTorch, has none."""
+    names = [
+        (name, each) for name in MODULES if name != "parki.torch" for each in importlib.import_module(name).__all__
+    ]
+    names += [(module, each) for module, _, each in (name.rpartition(".") for name in REACHED)]
+    found = {f"{module}.{each}": getattr(importlib.import_module(module), each) for module, each in names}
+    return {name: listed(each) for name, each in found.items() if isinstance(each, type)}

@@ -58,33 +58,33 @@ def direct_sum(
 ) -> Any:  # fmt: skip
     """Return the free-space sum u(x_i) = Σ_j K(x_i − y_j) s_j over all pairs.
 
-    With r = x − y from source to target, r = |r|, and without a factor 1/4π or 1/8πμ, K s is
+    With the vector r = x − y from source to target, its length also r, and without a factor 1/4π or 1/8πμ, K s is
 
-    ========================  ========  ======  ====================================================================
-    kernel                    dens      result  K s
-    ========================  ========  ======  ====================================================================
-    ``laplace``               q (Ns,)   1       q / r; also ``coulomb``
-    ``laplace_grad``          q (Ns,)   3       −q r / r³, the gradient of laplace at x
-    ``laplace_dipole``        d (3,Ns)  1       d·r / r³
-    ``stokes_sl``             f (3,Ns)  3       f / r + r (r·f) / r³; also ``stokeslet``
-    ``stokes_dl``             q (3,Ns)  3       −6 r (r·q)(r·n) / r⁵; also ``stresslet``
-    ``stokes_comb``           (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
-    ``stokes_pressure``       f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
-    ``stokes_grad``           f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
-    ``yukawa``                q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
-    ``regularised_coulomb``   q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
-    ``regularised_yukawa``    q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``
-    ``oscillatory``           q (Ns,)   1       q sin(kr) / r, with ``k``, π if not given
-    ``gaussian``              q (Ns,)   1       q exp(−r²/c²), with c = ``width``
-    ``multiquadric``          q (Ns,)   1       q √(r² + c²), with c = ``width``
-    ``inverse_quadratic``     q (Ns,)   1       q / (r² + c²), with c = ``width``
-    ``biharmonic``            q (Ns,)   1       q r
-    ``thin_plate``            q (Ns,)   1       q r² log(r/l), with l = ``unit``, 1 if not given
-    ``rotlet``                t (3,Ns)  3       t × r / r³
-    ``regularised_stokeslet`` f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
-    ``rpy``                   f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
-                                                r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
-    ========================  ========  ======  ====================================================================
+    =========================  ========  ======  ====================================================================
+    kernel                     dens      result  K s
+    =========================  ========  ======  ====================================================================
+    ``laplace``                q (Ns,)   1       q / r; also ``coulomb``
+    ``laplace_grad``           q (Ns,)   3       −q r / r³, the gradient of laplace at x
+    ``laplace_dipole``         d (3,Ns)  1       d·r / r³
+    ``stokes_sl``              f (3,Ns)  3       f / r + r (r·f) / r³; also ``stokeslet``
+    ``stokes_dl``              q (3,Ns)  3       −6 r (r·q)(r·n) / r⁵; also ``stresslet``
+    ``stokes_comb``            (6,Ns)    3       both Stokes kernels, f = ``dens[:3]``, q = ``dens[3:]``
+    ``stokes_pressure``        f (3,Ns)  1       2 f·r / r³, the pressure of stokes_sl
+    ``stokes_grad``            f (3,Ns)  9       ∂u_i/∂x_j of stokes_sl in row 3i + j
+    ``yukawa``                 q (Ns,)   1       q exp(−κr) / r, with κ = ``kappa``
+    ``regularised_coulomb``    q (Ns,)   1       q / s, s = √(r² + ε²), with ε = ``epsilon``
+    ``regularised_yukawa``     q (Ns,)   1       q exp(−κs) / s, with ``kappa`` and ``epsilon``
+    ``oscillatory``            q (Ns,)   1       q sin(kr) / r, with ``k``, π if not given
+    ``gaussian``               q (Ns,)   1       q exp(−r²/c²), with c = ``width``
+    ``multiquadric``           q (Ns,)   1       q √(r² + c²), with c = ``width``
+    ``inverse_quadratic``      q (Ns,)   1       q / (r² + c²), with c = ``width``
+    ``biharmonic``             q (Ns,)   1       q r
+    ``thin_plate``             q (Ns,)   1       q r² log(r/l), with l = ``unit``, 1 if not given
+    ``rotlet``                 t (3,Ns)  3       t × r / r³
+    ``regularised_stokeslet``  f (3,Ns)  3       ((r² + 2ε²) f + r (r·f)) / (r² + ε²)^(3/2), with ε = ``epsilon``
+    ``rpy``                    f (3,Ns)  3       (1/r + 2a²/3r³) f + (1/r³ − 2a²/r⁵) r (r·f), with a = ``radius``; for
+                                                 r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
+    =========================  ========  ======  ====================================================================
 
     Coincident pairs are skipped where K has no limit at r = 0; from ``regularised_coulomb`` on, ``rotlet`` apart, the
     limit counts.

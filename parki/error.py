@@ -62,7 +62,8 @@ class ErrorEstimate:
     Parameters
     ----------
     value : float
-        Relative RMS error √(Σ|u − exact|² / Σ|exact|²) over the sampled targets, all components and right-hand sides.
+        Relative RMS error ``√(Σ|u − exact|² / Σ|exact|²)`` over the sampled targets, all components and right-hand
+        sides.
     low, high : float
         Bounds of the 95 % confidence interval of that of all targets; both `value` where all were taken.
     n : int

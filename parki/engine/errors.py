@@ -16,7 +16,9 @@ class Loc:
 
 
 class KernelError(ValueError):
-    """Raise for a kernel outside the workunit subset, as ``file:line:col: Knnn: reason. Advice``.
+    """Raise for a kernel outside the workunit subset.
+
+    Messages read ``file:line:col: Knnn: reason. Advice``.
 
     Parameters
     ----------

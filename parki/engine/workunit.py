@@ -210,7 +210,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
         - ``"rounded_exp"``: the arguments of ``pk.exp`` are finite, above -1e60 (in single precision -1e20), and
-          rounded: an error of |x|/2 more units in the last place of e^x is allowed.
+          rounded: an error of ``|x|/2`` more units in the last place of e^x is allowed.
         - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
         - ``"shorter_exp"``: likewise 1.6e-9.
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
