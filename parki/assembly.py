@@ -1,4 +1,4 @@
-"""Write the potential of a sum over ranks to one file, equal to the file that one process writes.
+"""Write the results of a sum over ranks to one file, equal to the file that one process writes.
 
 Every rank writes its own part of .npy and HDF5 files, one after the other: file systems between machines keep the bytes
 of a rank that has closed a file before the next one opens it, but not always those of two that write to one block at a
@@ -25,16 +25,16 @@ from parki.formats import DataLocation
 OF_TARGETS = (".csv", ".vtu")  # files that hold the targets, too
 
 
-def save(comm: Any, path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> None:
-    """Write the potential of all ranks, in their order: collective.
+def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[str, Any]) -> None:
+    """Write the results of all ranks, in their order: collective.
 
     Parameters
     ----------
     comm : communicator
         As a caller of a sum gives it.
     path : Path
-    potential : array (…, n)
-        At this rank's targets.
+    results : mapping
+        Arrays (…, n) at this rank's targets, by name.
     trg : array (3, n)
     facts : mapping
         See `parki.formats.save`.
@@ -45,30 +45,33 @@ def save(comm: Any, path: Path, potential: Array, trg: Array, facts: Mapping[str
         On all ranks, as `parki.formats.save`: what was there before is there still.
     """
     ranks, where = communicators.of(comm), formats.place(path)
-    counts = ranks.allgather(potential.shape[-1])
+    counts = ranks.allgather(trg.shape[-1])
     if where.suffix not in (".npy", *formats.HDF5):
-        potential = _gathered(ranks, potential, counts)
+        whole = {name: _gathered(ranks, a, counts) for name, a in results.items()}
         trg = _gathered(ranks, trg, counts) if where.suffix in OF_TARGETS else trg
         with agreed(ranks, f"writing {path}"):
             if ranks.rank == 0:
-                formats.save(path, potential, trg, facts)
+                formats.save(path, whole, trg, facts)
         return
-    first, shape = sum(counts[: ranks.rank]), (*potential.shape[:-1], sum(counts))
-    places = slice(first, first + potential.shape[-1])
+    first = sum(counts[: ranks.rank])
+    places = slice(first, first + trg.shape[-1])
 
     def table(work: Path) -> None:
-        new = {"mode": "w+", "dtype": potential.dtype, "shape": shape} if ranks.rank == 0 else {"mode": "r+"}
-        whole = np.lib.format.open_memmap(work, **new)
-        whole[..., places] = potential
+        rows = formats.stacked(results)
+        new = {"mode": "w+", "dtype": rows.dtype, "shape": (*rows.shape[:-1], sum(counts))}
+        whole = np.lib.format.open_memmap(work, **new if ranks.rank == 0 else {"mode": "r+"})
+        whole[..., places] = rows
         whole.flush()
 
     def dataset(work: Path, **how: Any) -> None:
         if ranks.rank == 0 or how:
             with formats.result_group(work, where, facts, **how) as group:
-                group.create_dataset("potential", shape, potential.dtype)[..., places] = potential
+                for name, a in results.items():
+                    group.create_dataset(name, (*a.shape[:-1], sum(counts)), a.dtype)[..., places] = a
         else:
             with formats.full_disk(), formats.library(work, where.suffix).File(work, "r+") as file:
-                file[where.group]["potential"][..., places] = potential
+                for name, a in results.items():
+                    file[where.group][name][..., places] = a
 
     with _replacing(ranks, where) as work:
         if where.suffix == ".npy":

@@ -1,4 +1,4 @@
-"""The command ``parki``: demo, run, doctor, bench, model, calibrate, tune, cache."""
+"""The command ``parki``: demo, run, doctor, examples, bench, model, calibrate, tune, cache, completion."""
 
 import argparse
 import logging
@@ -8,24 +8,12 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-import parki
 from parki import console, memory, ranks
+from parki.app import parser
 from parki.distributed import launch
 from parki.engine.errors import BuildError
 
-KERNELS = (
-    "laplace", "laplace_grad", "laplace_dipole", "yukawa", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
-    "stokes_grad",
-)  # fmt: skip
 OVER_RANKS = ("demo", "run", "doctor")  # commands that run on all ranks of MPI together; bench with --mpi
-BENCHMARKS = (
-    "p2p", "p2g", "g2p", "fft", "variants", "ewald", "scaling", "tolerance", "split", "precision", "crowds", "free",
-    "peers", "model", "selection", "roofline", "treecode", "treecode-scaling", "treecode-leaves", "treecode-free",
-    "treecode-model", "fmm", "fmm-leaves", "fmm-free", "fmm-model", "plans",
-)  # fmt: skip
-
-
-POINTS = ("uniform", "plummer", "sphere")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     comm = None
     try:
         with console.ready():
-            asked = _parser().parse_args(arguments)
+            asked = parser.parser().parse_args(arguments)
             if asked.mpi or asked.command in OVER_RANKS:
                 comm = launch.world(1 if asked.mpi else 2)
             asked.comm = comm
@@ -57,7 +45,7 @@ def _status(asked: argparse.Namespace) -> int:
             log.addHandler(handler)
             log.setLevel(logging.INFO)
         with launch.told_by_one(asked.comm):
-            return asked.action(asked)
+            return ACTIONS[asked.command](asked)
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, MemoryError, BuildError) as error:
@@ -93,19 +81,18 @@ def demo(asked: argparse.Namespace) -> int:
 def run(asked: argparse.Namespace) -> int:
     """Sum over the particles of a file; over ranks of MPI together."""
     from parki import files
+    from parki.app.sums import FileSum
     from parki.progress import Progress
 
-    wanted = {
-        "tolerance": asked.tolerance,
-        "periodicity": asked.periodicity,
-        "rc": asked.rc,
-        "split": asked.split,
-        "execution_space": asked.space,
-        "threads": asked.threads,
-        "comm": asked.comm,
-    }
+    parameters = dict(asked.parameter)
+    if len(parameters) < len(asked.parameter) or (asked.kappa is not None and "kappa" in parameters):
+        raise ValueError("a parameter was given several times; expected --parameter NAME=VALUE once for each name.")
+    if asked.kappa is not None:
+        parameters["kappa"] = asked.kappa
+    named = "kernel method gradient box periodicity tolerance rc split space threads comm".split()
+    question = FileSum(parameters=parameters, **{name: getattr(asked, name) for name in named})
     progress = Progress(sys.stderr if asked.comm is None else None, plain=asked.verbose)
-    lines = files.run(asked.input, asked.output, asked.kernel, asked.dtype, wanted, asked.box, progress, asked.kappa)
+    lines = files.run(asked.input, asked.output, question, asked.dtype, progress)
     print(lines[0])
     if asked.comm is not None:  # times of all ranks
         print(lines.pop())
@@ -118,9 +105,42 @@ def doctor(asked: argparse.Namespace) -> int:
     """Print what is here and what is missing."""
     from parki import doctor as module
 
+    if asked.check:
+        from parki.app import checks
+
+        if asked.comm is not None:
+            raise ValueError(f"--check was given with {asked.comm.size} processes; expected one, without a launcher.")
+        return checks.run(print)
     text, ready = module.report(asked.comm)
     print(text)
     return 0 if ready else 1
+
+
+def examples(asked: argparse.Namespace) -> int:
+    """List, show or copy the examples."""
+    from parki.app import examples as module
+
+    if asked.what == "list":
+        print(module.table())
+    elif asked.what == "show":
+        print(module.text(asked.name), end="")
+    else:
+        name, folder = (None, asked.folder or asked.name) if asked.all else (asked.name, asked.folder)
+        if asked.all and asked.name and asked.folder:
+            raise ValueError(f"--all was given with the name {asked.name!r}; expected one of them.")
+        if name is None and not asked.all:
+            raise ValueError(f"NAME is missing; expected --all, or one of {', '.join(module.names())}.")
+        for path in module.copy(name, Path(folder or "."), asked.force):
+            print(path)
+    return 0
+
+
+def completion(asked: argparse.Namespace) -> int:
+    """Print the script that lets a shell complete."""
+    from parki.app import completion as module
+
+    print(module.script(parser.parser(), asked.shell))
+    return 0
 
 
 def bench(asked: argparse.Namespace) -> int:
@@ -184,94 +204,15 @@ def cache(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="parki", description="Fast sums of particle interactions.")
-    parser.add_argument("--version", action="version", version=f"parki {parki.__version__}")
-    parser.set_defaults(verbose=False, mpi=False)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name: str, text: str, tolerance: float | None = None) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
-        added.set_defaults(action=globals()[name])
-        added.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="say what is done")
-        if tolerance is not None:
-            added.add_argument("--tolerance", type=float, default=tolerance, help="relative RMS error (%(default)g)")
-            added.add_argument("--space", help="execution space, see parki doctor (the best host space)")
-            added.add_argument("--threads", type=int, help="number of threads (all)")
-        return added
-
-    it = command("demo", "Sum the Stokes flow of random particles: times, error, a picture.", 1e-7)
-    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
-    it.add_argument("--seed", type=int, default=0, help="of the random numbers (%(default)d)")
-    it.add_argument("--no-picture", action="store_true", help="draw none")
-    it.add_argument("-o", "--output", type=Path, default=Path("parki-demo.png"), help="the picture (%(default)s)")
-    text = "Sum over the particles of a file with src, dens, box [, normals] [, trg]; under mpirun on all processes."
-    it = command("run", text, 1e-6)
-    it.add_argument("input", type=Path, metavar="IN", help=".npz, .npy, .csv, .h5 or .hdf5; FILE.h5:/GROUP for a group")
-    it.add_argument("--kernel", choices=KERNELS, required=True)
-    it.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="gets the potential: one of these or .vtu"
-    )
-    it.add_argument("--box", type=float, nargs=3, metavar=("LX", "LY", "LZ"), help="side lengths, if IN has no box")
-    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
-    it.add_argument("--kappa", type=float, help="inverse screening length of yukawa")
-    it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
-    it.add_argument("--split", choices=("prolate", "gaussian"), default="prolate")
-    it.add_argument(
-        "--dtype", choices=("float32", "float64"), help="convert the arrays (computes as the file has them)"
-    )
-    command("doctor", "Say what is here, what is missing and how to get it.")
-    it = command("bench", "Measure a kernel or a whole sum.", 1e-7)
-    it.add_argument("name", choices=BENCHMARKS)
-    it.add_argument("--n", type=count, help="number of particles (100000; of model and selection 30000)")
-    text = "a sum over all processes of mpirun, of N particles in all"
-    it.add_argument("--mpi", action="store_true", help=text)
-    it.add_argument("--points", choices=POINTS, help="in free space with --mpi (uniform)")
-    it.add_argument("--repeat", type=count, default=5, help="measurements, of which the best counts (%(default)d)")
-    it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
-    it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
-    it.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
-    it = command("model", "Predict the time of a sum, phase by phase, on a machine that need not be here.")
-    it.add_argument("what", choices=("ewald", "treecode", "fmm"))
-    it.add_argument("--device", default="host", metavar="NAME", help="host, or a machine in the list (%(default)s)")
-    it.add_argument("--kernel", help="what is summed (stokes_comb; in free space coulomb)")
-    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
-    it.add_argument("--tolerance", type=float, help="relative RMS error (1e-7)")
-    it.add_argument("--theta", type=float, help="of a treecode, with --degree, instead of a tolerance")
-    it.add_argument("--degree", type=int, help="of a treecode's polynomials")
-    it.add_argument("--method", choices=("dual", "pc", "cp"), default="dual", help="of a treecode (%(default)s)")
-    it.add_argument("--order", type=int, help="of a fast multipole sum, instead of a tolerance")
-    it.add_argument("--kappa", type=float, help="of yukawa in free space")
-    it.add_argument("--periodicity", type=int, choices=range(4), help="periodic directions (3; else 0)")
-    it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
-    it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
-    it.add_argument("--rc", type=float, help="near-field radius (chosen for speed)")
-    it.add_argument("--threads", type=int, help="cores of a host (all)")
-    it.add_argument("--ranks", type=count, help="of a sum over processes, each on such a machine")
-    it.add_argument("--network", default="ndr400", metavar="NAME", help="between ranks (%(default)s)")
-    it.add_argument("--published", action="store_true", help="the published method and its measured times beside it")
-    it.add_argument("--json", type=Path, metavar="FILE", help="write the table to this file")
-    it.add_argument("--plot", type=Path, metavar="FILE", help="draw the roofline and the time against rc")
-    it = command("calibrate", "Measure this machine's rates, for the models that choose parameters.")
-    it.add_argument("--seconds", type=float, default=10.0, help="about so long (%(default)g)")
-    it.add_argument("--forget", action="store_true", help="remove what was measured")
-    it = command("tune", "Measure which parameters are fastest, and remember them for tune=True.", 1e-7)
-    it.add_argument("--kernel", choices=KERNELS, default="stokes_comb", help="what is summed (%(default)s)")
-    it.add_argument("--n", type=count, default=100_000, help="number of particles (%(default)d)")
-    it.add_argument("--periodicity", type=int, choices=range(4), default=3, help="periodic directions (%(default)d)")
-    it.add_argument("--box", type=float, nargs=3, default=(1.0, 1.0, 1.0), metavar=("LX", "LY", "LZ"), help="its sides")
-    it.add_argument("--kappa", type=float, help="inverse screening length of yukawa")
-    it.add_argument("--dtype", choices=("float32", "float64"), default="float64")
-    it.add_argument("--forget", action="store_true", help="remove what was found on this machine")
-    it = command("cache", "List, clear or prune compiled kernels.")
-    it.add_argument("what", choices=("list", "clear", "prune"))
-    it.add_argument("--days", type=float, default=30.0, help="prune what was not used for so long (%(default)g)")
-    return parser
-
-
-def count(text: str) -> int:
-    """Read a positive whole number, 1e6 included."""
-    value = float(text)
-    if not value.is_integer() or value < 1:
-        raise ValueError(text)
-    return int(value)
+ACTIONS = {
+    "demo": demo,
+    "run": run,
+    "doctor": doctor,
+    "examples": examples,
+    "bench": bench,
+    "model": model,
+    "calibrate": calibrate,
+    "tune": tune,
+    "cache": cache,
+    "completion": completion,
+}

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from parki.app.words import is_number
 from parki.arrays import Array
 from parki.engine.runtime import writing
-from parki.ewald.kernels import KERNELS
+from parki.pairs import PAIRS, Pair
 from parki.portions import Portion
 
 READ = (".npz", ".npy", ".csv", ".h5", ".hdf5")
@@ -28,19 +29,23 @@ WRITTEN = (*READ, ".vtu")
 HDF5 = (".h5", ".hdf5")
 TABLES = (".npy", ".csv")
 LIBRARIES = dict.fromkeys(HDF5, "h5py") | {".vtu": "pyevtk"}
-FORCES, DIPOLES, DOUBLE = ("fx", "fy", "fz"), ("dx", "dy", "dz"), ("qx", "qy", "qz")
+FORCES, DIPOLES, DOUBLE, TORQUES = (tuple(f"{name}{axis}" for axis in "xyz") for name in "fdqt")
+#: Columns of the densities of kernels of more than one component; others have ``q``.
 DENSITIES = {
-    "laplace": ("q",),
-    "laplace_grad": ("q",),
     "laplace_dipole": DIPOLES,
-    "yukawa": ("q",),
     "stokes_sl": FORCES,
     "stokes_dl": DOUBLE,
     "stokes_comb": FORCES + DOUBLE,
     "stokes_pressure": FORCES,
     "stokes_grad": FORCES,
+    "rotlet": TORQUES,
+    "regularised_stokeslet": FORCES,
+    "rpy": FORCES,
 }
+#: Columns of potentials by their number; others are ``u1``, ``u2`` and so on.
 RESULTS = {1: ("potential",), 3: ("ux", "uy", "uz"), 9: tuple(f"u{i}{j}" for i in "xyz" for j in "xyz")}
+GRADIENTS = {3: ("gx", "gy", "gz"), 9: RESULTS[9]}
+NAMES = ("potential", "gradient")  # of results
 DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # which read back to the same number
 
 
@@ -59,19 +64,32 @@ def place(path: Path) -> DataLocation:
     return DataLocation(path, path.suffix.lower())
 
 
-def strengths(kernel: str) -> tuple[str, ...]:
+def strengths(kernel: str | Pair) -> tuple[str, ...]:
     """Return the names of the arrays that a kernel takes for each source besides its position."""
-    return ("dens", "normals") if KERNELS[kernel].normals else ("dens",)
+    return ("dens", "normals") if _pair(kernel).normals else ("dens",)
 
 
-def columns(kernel: str) -> dict[str, tuple[str, ...]]:
+def columns(kernel: str | Pair) -> dict[str, tuple[str, ...]]:
     """Return the columns of a table of particles by array, in their order."""
-    found = {"src": ("x", "y", "z"), "dens": DENSITIES[kernel]}
-    return found | ({"normals": ("nx", "ny", "nz")} if KERNELS[kernel].normals else {})
+    pair = _pair(kernel)
+    numbered = ("q",) if pair.dens == 1 else tuple(f"q{k}" for k in range(1, pair.dens + 1))
+    found = {"src": ("x", "y", "z"), "dens": DENSITIES.get(pair.name, numbered)}
+    return found | ({"normals": ("nx", "ny", "nz")} if pair.normals else {})
+
+
+def _pair(kernel: str | Pair) -> Pair:
+    return PAIRS[kernel] if isinstance(kernel, str) else kernel
+
+
+def result_columns(name: str, a: Array) -> tuple[str, ...]:
+    """Return the columns of a result ``(N,)`` or ``(components, N)``: of the ``potential`` or the ``gradient``."""
+    n = 1 if a.ndim == 1 else len(a)
+    known = RESULTS if name == "potential" else GRADIENTS
+    return known.get(n) or tuple(f"{name[0] if name == 'gradient' else 'u'}{k}" for k in range(1, n + 1))
 
 
 def load(
-    path: Path, kernel: str, box: Sequence[float] | None = None, boxed: bool = True, portion: Portion | None = None
+    path: Path, kernel: str | Pair, box: Sequence[Any] | None = None, boxed: bool = True, portion: Portion | None = None
 ) -> dict[str, Any]:
     """Read ``src``, ``dens``, ``box``, for double layers also ``normals``, and ``trg`` where it is there.
 
@@ -79,9 +97,9 @@ def load(
     ----------
     path : Path
         The suffix says what it is; a name with another suffix than `READ` is taken for an .npz file.
-    kernel : str
-        A key of `DENSITIES`.
-    box : sequence of three floats, optional
+    kernel : str or Pair
+        A name of `parki.pairs.PAIRS`, or a pair.
+    box : sequence of three floats or of three lattice vectors, optional
         Used in place of a box in the file, which has none then.
     boxed : bool
         Whether there must be a box.
@@ -138,17 +156,18 @@ def check_output(path: Path) -> None:
                     raise ValueError(f"{path}: /{at} is an array; expected the name of a group, or one that is free.")
 
 
-def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> None:
-    """Write a potential to exactly this path, in the form that its suffix names.
+def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[str, Any]) -> None:
+    """Write results to exactly this path, in the form that its suffix names.
 
     Parameters
     ----------
     path : Path
-        .npz and names without a suffix: ``potential`` and each of the facts.  .npy: the potential.  HDF5: the dataset
-        ``potential``, the facts as attributes beside it; a file is written anew, but in a named group only the
-        potential is replaced.  .csv: a header, then ``x,y,z`` and `RESULTS` of each target.  .vtu:
-        targets with ``potential`` as point data.
-    potential : array (N,), (3, N) or (9, N)
+        .npz and names without a suffix: each result and each of the facts.  .npy: the result, of two the rows of the
+        first above those of the second.  HDF5: a dataset each, the facts as attributes beside them; a file is written
+        anew, but in a named group only results are replaced.  .csv: a header, then ``x,y,z`` and `result_columns` of
+        each target.  .vtu: targets with results as point data.
+    results : mapping
+        ``potential`` (N,), (3, N), (9, N) or of other components, ``gradient``, or both.
     trg : array (3, N)
     facts : mapping
         Texts, numbers and tuples or arrays of numbers.
@@ -165,17 +184,23 @@ def save(path: Path, potential: Array, trg: Array, facts: Mapping[str, Any]) -> 
         raise ValueError(f"{path}: there are no targets; expected at least one in a .vtu file.")
     with writing.replacing(where.file, start=where.group != "/") as work:
         if where.suffix in HDF5:
-            _save_hdf5(work, where, potential, facts)
+            _save_hdf5(work, where, results, facts)
         elif where.suffix == ".csv":
-            _save_csv(work, potential, trg)
+            _save_csv(work, results, trg)
         elif where.suffix == ".vtu":
-            _save_vtu(work, potential, trg)
+            _save_vtu(work, results, trg)
         else:
             with work.open("wb") as file:  # an open file, because NumPy appends its suffix to a name without it
                 if where.suffix == ".npy":
-                    np.save(file, potential)
+                    np.save(file, stacked(results))
                 else:
-                    np.savez(file, potential=potential, **{name: np.asarray(value) for name, value in facts.items()})
+                    np.savez(file, **results, **{name: np.asarray(value) for name, value in facts.items()})
+
+
+def stacked(results: Mapping[str, Array]) -> Array:
+    """Return a single result as it is, and the rows of several in one array."""
+    only, *others = results.values()
+    return np.vstack([only, *others]) if others else only
 
 
 def _npz(path: Path, wanted: Sequence[str], portion: Portion) -> tuple[list[str], dict[str, Array]]:
@@ -209,7 +234,7 @@ def _hdf5(
             raise ValueError(f"{path} is damaged ({error}).") from error
 
 
-def _npy(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
+def _npy(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
     names = [name for some in columns(kernel).values() for name in some]
     try:
         table = np.load(path, "r" if portion.size > 1 else None, allow_pickle=False)
@@ -232,7 +257,7 @@ def _npy(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
     )
 
 
-def _csv(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
+def _csv(path: Path, kernel: str | Pair, portion: Portion) -> dict[str, Array]:
     names = [name for some in columns(kernel).values() for name in some]
     values = array.array("d")
     try:
@@ -252,7 +277,7 @@ def _csv(path: Path, kernel: str, portion: Portion) -> dict[str, Array]:
                 try:
                     values.extend(map(float, pick(row)))
                 except ValueError:
-                    name, text = next((n, row[k]) for n, k in zip(names, at, strict=True) if not _is_number(row[k]))
+                    name, text = next((n, row[k]) for n, k in zip(names, at, strict=True) if not is_number(row[k]))
                     raise ValueError(
                         f"{path}, line {rows.line_num}, column {name}: found {text!r}; expected a number."
                     ) from None
@@ -273,15 +298,7 @@ def _check_names(path: Path, names: Sequence[str], found: Sequence[str]) -> None
         raise ValueError(f"{path} has several columns {twice[0]!r}; expected one.")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
+def _arrays(kernel: str | Pair, table: Mapping[str, Array]) -> dict[str, Array]:
     """Return the columns of a table as arrays ``(N,)`` for one component, else ``(components, N)``."""
     return {
         name: table[some[0]] if len(some) == 1 else np.stack([table[column] for column in some])
@@ -291,7 +308,7 @@ def _arrays(kernel: str, table: Mapping[str, Array]) -> dict[str, Array]:
 
 @contextlib.contextmanager
 def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **how: Any) -> Iterator[Any]:
-    """Yield the group of an HDF5 file that gets a potential: with the facts, and without an old potential.
+    """Yield the group of an HDF5 file that gets results: with the facts, and without old results.
 
     Parameters
     ----------
@@ -304,8 +321,9 @@ def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **ho
     """
     with full_disk(), library(path, where.suffix).File(path, "w" if where.group == "/" else "a", **how) as file:
         group = file.require_group(where.group)
-        if "potential" in group:
-            del group["potential"]
+        for name in NAMES:
+            if name in group:
+                del group[name]
         yield group
         group.attrs.update(facts)
 
@@ -319,25 +337,27 @@ def full_disk() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def _save_hdf5(path: Path, where: DataLocation, potential: Array, facts: Mapping[str, Any]) -> None:
+def _save_hdf5(path: Path, where: DataLocation, results: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
     with result_group(path, where, facts) as group:
-        group["potential"] = potential
+        group.update(results)
 
 
-def _save_csv(path: Path, potential: Array, trg: Array) -> None:
-    names = ("x", "y", "z", *RESULTS[1 if potential.ndim == 1 else len(potential)])
-    table = np.vstack([trg, potential]).T
+def _save_csv(path: Path, results: Mapping[str, Array], trg: Array) -> None:
+    names = ("x", "y", "z", *(column for name, a in results.items() for column in result_columns(name, a)))
+    table = np.vstack([trg, *results.values()]).T
     np.savetxt(path, table, DIGITS[table.dtype.name], ",", header=",".join(names), comments="", encoding="utf-8")
 
 
-def _save_vtu(path: Path, potential: Array, trg: Array) -> None:
+def _save_vtu(path: Path, results: Mapping[str, Array], trg: Array) -> None:
     x, y, z = np.ascontiguousarray(trg)
-    if potential.ndim == 1:
-        data = {"potential": potential}
-    elif len(potential) == 3:
-        data = {"potential": tuple(np.ascontiguousarray(potential))}
-    else:
-        data = dict(zip(RESULTS[len(potential)], np.ascontiguousarray(potential), strict=True))
+    data: dict[str, Any] = {}
+    for name, a in results.items():
+        if a.ndim == 1:
+            data[name] = a
+        elif len(a) == 3:
+            data[name] = tuple(np.ascontiguousarray(a))
+        else:
+            data |= dict(zip(result_columns(name, a), np.ascontiguousarray(a), strict=True))
     # pyevtk appends the suffix itself, in small letters.
     written = library(path, ".vtu").pointsToVTK(str(path)[:-4], x, y, z, data)
     if Path(written).name != path.name:

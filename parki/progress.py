@@ -17,14 +17,15 @@ class Progress:
     """A list of steps with their seconds, in `stream` if that is a terminal, and only after `AFTER` seconds.
 
     It is a context, and may be entered again.  Within, it is called with the name of each step as this begins: a phase
-    of `parki.ewald.report.WallTime`, whose `watch` it can be, or words of one's own.  With rich the list is live and
-    goes away at the end; without, or with `plain`, each step that is done gets a line.  It estimates nothing: how long
-    the next steps take is not known.
+    of a plan's `walltime`, whose `watch` it can be, or words of one's own; `titles` has those of phases by name.  With
+    rich the list is live and goes away at the end; without, or with `plain`, each step that is done gets a line.  It
+    estimates nothing: how long the next steps take is not known.
     """
 
     def __init__(self, stream: TextIO | None, plain: bool = False) -> None:
         self._stream = stream if stream is not None and stream.isatty() else None
         self._plain, self._lock = plain, threading.RLock()
+        self.titles = dict(TITLES)
 
     def __enter__(self) -> Self:
         self._done: list[tuple[str, float]] = []
@@ -47,7 +48,7 @@ class Progress:
 
     def __call__(self, name: str) -> None:
         """Show that one step has ended and the next begins."""
-        title = TITLES.get(name, name)
+        title = self.titles.get(name, name)
         if self._stream is None or name in WHOLES or title == self._title:
             return
         with self._lock:

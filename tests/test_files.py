@@ -129,13 +129,13 @@ def test_every_output_reads_back(suffix, shape, dtype, tmp_path, rng):
     facts = {"kernel": "laplace", "rc": 0.25, "box": BOX, "grid_shape_ext": np.array([8, 12, 16])}
     if suffix == ".vtu" and not trg.size:
         with pytest.raises(ValueError, match=r"out\.vtu: there are no targets; expected at least one"):
-            formats.save(tmp_path / "out.vtu", potential, trg, facts)
+            formats.save(tmp_path / "out.vtu", {"potential": potential}, trg, facts)
         assert list(tmp_path.iterdir()) == []
         return
     for spelled in (suffix, suffix.upper()):
         path = tmp_path / f"an out.2{spelled}"
         formats.check_output(path)
-        formats.save(path, potential, trg, facts)
+        formats.save(path, {"potential": potential}, trg, facts)
         assert list(tmp_path.iterdir()) == [path]
         path = path.rename(tmp_path / f"out{suffix}")
         found, points = read(path)
@@ -201,7 +201,7 @@ def test_csv_and_npz_tables_round_trip(table, tmp_path_factory):
 )
 def test_a_csv_result_round_trips(values, tmp_path_factory):
     path = tmp_path_factory.mktemp("results") / "out.csv"
-    formats.save(path, values[3], values[:3], {})
+    formats.save(path, {"potential": values[3]}, values[:3], {})
     potential, trg = read(path)
     np.testing.assert_array_equal(potential.astype(values.dtype), values[3])
     np.testing.assert_array_equal(trg.astype(values.dtype), values[:3])
@@ -390,4 +390,4 @@ def test_a_bad_box_is_named(tmp_path, capsys):
     assert "box is" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main([*command, "--box", "1", "1"])
-    assert "--box: expected 3 arguments" in capsys.readouterr().err
+    assert "--box: found '1 1'; expected 3 side lengths" in capsys.readouterr().err

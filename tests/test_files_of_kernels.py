@@ -58,5 +58,5 @@ def test_one_periodic_direction(tmp_path, rng):
 def test_matrices_in_vtu(tmp_path, rng):
     pytest.importorskip("pyevtk")
     potential, trg = rng.standard_normal((9, 5)), rng.random((3, 5))
-    formats.save(tmp_path / "out.vtu", potential, trg, {})
+    formats.save(tmp_path / "out.vtu", {"potential": potential}, trg, {})
     assert b'Name="uzy"' in (tmp_path / "out.vtu").read_bytes()

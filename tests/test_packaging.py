@@ -12,7 +12,12 @@ import pytest
 
 import parki
 
-FOLDERS = {"parki": "parki", "parki.kernels": "kernels", "parki.perfmodels": "perfmodels"}
+FOLDERS = {
+    "parki": "parki",
+    "parki.examples": "examples",
+    "parki.kernels": "kernels",
+    "parki.perfmodels": "perfmodels",
+}
 OPTIONAL = {"matplotlib", "rich", "finufft", "cupy", "mpi4py", "torch", "jax", "pykokkos", "hypothesis", "pytest"}
 
 
@@ -22,7 +27,7 @@ def project(root):
 
 
 def folders_of(root):
-    """Every folder below the three that are installed, by the name of its package."""
+    """Every folder below the four that are installed, by the name of its package."""
     for package, folder in FOLDERS.items():
         for path in (root / folder, *(root / folder).rglob("*")):
             if path.is_dir() and path.name != "__pycache__":

@@ -12,7 +12,7 @@ kernel_parameters keywords lattice memory method moves names neighbours operator
 proxies queries ranks saying scaling spelling timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
-COMMANDS = "__main__ assembly cli console demo doctor files formats portions progress".split()
+COMMANDS = "__main__ app assembly cli console demo doctor files formats portions progress".split()
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from parki import files, formats, portions
+from parki.app.sums import FileSum
 from parki.distributed.simulated import World
 from parki.portions import Portion
 from tests.distributed.shares import far
@@ -18,7 +19,7 @@ ROWS = 10**11  # of files with holes, which no memory holds
 def summed(source, result, comm=None, kernel="laplace", **more):
     """Return what `parki run` says of these files."""
     box = BOX if source.suffix in formats.TABLES else None
-    return files.run(source, result, kernel, None, {"tolerance": 1e-6, "comm": comm} | more, box)
+    return files.run(source, result, FileSum(kernel, comm=comm, box=box, **{"tolerance": 1e-6} | more))
 
 
 def facts(path):

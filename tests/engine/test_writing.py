@@ -26,7 +26,7 @@ def need(name):
 
 def save(path, size):
     rng = np.random.default_rng(size)
-    formats.save(path, rng.random(size), rng.random((3, size)), FACTS)
+    formats.save(path, {"potential": rng.random(size)}, rng.random((3, size)), FACTS)
 
 
 def drawn(path):
@@ -80,7 +80,7 @@ path = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
 rng = np.random.default_rng(2)
 try:
-    formats.save(path, rng.random(20000), rng.random((3, 20000)), {"kernel": "laplace"})
+    formats.save(path, {"potential": rng.random(20000)}, rng.random((3, 20000)), {"kernel": "laplace"})
 except OSError as error:
     print(error)
     sys.exit(3)

@@ -1,0 +1,1 @@
+"""Examples, one file per task; they are read as text, see ``parki examples``."""
