@@ -7,11 +7,11 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from parki import console, memory, ranks
+# Others come when they are needed: --help and --version are printed without NumPy.
+from parki import console, memory
 from parki.app import parser
-from parki.distributed import launch
-from parki.engine.errors import BuildError
 
 OVER_RANKS = ("demo", "run", "doctor")  # commands that run on all ranks of MPI together; bench with --mpi
 
@@ -25,19 +25,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with console.ready():
             asked = parser.parser().parse_args(arguments)
+            from parki.distributed import launch
+
             if asked.mpi or asked.command in OVER_RANKS:
                 comm = launch.world(1 if asked.mpi else 2)
             asked.comm = comm
             return _status(asked)
     except BrokenPipeError:
-        return launch.end(comm, console.CLOSED)
+        return _ended(comm, console.CLOSED)
     except OSError as error:  # only of the end of what is printed: _status takes all others
         print(f"parki: {error}", file=sys.stderr)
-        return launch.end(comm, 2)
+        return _ended(comm, 2)
+
+
+def _ended(comm: Any, status: int) -> int:
+    """Return the status of a command whose output has failed, and end the other ranks."""
+    if comm is None:
+        return status
+    from parki.distributed import launch
+
+    return launch.end(comm, status)
 
 
 def _status(asked: argparse.Namespace) -> int:
     """Run what was asked for; say in one line what is wrong with its input."""
+    from parki.distributed import launch
+    from parki.engine.errors import BuildError
+
     log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     try:
@@ -65,6 +79,7 @@ def _status(asked: argparse.Namespace) -> int:
 def demo(asked: argparse.Namespace) -> int:
     """Sum the flow of random particles; print times and error, draw a picture."""
     from parki import demo as module
+    from parki import ranks
     from parki.ewald.options import EwaldOptions
     from parki.progress import Progress
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from parki import cli
+from parki.app import words
 from parki.perfmodels import bench, bench_kernels, bench_sums, handwritten, measure
 from parki.scaling import Powers
 
@@ -63,7 +63,7 @@ def test_rows_and_their_table():
 
 
 def test_names_are_those_of_the_command():
-    assert tuple(bench.BENCHMARKS) == cli.BENCHMARKS
+    assert tuple(bench.BENCHMARKS) == words.BENCHMARKS
 
 
 @pytest.mark.parametrize(
