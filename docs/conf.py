@@ -5,7 +5,7 @@ from pathlib import Path
 
 import parki
 
-sys.path += [str(Path(__file__).parent / "_ext"), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 import public
 
 project = "parki"
@@ -14,6 +14,7 @@ project_copyright = "2026, the parki developers"
 version = release = parki.__version__
 
 extensions = [
+    "command_help",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",

@@ -1,4 +1,4 @@
-"""The objects of parki's public names (`docs/public.py`), for tests of their docstrings and of the site."""
+"""The objects of parki's public names (`docs/extensions/public.py`), for tests of their docstrings and of the site."""
 
 import importlib
 import importlib.util
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def _public():
-    spec = importlib.util.spec_from_file_location("public", ROOT / "docs" / "public.py")
+    spec = importlib.util.spec_from_file_location("public", ROOT / "docs" / "extensions" / "public.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
