@@ -3,9 +3,12 @@
 import sys
 from pathlib import Path
 
+from sphinx.application import Sphinx
+
 import parki
 
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+import gallery_pictures
 import public
 
 project = "parki"
@@ -52,8 +55,33 @@ intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
 
 copybutton_exclude = ".linenos, .gp, .go"
 
+# Examples run with --small; PARKI_GALLERY=full in the environment makes the whole gallery.
+NOTEBOOK_BEGINS = """# As on a command line; a larger run leaves out --small.
+import sys
+sys.argv = ["example.py", "--small", "-o", "picture.png"]
+__file__ = "example.py"  # kernels and data of the example lie beside the notebook"""
+NOTEBOOK_ENDS = """from IPython.display import Image
+Image("picture.png")"""
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
-    "filename_pattern": r"$^",  # none is run yet
+    "backreferences_dir": "gallery/backreferences",
+    "filename_pattern": gallery_pictures.runnable(),
+    "ignore_pattern": r"regularised_stokeslet\.py",  # a kernel, read by examples
+    "within_subsection_order": "gallery_pictures.order",
+    "minigallery_sort_order": "gallery_pictures.order",
+    "image_scrapers": ("gallery_pictures.pictures",),
+    "reset_argv": "gallery_pictures.arguments",
+    "reset_modules": (),
+    "capture_repr": (),
+    "min_reported_time": 0,
+    "show_memory": True,
+    "show_signature": False,
+    "first_notebook_cell": NOTEBOOK_BEGINS,
+    "last_notebook_cell": NOTEBOOK_ENDS,
 }
+
+
+def setup(app: Sphinx) -> None:
+    """Give the gallery's index its sections."""
+    app.connect("source-read", gallery_pictures.sections)

@@ -1,16 +1,21 @@
-"""The same sum on everything in this machine that can compute it: cores, vector units, GPUs, simulated GPUs.
+"""One sum on cores, vector units, GPUs and simulated GPUs
+=======================================================
 
-Shows    the option `execution_space`, and that one kernel source gives one result.
-Run      python examples/backends.py     (--small: fewer points)
-Expect   One line for each space with the time of the first sum, which compiles what was never compiled before, of the
-         next ones, and the difference from `Serial`; or what is missing, and how to get it. The differences are
-         rounding, far below the tolerance.
+The same sum on every execution space of this machine, from one kernel source and with one result.
+
+:Shows: the option ``execution_space``.
+:Run: ``python examples/backends.py -o backends.png`` (``--small``: fewer points)
+:Expect: One line for each space: the time of the first sum, which compiles the kernels that were never compiled before,
+   that of the next ones, and the difference from ``Serial``; or what is missing, and how to get it. The differences are
+   rounding, far below the tolerance.
 
 The simulators run what a GPU would run, thread by thread, and look for races: they get few points, and their own line.
 """
 
 import argparse
+import importlib.util
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -44,9 +49,33 @@ def timed(space, points, forces):
     return u, seconds[0], min(seconds[1:])
 
 
+def draw(file, found):
+    """Draw the times of a point, and the differences from Serial, of each space."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 1.6 + 0.6 * len(found)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    names = [f"{space}\n({n} points)" for space, n, *_ in found]
+    _, n, first, fastest, differences = zip(*found, strict=True)
+    rows = np.arange(len(found))
+    left.barh(rows - 0.2, np.divide(first, n) * 1e6, height=0.36, color="#f2b5a7", label="first sum, with compilation")
+    left.barh(rows + 0.2, np.divide(fastest, n) * 1e6, height=0.36, color="#8c1c13", label="next sums")
+    left.set(xscale="log", xlabel="time (µs for each point)", title="Time", yticks=rows, yticklabels=names)
+    right.barh(rows, np.maximum(differences, 1e-17), height=0.5, color="#1b6ca8", label="difference")
+    right.axvline(TOLERANCE, color="#8c1c13", label="tolerance asked for")
+    right.set(xscale="log", xlim=(1e-17, 1e-5), xlabel="relative difference", title="Difference from Serial")
+    for axes in (left, right):
+        axes.invert_yaxis() if axes is left else None
+        axes.set_axisbelow(True)
+        axes.grid(axis="x", alpha=0.3)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+    figure.savefig(file, dpi=120)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="One sum on every space.")
     parser.add_argument("--small", action="store_true", help="fewer points")
+    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
     asked = parser.parse_args(arguments)
 
     rng = np.random.default_rng(0)
@@ -55,7 +84,7 @@ def main(arguments=None):
     forces -= forces.mean(axis=1, keepdims=True)
     spaces = available(["Serial", "OpenMP", "Cuda", "HIP", *SIMULATORS])
     print(f"\n{'space':10} {'points':>7} {'first sum':>11} {'next sums':>11}   difference from Serial")
-    reference = {}  # number of points: the result of Serial
+    found, reference = [], {}  # number of points: the result of Serial
     for space in spaces:
         few = 50 if space in SIMULATORS else n
         given = points[:, :few], forces[:, :few] - forces[:, :few].mean(axis=1, keepdims=True)
@@ -65,6 +94,12 @@ def main(arguments=None):
         difference = np.linalg.norm(u - reference[few]) / np.linalg.norm(reference[few])
         print(f"{space:10} {few:7} {first:9.3f} s {fastest:9.3f} s   {difference:.1e}")
         assert difference < 1e-3 * TOLERANCE
+        found.append((space, few, first, fastest, difference))
+    if asked.o and importlib.util.find_spec("matplotlib") is None:
+        print('no picture: pip install "parki[plot]"')
+    elif asked.o:
+        draw(asked.o, found)
+        print(f"picture in {asked.o}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""Capacitance of a sphere: an integral equation of the first kind, solved by GMRES on the operator of a multipole plan.
+"""Capacitance of a sphere, and of two
+===================================
 
-Shows    `parki.fmm.plan`, and its operator with a correction: what a point's own patch adds to the sum.
-Run      python examples/capacitance.py -o capacitance.png     (--small for a trial)
-Expect   The charge of a sphere of radius 1 at potential 1 is 1, its capacitance in units of 4πε₀a; the error falls as
-         the number of points grows.  A second sphere at potential −1 close to the first raises the charge, as the
-         method of images says: Σ sinh β / sinh nβ, 2 cosh β their distance.
+An integral equation of the first kind, solved by GMRES on the operator of a multipole plan.
 
-A charge density σ on the sphere has the potential ∫ σ/r.  Points stand for patches of equal area A, with charges σ A.
+:Shows: ``parki.fmm.plan``, and its operator with a correction: what a point's own patch adds to the sum.
+:Run: ``python examples/capacitance.py -o capacitance.png`` (``--small`` for a trial)
+:Expect: The charge of a sphere of radius 1 at potential 1 is 1, its capacitance in units of 4πε₀a; the error falls as
+   the number of points grows. A second sphere at potential −1 close to the first raises the charge, as the method of
+   images says: Σ sinh β / sinh nβ, 2 cosh β their distance.
+
+A charge density σ on the sphere has the potential ∫ σ/r. Points stand for patches of equal area A, with charges σ A.
 The sum over other points falls short of the integral by what a lattice of point charges falls short of a smooth plane:
-3.9003 σ √A if it is square (3.9210 if hexagonal), and Fibonacci's spirals are nearly that.  This is the correction.
+3.9003 σ √A if it is square (3.9210 if hexagonal), and Fibonacci's spirals are nearly that. This is the correction.
 """
 
 import argparse
@@ -52,17 +55,28 @@ def images(gap):
 
 
 def draw(file, x, q, n):
-    """The density on both spheres."""
+    """Draw both spheres from the side, and the density along their common axis."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4.6), layout="constrained")
-    panel = figure.add_subplot(projection="3d")
+    figure = Figure(figsize=(9, 7.6), layout="constrained")
+    top, bottom = figure.subplots(2, 1, height_ratios=(1.25, 1))
     density = q * n / (4 * np.pi)
     most = np.abs(density).max()
-    dots = panel.scatter(*x, c=density, s=6, cmap="RdBu_r", vmin=-most, vmax=most)
-    panel.set_box_aspect(np.ptp(x, axis=1))
-    panel.set(xlabel="x / a", yticks=[-1, 0, 1], zticks=[-1, 0, 1], title="Charge of spheres at potentials 1 and −1")
-    figure.colorbar(dots, ax=panel, label="density (4πε₀/a)", shrink=0.7)
+    front = x[1] < 0
+    size = 6 if n > 10_000 else 30
+    dots = top.scatter(*x[::2, front], c=density[front], s=size, linewidths=0, cmap="RdBu_r", vmin=-most, vmax=most)
+    top.set(aspect="equal", facecolor="#e8e8e8", xlabel="x (a)", ylabel="z (a)")
+    top.set_title(f"Charge of two spheres at potentials 1 and −1, {n} points each")
+    figure.colorbar(dots, ax=top, label="density (4πε₀/a)")
+    for sign, colour in ((1, "#8c1c13"), (-1, "#123c69")):
+        side = q * sign > 0
+        bottom.plot(
+            x[0, side], density[side], ".", markersize=2, color=colour, label=f"potential {sign}".replace("-", "−")
+        )
+        bottom.axhline(sign / (4 * np.pi), color=colour, linestyle="--", linewidth=1, label="the same sphere alone")
+    bottom.set(xlabel="x (a)", ylabel="density (4πε₀/a)", title="Along the common axis")
+    bottom.grid(alpha=0.3)
+    bottom.legend(markerscale=6)
     figure.savefig(file, dpi=120)
 
 

@@ -1,11 +1,14 @@
-"""Ions between two charged walls: Brownian motion against the mean-field theory of Gouy and Chapman.
+"""Ions between two charged walls
+==============================
 
-Shows    `parki.ewald.laplace_grad` with two periodic directions, and a plan whose points move.
-Run      python examples/electrolyte.py -o electrolyte.png     (--small for a trial; longer without)
-Expect   No field outside, where walls and ions cancel (Gauss); the ions gather at the walls as mean-field theory says,
-         and their density there obeys the contact theorem, n(wall) − n(middle) = 2π l σ² within the noise.
+Brownian motion of ions against the mean-field theory of Gouy and Chapman.
 
-Two walls of −σ each are neutralised by single positive ions.  Equal walls have no field between them, so the ions feel
+:Shows: ``parki.ewald.laplace_grad`` with two periodic directions, and a plan whose points move.
+:Run: ``python examples/electrolyte.py -o electrolyte.png`` (``--small`` for a trial; longer without)
+:Expect: No field outside, where walls and ions cancel (Gauss); the ions gather at the walls as mean-field theory says,
+   and their density there obeys the contact theorem, n(wall) − n(middle) = 2π l σ² within the noise.
+
+Two walls of −σ each are neutralised by single positive ions. Equal walls have no field between them, so the ions feel
 each other alone: F = −l ∇Σ 1/r in units of kT and of the Gouy–Chapman length b = 1/(2π l σ), with l the Bjerrum length.
 At l/b = 0.1 ions are weakly coupled: the density is (k²/2πl)/cos²(k(z − D/2)), k tan(kD/2) = 1 (Andelman 1995).
 """
@@ -64,21 +67,21 @@ def draw(file, ions, density, box):
     """The ions from the side, and their density."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 5), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(9.5, 8), layout="constrained")
+    top, bottom = figure.subplots(2, 1)
     x, y, z = ions[:, np.argsort(-ions[1])]
-    dots = left.scatter(x, z - OUTSIDE, c=y, s=50, cmap="plasma", edgecolors="black", linewidths=0.4)
+    dots = top.scatter(x, z - OUTSIDE, c=y, s=50, cmap="plasma", edgecolors="black", linewidths=0.4)
     for below, above in ((-0.3, 0), (WIDTH, WIDTH + 0.3)):
-        left.fill_between([0, box[0]], below, above, color="#1b6ca8", linewidth=0)
-    left.set(xlim=(0, box[0]), ylim=(-0.3, WIDTH + 0.3), xlabel="x (b)", ylabel="z (b)", aspect="equal")
-    left.set_title(f"{ions.shape[1]} ions between negative walls")
-    figure.colorbar(dots, ax=left, label="y (b)", shrink=0.6)
+        top.fill_between([0, box[0]], below, above, color="#1b6ca8", linewidth=0)
+    top.set(xlim=(0, box[0]), ylim=(-0.3, WIDTH + 0.3), xlabel="x (b)", ylabel="z (b)", aspect="equal")
+    top.set_title(f"{ions.shape[1]} ions between negative walls")
+    figure.colorbar(dots, ax=top, label="y (b)")
     z = np.linspace(0, WIDTH, 200)
-    right.stairs(density, np.linspace(0, WIDTH, BINS + 1), fill=True, color="#f2b5a7", label="Brownian motion")
-    right.plot(z, mean_field(z), color="#8c1c13", label="mean field")
-    right.set(xlabel="distance from the lower wall (b)", ylabel="density of ions (1/b³)", xlim=(0, WIDTH))
-    right.set_title("Where the ions are")
-    right.legend()
+    bottom.stairs(density, np.linspace(0, WIDTH, BINS + 1), fill=True, color="#f2b5a7", label="Brownian motion")
+    bottom.plot(z, mean_field(z), color="#8c1c13", label="mean field")
+    bottom.set(xlabel="distance from the lower wall (b)", ylabel="density of ions (1/b³)", xlim=(0, WIDTH))
+    bottom.set_title("Density of the ions between the walls")
+    bottom.legend(loc="upper center")
     figure.savefig(file, dpi=120)
 
 

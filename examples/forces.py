@@ -1,9 +1,12 @@
-"""Forces by PyTorch: a shaken salt crystal finds its way back, by the gradient of its energy alone.
+"""Forces by PyTorch
+=================
 
-Shows    `parki.torch.laplace` as one term of an energy that PyTorch differentiates and its optimiser minimises.
-Run      python examples/forces.py -o forces.png     (--small for a trial; needs PyTorch)
-Expect   PyTorch's forces are −q times the field of `parki.ewald.laplace_grad` and add up to nothing; minimised, the
-         energy of the ions is that of rock salt, −1.7475645946 for each pair, to ten digits.
+A shaken salt crystal finds its way back, by the gradient of its energy alone.
+
+:Shows: ``parki.torch.laplace`` as one term of an energy that PyTorch differentiates and its optimiser minimises.
+:Run: ``python examples/forces.py -o forces.png`` (``--small`` for a trial; needs PyTorch)
+:Expect: PyTorch's forces are −q times the field of ``parki.ewald.laplace_grad`` and add up to nothing; minimised, the
+   energy of the ions is that of rock salt, −1.7475645946 for each pair, to ten digits.
 
 Charges alone have no stable arrangement (Earnshaw): Born's repulsion b/r⁹, written in PyTorch, keeps the ions apart.
 """

@@ -1,17 +1,23 @@
-"""A galaxy whose stars many processes share moves under its own gravity, and keeps its energy.
+"""A galaxy shared by many processes
+=================================
 
-Shows    ``comm=`` on a plan of a treecode, positions and velocities that stay where the plan has put them.
-Run      mpirun -n 4 python -m mpi4py examples/galaxy_over_ranks.py     (alone on one process; --small for a trial)
-Expect   The total energy changes by less than a part in ten thousand, for any number of processes.
+Stars that many processes share move under their own gravity, and keep their energy.
 
-Every process begins with stars from anywhere.  `Plan.theirs` brings them to the processes that have their part of the
+:Shows: ``comm=`` on a plan of a treecode, positions and velocities that stay where the plan has put them.
+:Run: ``mpirun -n 4 python -m mpi4py examples/galaxy_over_ranks.py -o galaxy_over_ranks.png`` (alone on one process;
+   ``--small`` for a trial)
+:Expect: The total energy changes by less than a part in ten thousand, for any number of processes.
+
+Every process begins with stars from anywhere. ``Plan.theirs`` brings them to the processes that have their part of the
 tree; from then on those alone are sent that leave it, and parts change only where the work is no longer even.
 
 Units: G = M = a = 1, the stars of a Plummer sphere have equal masses; gravity is softened, φ = −1/√(r² + ε²).
 """
 
 import argparse
+import importlib.util
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -37,11 +43,36 @@ def galaxy(n, rank, size):
     return np.ascontiguousarray(x[:, rank::size]), np.ascontiguousarray(v[:, rank::size])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def draw(file, places, changes):
+    """Draw the stars of each process, and the change of the energy."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    stars = np.hstack(places)
+    owners = np.repeat(np.arange(len(places)), [x.shape[1] for x in places])
+    order = np.argsort(stars[2])  # the near ones above the far ones
+    left.scatter(*stars[:2, order], s=5, c=[f"C{rank % 10}" for rank in owners[order]], linewidths=0)
+    for rank, x in enumerate(places):
+        left.scatter([], [], color=f"C{rank % 10}", label=f"process {rank}: {x.shape[1]} stars")
+    left.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="x (a)", ylabel="y (a)", facecolor="black")
+    left.set_title(f"{stars.shape[1]} stars, shared by {len(places)}")
+    left.legend(loc="upper right")
+    steps = np.arange(1, 1 + len(changes))
+    right.semilogy(steps, changes, "o-", color="#1b6ca8", label="change")
+    right.axhline(BOUND, color="#8c1c13", label="bound")
+    right.set(xlabel="step", ylabel="relative change since the start", title="Total energy", ylim=(1e-9, 1e-3))
+    right.grid(alpha=0.3)
+    right.legend(loc="lower right")
+    figure.savefig(file, dpi=120)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="A galaxy shared by many processes.")
     parser.add_argument("--small", action="store_true", help="a trial with few stars")
-    small = parser.parse_args().small
-    n, steps, comm = 1500 if small else 10_000, 4 if small else 20, communicator()
+    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
+    asked = parser.parse_args(arguments)
+    n, steps, comm = 1500 if asked.small else 10_000, 4 if asked.small else 20, communicator()
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
 
     def gravity():
@@ -57,7 +88,7 @@ def main():
     options = {"epsilon": SOFTENING, "gradient": True, "tolerance": TOLERANCE, "comm": comm}
     plan = parki.treecode.plan("regularised_coulomb", x, x, **options)
     potential, acceleration = gravity()
-    first = energy()
+    first, changes = energy(), []
     for step in range(1, 1 + steps):
         v = v + STEP / 2 * acceleration
         x = x + STEP * v
@@ -69,6 +100,14 @@ def main():
         if rank == 0:
             print(f"step {step}: {x.shape[1]} of {n} stars here, the energy has changed by {change:.1e}")
         assert change < BOUND
+        changes.append(change)
+    if asked.o:
+        places = [x] if comm is None else comm.gather(x)
+    if rank == 0 and asked.o and importlib.util.find_spec("matplotlib") is None:
+        print('no picture: pip install "parki[plot]"')
+    elif rank == 0 and asked.o:
+        draw(asked.o, places, changes)
+        print(f"picture in {asked.o}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""The drag of a spheroid in a viscous liquid: a boundary integral whose matrix is never formed.
+"""Drag of a spheroid in a viscous liquid
+======================================
 
-Shows    `plan.operator()`: a sum as a SciPy LinearOperator with a sparse correction of its quadrature, for GMRES.
-Run      python examples/gmres.py -o gmres.png     (--small: few points)
-Expect   With more points the drag tends to Oberbeck's exact one (1876), in a number of steps that does not grow.
+A boundary integral whose matrix is never formed, solved by GMRES.
+
+:Shows: ``plan.operator()``: a sum as a SciPy ``LinearOperator`` with a sparse correction of its quadrature.
+:Run: ``python examples/gmres.py -o gmres.png`` (``--small``: few points)
+:Expect: With more points the drag tends to Oberbeck's exact one (1876), in a number of steps that does not grow.
 
 The completed double layer (Power and Miranda 1987): the flow is u = Σ −6 r (r·q)(r·n)/r⁵ and that of a point force at
-the centre, of strength f = Σ q dA.  Outside, constant q gives nothing, so at the surface u tends to Σ K (q_j − q_i): a
-block of the diagonal, −Σ K, corrects the sum, and no singular quadrature is needed.  The drag is 8πμ f.
+the centre, of strength f = Σ q dA. Outside, constant q gives nothing, so at the surface u tends to Σ K (q_j − q_i): a
+block of the diagonal, −Σ K, corrects the sum, and no singular quadrature is needed. The drag is 8πμ f.
 """
 
 import argparse
@@ -77,15 +80,19 @@ def draw(file, points, normals, q, f, pixels):
     u[:, (at[0] / LONG) ** 2 + (at[1] / SHORT) ** 2 < 1] = np.nan
     u = np.array([[1.0], [0.0], [0.0]]) - u
     u = u.reshape(3, pixels, 2 * pixels)
-    figure = Figure(figsize=(10.5, 7), layout="constrained")
+    figure = Figure(figsize=(10.5, 6.2), layout="constrained")
     panel = figure.subplots()
     image = panel.pcolormesh(x, y, np.hypot(u[0], u[1]), cmap="viridis", vmin=0, vmax=1)
     panel.streamplot(x, y, u[0], u[1], density=1.5, color="white", linewidth=0.7, arrowsize=0.8)
     front = points[2] >= 0
-    panel.scatter(*points[:2, front], c=q[0, front], cmap="magma", s=16, zorder=3)
-    figure.colorbar(image, ax=panel, pad=0.01, shrink=0.85, label="speed past the spheroid (U)")
-    panel.set(xlim=(-4, 4), ylim=(-2.5, 2.5), aspect="equal", xlabel="x (short half axes)", ylabel="y")
-    panel.set_title("Stokes flow past a spheroid, and the density of the double layer on it")
+    body = panel.tripcolor(*points[:2, front], q[0, front], cmap="magma", shading="gouraud", zorder=3)
+    panel.scatter(*points[:2, front], color="black", s=2, zorder=4)
+    figure.colorbar(image, ax=panel, pad=0.01, label="speed past the spheroid (U)")
+    figure.colorbar(body, ax=panel, pad=0.01, label="density of the double layer, along x (U)")
+    panel.set(
+        xlim=(-4, 4), ylim=(-2.5, 2.5), aspect="equal", xlabel="x (short half axes)", ylabel="y (short half axes)"
+    )
+    panel.set_title(f"Stokes flow past a spheroid, and the double layer on its {points.shape[1]} points")
     figure.savefig(file, dpi=120)
 
 

@@ -1,10 +1,13 @@
-"""Madelung constants of three crystals, for every tolerance from 1e-2 to 1e-12, against the exact values.
+"""Madelung constants of three crystals
+====================================
 
-Shows    `parki.ewald.laplace`: the potential that all other ions of an infinite crystal give at one of them, from the
-         few ions of one unit cell; and what a tolerance means.
-Run      python examples/madelung.py -o madelung.png     (--small: three tolerances, a coarse picture)
-Expect   One line for each tolerance with the error for each crystal, every error below its tolerance; in the picture
-         the potential between the ions.
+The potential at an ion of an infinite crystal, for every tolerance from 1e-2 to 1e-12, against the exact values.
+
+:Shows: ``parki.ewald.laplace``: the potential that all other ions of an infinite crystal give at one of them, from the
+   few ions of one unit cell; and the meaning of a tolerance.
+:Run: ``python examples/madelung.py -o madelung.png`` (``--small``: three tolerances, a coarse picture)
+:Expect: One line for each tolerance with the error for each crystal, every error below its tolerance; in the picture
+   the potential between the ions.
 
 The Madelung constant is the potential at a positive ion of charge 1 whose nearest neighbours are at distance 1.
 """

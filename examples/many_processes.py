@@ -1,21 +1,29 @@
-"""A crystal of ions drifts through a periodic box that many processes share; its energy stays what it is.
+"""A periodic box shared by many processes
+=======================================
 
-Shows    ``comm=`` on a plan, points that stay on the processes that have their part of the box, and inner products.
-Run      mpirun -n 4 python -m mpi4py examples/many_processes.py     (alone on one process; --small for a trial)
-Expect   The Madelung constant of rock salt, 1.747564594633, at every step and for any number of processes.
+A crystal of ions drifts through a box that many processes share; its energy stays the same.
 
-Every process begins with some of the ions, wherever they are.  `Plan.theirs` brings them to the processes whose part of
-the box they are in; from then on ions are sent on only when they leave it.
+:Shows: ``comm=`` on a plan, points that stay on the processes that have their part of the box, and inner products.
+:Run: ``mpirun -n 4 python -m mpi4py examples/many_processes.py -o many_processes.png`` (alone on one process;
+   ``--small`` for a trial)
+:Expect: The Madelung constant of rock salt, 1.747564594633, at every step and for any number of processes.
+
+Every process begins with some of the ions, wherever they are. ``Plan.theirs`` brings them to the processes whose part
+of the box they are in; from then on ions are sent on only when they leave it.
 """
 
 import argparse
+import importlib.util
 import os
+from pathlib import Path
 
 import numpy as np
 
 import parki
 
 LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")  # set by mpirun of MPICH and Open MPI, and srun
+TOLERANCE = 1e-9
+MADELUNG = 1.747564594633182
 DRIFT = np.array([[0.31], [0.17], [0.23]])  # nearest distances a step
 
 
@@ -34,24 +42,58 @@ def ions(cells, rank, size):
     return at + 0.25, (-1.0) ** at.sum(axis=0)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def draw(file, places, errors, side):
+    """Draw a layer of the ions of each process, and the error of the constant at each step."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    middle = side / 2 + np.min(np.abs(np.hstack(places)[2] - side / 2))
+    for rank, x in enumerate(places):
+        layer = np.abs(x[2] - middle) < 0.25
+        left.scatter(*x[:2, layer], s=(280 / side) ** 2, color=f"C{rank % 10}", label=f"process {rank}")
+    left.set(xlim=(0, side), ylim=(0, side), aspect="equal", xlabel="x (nearest distances)")
+    left.set(ylabel="y (nearest distances)", title=f"A layer of the ions, shared by {len(places)}")
+    left.legend(loc="upper left")
+    right.semilogy(np.arange(len(errors)), np.maximum(errors, 1e-17), "o-", color="#1b6ca8", label="error")
+    right.axhline(TOLERANCE, color="#8c1c13", label="tolerance")
+    right.fill_between([-0.5, len(errors) - 0.5], TOLERANCE, 1e-7, color="#f3d9d9", linewidth=0)
+    right.set(xlim=(-0.5, len(errors) - 0.5), xticks=range(len(errors)), ylim=(1e-16, 1e-7), xlabel="step")
+    right.set(ylabel="relative error", title="Madelung constant")
+    right.grid(alpha=0.3)
+    right.legend(loc="lower right")
+    figure.savefig(file, dpi=120)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="A periodic box shared by many processes.")
     parser.add_argument("--small", action="store_true", help="a trial with few ions")
-    small = parser.parse_args().small
-    cells, steps, comm = 4 if small else 24, 4, communicator()
+    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
+    asked = parser.parse_args(arguments)
+    cells, steps, comm = 4 if asked.small else 24, 4, communicator()
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     side = 2.0 * cells
 
     x, q = ions(cells, rank, size)
-    plan = parki.ewald.plan("laplace", x, x, box=(side,) * 3, tolerance=1e-9, comm=comm)
+    plan = parki.ewald.plan("laplace", x, x, box=(side,) * 3, tolerance=TOLERANCE, comm=comm)
+    errors = []
     for step in range(steps):
         x, q = plan.theirs(x), plan.theirs(q)
         plan.move(x)
         madelung = -plan.inner(q, plan(q)) / (2 * cells) ** 3
+        errors.append(abs(madelung / MADELUNG - 1))
+        places = x
         if rank == 0:
             print(f"step {step}: {len(q)} of {(2 * cells) ** 3} ions here, Madelung constant {madelung:.9f}")
         x = parki.utils.wrap(x + DRIFT, (side,) * 3)
         plan.move(x)
+    if asked.o:
+        places = [places] if comm is None else comm.gather(places)
+    if rank == 0 and asked.o and importlib.util.find_spec("matplotlib") is None:
+        print('no picture: pip install "parki[plot]"')
+    elif rank == 0 and asked.o:
+        draw(asked.o, places, errors, side)
+        print(f"picture in {asked.o}")
 
 
 if __name__ == "__main__":

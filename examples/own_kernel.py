@@ -1,25 +1,29 @@
-"""A kernel of one's own in every periodicity: regularised stokeslets, the flow of smooth blobs of force of width ε.
+"""A kernel of one's own in every periodicity
+==========================================
 
-Shows    `parki.ewald.plan` with a `Kernel` made of an existing one and a pair function in a file of one's own.
-Run      python examples/own_kernel.py -o own_kernel.png     (--small: a coarse picture)
-Expect   The free-space sum agrees with NumPy's; in a periodic box blobs far apart act like stokeslets, but move
-         themselves by 4f/(√π ε); in the picture the flow that a turning helix, a flagellum, drives in a row of boxes.
+Regularised stokeslets, the flow of smooth blobs of force of width ε, as a spectral Ewald sum.
 
-An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of the far part.  Adding a kernel takes
+:Shows: ``parki.ewald.plan`` with a ``Kernel`` made of an existing one and a pair function in a file of one's own.
+:Run: ``python examples/own_kernel.py -o own_kernel.png`` (``--small``: a coarse picture)
+:Expect: The free-space sum agrees with NumPy's; in a periodic box blobs far apart act like stokeslets, but move
+   themselves by 4f/(√π ε); in the picture the flow that a turning helix, a flagellum, drives in a row of boxes.
 
-1  a pair function, here `regularised_stokeslet.py`: K for a pair, and under SCREENED minus the far parts.  NS counts
-   the numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far parts.  w is 0
-   where target and source coincide: what is added there is the self term;
-2  its far parts, `far`: band-limited radial functions (`parki.ewald.split.far_parts`).  D and E are the stokeslet's;
-3  a function of the modes, `multiplier`, of as many components as `spread` says, and its Green's function, `spectrum`;
-4  the estimates that choose rc and the grid, `layers`; its cost, `near`.
+An Ewald sum is Σ (K − far part) over near pairs and a sum over the modes of the far part. Adding a kernel takes
+
+1. a pair function, here ``regularised_stokeslet.py``, beside this file: K for a pair, and under SCREENED minus the far
+   parts. NS counts the numbers of a source, parameters such as ε behind the others, NU those of the result, NF the far
+   parts. w is 0 where target and source coincide: what is added there is the self term;
+2. its far parts, ``far``: band-limited radial functions (``parki.ewald.split.far_parts``). D and E are the stokeslet's;
+3. a function of the modes, ``multiplier``, of as many components as ``spread`` says, and its Green's function,
+   ``spectrum``;
+4. the estimates that choose rc and the grid, ``layers``; its cost, ``near``.
 
 A blob of force (1 + k²ε²/4) exp(−k²ε²/4) has the flow
 
     erf(r/ε) (f/r + r (r·f)/r³) + 2/(√π ε) exp(−r²/ε²) (f − r (r·f)/r²),
 
-Hasimoto's far part for ξ = 1/ε.  Beyond 6 ε it is the stokeslet to rounding, and its mean over a box is the same: only
-the pair function differs, if rc ≥ 6 ε.  All else is taken from the stokeslet by `dataclasses.replace`.
+Hasimoto's far part for ξ = 1/ε. Beyond 6 ε it is the stokeslet to rounding, and its mean over a box is the same: only
+the pair function differs, if rc ≥ 6 ε. All else is taken from the stokeslet by ``dataclasses.replace``.
 """
 
 import argparse
@@ -80,14 +84,14 @@ def draw(file, pixels):
     x, y = np.linspace(0, box[0], 2 * pixels), np.linspace(0, box[1], pixels)
     plane = np.stack(np.meshgrid(x, y, [box[2] / 2])).reshape(3, -1)
     u = flow(plane, points, forces, epsilon, box=box, periodicity=1, tolerance=1e-5)
-    u = u.reshape(3, pixels, 2 * pixels) / np.abs(u).max()
-    figure = Figure(figsize=(10, 5.6), layout="constrained")
+    u = u.reshape(3, pixels, 2 * pixels) / np.linalg.norm(u, axis=0).max()
+    figure = Figure(figsize=(10, 4.9), layout="constrained")
     panel = figure.subplots()
     image = panel.pcolormesh(x, y, u[2], cmap="RdBu_r", vmin=-1, vmax=1, shading="gouraud")
     panel.streamplot(x, y, u[0], u[1], density=1.6, color="#333333", linewidth=0.6, arrowsize=0.7)
-    shade = points[2] / box[2]
-    panel.scatter(*points[:2], c=shade, cmap="viridis", s=24, zorder=3, edgecolors="black", linewidths=0.3)
-    figure.colorbar(image, ax=panel, pad=0.01, shrink=0.8, label="flow towards the viewer (of the fastest)")
+    blobs = panel.scatter(*points[:2], c=points[2], cmap="viridis", s=24, zorder=3, edgecolors="black", linewidths=0.3)
+    figure.colorbar(image, ax=panel, pad=0.01, label="flow towards the viewer (of the fastest)")
+    figure.colorbar(blobs, ax=panel, pad=0.01, label="z of the blobs, towards the viewer")
     panel.set(xlim=(0, box[0]), ylim=(0, box[1]), aspect="equal", xlabel="x", ylabel="y")
     panel.set_title("A turning helix of regularised stokeslets, periodic along x")
     figure.savefig(file, dpi=130)

@@ -1,14 +1,17 @@
-"""A small bead falls along the axis of a pipe full of viscous liquid, which must stick to the wall.
+"""A bead falls along a pipe
+=========================
 
-Shows    `parki.ewald` with one periodic direction, and a boundary integral of the double layer solved by GMRES.
-Run      python examples/pipe.py -o pipe.png     (--small: a coarse wall)
-Expect   The wall slows the bead by 2.10444 a/R of its speed in open liquid, a the radius of the bead and R that of the
-         pipe (Faxén 1922); in the picture the ring of liquid that turns between the bead and the wall.
+A small bead falls along the axis of a pipe full of viscous liquid, which must stick to the wall.
 
-The flow is that of the bead, a point force f, and of a double layer on the wall, u = Σ −6 r (r·q)(r·n)/r⁵.  At the wall
+:Shows: ``parki.ewald`` with one periodic direction, and a boundary integral of the double layer solved by GMRES.
+:Run: ``python examples/pipe.py -o pipe.png`` (``--small``: a coarse wall)
+:Expect: The wall slows the bead by 2.10444 a/R of its speed in open liquid, a the radius of the bead and R that of the
+   pipe (Faxén 1922); in the picture the ring of liquid that turns between the bead and the wall.
+
+The flow is that of the bead, a point force f, and of a double layer on the wall, u = Σ −6 r (r·q)(r·n)/r⁵. At the wall
 that tends to Σ K (q_j − q_i) + 8π q_i: constant q gives 8πq, and the difference needs no singular quadrature, only a
-block of the diagonal.  All velocities are times 8πμ.  In periodic pressure, beads at distances L drag the liquid along
-by 4f/L at the axis; with no net flow, as in a closed pipe, this is taken off.
+block of the diagonal. All velocities are times 8πμ. In periodic pressure, beads at distances L drag the liquid along by
+4f/L at the axis; with no net flow, as in a closed pipe, this is taken off.
 """
 
 import argparse
@@ -25,6 +28,7 @@ import parki
 FAXEN = 2.104443  # slowing of a small sphere in units of a/R
 LENGTH = 6.0  # period along x; the radius of the pipe is 1 and its axis y = z = 1.2
 BOX, AXIS = (LENGTH, 2.4, 2.4), 1.2
+AROUND = 1.8  # of the pipe on each side of the bead, in the picture
 SUM = {"box": BOX, "periodicity": 1, "tolerance": 1e-8}
 
 
@@ -57,27 +61,27 @@ def draw(file, points, normals, q, bead, force, pixels):
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    x, y = np.linspace(0, LENGTH, 3 * pixels), np.linspace(AXIS - 1, AXIS + 1, pixels)
+    x, y = LENGTH / 2 + np.linspace(-AROUND, AROUND, 2 * pixels), np.linspace(AXIS - 1, AXIS + 1, pixels)
     at = np.stack(np.meshgrid(x, y, [AXIS])).reshape(3, -1)
     # Close to the wall the sum is of q less that of the nearest point, which gives 8π times itself.
-    near = q[:, KDTree(points.T).query(at.T)[1]]
+    near = q[:, KDTree(points.T, boxsize=(LENGTH, 0, 0)).query(at.T)[1]]  # 0: not periodic
     rows = np.eye(3)[:, :, None] * np.ones(points.shape[1])
     of_q, *of_rows = parki.ewald.stokes_dl(at, points, np.stack([q, *rows]), normals, **SUM)
     u = of_q - np.einsum("kdi,ki->di", of_rows, near) + 8 * np.pi * near
     u += parki.ewald.stokes_sl(at, bead, force, **SUM)
     u[0] -= force[0] * 4 / LENGTH * (1 - (at[1] - AXIS) ** 2)
-    u = u.reshape(3, pixels, 3 * pixels)
-    figure = Figure(figsize=(11, 4.4), layout="constrained")
+    u = u.reshape(3, pixels, 2 * pixels)
+    figure = Figure(figsize=(10, 6.1), layout="constrained")
     panel = figure.subplots()
     speed = np.hypot(u[0], u[1])
     image = panel.pcolormesh(x, y - AXIS, speed, cmap="magma", norm=LogNorm(0.03, 10), shading="gouraud")
     along = np.where(speed > 0.05, u[0], np.nan)  # none where there is hardly any flow
-    panel.streamplot(x, y - AXIS, along, u[1], density=(2.4, 1), color="white", linewidth=0.6, arrowsize=0.7)
+    panel.streamplot(x, y - AXIS, along, u[1], density=1.4, color="white", linewidth=0.6, arrowsize=0.7)
     panel.plot(*bead[:2] - [[0], [AXIS]], "o", color="#7fd6c2", markeredgecolor="black", markersize=10)
     for side in (-1, 1):
-        panel.fill_between([0, LENGTH], 1.0 * side, 1.1 * side, color="#999999", linewidth=0)
+        panel.fill_between(x[[0, -1]], 1.0 * side, 1.1 * side, color="#999999", linewidth=0)
     figure.colorbar(image, ax=panel, extend="both", pad=0.01, label="speed (f / 8πμR)")
-    panel.set(xlim=(0, LENGTH), ylim=(-1.1, 1.1), aspect="equal", xlabel="along the pipe (R)", ylabel="across (R)")
+    panel.set(xlim=x[[0, -1]], ylim=(-1.1, 1.1), aspect="equal", xlabel="along the pipe (R)", ylabel="across (R)")
     panel.set_title("A bead in a closed pipe turns the liquid round beside it")
     figure.savefig(file, dpi=130)
 

@@ -1,12 +1,15 @@
-"""A galaxy: stars of a Plummer sphere under their own gravity, in equilibrium.
+"""A galaxy in equilibrium
+=======================
 
-Shows    `parki.treecode.bldtt` with a gradient inside a time loop, on points that are crowded in the middle.
-Run      python examples/plummer.py -o plummer.png     (--small for a trial)
-Expect   The potential energy of the sample is that of Plummer's sphere, −3π/32 G M²/a, to a per cent (the sample's own
-         noise); over the run the total energy stays the same to a few parts in ten thousand.
+Stars of a Plummer sphere move under their own gravity.
 
-Units: G = M = a = 1.  Gravity is softened, φ = −1/√(r² + ε²), as usual for stars that stand for many: leapfrog with one
-step for all then keeps the energy.  Velocities are drawn from the distribution function of the sphere, f ∝ (−E)^(7/2)
+:Shows: ``parki.treecode.bldtt`` with a gradient inside a time loop, on points that are crowded in the middle.
+:Run: ``python examples/plummer.py -o plummer.png`` (``--small`` for a trial)
+:Expect: The potential energy of the sample is that of Plummer's sphere, −3π/32 G M²/a, to a per cent (the sample's own
+   noise); over the run the total energy stays the same to a few parts in ten thousand.
+
+Units: G = M = a = 1. Gravity is softened, φ = −1/√(r² + ε²), as usual for stars that stand for many: leapfrog with one
+step for all then keeps the energy. Velocities are drawn from the distribution function of the sphere, f ∝ (−E)^(7/2)
 (Aarseth, Hénon and Wielen 1974).
 """
 
@@ -67,14 +70,16 @@ def draw(file, before, after, energies):
     """Both ends of the run from above, and the energy between them."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    panels = figure.subplots(1, 3)
+    figure = Figure(figsize=(12.5, 4), layout="constrained")
+    panels = figure.subplots(1, 3, width_ratios=(1, 1, 1.1))
     for panel, x, title in zip(panels, (before, after), ("at the start", "at the end"), strict=False):
-        image = panel.hexbin(*x[:2], gridsize=50, extent=(-3, 3, -3, 3), bins="log", cmap="magma", mincnt=1)
-        panel.set(aspect="equal", facecolor="black", xlabel="x / a", ylabel="y / a", title=title)
-    figure.colorbar(image, ax=panels[:2], label="stars")
-    panels[2].plot(energies / energies[0] - 1)
-    panels[2].set(xlabel="step", ylabel="relative change", title="total energy")
+        image = panel.hexbin(*x[:2], gridsize=66, extent=(-4, 4, -4, 4), bins="log", cmap="magma", mincnt=1)
+        panel.set(aspect="equal", facecolor="black", xlim=(-3, 3), ylim=(-3, 3), xlabel="x / a", ylabel="y / a")
+        panel.set_title(f"{x.shape[1]} stars {title}")
+    figure.colorbar(image, ax=panels[:2], label="stars in a hexagon")
+    panels[2].plot(1e6 * (energies / energies[0] - 1), color="#8c1c13")
+    panels[2].set(xlabel="step", ylabel="change in parts per million", title="Total energy")
+    panels[2].grid(alpha=0.3)
     figure.savefig(file, dpi=130)
 
 
@@ -84,7 +89,7 @@ def main(arguments=None):
     parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
     asked = parser.parse_args(arguments)
 
-    n, steps, step = (4000, 5, 0.02) if asked.small else (50_000, 60, 0.02)
+    n, steps, step = (4000, 5, 0.02) if asked.small else (20_000, 50, 0.02)
     x, v = galaxy(n)
     kinetic, potential = energy(v, field(x)[0])
     print(

@@ -1,9 +1,12 @@
-"""Charges in salt water: the screened potential of a charged sphere, and of a rough one, as of a large protein.
+"""Charged bodies in salt water
+============================
 
-Shows    `parki.treecode.plan` for Yukawa's kernel, targets apart from sources, and its measured error.
-Run      python examples/screened_sphere.py -o screened_sphere.png     (--small for a trial)
-Expect   Outside an evenly charged sphere of radius a the potential is that of its centre, Q exp(−κr)/r, times
-         sinh(κa)/κa, to five digits; the error asked for is met.
+The screened potential of a charged sphere, and of a rough one, as of a large protein.
+
+:Shows: ``parki.treecode.plan`` for Yukawa's kernel, targets apart from sources, and its measured error.
+:Run: ``python examples/screened_sphere.py -o screened_sphere.png`` (``--small`` for a trial)
+:Expect: Outside an evenly charged sphere of radius a the potential is that of its centre, Q exp(−κr)/r, times
+   sinh(κa)/κa, to five digits; the error asked for is met.
 
 Lengths are in units of the sphere's radius; κ = 4 is a Debye length of a quarter of it: a protein of 4 nm in water with
 0.1 mol/l of salt, 1 nm.
@@ -19,6 +22,7 @@ import parki
 
 KAPPA = 4.0
 TOLERANCE = 1e-7
+HEIGHT = 0.3  # of the plane in the picture
 
 
 def spiral(n):
@@ -43,18 +47,25 @@ def potential(targets, sources, charges):
 
 def draw(file, pixels, n):
     """The potential of the rough body in a plane through it."""
+    from matplotlib.colors import AsinhNorm
     from matplotlib.figure import Figure
 
-    side = np.linspace(-2, 2, pixels)
-    plane = np.stack(np.meshgrid(side, side, [0.3])).reshape(3, -1)
-    u, _ = potential(plane, *rough(spiral(n)))
+    side = np.linspace(-1.8, 1.8, pixels)
+    plane = np.stack(np.meshgrid(side, side, [HEIGHT])).reshape(3, -1)
+    body, charges = rough(spiral(n))
+    u, _ = potential(plane, body, charges)
     figure = Figure(figsize=(7, 6), layout="constrained")
     panel = figure.subplots()
-    most = np.percentile(np.abs(u), 99)
-    image = panel.imshow(u.reshape(pixels, pixels), extent=(-2, 2, -2, 2), origin="lower", cmap="RdBu_r",
-                         vmin=-most, vmax=most)  # fmt: skip
-    figure.colorbar(image, label="potential")
-    panel.set(xlabel="x", ylabel="y", title=f"A rough charged body in salt water, κ = {KAPPA:g}")
+    most = np.abs(u).max()
+    image = panel.pcolormesh(
+        side, side, u.reshape(pixels, pixels), norm=AsinhNorm(most / 50, -most, most), cmap="RdBu_r"
+    )
+    figure.colorbar(image, label="potential (charge / radius)")
+    cut = np.abs(body[2] - HEIGHT) < 0.01
+    panel.scatter(*body[:2, cut], s=1, color="black", label="surface of the body")
+    panel.legend(loc="upper right", markerscale=5)
+    panel.set(xlabel="x (radii)", ylabel="y (radii)", aspect="equal")
+    panel.set_title(f"A rough charged body in salt water, κ = {KAPPA:g}, at z = {HEIGHT:g}")
     figure.savefig(file, dpi=130)
 
 

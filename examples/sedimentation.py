@@ -1,9 +1,12 @@
-"""Heavy spheres sink in a viscous liquid, each carried by the flow of all the others.
+"""A sedimenting suspension
+========================
 
-Shows    `parki.ewald.stokes_sl` inside a time loop: the points move, so every step has its own sum.
-Run      python examples/sedimentation.py -o sedimentation.png     (--small for a trial)
-Expect   One sphere alone in a cubic box falls at 1 − 2.8373 a/L of the Stokes speed (Hasimoto 1959), to ten digits.
-         Thousands, started at random, do not fall alike: swarms sink fast, and liquid and others rise elsewhere.
+Heavy spheres sink in a viscous liquid, each carried by the flow of all the others.
+
+:Shows: ``parki.ewald.stokes_sl`` inside a time loop: the points move, so every step has its own sum.
+:Run: ``python examples/sedimentation.py -o sedimentation.png sedimentation.gif`` (``--small`` for a trial)
+:Expect: One sphere alone in a cubic box falls at 1 − 2.8373 a/L of the Stokes speed (Hasimoto 1959), to ten digits.
+   Thousands, started at random, do not fall alike: swarms sink fast, and liquid and others rise elsewhere.
 
 The spheres are point forces with the mobility of a sphere, F / 6πμa: right to order a / distance, so for dilute
 suspensions. parki sums f/r + r (r·f)/r³; the factor 1 / 8πμ of Stokes flow is ours.
@@ -94,10 +97,34 @@ def draw(file, path, last, box, pixels):
     figure.savefig(file, dpi=130)
 
 
+def animate(file, path, box, step):
+    """Show the spheres of the middle quarter of the box as they sink."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2, 6.8), layout="constrained")
+    axes = figure.subplots()
+    scale = {"cmap": "inferno_r", "vmin": -0.5, "vmax": 3}
+    dots = axes.scatter([], [], s=7, c=[], linewidths=0, **scale)
+    figure.colorbar(dots, ax=axes, label="fall speed (Stokes speeds)", extend="both")
+    axes.set(xlim=(0, box[0] * MM), ylim=(0, box[2] * MM), aspect="equal", xlabel="x (mm)", ylabel="height z (mm)")
+
+    def show(frame):
+        now = parki.utils.wrap(path[frame], box)
+        middle = np.abs(now[1] - box[1] / 2) < box[1] / 8
+        dots.set_offsets(now[::2, middle].T * MM)
+        dots.set_array((path[frame] - path[frame + 1])[2, middle] / (step * STOKES))
+        axes.set_title(f"{frame * step:4.0f} s")
+
+    FuncAnimation(figure, show, len(path) - 1).save(file, PillowWriter(fps=12), dpi=70)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="A sedimenting suspension.")
     parser.add_argument("--small", action="store_true", help="few spheres, few steps")
-    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
+    parser.add_argument(
+        "-o", type=Path, nargs="+", default=[], metavar="FILE", help="draw a picture, or its motion (.gif)"
+    )
     asked = parser.parse_args(arguments)
 
     side = 100 * RADIUS
@@ -109,15 +136,20 @@ def main(arguments=None):
     assert abs(alone - exact) < 1e-10
 
     box, n, steps = ((side, side, 2 * side), 8000, 60) if not asked.small else ((side / 2, side / 2, side), 150, 5)
-    path, last = fall(seeded(n, box), box, steps, 0.5 * RADIUS / STOKES)
+    step = 0.5 * RADIUS / STOKES
+    path, last = fall(seeded(n, box), box, steps, step)
     n, speed = path.shape[2], -last[2] / STOKES
     print(f"{n} spheres, {1e2 * n * 4 / 3 * np.pi * RADIUS**3 / np.prod(box):.2f} % by volume, {steps} steps")
     print(f"mean fall speed {speed.mean():.2f} Stokes speeds, spread {speed.std():.2f}, {np.mean(speed < 0):.0%} rise")
     if asked.o and importlib.util.find_spec("matplotlib") is None:
         print('no picture: pip install "parki[plot]"')
-    elif asked.o:
-        draw(asked.o, path, last, box, 40 if asked.small else 250)
-        print(f"picture in {asked.o}")
+        return
+    for file in asked.o:
+        if file.suffix == ".gif":
+            animate(file, path, box, step)
+        else:
+            draw(file, path, last, box, 40 if asked.small else 250)
+        print(f"picture in {file}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Microswimmers stir the liquid they swim in, and are carried and turned by the stirring of all the others.
+"""Microswimmers that stir their liquid
+====================================
 
-Shows    `parki.ewald.stokes_comb` with double layer strengths q and normals n, used as force dipoles (stresslets).
-Run      python examples/squirmers.py -o squirmers.png     (--small for a trial)
-Expect   Near one swimmer the exact flow of a force dipole, no net flow through a plane of the box, and the median speed
-         in a swarm, above that of one alone.
+Each swimmer is carried and turned by the stirring of all the others.
 
-A pusher drives liquid out along its axis p and draws it in at the sides: u = σ (3 cos²θ − 1) r/r³.  parki sums
-−6 r (r·q)(r·n)/r⁵.  Only pairs q ⊥ n add no volume, so the dipole p p − 1/3 is made of two of them: with unit vectors
+:Shows: ``parki.ewald.stokes_comb`` with double layer strengths q and normals n, used as force dipoles (stresslets).
+:Run: ``python examples/squirmers.py -o squirmers.png squirmers.gif`` (``--small`` for a trial)
+:Expect: Near one swimmer the exact flow of a force dipole, no net flow through a plane of the box, and the median speed
+   in a swarm, above that of one alone.
+
+A pusher drives liquid out along its axis p and draws it in at the sides: u = σ (3 cos²θ − 1) r/r³. parki sums
+−6 r (r·q)(r·n)/r⁵. Only pairs q ⊥ n add no volume, so the dipole p p − 1/3 is made of two of them: with unit vectors
 a, b ⊥ p it is [(p + a)(p − a) + (p + b)(p − b)] / 3 up to an antisymmetric part, which the kernel does not see.
 """
 
@@ -53,20 +56,33 @@ def rates(places, axes, box):
 
 
 def swim(places, axes, box, steps, step):
-    """Places, axes and velocities after some steps of the midpoint rule."""
+    """Places and axes (steps + 1, 3, N) in time, by the midpoint rule, and the last velocities."""
+    path = [(places, axes)]
     for _ in range(steps):
         velocity, turn = rates(places, axes, box)
         middle = parki.utils.wrap(places + step / 2 * velocity, box)
         velocity, turn = rates(middle, unit(axes + step / 2 * turn), box)
         places, axes = parki.utils.wrap(places + step * velocity, box), unit(axes + step * turn)
-    return places, axes, velocity
+        path.append((places, axes))
+    return path, velocity
+
+
+def bodies(panel, places, axes, box):
+    """Draw the swimmers near the plane z = L/2, each with a dot at its head."""
+    from matplotlib.patches import Ellipse
+
+    near = np.abs(places[2] - box[2] / 2) < LENGTH
+    (x, y, _), (px, py, _) = places[:, near], axes[:, near]
+    for at, seen, turn in zip(np.c_[x, y], np.hypot(px, py), np.degrees(np.arctan2(py, px)), strict=True):
+        body = Ellipse(at, LENGTH * max(seen, 0.35), LENGTH * 0.35, angle=turn, fc="#7fd6c2", ec="black", zorder=4)
+        panel.add_patch(body)
+    panel.scatter(x + 0.33 * LENGTH * px, y + 0.33 * LENGTH * py, s=9, color="black", zorder=5)
 
 
 def draw(file, places, axes, box, pixels):
     """The flow in the plane z = L/2, and the swimmers near it."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
-    from matplotlib.patches import Ellipse
 
     line = np.linspace(0, box[0], pixels)
     plane = np.stack(np.meshgrid(line, line, [box[2] / 2])).reshape(3, -1)
@@ -78,22 +94,44 @@ def draw(file, places, axes, box, pixels):
     extent = (0, box[0], 0, box[1])
     image = panel.imshow(speed, "magma", norm=LogNorm(1, 100), extent=extent, origin="lower")
     panel.streamplot(line, line, u[0], u[1], density=pixels / 170, color="white", linewidth=0.5, arrowsize=0.6)
-    near = np.abs(places[2] - box[2] / 2) < LENGTH
-    (x, y, _), (px, py, _) = places[:, near], axes[:, near]
-    for at, seen, turn in zip(np.c_[x, y], np.hypot(px, py), np.degrees(np.arctan2(py, px)), strict=True):
-        body = Ellipse(at, LENGTH * max(seen, 0.35), LENGTH * 0.35, angle=turn, fc="#7fd6c2", ec="black", zorder=4)
-        panel.add_patch(body)
-    panel.scatter(x + 0.33 * LENGTH * px, y + 0.33 * LENGTH * py, s=9, color="black", zorder=5)  # a dot at the head
+    bodies(panel, places, axes, box)
     figure.colorbar(image, ax=panel, extend="both", pad=0.02, label="speed of the liquid (µm/s)")
     title = f"The flow of {places.shape[1]} pushers in a slice, and those within {LENGTH:g} µm of it"
     panel.set(xlim=(0, box[0]), ylim=(0, box[1]), xlabel="x (µm)", ylabel="y (µm)", title=title)
     figure.savefig(file, dpi=130)
 
 
+def animate(file, path, box, step, pixels):
+    """Show the swimmers near the plane z = L/2 as they swim, and the speed of the liquid there."""
+    from matplotlib.animation import FuncAnimation, PillowWriter
+    from matplotlib.colors import BoundaryNorm
+    from matplotlib.figure import Figure
+
+    line, levels = np.linspace(0, box[0], pixels), [0, 5, 10, 20, 40, 80]
+    plane = np.stack(np.meshgrid(line, line, [box[2] / 2])).reshape(3, -1)
+    figure = Figure(figsize=(6.6, 5.6), layout="constrained")
+    panel = figure.subplots()
+    bands = {"levels": levels, "norm": BoundaryNorm(levels, 256, extend="max"), "cmap": "magma", "extend": "max"}
+    bar = panel.contourf(line, line, np.zeros((pixels, pixels)), **bands)
+    figure.colorbar(bar, ax=panel, label="speed of the liquid (µm/s)")
+
+    def show(frame):
+        panel.clear()
+        speed = np.linalg.norm(flow(plane, *path[frame], box, 1e-2), axis=0)
+        panel.contourf(line, line, speed.reshape(pixels, pixels), **bands)
+        bodies(panel, *path[frame], box)
+        panel.set(xlim=(0, box[0]), ylim=(0, box[1]), aspect="equal", xlabel="x (µm)", ylabel="y (µm)")
+        panel.set_title(f"{path[frame][0].shape[1]} pushers, {1e3 * frame * step:3.0f} ms")
+
+    FuncAnimation(figure, show, len(path)).save(file, PillowWriter(fps=10), dpi=70)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Microswimmers as force dipoles.")
     parser.add_argument("--small", action="store_true", help="few swimmers, few steps")
-    parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
+    parser.add_argument(
+        "-o", type=Path, nargs="+", default=[], metavar="FILE", help="draw a picture, or its motion (.gif)"
+    )
     asked = parser.parse_args(arguments)
 
     box = (200.0, 200.0, 200.0)  # µm
@@ -110,14 +148,19 @@ def main(arguments=None):
     n, steps = (30, 3) if asked.small else (1000, 30)
     rng = np.random.default_rng(4)
     places, axes = rng.random((3, n)) * 200, unit(rng.normal(size=(3, n)))
-    places, axes, velocity = swim(places, axes, box, steps, 0.02)
+    step = 0.02  # s
+    path, velocity = swim(places, axes, box, steps, step)
     median = np.median(np.linalg.norm(velocity, axis=0))
     print(f"{n} swimmers, {steps} steps: median speed {median:.1f} µm/s, {SPEED:g} µm/s when alone")
     if asked.o and importlib.util.find_spec("matplotlib") is None:
         print('no picture: pip install "parki[plot]"')
-    elif asked.o:
-        draw(asked.o, places, axes, box, 60 if asked.small else 300)
-        print(f"picture in {asked.o}")
+        return
+    for file in asked.o:
+        if file.suffix == ".gif":
+            animate(file, path, box, step, 30 if asked.small else 100)
+        else:
+            draw(file, *path[-1], box, 60 if asked.small else 300)
+        print(f"picture in {file}")
 
 
 if __name__ == "__main__":

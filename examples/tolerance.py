@@ -1,12 +1,15 @@
-"""What a tolerance promises, and what it costs: asked accuracy against measured accuracy, and the time it takes.
+"""What a tolerance promises, and what it costs
+============================================
 
-Shows    the option `tolerance`, plans, and how to measure an error where no exact values are known.
-Run      python examples/tolerance.py -o tolerance.png     (--small: fewer points and tolerances)
-Expect   For each kernel and tolerance one line: every measured error below what was asked. Ten digits more cost a few
-         times the time, not ten times.
+Asked accuracy against measured accuracy, and the time it takes.
+
+:Shows: the option ``tolerance``, plans, and how to measure an error where no exact values are known.
+:Run: ``python examples/tolerance.py -o tolerance.png`` (``--small``: fewer points and tolerances)
+:Expect: For each kernel and tolerance one line: every measured error below what was asked; in the picture the time
+   that each further digit takes.
 
 The error is measured against a sum that shares nothing with the first but the points: the other split, a much smaller
-tolerance, another near field. Plan.error does the same for a sum of yours.
+tolerance, another near field. ``Plan.error`` does the same for a sum of yours.
 """
 
 import argparse
@@ -63,11 +66,14 @@ def draw(file, found, tolerances, n):
         style = {"marker": marker, "markersize": 5, "color": colour, "label": kernel}
         left.loglog(tolerances, errors, **style)
         right.loglog(tolerances, np.array(seconds) / n * 1e6, **style)
+    low, high = right.get_ylim()
     left.set(ylim=(min(map(min, (errors for errors, _ in found.values()))) / 5, 1))
     left.set(ylabel="measured error (relative RMS)", title="Every error stays below what was asked")
     right.set(ylabel="time (µs for each point)", title="What a digit costs")
-    right.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20, 50], ["0.2", "0.5", "1", "2", "5", "10", "20", "50"])
+    ticks = np.outer([0.1, 1, 10, 100], [1, 2, 5]).ravel()
+    right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     right.minorticks_off()
+    right.set_ylim(low, high)
     for axes in (left, right):
         axes.set(xlabel="asked tolerance", xlim=ends)
         axes.grid(alpha=0.25)
