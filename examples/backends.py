@@ -58,10 +58,18 @@ def draw(file, found):
     names = [f"{space}\n({n} points)" for space, n, *_ in found]
     _, n, first, fastest, differences = zip(*found, strict=True)
     rows = np.arange(len(found))
-    left.barh(rows - 0.2, np.divide(first, n) * 1e6, height=0.36, color="#f2b5a7", label="first sum, with compilation")
+    left.barh(rows - 0.2, np.divide(first, n) * 1e6, height=0.36, color="#f2b5a7", label="first sum")
     left.barh(rows + 0.2, np.divide(fastest, n) * 1e6, height=0.36, color="#8c1c13", label="next sums")
-    left.set(xscale="log", xlabel="time (µs for each point)", title="Time", yticks=rows, yticklabels=names)
-    right.barh(rows, np.maximum(differences, 1e-17), height=0.5, color="#1b6ca8", label="difference")
+    left.set(
+        xscale="log",
+        xlim=(min(fastest) / max(n) * 1e5, None),
+        xlabel="time (µs for each point)",
+        title="Time",
+        yticks=rows,
+        yticklabels=names,
+    )
+    bars = right.barh(rows, np.maximum(differences, 1.5e-17), height=0.5, color="#1b6ca8", label="difference")
+    right.bar_label(bars, [f"{difference:.1g}" for difference in differences], padding=4)
     right.axvline(TOLERANCE, color="#8c1c13", label="tolerance asked for")
     right.set(xscale="log", xlim=(1e-17, 1e-5), xlabel="relative difference", title="Difference from Serial")
     for axes in (left, right):

@@ -42,19 +42,23 @@ def ions(cells, rank, size):
     return at + 0.25, (-1.0) ** at.sum(axis=0)
 
 
-def draw(file, places, errors, side):
+def draw(file, shares, errors, side):
     """Draw a layer of the ions of each process, and the error of the constant at each step."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    middle = side / 2 + np.min(np.abs(np.hstack(places)[2] - side / 2))
-    for rank, x in enumerate(places):
+    middle = side / 2 + np.min(np.abs(np.hstack([x for x, _ in shares])[2] - side / 2))
+    for rank, (x, q) in enumerate(shares):
         layer = np.abs(x[2] - middle) < 0.25
-        left.scatter(*x[:2, layer], s=(280 / side) ** 2, color=f"C{rank % 10}", label=f"process {rank}")
+        colours = np.where(q[layer] > 0, f"C{rank % 10}", "white")  # negative ions are hollow
+        left.scatter(*x[:2, layer], s=(230 / side) ** 2, color=colours, edgecolors=f"C{rank % 10}")
+        left.scatter([], [], color=f"C{rank % 10}", label=f"process {rank}")
     left.set(xlim=(0, side), ylim=(0, side), aspect="equal", xlabel="x (nearest distances)")
-    left.set(ylabel="y (nearest distances)", title=f"A layer of the ions, shared by {len(places)}")
-    left.legend(loc="upper left")
+    left.set(
+        ylabel="y (nearest distances)", title=f"A layer of the ions, on {len(shares)} process{'es' * (len(shares) > 1)}"
+    )
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4)
     right.semilogy(np.arange(len(errors)), np.maximum(errors, 1e-17), "o-", color="#1b6ca8", label="error")
     right.axhline(TOLERANCE, color="#8c1c13", label="tolerance")
     right.fill_between([-0.5, len(errors) - 0.5], TOLERANCE, 1e-7, color="#f3d9d9", linewidth=0)
@@ -82,17 +86,17 @@ def main(arguments=None):
         plan.move(x)
         madelung = -plan.inner(q, plan(q)) / (2 * cells) ** 3
         errors.append(abs(madelung / MADELUNG - 1))
-        places = x
+        share = x, q
         if rank == 0:
             print(f"step {step}: {len(q)} of {(2 * cells) ** 3} ions here, Madelung constant {madelung:.9f}")
         x = parki.utils.wrap(x + DRIFT, (side,) * 3)
         plan.move(x)
     if asked.o:
-        places = [places] if comm is None else comm.gather(places)
+        shares = [share] if comm is None else comm.gather(share)
     if rank == 0 and asked.o and importlib.util.find_spec("matplotlib") is None:
         print('no picture: pip install "parki[plot]"')
     elif rank == 0 and asked.o:
-        draw(asked.o, places, errors, side)
+        draw(asked.o, shares, errors, side)
         print(f"picture in {asked.o}")
 
 

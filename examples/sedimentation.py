@@ -106,7 +106,7 @@ def animate(file, path, box, step):
     axes = figure.subplots()
     scale = {"cmap": "inferno_r", "vmin": -0.5, "vmax": 3}
     dots = axes.scatter([], [], s=7, c=[], linewidths=0, **scale)
-    figure.colorbar(dots, ax=axes, label="fall speed (Stokes speeds)", extend="both")
+    figure.colorbar(dots, ax=axes, label="fall speed (Stokes speeds)", extend="both", shrink=0.8)
     axes.set(xlim=(0, box[0] * MM), ylim=(0, box[2] * MM), aspect="equal", xlabel="x (mm)", ylabel="height z (mm)")
 
     def show(frame):
@@ -135,7 +135,7 @@ def main(arguments=None):
     )
     assert abs(alone - exact) < 1e-10
 
-    box, n, steps = ((side, side, 2 * side), 8000, 60) if not asked.small else ((side / 2, side / 2, side), 150, 5)
+    box, n, steps = ((side, side, 2 * side), 8000, 60) if not asked.small else ((side / 2, side / 2, side), 700, 8)
     step = 0.5 * RADIUS / STOKES
     path, last = fall(seeded(n, box), box, steps, step)
     n, speed = path.shape[2], -last[2] / STOKES

@@ -145,7 +145,7 @@ def main(arguments=None):
     assert abs(found - 1) < 1e-5
     assert abs(through.mean()) < 1e-7 * most
 
-    n, steps = (30, 3) if asked.small else (1000, 30)
+    n, steps = (300, 4) if asked.small else (1000, 30)
     rng = np.random.default_rng(4)
     places, axes = rng.random((3, n)) * 200, unit(rng.normal(size=(3, n)))
     step = 0.02  # s
@@ -157,7 +157,7 @@ def main(arguments=None):
         return
     for file in asked.o:
         if file.suffix == ".gif":
-            animate(file, path, box, step, 30 if asked.small else 100)
+            animate(file, path, box, step, 50 if asked.small else 100)
         else:
             draw(file, *path[-1], box, 60 if asked.small else 300)
         print(f"picture in {file}")

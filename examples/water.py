@@ -23,6 +23,8 @@ import parki
 
 DATA = Path(__file__).parent / "data" / "water.npz"
 VOLT = 1.43996  # of e/(4πε₀ nm)
+VOLTS = [-40, -20, -10, -5, -2, 0, 2, 5, 10, 20, 40]  # on the scale of colours
+BINS = np.arange(-12, 16, 0.25)  # of the histogram, V
 
 
 def draw(file, water, potential, pixels):
@@ -38,15 +40,17 @@ def draw(file, water, potential, pixels):
     figure = Figure(figsize=(12.5, 5.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     image = left.pcolormesh(x, y, u, norm=AsinhNorm(2, -40, 40), cmap="RdBu_r", shading="gouraud")
-    figure.colorbar(image, ax=left, label="potential (V)", ticks=[-40, -10, -3, 0, 3, 10, 40], extend="both")
+    figure.colorbar(image, ax=left, label="potential (V)", ticks=VOLTS, format="{x:g}", extend="both")
     near = np.abs(atoms[2] - box[2] / 2) < 0.05
     elements = {"oxygen": (charges < 0, "#d1495b", 40), "hydrogen": (charges > 0, "#f4f1e8", 14)}
     for name, (kind, colour, size) in elements.items():
         left.scatter(*atoms[:2, near & kind], s=size, color=colour, edgecolors="black", linewidths=0.6, label=name)
-        right.hist(VOLT * potential[kind], bins=40, color=colour, edgecolor="black", linewidth=0.4, label=name)
+        right.hist(VOLT * potential[kind], bins=BINS, color=colour, edgecolor="black", linewidth=0.4, label=name)
     left.set(xlim=(0, box[0]), ylim=(0, box[1]), aspect="equal", xlabel="x (nm)", ylabel="y (nm)")
-    left.set_title(f"In the plane z = {box[2] / 2:g} nm, and the atoms within 0.05 nm of it")
-    right.set(xlabel="potential of all other charges (V)", ylabel="atoms", title=f"At the {atoms.shape[1]} atoms")
+    left.set_title(f"Potential in the plane z = {box[2] / 2:g} nm, and the atoms within 0.05 nm of it")
+    right.set(
+        xlabel="potential of all other charges (V)", ylabel="atoms", title=f"Potential at the {atoms.shape[1]} atoms"
+    )
     right.legend()
     figure.savefig(file, dpi=120)
 

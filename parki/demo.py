@@ -79,10 +79,11 @@ def run(
 
 def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     """Draw the flow of some of the particles' forces in the plane z = L/2: colour is speed, streaks follow the flow."""
-    # Here, because nothing else needs them; Pillow comes with matplotlib, whose own writer loads all of pyplot's parts.
-    from matplotlib import colormaps
-    from PIL import Image
+    from matplotlib.cm import ScalarMappable  # here, because nothing else needs them
+    from matplotlib.colors import PowerNorm
+    from matplotlib.figure import Figure
 
+    forces = forces - forces.mean(axis=1, keepdims=True)  # as those of all particles, they balance
     lx, ly, lz = (float(side) for side in options.box)
     pixel = (np.arange(PIXELS) + 0.5) / PIXELS
     plane = np.stack([*(axis.ravel() for axis in np.meshgrid(pixel * lx, pixel * ly)), np.full(PIXELS**2, lz / 2)])
@@ -90,12 +91,16 @@ def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     dens, normals = np.vstack([forces, np.zeros_like(forces)]), np.ones_like(forces)
     flow = api.plan(KERNEL, plane, x, options)(dens, normals).reshape(3, PIXELS, PIXELS)
     speed = np.linalg.norm(flow, axis=0)
-    slow, fast = np.percentile(speed, [1, 99.5])
-    colour = colormaps["inferno"](np.clip((speed - slow) / (fast - slow), 0.0, 1.0) ** 0.7)
-    colour[..., :3] *= streaks(flow[0] / lx, flow[1] / ly)[..., None]
-    bytes_upwards = (255 * np.clip(colour[::-1, :, :3], 0.0, 1.0)).astype(np.uint8)
+    scale = ScalarMappable(PowerNorm(0.7, *np.percentile(speed, [1, 99.5])), "inferno")
+    colour = np.clip(scale.to_rgba(speed)[..., :3] * streaks(flow[0] / lx, flow[1] / ly)[..., None], 0.0, 1.0)
+    figure = Figure(figsize=(7.4, 6.2), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(colour, extent=(0.0, lx, 0.0, ly), origin="lower")
+    axes.set(xlabel="x (sides of the box)", ylabel="y (sides of the box)")
+    axes.set_title(f"Stokes flow of {x.shape[1]} random forces in a periodic box,\nin the plane z = {lz / 2:g}")
+    figure.colorbar(scale, ax=axes, extend="both", label="speed (typical force / (8π viscosity · side of the box))")
     with writing.replacing(path) as work:
-        Image.fromarray(bytes_upwards).save(work, "PNG")
+        figure.savefig(work, format="png", dpi=120)
 
 
 def streaks(u: Array, v: Array, steps: int = 18) -> Array:

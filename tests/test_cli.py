@@ -307,7 +307,7 @@ def test_demo(tmp_path, capsys):
     error = float(next(line for line in lines if line.startswith("error")).split()[1])
     assert 0 < error < 1e-5
     matplotlib = pytest.importorskip("matplotlib.image")
-    assert matplotlib.imread(picture).shape[2] == 3
+    assert matplotlib.imread(picture).shape[2] == 4
 
 
 def test_demo_without_a_picture(tmp_path, capsys, monkeypatch):
