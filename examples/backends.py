@@ -72,8 +72,8 @@ def draw(file, found):
     right.bar_label(bars, [f"{difference:.1g}" for difference in differences], padding=4)
     right.axvline(TOLERANCE, color="#8c1c13", label="tolerance asked for")
     right.set(xscale="log", xlim=(1e-17, 1e-5), xlabel="relative difference", title="Difference from Serial")
+    left.invert_yaxis()  # that of both
     for axes in (left, right):
-        axes.invert_yaxis() if axes is left else None
         axes.set_axisbelow(True)
         axes.grid(axis="x", alpha=0.3)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)

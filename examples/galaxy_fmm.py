@@ -62,11 +62,11 @@ def draw(file, x, potential, times):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Gravity of a Plummer sphere by two methods.")
     parser.add_argument("--small", action="store_true", help="few stars, one tolerance")
-    parser.add_argument("-n", type=int, help="number of stars (20000)")
+    parser.add_argument("-n", type=int, help="number of stars (50000)")
     parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
     asked = parser.parse_args(arguments)
 
-    n = asked.n or (4000 if asked.small else 20_000)
+    n = asked.n or (4000 if asked.small else 50_000)
     x, mass = parki.samples.plummer(n, seed=1, cutoff=20), np.full(n, 1 / n)
     largest, times = 0.0, {}
     for tolerance in (1e-4,) if asked.small else (1e-3, 1e-6, 1e-9):

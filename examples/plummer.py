@@ -89,7 +89,7 @@ def main(arguments=None):
     parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
     asked = parser.parse_args(arguments)
 
-    n, steps, step = (4000, 5, 0.02) if asked.small else (20_000, 50, 0.02)
+    n, steps, step = (4000, 5, 0.02) if asked.small else (30_000, 50, 0.02)
     x, v = galaxy(n)
     kinetic, potential = energy(v, field(x)[0])
     print(
