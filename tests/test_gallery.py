@@ -45,7 +45,7 @@ def test_a_page_shows_a_run(built, name):
     text = page(built, name)
     assert f"picture in {name}.png" in text
     assert f'src="../_images/sphx_glr_{name}_001.png"' in text
-    assert float(re.search(r"Total running time of the script:</strong> \(0 minutes ([\d.]+) s", text)[1]) > 0
+    assert float(re.search(r"Total running time of the script:</strong>\s+\(\d+ minutes ([\d.]+) s", text)[1]) > 0
     assert float(re.search(r"Estimated memory usage:</strong>\s+(\d+) MB", text)[1]) > 0
     assert {f"{name}.{end}" for end in ("py", "ipynb")} <= {path.name for path in built.rglob("build/_downloads/*/*")}
 
