@@ -61,8 +61,8 @@ def test_the_row_of_a_kernel(name):
     pair, row = PAIRS[name], dict(zip(HEAD, rows()[name], strict=True))
     given = {parameter: VALUES[parameter] for parameter in pair.names if parameter in VALUES}
     assert row["parameters"] == ", ".join(f"`{parameter}`" for parameter in pair.names)
-    periodic = [str(count) for count in (3, 2, 1, 0) if takes(ewald, name, count, given.get("kappa"))]
-    assert row["Ewald"] == (", ".join(periodic) or "no")
+    periodic = ", ".join(str(count) for count in range(4) if takes(ewald, name, count, given.get("kappa")))
+    assert row["Ewald"] == {"": "no", "0, 1, 2, 3": "0–3"}.get(periodic, periodic)
     assert row["trees"] == "yes"
     assert all(takes(call, name, **given) for call in TREES)
     assert row["kifmm"] == ("yes" if takes(kifmm, name, **given) else "no")
