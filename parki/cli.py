@@ -166,9 +166,11 @@ def bench(asked: argparse.Namespace) -> int:
         return bench_ranks.main(asked)
     if asked.points is not None:
         raise ValueError("--points was given without --mpi; expected parki bench treecode --mpi --points plummer.")
-    from parki.perfmodels import bench as module
-
     _room(asked.n or 0)
+    if asked.name == "report":
+        from parki.perfmodels.report import command as module
+    else:
+        from parki.perfmodels import bench as module
     return module.main(asked)
 
 

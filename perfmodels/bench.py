@@ -16,6 +16,7 @@ from parki.perfmodels import (
     bench_clusters,
     bench_fmm,
     bench_kernels,
+    bench_methods,
     bench_models,
     bench_plans,
     bench_sums,
@@ -56,6 +57,10 @@ BENCHMARKS = {
     "fmm-free": bench_fmm.against_fmm,
     "fmm-model": bench_fmm.predictions,
     "plans": bench_plans.plans,
+    "accuracy": bench_methods.accuracy,
+    "growth": bench_methods.growth,
+    "phases": bench_methods.phases,
+    "threads": bench_methods.threads,
 }
 #: Of those whose rows are not one a line.
 TABLES = {
@@ -71,6 +76,8 @@ TABLES = {
     "fmm-model": bench_fmm.predictions_table,
     "plans": bench_plans.table,
 }
+METHODS = ("accuracy", "growth", "phases", "threads")  # that take --only
+REPORT = {"--set": "named_set", "--resume": "resume", "--from": "source", "-o": "output"}  # options of a report
 N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no number is asked for
 
 
@@ -87,6 +94,7 @@ def main(asked: argparse.Namespace) -> int:
     ValueError
         For files that cannot be what they are asked to be, before anything is measured.
     """
+    _refuse(asked)
     asked.n = asked.n or FEWER.get(asked.name, N)
     space = asked_space(asked)
     given = question(asked, space)
@@ -118,6 +126,15 @@ def main(asked: argparse.Namespace) -> int:
     return 1 if found.slower else 0
 
 
+def _refuse(asked: argparse.Namespace) -> None:
+    """Refuse options of other benchmarks, which would do nothing."""
+    for flag, name in REPORT.items():
+        if getattr(asked, name, None) is not None:
+            raise ValueError(f"{flag} was given with {asked.name}; expected parki bench report {flag}.")
+    if getattr(asked, "only", None) and asked.name not in METHODS:
+        raise ValueError(f"--only was given with {asked.name}; expected one of report, {', '.join(METHODS)}.")
+
+
 def question(asked: argparse.Namespace, space: Space) -> Row:
     """What was asked for, with the threads and the space that None stands for."""
     threads = workers(space)
@@ -140,6 +157,7 @@ def command(asked: argparse.Namespace) -> str:
         f"--tolerance {asked.tolerance:g}",
     ]
     words += [f"--{name} {getattr(asked, name)}" for name in ("space", "threads") if getattr(asked, name)]
+    words += [f"--only {' '.join(asked.only)}"] if getattr(asked, "only", None) else []
     return " ".join(words)
 
 

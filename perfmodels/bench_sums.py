@@ -14,7 +14,7 @@ from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.perfmodels import free
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
+from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 from parki.plan import Plan
 
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
@@ -182,7 +182,9 @@ def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
 def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
     """Whole calls in free space against FMM3D at the same measured error."""
     rows: list[Row] = []
-    for kernel, eps, other, error, ours, reached in free.measure(asked, space):
+    if (fmm := free.library()) is None:
+        return [absent(*free.ABSENT)]
+    for kernel, eps, other, error, ours, reached in free.measure(fmm, asked, space):
         name, about = f"{kernel}, N = {asked.n:,}, eps {eps:g}", {"tolerance": eps}
         rows.append(row(f"{name}: FMM3D", other, asked.n / 1e6, "M particles", error=error, **about))
         rows.append(row(f"{name}: parki", ours, asked.n / 1e6, "M particles", rows[-1], error=reached, **about))

@@ -9,7 +9,6 @@ the faster one counts, which is the one in favour of the other code.
 
 import argparse
 import functools
-import importlib
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ from parki import direct, samples
 from parki.arrays import Array
 from parki.engine.spaces import Space, workers
 from parki.pairs import find
-from parki.perfmodels import handwritten
+from parki.perfmodels import free, handwritten
 from parki.perfmodels.free import reaching, theirs
 from parki.perfmodels.measure import Row, absent, clock, on, row, spread, turns
 from parki.plan import Plan
@@ -311,10 +310,8 @@ def beside_fmm(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) ->
     if space.kind != "host":
         raise ValueError(f"space: found {space.name}, expected one of the host, where FMM3D runs")
     space = one_core(asked, space)
-    try:
-        fmm = importlib.import_module("fmm3dpy")
-    except ImportError:
-        return [absent("against FMM3D", "pip install fmm3dpy")]
+    if (fmm := free.library()) is None:
+        return [absent(*free.ABSENT)]
     at = np.random.default_rng(0).permutation(asked.n)[:SAMPLE]
     rows: list[Row] = []
     for ours in sums:

@@ -80,7 +80,7 @@ def table(rows: Sequence[Row]) -> str:
             lines.append(f"{r['what']:<{width}}  not measured: {r['absent']}")
             continue
         error = f"{r['error']:.1e}" if "error" in r else ""
-        ratio = f"{r['ratio']:.2f} x {_short(r['against'], r['what'])}" if "ratio" in r else ""
+        ratio = f"{r['ratio']:.2f} x {apart(r['against'], r['what'])[1]}" if "ratio" in r else ""
         noise = f"{spread(r['times']):+.0%}" if len(r["times"]) > 1 else ""
         figures = f"{1e3 * r['seconds']:>9.2f} ms{noise:>8}"
         figures += f"{r['rate']:>10.4g} {r['unit']:<13}{error:>10}"
@@ -88,10 +88,11 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _short(other: str, what: str) -> str:
-    """A name without what it shares with another before a colon or a comma."""
+def apart(other: str, what: str) -> tuple[str, str, str]:
+    """Return what two names share before a colon or a comma, and the rest of each."""
     ends = [k for k in range(2, len(other)) if other[:k] == what[:k] and other[k - 2 : k] in (": ", ", ")]
-    return other[max(ends, default=0) :]
+    end = max(ends, default=0)
+    return other[: max(end - 2, 0)], other[end:], what[end:]
 
 
 def cloud(n: int, seed: int | tuple[int, ...] = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

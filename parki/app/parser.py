@@ -123,7 +123,7 @@ def _examples(commands: Any) -> None:
 def _bench(commands: Any) -> None:
     it = _command(commands, "bench", "Measure a kernel or a whole sum.")
     _sum(it)
-    it.add_argument("name", choices=words.BENCHMARKS)
+    it.add_argument("name", choices=(*words.BENCHMARKS, "report"))
     it.add_argument("--n", type=words.count, help="number of particles (100000; of model and selection 30000)")
     text = "a sum over all processes of mpirun, of N particles in all"
     it.add_argument("--mpi", action="store_true", help=text)
@@ -134,6 +134,12 @@ def _bench(commands: Any) -> None:
     it.add_argument("--json", type=Path, metavar="FILE", help="append a record to this file")
     it.add_argument("--compare", type=Path, metavar="OLD.json", help="say what is slower than in this file")
     it.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures, .png, .svg or .pdf")
+    text = "sums of accuracy, growth, phases and threads, as kifmm-coulomb, or entries of a report (all)"
+    it.add_argument("--only", nargs="+", metavar="NAME", help=text)
+    it.add_argument("--set", dest="named_set", choices=words.REPORTS, help="benchmarks of a report (standard)")
+    it.add_argument("--resume", type=Path, metavar="FILE", help="go on with the record of a report")
+    it.add_argument("--from", dest="source", type=Path, metavar="FILE", help="write the pages of a record")
+    it.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="of a report's pages (parki-report)")
 
 
 def _model(commands: Any) -> None:

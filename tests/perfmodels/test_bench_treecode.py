@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki.engine.spaces import Space
-from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, handwritten
+from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, free, handwritten
 from parki.perfmodels.bench_treecode import CASES, TreecodeCase
 from parki.perfmodels.machine import Machine
 from parki.treecode.report import PHASES
@@ -143,7 +143,7 @@ def test_without_fmm3d(monkeypatch):
             raise ImportError(name)
         return known(name)
 
-    monkeypatch.setattr(bench_treecode.importlib, "import_module", none)
+    monkeypatch.setattr(free.importlib, "import_module", none)
     assert bench_treecode.against_fmm(recording.asked("treecode-free", N), ONE)[0]["absent"] == "pip install fmm3dpy"
     with pytest.raises(ValueError, match="space: found GpuSim"):
         bench_treecode.against_fmm(recording.asked("treecode-free", N), Space("GpuSim"))
