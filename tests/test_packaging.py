@@ -4,6 +4,7 @@ import ast
 import fnmatch
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -65,9 +66,19 @@ def test_kernels_init_is_only_a_docstring(root):
     assert isinstance(only.value, ast.Constant)
 
 
-def test_versions_agree(project):
-    assert parki.__version__ == project["project"]["version"]
+def test_the_version_stands_in_one_place(root, project):
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"] == {"version": {"attr": "parki.__version__"}}
     assert importlib.metadata.version("parki") == parki.__version__
+    # A recipe is of a release, so it names one.
+    recipe = (root / "recipe" / "recipe.yaml").read_text("utf-8")
+    assert re.findall(r'(?m)^  version: "(.*)"$', recipe) == [parki.__version__]
+
+
+def test_the_address_stands_in_one_form(project):
+    urls = project["project"]["urls"]
+    assert {"Homepage", "Documentation", "Repository", "Changelog", "Issues"} == set(urls)
+    assert all(url.startswith((urls["Homepage"], "https://parki-dev.github.io/parki")) for url in urls.values())
 
 
 def modules_after(statement, where):

@@ -44,6 +44,8 @@ def gpu_aware() -> bool:
     given = os.environ.get("PARKI_MPI_GPU")
     if given is not None:
         return given not in ("", "0")
+    if os.name == "nt":  # where a process has no table of all its symbols, and MPI takes no arrays of a GPU
+        return False
     query = getattr(ctypes.CDLL(None), "MPIX_Query_cuda_support", None)
     return bool(query is not None and query())
 

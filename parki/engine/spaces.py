@@ -193,6 +193,8 @@ def _missing(name: str) -> str | None:
             f"OpenMP programs do not compile with {where}. Install its OpenMP runtime (apt install libomp-dev / "
             "brew install libomp / conda install llvm-openmp), or use 'Serial'."
         )
+    if name in SIM and os.name == "nt":
+        return "The simulator's threads need mmap, which Windows does not have. Use 'Serial'."
     return None
 
 

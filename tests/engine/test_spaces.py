@@ -185,6 +185,7 @@ def test_without_a_compiler_nothing_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("PARKI_CXX", raising=False)
     monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
     with pytest.raises(SpaceUnavailable, match=r"No C\+\+ compiler found.*conda install") as caught:
         spaces.get()
     assert str(caught.value).count("found") == 1

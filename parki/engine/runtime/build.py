@@ -12,13 +12,13 @@ from pathlib import Path
 import parki.engine.include
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache, jobs, loading, processes
-from parki.engine.runtime.compiler import Compiler, Target, cpus, find_compiler, settings, toolchains
+from parki.engine.runtime.compiler import ANYWHERE, Compiler, Target, cpus, find_compiler, settings, toolchains
 
 INCLUDE = Path(parki.engine.include.__file__).parent
 BASE_FLAGS = (
     "-O3",
     "-std=gnu++17",
-    "-fPIC",
+    *ANYWHERE,
     "-shared",
     "-ffp-contract=fast",
     "-fno-math-errno",

@@ -28,9 +28,11 @@ REMEDY = (
     "apt install g++ / brew install llvm / conda install cxx-compiler / pip install 'parki[compiler]', "
     "or set PARKI_CXX to one"
 )
+WINDOWS = os.name == "nt"
 # Zig is many programs in one; its clang++ traps undefined behaviour by default.  Generated code needs no libraries, and
-# without them Zig does not first compile its own (a minute for libc++).
-ZIG = ("c++", "-nostdlib", "-fno-sanitize=undefined")
+# without them Zig does not first compile its own (a minute for libc++).  On Windows an object begins in that of C.
+ZIG = ("c++", "-nostdlib++" if WINDOWS else "-nostdlib", "-fno-sanitize=undefined")
+ANYWHERE = () if WINDOWS else ("-fPIC",)  # clang++ refuses the option on Windows, where all code is of that kind
 _PROBES = "2"  # part of the name of stored answers; to be raised when the questions change
 _MACROS = ("-dM", "-E", "-x", "c++", os.devnull)
 _LAUNCHERS = {"ccache", "sccache", "distcc"}
@@ -110,11 +112,16 @@ def _look(name: str, path: str) -> Compiler | None:
             first = f"Zig {_ask([where, 'version']).stdout.strip()}, {first.partition(' (')[0]}"
     except OSError:
         return None
+    why = ""
     if "clang" in first.lower():  # Apple's g++ is clang too
-        return Compiler(where, first, "clang++", words)
-    if "Free Software Foundation" in text:
-        return Compiler(where, first, "g++")
-    log.info("%s is neither g++ nor clang++ (%s): not used", where, first)
+        if "-windows-msvc" not in text:
+            return Compiler(where, first, "clang++", words)
+        why = ", and for MSVC, whose objects export nothing by themselves"
+    elif "Free Software Foundation" in text:
+        if not WINDOWS:
+            return Compiler(where, first, "g++")
+        why = ", which on Windows aligns no stack for vectors of AVX (its bug 54412)"
+    log.info("%s is neither g++ nor clang++ of a kind that serves (%s%s): not used", where, first, why)
     return None
 
 
@@ -277,7 +284,7 @@ def _openmp(compiler: Compiler) -> tuple[bool, str]:
     clang++ often comes without its runtime library, Zig always.  Zig links objects with functions that nobody has, and
     a library for an older clang lacks some: there every function has to be found.
     """
-    options = ("-fopenmp", "-fPIC", "-shared")
+    options = ("-fopenmp", *ANYWHERE, "-shared")
     with tempfile.TemporaryDirectory(prefix="parki-") as work:
         unit = Path(work) / "probe.cpp"
         unit.write_text(_OPENMP, "utf-8")

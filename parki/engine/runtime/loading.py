@@ -14,7 +14,10 @@ from parki.engine.runtime import cache, trust
 
 OPEN_FILES = "/proc/self/fd"
 ELF, SHARED = b"\x7fELF\x02\x01", 3  # of 64 bits, little end first; the type of a shared object
-PHRASES = ("invalid ELF", "file too short", "undefined symbol", "wrong ELF class", "mach-o", "ELF load command")
+PHRASES = (
+    "invalid ELF", "file too short", "undefined symbol", "wrong ELF class", "mach-o", "ELF load command",
+    "WinError 193",  # no program of this system
+)  # fmt: skip
 _number = itertools.count()
 
 
