@@ -79,4 +79,4 @@ def of(pair: Pair) -> Adjoint | None:
     """Return the adjoint of a pair function of parki, None where none is known."""
     if pair.self_adjoint:
         return Multiple(pair.name)
-    return _ADJOINTS.get(pair.name) if pair.pair.startswith("pair/") else None
+    return _ADJOINTS.get(pair.name) if pair.ours else None

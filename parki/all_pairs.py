@@ -94,10 +94,11 @@ def direct_sum(
 
     Parameters
     ----------
-    kernel : str, path or Pair
+    kernel : str, path, function or Pair
         A name of the table, or a kernel of one's own, a `parki.pairs.Pair`; `Pair.with_gradient` has gradients.  The
         path of a file with a function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in
         ``.py`` or is absolute, has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
+        So has the module of a Python function.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array (Ns,) or (components, Ns)
@@ -117,7 +118,7 @@ def direct_sum(
         or surplus normals or parameters, a space that is not available or does not take arrays on a GPU, and a number
         of threads that is not positive or that the space does not have.
     TypeError
-        For a kernel that is neither a name, nor a path, nor a `Pair`.
+        For a kernel that is neither a name, nor a path, nor a function, nor a `Pair`.
     KernelError
         For a file that is not there, or not in the language of the kernels.
 
@@ -180,12 +181,14 @@ def _over_ranks(
     parameters: dict[str, float | None],
 ) -> Any:  # fmt: skip
     """Return the direct sum over the sources of all ranks."""
+    from parki.distributed import agreement
+
     names = ("targets", "sources", "dens", "normals")
     with ranks.together(comm, "a direct sum", call="direct_sum"):
         named = {name: a for name, a in zip(names, given, strict=True) if a is not None}
         pair, space = pairs.find(kernel, OPTIONS, **parameters), arrays.space_of(execution_space, threads, **named)
         x, y, strengths = checked(pair, *given)
-    with ranks.together(comm, "a direct sum", kernel=str(pair), dtype=x.dtype.name):
+    with ranks.together(comm, "a direct sum", **agreement.kernel_facts(pair), dtype=x.dtype.name):
         rows = strengths["dens"].reshape(1, pair.dens, y.shape[1])
     u = direct_sums(pair, x, y, rows, strengths.get("normals"), space, ranks.of(comm))[0]
     return module_of(x).asarray(u[0] if pair.result == 1 else u)

@@ -1,6 +1,6 @@
 """Powers of length of kernels: how their results change when all lengths are multiplied by a number."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,10 +72,10 @@ _RADIAL = {
 }
 
 
-def of(pair: str, slots: Mapping[str, Any]) -> Dimensions | None:
+def of(pair: Hashable, slots: Mapping[str, Any]) -> Dimensions | None:
     """Return the powers of length of a pair function of parki with these slots; None for any other."""
     if pair != "pair/radial":
-        return _PAIRS.get(pair)
+        return _PAIRS.get(pair) if isinstance(pair, str) else None
     known = _RADIAL.get(slots.get("radial", "radial/coulomb"))
     if known is None:
         return None

@@ -1,11 +1,11 @@
 """Pair interactions as data: what sums over pairs must know of one.
 
-A pair interaction is a file of `kernels/pair/`, or one of a caller's own, with a function ``pair``.  The radial ones,
+A pair interaction is a file of `kernels/pair/`, or one of a caller's own, with a function ``pair``, or a Python
+function.  The radial ones,
 u = q φ(r), share ``pair/radial``: its slot `radial` is a file of `kernels/radial/`, and its constants choose the
 potential, its gradient, or both.
 """
 
-import ast
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from parki import dimensions
-from parki.arrays import Array, module_of
+from parki import charges, counts, dimensions
+from parki.arrays import Array
 from parki.dimensions import Dimensions
 from parki.docstrings import FREE_SUM
-from parki.engine import source
+from parki.engine import functions, source
+from parki.engine.functions import FunctionText
 from parki.kernel_parameters import with_parameters
 from parki.keywords import KernelParameters, shows
 from parki.names import KernelName
@@ -48,15 +49,17 @@ class Pair:
         Name for messages, and in `PAIRS`.
     dens, result : int
         Components of the density and of the result.
-    pair : str or path
-        The pair function: a file of `kernels/`, without suffix, or a path of one's own, as `parki.engine.kernel` takes.
+    pair : str, path or function
+        The pair function: a file of `kernels/`, without suffix, or a path of one's own, as `parki.engine.kernel` takes;
+        or a Python function, which is read when the pair is made and is then its text.
     normals : bool, default False
         Whether sources have normals.
     names, parameters : tuple, optional
         Names and values of the numbers that every source carries behind its density and normal, the same for all and
         positive; `find` sets the values.
     slots : tuple of (str, object), optional
-        Names and values that are replaced in the pair function's file, as ``("radial", "radial/gaussian")``.
+        Names and values that are replaced in the pair function's file, as ``("radial", "radial/gaussian")``; values may
+        be Python functions, too.
     singular : bool, default True
         Whether a pair at r = 0 has no value and is skipped; else its limit counts.
     smooth : bool, default False
@@ -87,7 +90,7 @@ class Pair:
     name: str
     dens: int
     result: int
-    pair: str
+    pair: str | FunctionText
     _: KW_ONLY
     normals: bool = False
     names: tuple[str, ...] = ()
@@ -102,6 +105,30 @@ class Pair:
     def __post_init__(self) -> None:
         if isinstance(self.pair, os.PathLike):
             object.__setattr__(self, "pair", os.path.abspath(os.fsdecode(self.pair)))
+        elif not isinstance(self.pair, str):
+            object.__setattr__(self, "pair", self._read("pair", self.pair, strict=True))
+        if any(not isinstance(value, str) for _, value in self.slots):
+            slots = tuple((name, self._read(f"slot '{name}'", value)) for name, value in self.slots)
+            object.__setattr__(self, "slots", slots)
+
+    def _read(self, argument: str, value: Any, *, strict: bool = False) -> Any:
+        """Return the text of a function with the counts of this pair; other values as they are."""
+        value = functions.text_of(value, argument)
+        if isinstance(value, FunctionText):
+            return value.with_counts(**self._counts)
+        if strict:
+            raise TypeError(f"{argument} is a {type(value).__name__}; expected a name, a path or a Python function.")
+        return value
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        """Return the module-level names of kernel files that follow from a pair."""
+        return {"NS": self.given + len(self.names), "NU": self.result, "NF": 1, "NP": len(self.names)}
+
+    @property
+    def ours(self) -> bool:
+        """Tell whether the pair function is one of parki's."""
+        return isinstance(self.pair, str) and self.pair.startswith("pair/")
 
     @property
     def law(self) -> Dimensions | None:
@@ -142,7 +169,7 @@ class Pair:
     @property
     def self_adjoint(self) -> bool:
         """Tell whether K(−r)ᵀ = K(r): of even kernels with symmetric components and of the odd antisymmetric rotlet."""
-        return self.pair not in _ONE_WAY and self.dens == self.result and self.pair.startswith("pair/")
+        return self.pair not in _ONE_WAY and self.dens == self.result and self.ours
 
     @property
     def hints(self) -> tuple[str, ...]:
@@ -150,8 +177,7 @@ class Pair:
 
         The pairs of parki use neither an infinite root, as they are given w, nor exponentials of infinity.
         """
-        ours = self.pair.startswith("pair/")
-        return ("finite_rsqrt", "rounded_exp", "long_blocks") if ours else ("long_blocks",)
+        return ("finite_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
 
     @property
     def strengths(self) -> int:
@@ -198,7 +224,7 @@ class Pair:
             if only:
                 return STOKES_GRAD
             raise ValueError(f"{self} has its gradient alone; expected only=True.")
-        if self.pair not in _RADIAL:
+        if not isinstance(self.pair, str) or self.pair not in _RADIAL:
             able = [name for name, pair in PAIRS.items() if pair.pair in _RADIAL]
             raise ValueError(
                 f"{self} has no gradient; expected one of {', '.join(map(repr, able))}, or 'stokes_sl' with only=True."
@@ -227,29 +253,14 @@ class Pair:
             For a kernel with normals whose linear form is not known.
         """
         if not self.normals:
-            return self, _itself
+            return self, charges.itself
         if self.pair not in _LINEAR:
             known = " and ".join(name for name, pair in PAIRS.items() if pair.normals and name == pair.name)
             raise ValueError(f"{self} has normals and no form that is linear in its sources; only {known} have one.")
-        return _LINEAR[self.pair], _tensors
+        return _LINEAR[self.pair], charges.tensors
 
     def __str__(self) -> str:
         return self.alias or self.name
-
-
-def _itself(dens: Array, normals: Array | None = None) -> Array:
-    """Charges (components, N) of a pair that is linear."""
-    return dens.reshape(-1, dens.shape[-1])
-
-
-def _tensors(dens: Array, normals: Array | None = None) -> Array:
-    """Charges (6 or 9, N): f, if there is one, and S."""
-    if normals is None:
-        raise ValueError("normals is missing; expected (3, N), one normal for each source.")
-    f, q, n = dens[:-3], dens[-3:], normals
-    entries = [(q[i] * n[j] + q[j] * n[i]) * 0.5 for i in range(3) for j in range(i, 3)]
-    xp = module_of(dens)
-    return xp.concatenate([f, xp.stack(entries)])
 
 
 def _radial(name: str, *names: str, **more: Any) -> Pair:
@@ -304,14 +315,15 @@ _LINEAR = {
 
 
 #: A kernel as calls take it; at run time also text that is an absolute path or ends in ``.py``.
-KernelLike = KernelName | os.PathLike[str] | Pair
+KernelLike = KernelName | os.PathLike[str] | Callable[..., None] | Pair
 
 
 @shows(parameters=KernelParameters, like=FREE_SUM)
 def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
-    """Return the pair of this name or file, or the one given, with its parameters; those that are None are not given.
+    """Return the pair of this name, file or function, or the one given, with its parameters.
 
-    The names of a call's `options` may be meant by a parameter that the pair does not have.
+    Parameters that are None are not given.  A parameter that the pair does not have may be meant as one of a call's
+    `options`, for messages.
 
     Parameters
     ----------
@@ -328,7 +340,7 @@ def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float
     ValueError
         For an unknown name, and for missing, surplus or not positive parameters.
     TypeError
-        For a kernel that is neither a name, nor a path, nor a `Pair`.
+        For a kernel that is neither a name, nor a path, nor a function, nor a `Pair`.
     KernelError
         For a file that is not there, or not in the language of the kernels.
 
@@ -343,12 +355,15 @@ def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float
     >>> parki.pairs.find("yukawa", kappa=0.5).parameters
     (0.5,)
     """
-    if isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel)):
+    path = isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel))
+    if path or functions.is_function(kernel):
         kernel = own(kernel)
     elif isinstance(kernel, str):
         kernel = named(kernel, PAIRS)
     elif not isinstance(kernel, Pair):
-        raise TypeError(f"kernel is a {type(kernel).__name__}; expected a name, the path of a file, or a Pair.")
+        raise TypeError(
+            f"kernel is a {type(kernel).__name__}; expected a name, the path of a file, a function or a Pair."
+        )
     return with_parameters(kernel, parameters, options)
 
 
@@ -365,26 +380,17 @@ def named(name: str, known: dict[str, P]) -> P:
     return known[name]
 
 
-def own(path: str | os.PathLike) -> Pair:
-    """Return the pair of a file of one's own, as ``kernels/pair/laplace.py`` is one.
+def own(kernel: str | os.PathLike | Callable[..., None]) -> Pair:
+    """Return the pair of a file of one's own, as ``kernels/pair/laplace.py`` is one, or of a Python function.
 
-    The file has ``NS`` numbers for each source, all of them its density, and ``NU`` in the result for each target.  Its
-    function is called with ``w = 0`` for a coincident pair.
+    The file, or the module of the function, has ``NS`` numbers for each source, all of them its density, and ``NU`` in
+    the result for each target.  The function is called with ``w = 0`` for a coincident pair.
 
     Raises
     ------
     ValueError
-        Where ``NS`` or ``NU`` is not a positive number in the file.
+        Where ``NS`` or ``NU`` is not a positive number there.
     KernelError
         For a file that is not there, or not in the language of the kernels.
     """
-    place = source.locate(path)
-    constants = source.read(place).constants
-    counts = []
-    for name in ("NS", "NU"):
-        value = constants.get(name)
-        if not (isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0):
-            found = "nothing" if value is None else ast.unparse(value)
-            raise ValueError(f"{name} is {found} in {place.display}; expected a number of components, as 3.")
-        counts.append(value.value)
-    return Pair(os.path.basename(place.display), *counts, place.key)
+    return Pair(*(counts.of_path(kernel) if isinstance(kernel, str | os.PathLike) else counts.of_function(kernel)))

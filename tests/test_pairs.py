@@ -353,7 +353,7 @@ def test_wrong_input(call, message):
 
 
 def test_things_that_are_no_kernels():
-    with pytest.raises(TypeError, match=r"kernel is a int; expected a name, the path of a file, or a Pair"):
+    with pytest.raises(TypeError, match=r"kernel is a int; expected a name, the path of a file, a function or a Pair"):
         pairs.find(3)
     with pytest.raises(TypeError, match="kernel is a NoneType"):
         direct_sum(None, *[np.zeros((3, 1))] * 2, np.ones(1))

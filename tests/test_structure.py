@@ -7,9 +7,9 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
-adjoints all_pairs arguments arrays cells checks dimensions direct_method docstrings error fft freespace
+adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings error fft freespace
 kernel_parameters keywords lattice memory method moves names neighbours operators options pairs plan prediction
-proxies queries ranks saying scaling spelling timing trees utils
+proxies queries ranks saying scaling spelling tables timing trees utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = "__main__ app assembly cli console demo doctor files formats portions progress".split()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parki.distributed.comm import Comm
+from parki.engine.functions import FunctionText
 
 EVERYWHERE = "raised on all ranks."
 
@@ -86,8 +87,13 @@ def shown(options: Any) -> dict[str, str]:
 
 
 def kernel_facts(kernel: Any) -> dict[str, Any]:
-    """Return the name of a kernel and its parameters, which must be equal on all ranks."""
-    return {"kernel": str(kernel), **dict(zip(kernel.names, kernel.parameters, strict=True))}
+    """Return the name of a kernel, its parameters and its Python functions, which must be equal on all ranks.
+
+    Functions are equal if their texts are.  A file may lie elsewhere on another machine: paths are not compared.
+    """
+    read = {"function": kernel.pair} | {f"function of slot '{name}'": value for name, value in kernel.slots}
+    texts = {name: str(value) for name, value in read.items() if isinstance(value, FunctionText)}
+    return {"kernel": str(kernel), **dict(zip(kernel.names, kernel.parameters, strict=True)), **texts}
 
 
 def finder(error: BaseException) -> str | None:

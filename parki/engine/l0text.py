@@ -24,7 +24,7 @@ class TracedText:
         display, first = routine.source.display, (routine.source.display, routine.line)
         self.add("")
         self.add("")
-        self.add(f"# {display}:{routine.line}", first)
+        self.add(f"# {routine.source.title or f'{display}:{routine.line}'}", first)
         self.add(routine.decorator, first)
         result = f" -> {ast.unparse(routine.returns)}" if routine.returns is not None else ""
         self.add(f"def {name}({ast.unparse(routine.args)}){result}:", (display, routine.node.lineno))

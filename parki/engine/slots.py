@@ -9,8 +9,10 @@ from typing import NoReturn
 
 import numpy as np
 
+from parki.engine import functions
 from parki.engine.constants import Constant, evaluate
 from parki.engine.errors import KernelError, Loc
+from parki.engine.functions import FunctionText
 from parki.engine.source import Import, KernelLocation, Source, locate, package_place, read
 from parki.engine.syntax import PkType, fail, loc
 
@@ -23,10 +25,12 @@ REALS = frozenset({"double", "float"})
 class FileRef:
     """A function slot: the file, and the function in it (None: the name of the function that is replaced)."""
 
-    file: str | os.PathLike
+    file: str | os.PathLike | FunctionText
     function: str | None = None
 
     def __str__(self) -> str:
+        if isinstance(self.file, FunctionText):
+            return str(self.file)
         name = os.fsdecode(self.file)
         return f"{name}:{self.function}" if self.function else name
 
@@ -50,6 +54,8 @@ def normal(value: object) -> Asked:
         return PkType(TYPE_NAMES.get(name, name))
     if isinstance(value, str | FileRef | PkType):
         return value
+    if isinstance(value, FunctionText):
+        return FileRef(value, value.name)
     if isinstance(value, os.PathLike):
         return FileRef(value)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str | os.PathLike):
@@ -57,7 +63,9 @@ def normal(value: object) -> Asked:
             return FileRef(*value)
     elif isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return tuple(normal(v) for v in value)
-    raise TypeError(f"a {type(value).__name__}, expected a type, a number, a tuple of numbers or a kernel file")
+    raise TypeError(
+        f"a {type(value).__name__}, expected a type, a number, a tuple of numbers, a kernel file or a function"
+    )
 
 
 def printable(value: Asked) -> str:
@@ -105,10 +113,10 @@ class Program:
         self.sources[source.key] = source
         self.places[place] = source.stamp
         path = (*path, source.key)
-        functions, moved = self._replacements(source)
+        replaced, moved = self._replacements(source)
         for item in source.imports.values():
             old = package_place(item.module)
-            new, name = functions.get(item.local, (moved.get(old.key, old), item.name))
+            new, name = replaced.get(item.local, (moved.get(old.key, old), item.name))
             target = read(new, loc(item.node))
             if target.key in path:
                 chain = " → ".join(self.sources[k].display for k in (*path[path.index(target.key) :], target.key))
@@ -121,7 +129,7 @@ class Program:
 
     def _replacements(self, source: Source) -> tuple[dict[str, tuple[KernelLocation, str]], dict[str, KernelLocation]]:
         """Where this file's imports go instead: functions that are slots, and the files these come from, whole."""
-        functions: dict[str, tuple[KernelLocation, str]] = {}
+        replaced: dict[str, tuple[KernelLocation, str]] = {}
         moved: dict[str, KernelLocation] = {}
         for item in source.imports.values():
             if item.local not in self._slots:
@@ -136,15 +144,15 @@ class Program:
             new = locate(ref.file)
             if new.key == source.key:  # a replacement that wraps what it replaces
                 continue
-            functions[item.local] = new, ref.function or item.name
-            self._same_parameters(item, before, read(new, loc(item.node)), functions[item.local][1])
+            replaced[item.local] = new, ref.function or item.name
+            self._same_parameters(item, before, read(new, loc(item.node)), replaced[item.local][1])
             others = [
                 i.local for i in source.imports.values() if i.module == item.module and i.local not in self._slots
             ]
             if moved.setdefault(old.key, new).key != new.key and others:
                 reason = f"slots replace '{old.display}' by two files, and it is unclear whose '{others[0]}' is meant"
                 fail("K021", item.node, reason)
-        return functions, moved
+        return replaced, moved
 
     def _reference(self, item: Import) -> FileRef:
         value = self._slots[item.local]
@@ -160,7 +168,12 @@ class Program:
         if function not in new.functions:
             reason = f"slot '{item.local}': '{new.display}' has no function '{function}'"
             fail("K021", item.node, reason, f"Its functions: {', '.join(new.functions) or 'none'}")
-        want, found = _signature(old.functions[item.name]), _signature(new.functions[function])
+        like, node = old.functions[item.name], new.functions[function]
+        node = getattr(node, "untyped", node)
+        if new.title and functions.untyped(node) and len(node.args.args) == len(like.args.args):
+            new.functions[function] = functions.typed(node, like)
+            new.functions[function].untyped = node  # type: ignore[attr-defined]
+        want, found = _signature(like), _signature(new.functions[function])
         if want != found:
             fail("K021", new.functions[function], f"slot '{item.local}': found {found}, expected {want}")
 

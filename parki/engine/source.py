@@ -1,6 +1,7 @@
 """Kernel files (L1) as text: what a file defines at module level, and where its imports lead.
 
-Files are read and parsed, never executed or imported.  A parsed file is kept until it changes on disk.
+Files are read and parsed, never executed or imported.  A parsed file is kept until it changes on disk.  The text of a
+Python function (`functions`) is one more file, which lies nowhere.
 """
 
 import ast
@@ -15,6 +16,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from parki.engine.errors import KernelError, Loc
+from parki.engine.functions import FunctionText, placed
 from parki.engine.syntax import fail, parsed
 
 PACKAGE = "parki.kernels"
@@ -35,7 +37,8 @@ class Import:
 class Source:
     """One kernel file.
 
-    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.
+    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.  `title` names
+    the function of a text that is none, whatever cell it stands in.
     `order` numbers the module-level names as they stand in the text.
     """
 
@@ -49,11 +52,12 @@ class Source:
     workunits: dict[str, ast.FunctionDef] = field(default_factory=dict)
     imports: dict[str, Import] = field(default_factory=dict)
     order: dict[str, int] = field(default_factory=dict)
+    title: str = ""
 
     @property
     def stem(self) -> str:
         """The file's name as part of an identifier."""
-        return re.sub(r"\W", "_", Path(self.display).stem)
+        return self.title or re.sub(r"\W", "_", Path(self.display).stem)
 
     def defines(self, name: str) -> bool:
         """Tell whether another file may import `name` from this one."""
@@ -69,14 +73,16 @@ def kernels_root() -> Traversable:
 
 @dataclass(frozen=True)
 class KernelLocation:
-    """Where a kernel file is: `key` as in `Source`, `path` to read it."""
+    """Where a kernel file is: `key` as in `Source`, `path` to read it, or its text."""
 
     key: str
     display: str
-    path: Traversable | Path
+    path: Traversable | Path | FunctionText
 
     def stamp(self) -> tuple:
         """Time and size on disk; empty where there is no file or it lies in an archive, which does not change."""
+        if isinstance(self.path, FunctionText):
+            return ()
         try:
             s = os.stat(self.path)
         except (OSError, TypeError):
@@ -90,11 +96,13 @@ def package_place(module: str) -> KernelLocation:
     return KernelLocation(str(path), f"kernels/{module}.py", path)
 
 
-def locate(source: str | os.PathLike) -> KernelLocation:
+def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
     """The place of a file named by a person: a name in the package, or the path of a file of their own.
 
-    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.
+    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  The text of a function is a place.
     """
+    if isinstance(source, FunctionText):
+        return KernelLocation(repr(source), source.display, source)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"source is a {type(source).__name__}, expected the name or the path of a kernel file")
     if isinstance(source, os.PathLike) or is_path(source):
@@ -138,7 +146,7 @@ def read(place: KernelLocation, asked: Loc | None = None) -> Source:
     if known is not None and known.stamp == stamp:
         return known
     try:
-        text = place.path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
+        text = _text(place.path)
     except UnicodeDecodeError as e:
         raise KernelError("K001", Loc(place.display, 1), f"not UTF-8 text: {e.reason} at byte {e.start}") from None
     except OSError as e:
@@ -147,6 +155,12 @@ def read(place: KernelLocation, asked: Loc | None = None) -> Source:
     source = _parse(place, stamp, text)
     _parsed[place.key, place.display] = source
     return source
+
+
+def _text(path: Traversable | Path | FunctionText) -> str:
+    if isinstance(path, FunctionText):
+        return path.text()
+    return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
 
 
 def constant(module: str, name: str) -> int | float:
@@ -169,11 +183,15 @@ def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
         line, column = getattr(e, "lineno", 1) or 1, getattr(e, "offset", 1) or 1
         reason = f"not Python: {getattr(e, 'msg', e)}"
         raise KernelError("K001", Loc(place.display, line, column), reason) from None
+    title = ""
+    if isinstance(place.path, FunctionText):
+        title = place.path.name
+        placed(tree, place.path.places(), title)
     for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt | ast.arg):
+        if not title and isinstance(node, ast.expr | ast.stmt | ast.arg):
             node.origin = place.display  # type: ignore[union-attr]
     digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    source = Source(place.key, place.display, stamp, text, digest)
+    source = Source(place.key, place.display, stamp, text, digest, title=title)
     for position, node in enumerate(tree.body):
         match node:
             case ast.Expr(value=ast.Constant(value=str())) if position == 0:

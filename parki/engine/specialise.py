@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from parki.engine import forks
+from parki.engine import forks, functions
 from parki.engine.constants import Constant
 from parki.engine.errors import KernelError, Loc
 from parki.engine.inline import Inliner
@@ -62,8 +62,8 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
     **slots
         Values for module-level constants of the file and of the files it imports from: ``real="float"`` (or a NumPy
         dtype), numbers, tuples of numbers.  An imported function is replaced by naming the kernel file with the new one
-        (``pair="pair/stokes_comb"``), a path, or ``(file, function)``; everything else imported from the old file then
-        comes from the new one.
+        (``pair="pair/stokes_comb"``), a path, ``(file, function)`` or a Python function; everything else imported from
+        the old file then comes from the new one.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def _normal(place: KernelLocation, slots: dict[str, object]) -> dict[str, Asked]
     asked: dict[str, Asked] = {}
     for name, value in sorted(slots.items()):
         try:
-            asked[name] = normal(value)
+            asked[name] = normal(functions.text_of(value, f"slot '{name}'"))
         except TypeError as e:
             raise KernelError("K021", Loc(place.display, 1), f"slot '{name}' is {e}") from None
     return asked

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from parki.engine import ir, settled
+from parki.engine import functions, ir, settled
 from parki.engine.check import check
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
@@ -217,7 +217,8 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"long_blocks"``: its loops hold many independent terms without branches: g++ mixes their instructions
           before it gives registers to them, which is slow to compile and now and then spills.
     **slots
-        Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``.
+        Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
+        Python function, which is read as it is now (`parki.engine.functions`).
 
     Returns
     -------
@@ -229,7 +230,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     KernelError
         The file, or what the slots make of it, is outside the workunit subset.
     ValueError
-        There is no such hint.
+        There is no such hint, or a Python function cannot be read.
 
     See Also
     --------
@@ -250,6 +251,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     kept = settled.answers()
     if kept is None:
         return _of(specialise(source, workunit, **slots), hints)
+    slots = {name: functions.text_of(value, f"slot '{name}'") for name, value in slots.items()}
     key = (source, workunit, hints, repr(slots))  # 1 and True are different slots
     if key not in kept:
         kept[key] = _of(specialise(source, workunit, **slots), hints)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from parki import pairs
 from parki.checks import check_choice
+from parki.engine.functions import FunctionText
 from parki.ewald.split import layers, means, spectra
 from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y
 from parki.ewald.split.layers import Layer
@@ -49,8 +50,9 @@ class Kernel(Pair):
         Name, components and pair function, as in `parki.pairs.Pair`.
     far : tuple of FarPart
         The radial functions that the pair function takes as far parts.
-    multiplier : str
-        The function of the modes, a file as `pair`; it takes `spread` components and returns `result`.
+    multiplier : str or function
+        The function of the modes, a file or a Python function as `pair`; it takes `spread` components and returns
+        `result`.
     spread : int
         Components that sources are spread to.
     layers : tuple of Layer
@@ -93,7 +95,7 @@ class Kernel(Pair):
     """
 
     far: tuple[FarPart, ...]
-    multiplier: str
+    multiplier: str | FunctionText
     spread: int
     layers: tuple[Layer, ...]
     spectrum: Spectrum = spectra.HARMONIC
@@ -107,6 +109,14 @@ class Kernel(Pair):
     near: float = 1.0
     common: float = 0.95
     periodicities: tuple[int, ...] = (0, 1, 2, 3)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "multiplier", self._read("multiplier", self.multiplier))
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return super()._counts | {"NF": len(self.far), "NIN": self.spread, "NOUT": self.result}
 
     @property
     def components(self) -> int:

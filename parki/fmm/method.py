@@ -208,7 +208,7 @@ class Fmm(FreeMethod):
         harder = 0
         if self.gradient or self.kernel.name in HARDER:
             harder = 1 if tolerance > FINE else 2
-        if not linear.pair.startswith("pair/"):  # a caller's own: vectors need more than the flows known here
+        if not linear.ours:  # a caller's own: vectors need more than the flows known here
             harder = 1 if linear.result == 1 else 2
         return params.order(tolerance, harder)
 

@@ -36,7 +36,7 @@ def workunits(pair: Pair) -> list[Workunit]:
         As `find` does.
     """
     linear, _ = pair.linear()
-    if not linear.pair.startswith("pair/"):
+    if not linear.ours:
         return [unit(linear)]
     representation = find(pair)
     return list(dict.fromkeys([unit(representation.up), unit(representation.target)]))
@@ -228,7 +228,6 @@ def find(pair: Pair) -> Representation:
         For a kernel whose fields no sources on a surface make, and for one of a caller's own that is not linear.
     """
     linear, charges = pair.linear()
-    ours = linear.pair.startswith("pair/")
     if linear.pair in _STOKES:
         has, carried, gives = _STOKES[linear.pair]
         both = _flow(4, 4, **_POINTS, **_BOTH)
@@ -236,7 +235,7 @@ def find(pair: Pair) -> Representation:
         target = _flow(4, linear.result, **_POINTS, **gives)
         a, b = (0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 2.0)
         return Representation(linear, charges, both, both, source, target, a, b, separation=linear.separation())
-    if not ours:
+    if not linear.ours:
         powers = exponents(linear) or (None, None)
         return Representation(linear, charges, linear, linear, linear, linear, *powers)
     own: Callable[..., Representation] = functools.partial(Representation, linear, charges, a=(0.0,), b=(1.0,))

@@ -62,11 +62,13 @@ def flags(unit: Unit) -> tuple[str, ...]:
 def key(unit: Unit, compiler: Compiler | None = None) -> str:
     """Name of the unit's object in the cache: 40 hexadecimal digits over everything that goes into the object.
 
-    Headers enter by their text, ``-march=native`` by what the compiler makes of it on this machine.
+    Headers enter by their text, ``-march=native`` by what the compiler makes of it on this machine.  The places of a
+    kernel's lines enter only where the object holds them.
     """
     compiler = compiler or toolchains()[0][0]
     texts = [part for name in unit.headers for part in (name, jobs.header(name, INCLUDE))]
-    about = (unit.source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
+    source = unit.source if "-g" in unit.flags else jobs.bare(unit.source)
+    about = (source, *compiler.command, compiler.version, unit.target.resolved, *flags(unit))
     return jobs.digest((jobs.ENGINE, *about, "", *texts))
 
 

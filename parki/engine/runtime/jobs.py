@@ -150,6 +150,11 @@ def _make(job: Job, stop: threading.Event) -> Path:
     return path
 
 
+def bare(source: str) -> str:
+    """Return a text without ``#line``, which says where a kernel was written and changes no code."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.lstrip().startswith("#line "))
+
+
 def first_error(text: str) -> str:
     """Return the line of a compiler's messages that says most: its first error, else its first line, or nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

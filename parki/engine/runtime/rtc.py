@@ -84,7 +84,8 @@ def version(backend: str) -> str:
 def key(unit: GpuUnit) -> str:
     """Name of the unit's object in the cache: 40 hexadecimal digits over everything that goes into the object."""
     texts = [part for pair in _headers(unit).items() for part in pair]
-    return jobs.digest((jobs.ENGINE, unit.backend, version(unit.backend), unit.source, *options(unit), "", *texts))
+    about = (unit.backend, version(unit.backend), jobs.bare(unit.source), *options(unit))
+    return jobs.digest((jobs.ENGINE, *about, "", *texts))
 
 
 def _headers(unit: GpuUnit) -> dict[str, str]:

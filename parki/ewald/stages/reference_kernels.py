@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
+from parki.engine.functions import FunctionText
 from parki.engine.source import KernelLocation, locate, package_place, read
 from parki.engine.syntax import parsed
 
@@ -19,11 +20,14 @@ _PK = types.SimpleNamespace(
 )  # fmt: skip
 
 
-def function(source: str, name: str, **constants: object) -> Callable[..., Any]:
-    """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file."""
+def function(source: str | FunctionText, name: str, **constants: object) -> Callable[..., Any]:
+    """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file.
+
+    The function of a text that is none of a file has a name of its own.
+    """
     names = _loaded(locate(source))
     names |= constants
-    return names[name]
+    return names[source.name if isinstance(source, FunctionText) else name]
 
 
 def _loaded(place: KernelLocation) -> dict[str, Any]:
@@ -48,13 +52,13 @@ def _loaded(place: KernelLocation) -> dict[str, Any]:
     return names
 
 
-def pairs(source: str, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
+def pairs(source: str | FunctionText, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
     """Return a screened pair function for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
     pair = function(source, "pair", SCREENED=True)
     return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])
 
 
-def modes(source: str, results: int, k: Any, g: Any, v: list[Any]) -> np.ndarray:
+def modes(source: str | FunctionText, results: int, k: Any, g: Any, v: list[Any]) -> np.ndarray:
     """Return a multiplier for modes `k` (3, M) and complex components `v`; shape (results, M), complex."""
     size = np.sqrt(np.sum(k * k, axis=0))
     n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0])[:, None])

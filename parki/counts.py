@@ -1,0 +1,53 @@
+"""Numbers of a source and of a result that kernels of one's own say: ``NS`` and ``NU`` of a file or a module."""
+
+import ast
+import os
+from collections.abc import Callable
+from typing import Any
+
+from parki.engine import source
+
+NAMES = ("NS", "NU")
+EXPECTED = "expected a number of components, as 3"
+
+
+def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:
+    """Return the name, ``NS``, ``NU`` and the absolute path of a kernel file.
+
+    Raises
+    ------
+    ValueError
+        Where ``NS`` or ``NU`` is not a positive number in the file.
+    KernelError
+        For a file that is not there, or not in the language of the kernels.
+    """
+    place = source.locate(path)
+    constants = source.read(place).constants
+    counts = []
+    for name in NAMES:
+        value = constants.get(name)
+        if not (isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0):
+            found = "nothing" if value is None else ast.unparse(value)
+            raise ValueError(f"{name} is {found} in {place.display}; {EXPECTED}.")
+        counts.append(value.value)
+    return os.path.basename(place.display), counts[0], counts[1], place.key
+
+
+def of_function(function: Callable[..., None]) -> tuple[str, int, int, Any]:
+    """Return the name of a Python function, ``NS`` and ``NU`` of its module, and the function.
+
+    Raises
+    ------
+    ValueError
+        Where ``NS`` or ``NU`` is not a positive number there.
+    """
+    known, called = function.__globals__, function.__name__
+    for name in NAMES:
+        value = known.get(name)
+        if type(value) is not int or value < 1:
+            found = "nothing" if value is None else repr(value)
+            raise ValueError(
+                f"{name} is {found} beside the function '{called}'; {EXPECTED}, or parki.pairs.Pair('{called}', dens, "
+                f"result, {called}), which says both."
+            )
+    return called, known["NS"], known["NU"], function
