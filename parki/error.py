@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from parki import tables
 from parki.scaling import exponent, times
 
 RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
@@ -86,7 +87,15 @@ class ErrorEstimate:
     n: int
 
     def __str__(self) -> str:
-        return f"relative RMS error {self.value:.2e} ({self.low:.1e} to {self.high:.1e} at 95 %, {self.n} targets)"
+        return f"relative RMS error {self.value:.2e} ({self._bounds} at 95 %, {self.n} targets)"
+
+    @property
+    def _bounds(self) -> str:
+        return f"{self.low:.1e} to {self.high:.1e}"
+
+    def _repr_html_(self) -> str:
+        values = {"value": f"{self.value:.2e}", "95 % interval": self._bounds, "targets": str(self.n)}
+        return tables.facts(values, "relative RMS error")
 
 
 def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:

@@ -301,7 +301,6 @@ class FreeMethod:
         """Return the parameters as calls return them."""
         return parameters
 
-    def describe(self, arguments: Arguments, problem: FreeProblem, parameters: Any, prediction: Prediction) -> str:
-        """Describe a plan in a few lines."""
-        counts = f"{arguments.n_targets} targets, {arguments.n_sources} sources, {arguments.dtype}, {self.space.name}"
-        return f"{self.kernel}: {counts}\n{self.name}, {parameters}\n{prediction}"
+    def describe(self, problem: FreeProblem, parameters: Any, prediction: Prediction) -> dict[str, str]:
+        """Describe a plan: lines by title, without its kernel and points."""
+        return {"method": f"{self.name}, {parameters}", "call": str(prediction)}

@@ -189,5 +189,5 @@ class Method(Protocol):
     def public(self, problem: Problem, parameters: Any) -> Any:
         """Return the parameters in the caller's unit of length."""
 
-    def describe(self, arguments: Arguments, problem: Problem, parameters: Any, prediction: Prediction | None) -> str:
-        """Describe a plan in a few lines."""
+    def describe(self, problem: Problem, parameters: Any, prediction: Prediction | None) -> dict[str, str]:
+        """Describe a plan: lines by title, without its kernel and points."""

@@ -1,9 +1,10 @@
-"""What a command is doing, shown on a terminal once it has taken some seconds."""
+"""What a command is doing, shown on a terminal or below a notebook's cell once it has taken some seconds."""
 
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
+from parki.engine import audience
 from parki.ewald.report import TITLES
 
 if TYPE_CHECKING:
@@ -14,16 +15,17 @@ WHOLES = ("ewald", "cell_list")  # phases of `parki.ewald.report.WallTime` that 
 
 
 class Progress:
-    """A list of steps with their seconds, in `stream` if that is a terminal, and only after `AFTER` seconds.
+    """A list of steps with their seconds, in `stream` if somebody watches it, and only after `AFTER` seconds.
 
     It is a context, and may be entered again.  Within, it is called with the name of each step as this begins: a phase
     of a plan's `walltime`, whose `watch` it can be, or words of one's own; `titles` has those of phases by name.  With
     rich the list is live and goes away at the end; without, or with `plain`, each step that is done gets a line.  It
-    estimates nothing: how long the next steps take is not known.
+    estimates nothing: how long the next steps take is not known.  Somebody watches a terminal, and the stream of a
+    notebook's cell.
     """
 
     def __init__(self, stream: TextIO | None, plain: bool = False) -> None:
-        self._stream = stream if stream is not None and stream.isatty() else None
+        self._stream = stream if audience.watches(stream) else None
         self._plain, self._lock = plain, threading.RLock()
         self.titles = dict(TITLES)
 

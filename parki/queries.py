@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parki import arrays, error, neighbours, ranks, scaling
+from parki import arrays, error, neighbours, ranks, scaling, tables
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array
 from parki.engine.spaces import Space
@@ -232,7 +232,18 @@ class Queries:
             return neighbours.near_pairs(x, y, radius, sides, skew)
 
     def __str__(self) -> str:
-        return self.method.describe(self.arguments, self.problem, self.chosen, self.predict())
+        kernel, *lines = self._facts().values()
+        return "\n".join([f"{kernel}: {lines[0]}", *lines[1:]])
+
+    def _repr_html_(self) -> str:
+        return tables.facts(self._facts(), repr(self))
+
+    def _facts(self) -> dict[str, str]:
+        """Return the lines of the plan's description, by title."""
+        of = self.arguments
+        points = f"{of.n_targets} targets, {of.n_sources} sources, {of.dtype}, {self.method.space.name}"
+        lines = self.method.describe(self.problem, self.chosen, self.predict())
+        return {"kernel": str(self.method.kernel), "points": points, **lines}
 
     def __repr__(self) -> str:
         points = f"{self.n_sources} sources, {self.n_targets} targets"

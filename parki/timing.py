@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from parki.tables import Table
+
 if TYPE_CHECKING:
     from parki.distributed.comm import Traffic
 
@@ -185,6 +187,23 @@ class PhaseTimes:
             for name in self.phases:
                 self.time[name] += spent * sum(one.time[name] for one in each) / worked if worked else 0.0
 
+    def cells(self) -> Table:
+        """Return the cells of `table`.
+
+        Returns
+        -------
+        Table
+            One row a phase.
+        """
+        rows = []
+        for name, title in self.phases.items():
+            seconds, pairs = self.time[name], self.pairs.get(name, 0.0)
+            indent = "" if self._wholes[name] == name else "  "
+            rate = f"{pairs / seconds / 1e9:.3g} G/s" if pairs and seconds > 0 else ""
+            rows.append((*row(indent + title, seconds, self.total), f"{pairs:.2e}" if pairs else "", rate))
+        rows.append(("total", milliseconds(self.total), "", "", ""))
+        return Table(("phase", "time", "share", "pairs", "rate"), rows, "{:<24}{:>12}{:>8}{:>10}   {}")
+
     def table(self) -> str:
         """Return a table of the phases and their parts: time, share of the whole, kernel evaluations and their rate.
 
@@ -193,14 +212,10 @@ class PhaseTimes:
         str
             One line a phase.
         """
-        lines = [f"{'phase':<24}{'time':>12}{'share':>8}{'pairs':>10}   rate"]
-        for name, title in self.phases.items():
-            seconds, pairs = self.time[name], self.pairs.get(name, 0.0)
-            line = row(title if self._wholes[name] == name else f"  {title}", seconds, self.total, 24)
-            if pairs:
-                line += f"{pairs:>10.2e}" + (f"   {pairs / seconds / 1e9:.3g} G/s" if seconds > 0 else "")
-            lines.append(line)
-        return "\n".join([*lines, f"{'total':<24}{1e3 * self.total:>9.2f} ms"])
+        return str(self.cells())
+
+    def _repr_html_(self) -> str:
+        return self.cells().html(repr(self))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.total:.3g} s>"
@@ -234,7 +249,11 @@ class _PhaseBody:
         times.time[self._whole] = whole + spent
 
 
-def row(title: str, seconds: float, whole: float, width: int) -> str:
-    """Return a line of a table: a title of so many characters, milliseconds, and their share of the whole."""
-    share = f"{100 * seconds / whole:.1f} %" if whole > 0 else "–"
-    return f"{title:<{width}}{1e3 * seconds:>9.2f} ms{share:>8}"
+def milliseconds(seconds: float) -> str:
+    """Return a time as tables show it."""
+    return f"{1e3 * seconds:.2f} ms"
+
+
+def row(title: str, seconds: float, whole: float) -> tuple[str, str, str]:
+    """Return the first cells of a row of a table: a title, milliseconds, and their share of the whole."""
+    return title, milliseconds(seconds), f"{100 * seconds / whole:.1f} %" if whole > 0 else "–"

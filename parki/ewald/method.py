@@ -384,9 +384,7 @@ class Ewald:
         """Return parameters by their published names."""
         return Params(parameters)
 
-    def describe(self, arguments: Arguments, problem: EwaldProblem, choice: EwaldChoice, prediction: Prediction) -> str:
-        """Describe a plan in a few lines."""
-        head = f"{self.kernel}: {arguments.n_targets} targets, {arguments.n_sources} sources"
-        head = f"{head}, {arguments.dtype}, {self.space.name}"
-        rest = [str(prediction), *([str(choice.tuned)] if choice.tuned else [])]
-        return "\n".join([head, describe(self.public(problem, choice), self.options.periodic), *rest])
+    def describe(self, problem: EwaldProblem, choice: EwaldChoice, prediction: Prediction) -> dict[str, str]:
+        """Describe a plan: lines by title, without its kernel and points."""
+        lines = describe(self.public(problem, choice), self.options.periodic) | {"call": str(prediction)}
+        return lines | ({"tuning": str(choice.tuned)} if choice.tuned else {})

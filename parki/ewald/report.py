@@ -10,6 +10,7 @@ import numpy as np
 from parki.arrays import Array
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
+from parki.tables import Table
 from parki.timing import PhaseTimes, row
 
 # phase, its title, the count that its rate is of, the unit of that count
@@ -134,28 +135,27 @@ class WallTime(PhaseTimes):
     def _accounted(self) -> float:
         return sum(self.time[name] for name, *_ in PHASES)
 
-    def table(self) -> str:
-        """Return a table of the phases: time, share of the whole, rate.
+    def cells(self) -> Table:
+        """Return the cells of `table`: time, share of the whole, rate of each phase.
 
         Returns
         -------
-        str
-            One line a phase.
+        Table
+            One row a phase.
         """
-        whole, lines = self.total, [f"{'phase':<20}{'time':>12}{'share':>8}   rate"]
+        whole, rows = self.total, []
         for name, title, count, unit in PHASES:
-            lines.append(_row(title, self.time[name], whole, getattr(self, count), unit))
-        lines.append(_row("other", max(whole - self._accounted, 0.0), whole))
-        lines.append(_row("total", whole, whole, self.N_out, "targets"))
-        return "\n".join(lines)
+            rows.append(_cells(title, self.time[name], whole, getattr(self, count), unit))
+        rows.append(_cells("other", max(whole - self._accounted, 0.0), whole))
+        rows.append(_cells("total", whole, whole, self.N_out, "targets"))
+        return Table(("phase", "time", "share", "rate"), rows, "{:<20}{:>12}{:>8}   {}")
 
     def __repr__(self) -> str:
         return f"<WallTime {self.time_ewald:.3g} s, {self.N_in} sources, {self.N_out} targets>"
 
 
-def _row(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -> str:
-    rate = f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
-    return f"{row(title, seconds, whole, 20)}   {rate}".rstrip()
+def _cells(title: str, seconds: float, whole: float, n: int = 0, unit: str = "") -> tuple[str, str, str, str]:
+    return *row(title, seconds, whole), f"{n / seconds / 1e6:.3g} M {unit}/s" if n and seconds > 0 else ""
 
 
 class Params:
@@ -230,8 +230,8 @@ class Params:
         return f"<Params: {self}>"
 
 
-def describe(p: Parameters, periodic: tuple[bool, bool, bool]) -> str:
-    """Describe parameters, in the caller's unit of length, in two lines."""
+def describe(p: Parameters, periodic: tuple[bool, bool, bool]) -> dict[str, str]:
+    """Describe parameters, in the caller's unit of length, in two lines by title."""
     axes = "".join(axis for axis, on in zip("xyz", periodic, strict=True) if on) or "no direction"
     shape = "box {:.4g} × {:.4g} × {:.4g}".format(*p.box) if p.skew is None else "triclinic cell"
-    return f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}\n{Params(p)}"
+    return {"box": f"{shape}, periodic in {axes}, tolerance {p.tolerance:g}", "parameters": str(Params(p))}

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
-from parki.arguments import Arguments
 from parki.arrays import Array, to_host
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
 from parki.fmm.balance import Cloud
@@ -194,9 +193,9 @@ class Fmm(FreeMethod):
         """Return the parameters, which have no lengths."""
         return aim.parameters
 
-    def describe(self, arguments: Arguments, problem: FreeProblem, aim: Aim, prediction: Prediction) -> str:
+    def describe(self, problem: FreeProblem, aim: Aim, prediction: Prediction) -> dict[str, str]:
         """Describe a plan in a few lines."""
-        return super().describe(arguments, problem, aim.parameters, prediction)
+        return super().describe(problem, aim.parameters, prediction)
 
     def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
         """Predict the time of a call."""

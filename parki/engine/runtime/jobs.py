@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parki.engine import counting
+from parki.engine import audience, counting
 from parki.engine.errors import BuildError
 from parki.engine.runtime import cache
 
@@ -165,13 +165,13 @@ def first_error(text: str) -> str:
 def _announce(jobs: list[Job]) -> Callable[[str], None]:
     """Begin the one line for people at a terminal; the function returned ends it with the outcome.
 
-    Nothing is shown where stderr is no terminal, with PARKI_QUIET set, or where the loggers ``parki`` or
-    ``parki.engine`` were given a level or already show the lines of each compilation.
+    Nothing is shown where stderr is neither a terminal nor that of a notebook's cell, with PARKI_QUIET set, or where
+    the loggers ``parki`` or ``parki.engine`` were given a level or already show the lines of each compilation.
     """
     chosen = any(logging.getLogger(name).level != logging.NOTSET for name in ("parki", "parki.engine"))
     shown = log.isEnabledFor(logging.INFO) and log.hasHandlers()
     quiet = os.environ.get("PARKI_QUIET", "0") not in ("", "0")
-    if chosen or shown or quiet or sys.stderr is None or not sys.stderr.isatty():
+    if chosen or shown or quiet or not audience.watches(sys.stderr):
         return lambda outcome: None
     began = time.perf_counter()
     _say(f"parki: compiling {_headline(jobs)} … ")

@@ -1,0 +1,15 @@
+"""Whether somebody reads what is written to a stream while it is written: a terminal, or a cell of a notebook."""
+
+import sys
+from typing import TextIO
+
+
+def watches(stream: TextIO | None) -> bool:
+    """Tell whether a stream is a terminal, or that of a Jupyter kernel, which shows it below the cell at once.
+
+    A kernel's stream says that it is no terminal.  It can be one only where ipykernel has been loaded.
+    """
+    if stream is None:
+        return False
+    kernel = sys.modules.get("ipykernel.iostream")
+    return stream.isatty() or (kernel is not None and isinstance(stream, kernel.OutStream))
