@@ -121,10 +121,12 @@ def doctor(asked: argparse.Namespace) -> int:
     from parki import doctor as module
 
     if asked.check:
+        from parki import ranks
         from parki.app import checks
 
-        if asked.comm is not None:
-            raise ValueError(f"--check was given with {asked.comm.size} processes; expected one, without a launcher.")
+        with ranks.together(asked.comm, "reading options"):
+            if asked.comm is not None:
+                raise ValueError(f"--check was given with {asked.comm.size} processes; expected one, and no launcher.")
         return checks.run(print)
     text, ready = module.report(asked.comm)
     print(text)
