@@ -67,7 +67,7 @@ def main(arguments=None):
     parser.add_argument("-o", type=Path, metavar="FILE", help="draw a picture")
     asked = parser.parse_args(arguments)
 
-    n = 3000 if asked.small else 30_000
+    n = 3000 if asked.small else 10_000
     x = parki.samples.sphere(n, seed=1)
     forces = np.random.default_rng(2).normal(size=(3, n))
     few = 60 if asked.small else None

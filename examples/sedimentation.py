@@ -102,12 +102,14 @@ def animate(file, path, box, step):
     from matplotlib.animation import FuncAnimation, PillowWriter
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2, 6.8), layout="constrained")
+    figure = Figure(figsize=(4.4, 6.8), layout="constrained")
     axes = figure.subplots()
-    scale = {"cmap": "inferno_r", "vmin": -0.5, "vmax": 3}
+    scale = {"cmap": "plasma", "vmin": -0.5, "vmax": 3}
     dots = axes.scatter([], [], s=7, c=[], linewidths=0, **scale)
     figure.colorbar(dots, ax=axes, label="fall speed (Stokes speeds)", extend="both", shrink=0.8)
-    axes.set(xlim=(0, box[0] * MM), ylim=(0, box[2] * MM), aspect="equal", xlabel="x (mm)", ylabel="height z (mm)")
+    axes.set(xlim=(0, box[0] * MM), ylim=(0, box[2] * MM), aspect="equal", facecolor="#1a1d24")
+    axes.set(xlabel="x (mm)", ylabel="height z (mm)")
+    frames = range(0, len(path) - 1, 1 + len(path) // 60)
 
     def show(frame):
         now = parki.utils.wrap(path[frame], box)
@@ -116,7 +118,7 @@ def animate(file, path, box, step):
         dots.set_array((path[frame] - path[frame + 1])[2, middle] / (step * STOKES))
         axes.set_title(f"{frame * step:4.0f} s")
 
-    FuncAnimation(figure, show, len(path) - 1).save(file, PillowWriter(fps=12), dpi=70)
+    FuncAnimation(figure, show, frames).save(file, PillowWriter(fps=8), dpi=80)
 
 
 def main(arguments=None):
