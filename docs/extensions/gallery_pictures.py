@@ -4,6 +4,7 @@ An example draws with ``-o FILE...`` into the folder that it runs in; pictures a
 """
 
 import importlib.util
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from sphinx_gallery.gen_rst import THUMBNAIL_PARENT_DIV, THUMBNAIL_PARENT_DIV_CL
 from sphinx_gallery.scrapers import figure_rst
 
 FULL = os.environ.get("PARKI_GALLERY") == "full"  # otherwise examples run with --small
+logging.getLogger("matplotlib.animation").setLevel(logging.WARNING)  # it names its writer otherwise
 NEEDS = {"forces": "torch"}  # shown, but not run, where the module is missing
 
 SECTIONS = {
