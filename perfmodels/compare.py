@@ -15,6 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parki.engine.runtime import writing
 from parki.perfmodels.measure import Row, spread
@@ -88,13 +89,18 @@ def read(path: Path) -> list[Row]:
     OSError
         If it cannot be read.
     """
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); expected records of parki bench --json.") from None
+    found = parsed(path, "records of parki bench --json")
     if not (isinstance(found, list) and all(isinstance(r, dict) and "benchmark" in r and "rows" in r for r in found)):
         raise ValueError(f"{path} holds no list of records; expected what parki bench --json writes.")
     return found
+
+
+def parsed(path: Path, expected: str) -> Any:
+    """Return the content of a file of JSON; the error for any other names `expected`."""
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); expected {expected}.") from None
 
 
 def append(path: Path, record: Row) -> None:

@@ -21,7 +21,8 @@ def save(path: Path, draw: Callable[[Any, Sequence[Row]], None], entries: Sequen
     import matplotlib
     from matplotlib.figure import Figure
 
-    settings = {"svg.hashsalt": "parki", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    settings = {"svg.hashsalt": "parki", "svg.fonttype": "none", "font.size": 9}
+    settings |= {"axes.spines.top": False, "axes.spines.right": False}
     with matplotlib.rc_context(settings), writing.replacing(path) as work:
         figure = Figure(layout="constrained", facecolor="white")
         draw(figure, entries)

@@ -177,7 +177,7 @@ def busy(found: Row) -> str:
 
 def said(entries: Sequence[Row]) -> str:
     """Return a sentence on the threads and the repeats of some entries."""
-    threads = {entry["asked"]["threads"] for entry in entries}
+    threads = {r["threads"] for entry in entries for r in record.measured(entry)} or {1}
     repeats = {entry["asked"]["repeat"] for entry in entries}
     counted = tables.count(max(threads), "thread") if len(threads) == 1 else f"Up to {max(threads)} threads"
     return f"{counted[0].upper()}{counted[1:]}, the best of {tables.count(max(repeats), 'run')}."

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parki.engine.runtime import writing
+from parki.perfmodels.compare import parsed
 from parki.perfmodels.measure import Row
 
 SCHEMA = 1
@@ -24,19 +25,8 @@ CLOSE = 1e-9  # relative difference of numbers that are the same
 
 
 def read(path: Path) -> Row:
-    """Return the record of a file.
-
-    Raises
-    ------
-    ValueError
-        If it is no valid record.
-    OSError
-        If it cannot be read.
-    """
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); expected a record of parki bench report.") from None
+    """Return the record of a file, checked as `check` does: errors name the file."""
+    found = parsed(path, "a record of parki bench report")
     try:
         check(found)
     except ValueError as error:

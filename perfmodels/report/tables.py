@@ -17,8 +17,8 @@ def seconds(value: float) -> str:
 
 
 def factor(value: float) -> str:
-    """Return a ratio of two digits, more where it is large."""
-    return f"{value:.2f}" if value < 9.95 else f"{value:.3g}"
+    """Return a ratio of two or three digits."""
+    return f"{value:.2g}" if value < 0.095 else f"{value:.2f}" if value < 9.95 else f"{value:.3g}"
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

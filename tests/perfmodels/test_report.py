@@ -280,7 +280,7 @@ def test_sums_are_not_compared_over_runs():
 
 def test_times_and_ratios_for_people():
     assert [tables.seconds(value) for value in (12.345, 0.0123, 1.23e-5)] == ["12.3 s", "12.3 ms", "12.3 µs"]
-    assert [tables.factor(value) for value in (0.5, 9.949, 12.34, 123.4)] == ["0.50", "9.95", "12.3", "123"]
+    assert [tables.factor(value) for value in (0.00123, 0.5, 9.949, 123.4)] == ["0.0012", "0.50", "9.95", "123"]
     assert command.FOLDER.name == "parki-report"
 
 
