@@ -12,7 +12,7 @@ from parki.perfmodels.report import tables
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#4d4d4d", "#999933")  # Okabe and Ito's
 LIGHT, REST = ("#cc79a7", "#56b4e9", "#e69f00"), "#777777"
-WIDTH = 9.0  # inches
+WIDTH = 8.0  # inches
 LETTER = 0.8  # % of a bar that a letter of a label takes
 
 
@@ -102,16 +102,17 @@ def _ratios(figure: Any, entries: Sequence[Row], title: str) -> None:
     found = []
     for ours, other in tables.compared(entries):
         common, name, own = apart(other["what"], ours["what"])
-        found.append((f"{common}: {name}, {own}", ours["ratio"]))
+        found.append((f"{common}: {name} / {own}", ours["ratio"]))
     figure.set_size_inches(WIDTH, 0.9 + 0.24 * len(found))
     axes = figure.subplots()
     ratios = [ratio for _, ratio in found]
-    bars = axes.barh(range(len(found)), ratios, color=[OURS if ratio > 1 else OTHERS for ratio in ratios], height=0.7)
+    lengths, colours = [ratio - 1.0 for ratio in ratios], [OURS if ratio > 1 else OTHERS for ratio in ratios]
+    bars = axes.barh(range(len(found)), lengths, left=1.0, color=colours, height=0.7)
     axes.bar_label(bars, [tables.factor(ratio) for ratio in ratios], padding=3, fontsize=8)
     axes.set_yticks(range(len(found)), [name for name, _ in found], fontsize=7)
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlim(min(0.8, *ratios) / 1.1, 1.6 * max(1.0, *ratios))
+    axes.set_xlim(min(0.8, *ratios) / 1.6, 1.6 * max(1.0, *ratios))
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if math.log10(max(ratios) / min(ratios)) < 1:

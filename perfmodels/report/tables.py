@@ -16,6 +16,11 @@ def seconds(value: float) -> str:
     return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms" if value >= 1e-3 else f"{1e6 * value:.3g} µs"
 
 
+def milliseconds(value: float) -> str:
+    """Return milliseconds without their unit, of three digits and never with an exponent."""
+    return f"{1e3 * value:.3g}" if value < 0.9995 else f"{1e3 * value:.0f}"
+
+
 def factor(value: float) -> str:
     """Return a ratio of two or three digits."""
     return f"{value:.2g}" if value < 0.095 else f"{value:.2f}" if value < 9.95 else f"{value:.3g}"
@@ -83,12 +88,11 @@ def phases(entries: Sequence[Row]) -> tuple[str, str]:
     tables, longest = [], []
     for names in families.values():
         parts = list(dict.fromkeys(part for name in names for part in found[name] if part != PARTS[0]))
-        head = ("ms", *parts, "all")
         lines = []
-        for name in names:
-            cells = [found[name].get(part) for part in (*parts, PARTS[0])]
-            lines.append((f"`{name}`", *("–" if value is None else f"{1e3 * value:.3g}" for value in cells)))
-        tables.append(grid(head, lines))
+        for part in (*parts, PARTS[0]):
+            cells = [found[name].get(part) for name in names]
+            lines.append((part, *("–" if value is None else milliseconds(value) for value in cells)))
+        tables.append(grid(("ms", *(f"`{name}`" for name in names)), lines))
     for name, parts in found.items():
         most = max((part for part in parts if part != PARTS[0]), key=lambda part: parts[part])
         longest.append(f"{most} ({100 * parts[most] / parts[PARTS[0]]:.0f} %) of `{name}`")
@@ -109,12 +113,12 @@ def programs(entries: Sequence[Row]) -> tuple[str, str]:
     for ours, other in compared(entries):
         common, name, own = apart(other["what"], ours["what"])
         ratios.append(record.ratio(other, ours))
-        theirs = (name, f"{other['error']:.1e}", seconds(other["seconds"]))
-        mine = (own, f"{ours['error']:.1e}", seconds(ours["seconds"]), factor(ratios[-1]))
-        lines.append((common, *theirs, *mine))
+        theirs = f"{name}: {other['error']:.1e}, {seconds(other['seconds'])}"
+        mine = f"{own}: {ours['error']:.1e}, {seconds(ours['seconds'])}"
+        lines.append((common, theirs, mine, factor(ratios[-1])))
     if not lines:
         return "No other program was there to compare with.", ""
-    return _against("program", ratios), grid(("", "other", "error", "time", "parki", "error", "time", "ratio"), lines)
+    return _against("program", ratios), grid(("", "other: error, time", "parki: error, time", "ratio"), lines)
 
 
 def kernels(entries: Sequence[Row]) -> tuple[str, str]:
@@ -123,11 +127,11 @@ def kernels(entries: Sequence[Row]) -> tuple[str, str]:
     for ours, other in compared(entries):
         common, name, own = apart(other["what"], ours["what"])
         ratios.append(ours["ratio"])
-        rates = (f"{other['rate']:.3g}", own, f"{ours['rate']:.3g}", ours["unit"], factor(ours["ratio"]))
-        lines.append((common, name, *rates))
+        theirs, mine = f"{name}: {other['rate']:.3g}", f"{own}: {ours['rate']:.3g}"
+        lines.append((common, theirs, mine, ours["unit"], factor(ours["ratio"])))
     if not lines:
         return "No other code was there to compare with.", ""
-    return _against("code", ratios), grid(("", "other", "rate", "parki", "rate", "unit", "ratio"), lines)
+    return _against("code", ratios), grid(("", "other", "parki", "unit", "ratio"), lines)
 
 
 def threads(entries: Sequence[Row]) -> tuple[str, str]:

@@ -247,7 +247,7 @@ def test_pages_of_a_record(tmp_path, capsys):
     for said in (
         "in 4 of 4 sums",
         "| `bldtt-coulomb` | 1e-05 | 3.3e-06 | 800 ms | 400 ms | 500 |",
-        "| sum | FMM3D | 1.0e-04 | 3 s | parki | 9.0e-05 | 500 ms | 6.00 |",
+        "| sum | FMM3D: 1.0e-04, 3 s | parki: 9.0e-05, 500 ms | 6.00 |",
         "in 1 of 1 lines",
         "Not measured: against openmm (`pip install openmm`).",
         "512 bits, compiled for zen",
