@@ -31,6 +31,8 @@ extensions = [
 ]
 exclude_patterns: list[str] = []
 nitpicky = False
+default_role = "py:obj"  # names between single backticks are links where there is such an object
+smartquotes = False  # quotes of docstrings are those of Python
 
 html_theme = "furo"
 html_title = f"parki {release}"

@@ -134,9 +134,9 @@ class Plan(Queries, Operable, OverRanks, Generic[Result]):
         Returns
         -------
         array
-            ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one:
-            The sum, a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the
-            potential and its gradient ``(3, Nt)``.
+            ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one;
+            a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the potential and
+            its gradient ``(3, Nt)``.
 
         Raises
         ------
