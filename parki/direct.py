@@ -10,7 +10,7 @@ from parki import ranks
 from parki.all_pairs import direct_sum
 from parki.arrays import AnyArray, Real
 from parki.direct_method import Direct
-from parki.docstrings import FREE_SUM
+from parki.docstrings import FREE_PLAN
 from parki.freespace import find
 from parki.keywords import DirectKeywords, KernelParameters, shows
 from parki.names import Gradient
@@ -40,14 +40,9 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, gradient: Gradient = False, timed: bool = False,
     **keywords: Unpack[DirectKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(FreeOptions, parameters=KernelParameters, first=("gradient",), like=FREE_SUM)
+@shows(FreeOptions, parameters=KernelParameters, first=("gradient",), like=FREE_PLAN)
 def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: Any) -> Plan[Any]:
     """Prepare direct sums for fixed points: ``u = plan(density)``.
-
-    Returns
-    -------
-    Plan
-        A callable that sums densities at these points.
 
     See Also
     --------

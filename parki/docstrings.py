@@ -16,8 +16,7 @@ ORDER = (
 )  # fmt: skip
 SHARED = ("Returns", "Raises", "Warns")  # sections that a call may have from another
 
-#: Arguments, results and errors of one-shot sums in free space.
-FREE_SUM = """
+_ARGUMENTS = """
 Parameters
 ----------
 targets, sources : array (3, Nt), (3, Ns)
@@ -34,13 +33,21 @@ normals : array (3, Ns), optional
 return_walltime, return_params, return_error : bool, default False
     Return a tuple ``(u[, PhaseTimes][, Parameters][, ErrorEstimate])``; the error is measured at 100 targets against
     the direct sum.
-
+"""
+_RESULT = """
 Returns
 -------
 array (Nt,) or (components, Nt), or a tuple
     The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With
     ``gradient=True`` the first result is a tuple of the potential and its gradient (3, Nt).
-
+"""
+_PLAN = """
+Returns
+-------
+Plan
+    A callable that sums densities at these points.
+"""
+_ERRORS = """
 Raises
 ------
 ValueError, TypeError
@@ -48,9 +55,11 @@ ValueError, TypeError
 KernelError
     For a kernel's file that is not there, or not in the language of the kernels.
 """
+FREE_SUM = _ARGUMENTS + _RESULT + _ERRORS  #: of one-shot sums in free space
+FREE_PLAN = _ARGUMENTS + _PLAN + _ERRORS  #: of plans in free space
 
 
-class Entry(NamedTuple):
+class DocEntry(NamedTuple):
     """One entry of a list of parameters: their names, the rest of that line, and the description's lines."""
 
     names: tuple[str, ...]
@@ -75,7 +84,7 @@ def sections(text: str) -> dict[str, list[str]]:
     return {title: "\n".join(body).strip().splitlines() for title, body in found.items()}
 
 
-def entries(lines: Iterable[str]) -> list[Entry]:
+def entries(lines: Iterable[str]) -> list[DocEntry]:
     """Return the entries of a section of parameters."""
     found: list[tuple[str, list[str]]] = []
     for line in lines:
@@ -84,18 +93,18 @@ def entries(lines: Iterable[str]) -> list[Entry]:
         else:
             found[-1][1].append(line)
     parts = [(*head.partition(" :"), body) for head, body in found]
-    return [Entry(tuple(names.split(", ")), colon + kind, tuple(body)) for names, colon, kind, body in parts]
+    return [DocEntry(tuple(names.split(", ")), colon + kind, tuple(body)) for names, colon, kind, body in parts]
 
 
 @functools.cache
-def options_of(options: Any) -> tuple[Entry, ...]:
+def options_of(options: Any) -> tuple[DocEntry, ...]:
     """Return the entries of a class of options and of its bases, whose texts it replaces, or those of a function."""
     kinds = [kind for kind in getattr(options, "__mro__", (options,)) if kind.__module__.startswith("parki.")]
     texts = [kind.__doc__ or "" for kind in reversed(kinds)]
     return tuple(entry for text in texts for entry in entries(sections(text).get("Parameters", ())))
 
 
-def _placed(names: Sequence[str], tables: Sequence[Iterable[Entry]]) -> tuple[list[str], set[str]]:
+def _placed(names: Sequence[str], tables: Sequence[Iterable[DocEntry]]) -> tuple[list[str], set[str]]:
     """Return the entries of names in order, each from the first table that has it, and the names that were found."""
     entry_of = {name: entry for table in reversed(tables) for entry in table for name in entry.names}
     lines: list[str] = []

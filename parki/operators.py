@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -15,7 +14,8 @@ import numpy as np
 from parki import ranks
 from parki.arguments import Arguments, deprecated
 from parki.arrays import AnyArray, Array
-from parki.method import Method, Problem
+from parki.method import Method
+from parki.queries import Queries
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -40,28 +40,10 @@ class Summed(Protocol):
         """Return the plan of a kernel from the targets to the sources."""
 
 
-class Operable:
+class Operable(Queries):
     """The part of `parki.plan.Plan` that makes related plans, and linear operators from them."""
 
-    method: Method
-    kernel: Any
-    comm: Any
-    chosen: Any
-    n_targets: int
-    n_sources: int
     _related: dict[Hashable, Any]
-
-    def _whole(self, *, at_door: bool = False) -> AbstractContextManager[None]:
-        """Hold the lock of a plan that is not broken."""
-        raise NotImplementedError
-
-    def _present(self) -> None:
-        """Raise RuntimeError for a plan that was retired."""
-        raise NotImplementedError
-
-    def full(self) -> Problem:
-        """Return the problem with its points."""
-        raise NotImplementedError
 
     def related(self, key: Hashable, make: Callable[[], Self]) -> Self:
         """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""

@@ -13,7 +13,6 @@ from parki.arrays import AnyArray, Array, Result
 from parki.engine import forks, spaces
 from parki.method import Method, Problem, Structure, Sum
 from parki.operators import Operable
-from parki.queries import Queries
 from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
 
@@ -28,7 +27,7 @@ BROKEN_OVER_RANKS = (
 )
 
 
-class Plan(Queries, Operable, OverRanks, Generic[Result]):
+class Plan(Operable, OverRanks, Generic[Result]):
     """Sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the

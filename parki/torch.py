@@ -232,7 +232,7 @@ def stokes_pressure(
     return _apply("stokes_pressure", trg, src, dens, None, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=stokes_sl)
 def stokes_dl(
     trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldKeywords],
@@ -247,11 +247,6 @@ def stokes_dl(
         Densities q.
     normals : Tensor (3, Ns)
         Normals n, of any length.
-
-    Returns
-    -------
-    Tensor (3, Nt) or (k, 3, Nt)
-        The velocity at all targets, in the dtype and on the device of the points.
 
     See Also
     --------
@@ -270,7 +265,7 @@ def stokes_dl(
     return _apply("stokes_dl", trg, src, dens, normals, options, keywords)
 
 
-@shows(EwaldOptions, without=REPORTS, first=MAIN, like=laplace)
+@shows(EwaldOptions, without=REPORTS, first=MAIN, like=stokes_dl)
 def stokes_comb(
     trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldKeywords],
@@ -283,13 +278,6 @@ def stokes_comb(
     ----------
     dens : Tensor (6, Ns), or (k, 6, Ns) for k right-hand sides
         Forces f of the single layer over densities q of the double layer.
-    normals : Tensor (3, Ns)
-        Normals n, of any length.
-
-    Returns
-    -------
-    Tensor (3, Nt) or (k, 3, Nt)
-        The velocity at all targets, in the dtype and on the device of the points.
 
     See Also
     --------

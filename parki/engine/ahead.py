@@ -62,7 +62,7 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
     Raises
     ------
     BuildError
-        There is no compiler, or the compiler failed.
+        The compiler is missing, or failed.
 
     See Also
     --------

@@ -277,9 +277,9 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
     Parameters
     ----------
     policy : RangePolicy or TeamPolicy
-        Number of iterations or teams, and their place.
+        Iterations or teams, and their place.
     workunit : Workunit
-        A result of `kernel`.
+        The workunit to launch.
     **args
         One entry per parameter of the workunit: arrays of its dtypes and ranks (NumPy's on hosts, CuPy's on devices;
         any layout with strides that are not negative; used in place, and kept alive) and numbers.

@@ -71,7 +71,7 @@ def stokes_dl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
-@shows(EwaldOptions, first=MAIN, like=laplace)
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
 def stokes_dl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Any,
@@ -87,11 +87,6 @@ def stokes_dl(
         Densities q.
     normals : array (3, Ns)
         Normals n, of any length.
-
-    Returns
-    -------
-    array (3, Nt) or (k, 3, Nt), or a tuple
-        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
 
     See Also
     --------
@@ -123,7 +118,7 @@ def stokes_comb(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Unpack[EwaldReported],
 ) -> Any: ...  # fmt: skip
-@shows(EwaldOptions, first=MAIN, like=laplace)
+@shows(EwaldOptions, first=MAIN, like=stokes_dl)
 def stokes_comb(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Any,
@@ -136,13 +131,6 @@ def stokes_comb(
     ----------
     dens : array (6, Ns), or (k, 6, Ns) for k right-hand sides
         Forces f of the single layer over densities q of the double layer.
-    normals : array (3, Ns)
-        Normals n, of any length.
-
-    Returns
-    -------
-    array (3, Nt) or (k, 3, Nt), or a tuple
-        The velocity at all targets; a tuple as by `parki.ewald.laplace`.
 
     See Also
     --------
@@ -183,7 +171,7 @@ def stokes_pressure(
     Parameters
     ----------
     dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
-        Forces f.
+        Forces f of the flow.
 
     See Also
     --------
@@ -213,18 +201,13 @@ def stokes_grad(
 def stokes_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Unpack[EwaldReported]
 ) -> Any: ...
-@shows(EwaldOptions, first=MAIN, like=laplace)
+@shows(EwaldOptions, first=MAIN, like=stokes_sl)
 def stokes_grad(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> Any:
     """Return the velocity gradient of the Stokes single layer: row 3i + j is ∂u_i/∂x_j.
 
     The stress is −p δ_ij + ∂u_i/∂x_j + ∂u_j/∂x_i, with the pressure of `stokes_pressure`.
-
-    Parameters
-    ----------
-    dens : array (3, Ns), or (k, 3, Ns) for k right-hand sides
-        Forces f.
 
     Returns
     -------

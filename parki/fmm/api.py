@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.docstrings import FREE_SUM
+from parki.docstrings import FREE_PLAN, FREE_SUM
 from parki.fmm.method import KINDS
 from parki.fmm.options import FmmOptions
 from parki.freespace import FreeMethod, check_reports, find
@@ -145,7 +145,7 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
     gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(FmmOptions, parameters=KernelParameters, first=MAIN, like=FREE_SUM)
+@shows(FmmOptions, parameters=KernelParameters, first=MAIN, like=FREE_PLAN)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm", **keywords: Any
 ) -> Plan[Any]:
@@ -155,11 +155,6 @@ def plan(
     ----------
     method : {"kifmm", "chebyshev"}, default "kifmm"
         Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
-
-    Returns
-    -------
-    Plan
-        A callable that sums densities at these points.
 
     See Also
     --------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
-from parki.docstrings import FREE_SUM
+from parki.docstrings import FREE_PLAN, FREE_SUM
 from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
@@ -145,7 +145,7 @@ def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
     gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
-@shows(TreecodeOptions, parameters=KernelParameters, first=MAIN, like=FREE_SUM)
+@shows(TreecodeOptions, parameters=KernelParameters, first=MAIN, like=FREE_PLAN)
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual", **keywords: Any
 ) -> Plan[Any]:
@@ -155,11 +155,6 @@ def plan(
     ----------
     method : {"dual", "pc", "cp"}, default "dual"
         Dual tree traversal, or the variants of `bltc`.
-
-    Returns
-    -------
-    Plan
-        A callable that sums densities at these points.
 
     See Also
     --------
