@@ -52,7 +52,7 @@ def draw(file, places, changes):
     stars = np.hstack(places)
     owners = np.repeat(np.arange(len(places)), [x.shape[1] for x in places])
     order = np.argsort(stars[2])  # the near ones above the far ones
-    left.scatter(*stars[:2, order], s=5, c=[f"C{rank % 10}" for rank in owners[order]], linewidths=0)
+    left.scatter(*stars[:2, order], s=6e4 / len(order), c=[f"C{rank % 10}" for rank in owners[order]], linewidths=0)
     for rank, x in enumerate(places):
         left.scatter([], [], color=f"C{rank % 10}", label=f"process {rank}: {x.shape[1]} stars")
     left.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="x (a)", ylabel="y (a)", facecolor="black")
