@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from parki.perfmodels.measure import Row, apart, spread
 from parki.perfmodels.report import record
 
+SPACE = "\N{NO-BREAK SPACE}"  # between a number and its unit
 PARTS = "plan and call", "call again"
 Body = Callable[[Sequence[Row]], tuple[str, str]]
 
 
 def seconds(value: float) -> str:
     """Return a time for people, of three digits."""
-    return f"{value:.3g} s" if value >= 1 else f"{1e3 * value:.3g} ms" if value >= 1e-3 else f"{1e6 * value:.3g} µs"
+    unit, scale = ("s", 1.0) if value >= 1 else ("ms", 1e3) if value >= 1e-3 else ("µs", 1e6)
+    return f"{scale * value:.3g}{SPACE}{unit}"
 
 
 def milliseconds(value: float) -> str:
