@@ -45,7 +45,7 @@ def test_tests_run_where_the_sdist_is_unpacked(unpacked, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     water = "tests/test_examples.py::test_water_runs_from_any_folder"
-    chosen = ["tests/test_packaging.py", "tests/test_sdist.py", "tests/test_structure.py", water]
+    chosen = ["tests/test_packaging.py", "tests/test_sdist.py", water]
     done = subprocess.run(
         [*command, *chosen], cwd=unpacked, env=environment, capture_output=True, text=True, check=False
     )
