@@ -67,7 +67,7 @@ def solve(points, normals):
 
 
 def velocity(at, points, normals, q, f):
-    """Velocity (3, M) at points outside; of the density that of the nearest point, which gives nothing, is taken off."""
+    """Velocity (3, M) outside; the density is less that of the nearest point, which gives nothing."""
     nearest = q[:, KDTree(points.T).query(at.T)[1]]
     columns = np.concatenate([q[None], np.eye(3)[:, :, None] * np.ones(points.shape[1])])
     whole, *constant = parki.ewald.stokes_dl(at, points, columns, normals, **SUM)
@@ -87,7 +87,7 @@ def draw(file, radius, rings, pixels):
     u[:, np.linalg.norm(at - CENTRE, axis=0) < radius] = 0
     along, across = (np.tile(c.reshape(pixels, -1), (3, 1)) for c in (u[2], u[0]))
     x = np.concatenate([x, x + 1, x + 2])
-    figure = Figure(figsize=(8.6, 8), layout="constrained")
+    figure = Figure(figsize=(6.6, 8.4), layout="constrained")
     panel = figure.subplots()
     image = panel.pcolormesh(z, x, np.hypot(along, across), cmap="viridis", vmin=0, shading="gouraud")
     panel.streamplot(z, x, along, across, density=1.7, color="white", linewidth=0.7, arrowsize=0.8)

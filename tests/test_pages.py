@@ -5,6 +5,7 @@ must be what they print.  Blocks marked ``py`` are shown and not run: they need 
 """
 
 import io
+import linecache
 import re
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -47,9 +48,10 @@ def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     for i, (language, code, between) in enumerate(blocks):
         if language != "python":
             continue
-        out = io.StringIO()
+        out, name = io.StringIO(), f"{page}, block {i}"
+        linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)  # as a notebook keeps its cells
         with redirect_stdout(out):
-            exec(compile(code, f"{page}, block {i}", "exec"), names)
+            exec(compile(code, name, "exec"), names)
         printed = out.getvalue()
         follows = i + 1 < len(blocks) and blocks[i + 1][0] == "text" and not between
         if printed:
