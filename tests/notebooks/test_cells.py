@@ -100,3 +100,22 @@ def test_a_script_is_quiet_though_ipykernel_is_loaded(tmp_path):
     )  # fmt: skip
     assert done.stdout.strip() == "2.0"
     assert done.stderr == ""
+
+
+def test_the_example_in_cells(run, root, monkeypatch):
+    """The notebook that the gallery offers for download runs, and shows tables and a picture."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    gallery = pytest.importorskip("sphinx_gallery.notebook", reason="sphinx-gallery is not installed")
+    from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF
+    from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+    path = root / "examples" / "own_kernel_cells.py"
+    book = gallery.jupyter_notebook(split_code_and_text_blocks(str(path))[1], dict(DEFAULT_GALLERY_CONF), str(root))
+    texts = ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == "code"]
+    outputs = run("%matplotlib inline\nimport sys; sys.argv.append('--small')", *texts)
+    assert [said(each, "error") for each in outputs] == [""] * len(outputs)
+    shown = [output["data"] for each in outputs for output in each if output["output_type"] == "execute_result"]
+    captions = [data["text/html"].partition("<caption>")[2].split("</caption>")[0] for data in shown[:3]]
+    assert [caption.split()[0] for caption in captions] == ["&lt;Plan:", "&lt;PhaseTimes", "relative"]
+    assert len(shown[3]["image/png"]) > 50_000
+    assert any("largest error: " in said(each, "stdout") for each in outputs)
