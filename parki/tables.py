@@ -8,7 +8,7 @@ NUMBERS = ' style="text-align: right"'
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text in columns.
 
     Attributes

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from parki.tables import Table
+from parki.tables import TextTable
 
 if TYPE_CHECKING:
     from parki.distributed.comm import Traffic
@@ -187,12 +187,12 @@ class PhaseTimes:
             for name in self.phases:
                 self.time[name] += spent * sum(one.time[name] for one in each) / worked if worked else 0.0
 
-    def cells(self) -> Table:
+    def cells(self) -> TextTable:
         """Return the cells of `table`.
 
         Returns
         -------
-        Table
+        TextTable
             One row a phase.
         """
         rows = []
@@ -202,7 +202,7 @@ class PhaseTimes:
             rate = f"{pairs / seconds / 1e9:.3g} G/s" if pairs and seconds > 0 else ""
             rows.append((*row(indent + title, seconds, self.total), f"{pairs:.2e}" if pairs else "", rate))
         rows.append(("total", milliseconds(self.total), "", "", ""))
-        return Table(("phase", "time", "share", "pairs", "rate"), rows, "{:<24}{:>12}{:>8}{:>10}   {}")
+        return TextTable(("phase", "time", "share", "pairs", "rate"), rows, "{:<24}{:>12}{:>8}{:>10}   {}")
 
     def table(self) -> str:
         """Return a table of the phases and their parts: time, share of the whole, kernel evaluations and their rate.

@@ -22,7 +22,7 @@ SECTIONS = {
     "Periodic boxes": "madelung water tolerance sedimentation squirmers electrolyte",
     "Free space": "plummer galaxy_large galaxy_fmm screened_sphere",
     "Boundary integrals": "gmres pipe capacitance boundary_integral_2p",
-    "Own kernels, and PyTorch": "own_kernel blobs forces",
+    "Own kernels, and PyTorch": "own_kernel_cells own_kernel blobs forces",
     "Devices and processes": "backends many_processes galaxy_over_ranks",
 }
 ORDER = [name for names in SECTIONS.values() for name in names.split()]

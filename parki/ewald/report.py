@@ -10,7 +10,7 @@ import numpy as np
 from parki.arrays import Array
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
-from parki.tables import Table
+from parki.tables import TextTable
 from parki.timing import PhaseTimes, row
 
 # phase, its title, the count that its rate is of, the unit of that count
@@ -135,12 +135,12 @@ class WallTime(PhaseTimes):
     def _accounted(self) -> float:
         return sum(self.time[name] for name, *_ in PHASES)
 
-    def cells(self) -> Table:
+    def cells(self) -> TextTable:
         """Return the cells of `table`: time, share of the whole, rate of each phase.
 
         Returns
         -------
-        Table
+        TextTable
             One row a phase.
         """
         whole, rows = self.total, []
@@ -148,7 +148,7 @@ class WallTime(PhaseTimes):
             rows.append(_cells(title, self.time[name], whole, getattr(self, count), unit))
         rows.append(_cells("other", max(whole - self._accounted, 0.0), whole))
         rows.append(_cells("total", whole, whole, self.N_out, "targets"))
-        return Table(("phase", "time", "share", "rate"), rows, "{:<20}{:>12}{:>8}   {}")
+        return TextTable(("phase", "time", "share", "rate"), rows, "{:<20}{:>12}{:>8}   {}")
 
     def __repr__(self) -> str:
         return f"<WallTime {self.time_ewald:.3g} s, {self.N_in} sources, {self.N_out} targets>"

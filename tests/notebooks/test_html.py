@@ -94,4 +94,4 @@ def test_text_is_escaped():
     assert Reader(text).rows[0][1] == "<b>&'x'"
     times = PhaseTimes({"a": "one", "a.b": "<i>part"})
     assert [cells[0] for cells in Reader(times._repr_html_()).rows] == ["phase", "one", "  <i>part", "total"]
-    assert Reader(tables.Table(("<", "&"), [("x", "y")], "{} {}").html("<c>")).rows == [["<", "&"], ["x", "y"]]
+    assert Reader(tables.TextTable(("<", "&"), [("x", "y")], "{} {}").html("<c>")).rows == [["<", "&"], ["x", "y"]]
