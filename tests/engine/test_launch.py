@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import LaunchError, RangePolicy, TeamPolicy, launch, spaces
+from parki.engine import LaunchError, RangePolicy, TeamPolicy, fit, spaces
 from parki.engine.launch import Prepared
 from parki.engine.spaces import Space
 from tests.engine.launch_kernels import KERNELS
@@ -134,7 +134,7 @@ def test_overlap_of_replaced_arrays(kernels):
 def test_only_pairs_with_a_replaced_array_are_compared(kernels, monkeypatch):
     x, y = np.ones((3, 4)), np.zeros((3, 4))
     prepared, compared = engine.prepare(RangePolicy("Serial", 3), kernels("scale"), **rows(x, y)), []
-    monkeypatch.setattr(launch, "shared_memory", lambda a, b: compared.append((a, b)))
+    monkeypatch.setattr(fit, "shared_memory", lambda a, b: compared.append((a, b)))
     prepared.set(a=2.0, flag=True)
     assert compared == []
     prepared.set(x=x)
