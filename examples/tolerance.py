@@ -77,7 +77,7 @@ def draw(file, found, tolerances, n):
     for axes in (left, right):
         axes.set(xlabel="asked tolerance", xlim=ends)
         axes.grid(alpha=0.25)
-        axes.legend(loc="lower left" if axes is left else "upper left")
+        axes.legend(loc="lower left" if axes is left else "best")
     figure.suptitle(f"{n} random points in a periodic box", fontsize=14)
     figure.savefig(file, dpi=130)
 
