@@ -58,7 +58,8 @@ intersphinx_mapping: dict[str, tuple[str, str | None]] = {}
 copybutton_exclude = ".linenos, .gp, .go"
 
 # Examples run with --small; PARKI_GALLERY=full in the environment makes the whole gallery.
-NOTEBOOK_BEGINS = """# As on a command line; a larger run leaves out --small.
+NOTEBOOK_BEGINS = """%matplotlib inline
+# As on a command line; a larger run leaves out --small.
 import sys
 sys.argv = ["example.py", "--small", "-o", "picture.png"]
 __file__ = "example.py"  # kernels and data of the example lie beside the notebook"""
@@ -69,7 +70,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     "backreferences_dir": "gallery/backreferences",
     "filename_pattern": gallery_pictures.runnable(),
-    "ignore_pattern": r"regularised_stokeslet\.py",  # a kernel, read by examples
+    "ignore_pattern": r"(regularised_stokeslet|__init__)\.py",  # a kernel, and the mark of a package
     "within_subsection_order": "gallery_pictures.order",
     "minigallery_sort_order": "gallery_pictures.order",
     "image_scrapers": ("gallery_pictures.pictures",),

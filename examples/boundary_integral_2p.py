@@ -1,15 +1,14 @@
-"""
-Flow through a sheet of spheres: a boundary integral in 2P
+"""Flow through a sheet of spheres: a boundary integral in 2P
 ==========================================================
 
 A viscous liquid flows through a square array of fixed spheres in one plane, which repeats in two directions.
 
-Shows    `parki.ewald` with two periodic directions, and a completed double layer solved by GMRES on plans' operators.
-Run      python examples/boundary_integral_2p.py -o sheet.png     (--small: few points)
-Expect   The sheet resists less than its spheres would alone, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
-         power of a/L, where a is the radius and L the distance of the spheres, and U is the speed far away.
+:Shows: `parki.ewald` with two periodic directions, and a completed double layer solved by GMRES on plans' operators.
+:Run: ``python examples/boundary_integral_2p.py -o sheet.png`` (``--small``: few points)
+:Expect: The sheet resists less than its spheres would alone, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
+    power of a/L, where a is the radius and L the distance of the spheres, and U is the speed far away.
 
-Far from the sheet the flow is U along z on both sides, for a force along z moves no liquid far away in 2P.  At a sphere
+Far from the sheet the flow is U along z on both sides, for a force along z moves no liquid far away in 2P.  At a sphere::
 
     u(x) = U − Σ K (q_j − q_i) − G f,   K q = −6 r (r·q)(r·n)/r⁵,   f = Σ q dA
 

@@ -1,12 +1,11 @@
-"""
-Two galaxies meet: 100 000 stars
+"""Two galaxies meet: 100 000 stars
 ================================
 
 Two galaxies, each a disc of stars in a sphere of stars, fall together, and their tides change the discs.
 
-Shows    A plan of `parki.treecode` with a gradient in a time loop: it is moved with the stars, and compiles once.
-Run      python examples/galaxy_large.py -o galaxies.png     (--small: few stars and steps)
-Expect   The total energy stays the same to two parts in a thousand; in the picture the discs at six times.
+:Shows: A plan of `parki.treecode` with a gradient in a time loop: it is moved with the stars, and compiles once.
+:Run: ``python examples/galaxy_large.py -o galaxies.png`` (``--small``: few stars and steps)
+:Expect: The total energy stays the same to two parts in a thousand; in the picture the discs at six times.
 
 Units: G = 1, and each galaxy has mass 1: a sphere of Plummer's law with a = 1 has 95 % of it and half of the stars, the
 disc the other half of the stars.  Velocities in the sphere are normal with its dispersion, σ² = M / 6√(r² + a²), and

@@ -25,9 +25,9 @@ targets, sources : array (3, Nt), (3, Ns)
 density : array (Ns,) or (components, Ns)
     Strengths of the sources, in the points' dtype or integers, with an axis of right-hand sides in front if there are
     many.
-kernel : str, path or Pair
-    A name of `parki.pairs.PAIRS`, a `parki.pairs.Pair`, or the path of a file with a function ``pair`` as in
-    ``kernels/pair``.  Pairs at distance zero are skipped where the kernel is singular.
+kernel : str, path, function or Pair
+    A name of `parki.pairs.PAIRS`, a `parki.pairs.Pair`, the path of a file with a function ``pair`` as in
+    ``kernels/pair``, or a Python function.  Pairs at distance zero are skipped where the kernel is singular.
 normals : array (3, Ns), optional
     Normals of the double layer; required for kernels with one, and only there.
 return_walltime, return_params, return_error : bool, default False

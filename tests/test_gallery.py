@@ -19,8 +19,8 @@ def built(root, tmp_path_factory):
     tree = tmp_path_factory.mktemp("site")
     for folder in ("docs/_static", "examples"):
         (tree / folder).mkdir(parents=True)
-    for name in ("conf.py", "gallery_pictures.py"):
-        shutil.copy(root / "docs" / name, tree / "docs")
+    shutil.copy(root / "docs" / "conf.py", tree / "docs")
+    shutil.copytree(root / "docs" / "extensions", tree / "docs" / "extensions")
     for name in EXAMPLES:
         shutil.copy(root / "examples" / name, tree / "examples")
     shutil.copytree(root / "examples" / "data", tree / "examples" / "data")

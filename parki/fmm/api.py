@@ -52,10 +52,10 @@ def kifmm(
 
     Parameters
     ----------
-    kernel : str, path or Pair
+    kernel : str, path, function or Pair
         ``"coulomb"``, ``"yukawa"``, ``"laplace_grad"``, ``"laplace_dipole"``, ``"stokes_sl"``, ``"stokes_dl"``,
-        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `parki.pairs.Pair`, or
-        the path of a file with a function ``pair`` as in ``kernels/pair``.  Pairs at distance zero are skipped.
+        ``"stokes_comb"``, ``"stokes_pressure"``, ``"stokes_grad"``, ``"rotlet"``, ``"rpy"``, a `parki.pairs.Pair`, the
+        path of a file with a function ``pair`` as in ``kernels/pair``, or a Python function.  Pairs at distance zero are skipped.
 
     See Also
     --------
