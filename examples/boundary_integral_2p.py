@@ -8,11 +8,12 @@ A viscous liquid flows through a square array of fixed spheres in one plane, whi
 :Expect: The sheet resists less than its spheres would alone, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
     power of a/L, where a is the radius and L the distance of the spheres, and U is the speed far away.
 
-Far from the sheet the flow is U along z on both sides, for a force along z moves no liquid far away in 2P.  At a sphere::
+Far from the sheet the flow is U along z on both sides, for a force along z moves no liquid far away in 2P.  At a sphere
+must vanish::
 
     u(x) = U − Σ K (q_j − q_i) − G f,   K q = −6 r (r·q)(r·n)/r⁵,   f = Σ q dA
 
-must vanish: K is that of the double layer, in which a constant density gives nothing outside, so that no singular
+K is that of the double layer, in which a constant density gives nothing outside, so that no singular
 quadrature is needed, and G f the flow of a point force at the centre (Power and Miranda 1987).  The force is F = 8πμ f.
 
 The two numbers are sums over the square lattice.  A point force along z at each other site, with the mean taken off,
