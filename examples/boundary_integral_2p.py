@@ -4,7 +4,7 @@
 A viscous liquid flows through a square array of fixed spheres in one plane, which repeats in two directions.
 
 :Shows: `parki.ewald` with two periodic directions, and a completed double layer solved by GMRES on plans' operators.
-:Run: ``python examples/boundary_integral_2p.py -o sheet.png`` (``--small``: few points)
+:Run: ``python examples/boundary_integral_2p.py -o boundary_integral_2p.png`` (``--small``: few points)
 :Expect: The sheet resists less than its spheres would alone, F (1 − 2.92520 a/L + 4.51681 (a/L)³) = 6πμaU to the fifth
     power of a/L, where a is the radius and L the distance of the spheres, and U is the speed far away.
 

@@ -4,7 +4,7 @@
 Two galaxies, each a disc of stars in a sphere of stars, fall together, and their tides change the discs.
 
 :Shows: A plan of `parki.treecode` with a gradient in a time loop: it is moved with the stars, and compiles once.
-:Run: ``python examples/galaxy_large.py -o galaxies.png`` (``--small``: few stars and steps)
+:Run: ``python examples/galaxy_large.py -o galaxy_large.png`` (``--small``: few stars and steps)
 :Expect: The total energy stays the same to two parts in a thousand; in the picture the discs at six times.
 
 Units: G = 1, and each galaxy has mass 1: a sphere of Plummer's law with a = 1 has 95 % of it and half of the stars, the
@@ -93,6 +93,8 @@ def draw(file, kept, step, n):
         colour = np.stack([one + 0.3 * other, 0.65 * (one + other), 0.3 * one + other], axis=-1)
         panel.imshow(np.clip(colour, 0, 1), origin="lower", extent=(-6, 6, -6, 6), interpolation="bilinear")
         panel.set_title(f"t = {k * step:.1f}", color="white")
+        panel.set_xlabel("x / a", color="#aaaaaa")
+        panel.set_ylabel("y / a", color="#aaaaaa")
         panel.tick_params(colors="#aaaaaa", labelsize=8)
     figure.savefig(file, dpi=130)
 
