@@ -393,4 +393,4 @@ def own(kernel: str | os.PathLike | Callable[..., None]) -> Pair:
     KernelError
         For a file that is not there, or not in the language of the kernels.
     """
-    return Pair(*(counts.of_path(kernel) if isinstance(kernel, str | os.PathLike) else counts.of_function(kernel)))
+    return Pair(*(counts.of_function(kernel) if functions.is_function(kernel) else counts.of_path(kernel)))

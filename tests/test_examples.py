@@ -54,7 +54,7 @@ def main(name, folder, monkeypatch, *arguments):
 
 
 def test_every_example_is_here():
-    assert {path.name for path in FOLDER.glob("*.py")} == {"regularised_stokeslet.py", *RESULTS}
+    assert {path.name for path in FOLDER.glob("*.py")} == {"__init__.py", "regularised_stokeslet.py", *RESULTS}
 
 
 @pytest.mark.parametrize("name", RESULTS)

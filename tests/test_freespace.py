@@ -362,7 +362,7 @@ WRONG = [
 
 
 def test_kernels_that_are_none(method, tmp_path):
-    with pytest.raises(TypeError, match="kernel is a int; expected a name, the path of a file, or a Pair"):
+    with pytest.raises(TypeError, match="kernel is a int; expected a name, the path of a file, a function or a Pair"):
         plan_of(method, 3)
     with pytest.raises(KernelError, match="no kernel file"):
         plan_of(method, tmp_path / "none.py")

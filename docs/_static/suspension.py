@@ -48,4 +48,6 @@ axes.set_title(f"Four drops of suspension sink in a periodic box: {PARTICLES:,} 
 figure.colorbar(image, ax=axes, label="speed of the liquid (F / 8πμL)", pad=0.01, extend="max")
 drawing = BytesIO()
 figure.savefig(drawing, dpi=120)
-Image.open(drawing).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(Path(__file__).with_suffix(".png"), optimize=True)
+Image.open(drawing).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
+    Path(__file__).with_suffix(".png"), optimize=True
+)

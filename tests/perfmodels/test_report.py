@@ -6,6 +6,8 @@ import json
 import pytest
 
 from parki import cli
+from parki.app import parser
+from parki.app.words import REPORTS
 from parki.perfmodels import bench, bench_methods, measure
 from parki.perfmodels.report import command, facts, page, record, running, sets, tables
 
@@ -73,7 +75,7 @@ def made(run="first"):
 
 # Sets -----------------------------------------------------------------------------------------------------------------
 def test_sets_are_those_of_the_command():
-    assert tuple(sets.SETS) == cli.SETS
+    assert tuple(sets.SETS) == REPORTS
 
 
 @pytest.mark.parametrize("name", sets.SETS)
@@ -83,8 +85,7 @@ def test_entries_are_commands_that_can_be_run(name):
     shown = {benchmark for section in page.SECTIONS for benchmark in section.benchmarks}
     for one in entries:
         assert one.benchmark in shown
-        words = one.command().split()[1:]
-        parsed = cli._parser().parse_args(words)
+        parsed = parser.parser().parse_args(one.command().split()[1:])
         given = one.asked()
         assert {key: getattr(parsed, key) for key in vars(given)} == vars(given)
         if one.only:
