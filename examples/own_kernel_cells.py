@@ -5,7 +5,8 @@ A Gaussian process in space, by sums of a kernel that is a Python function in a 
 
 :Shows: `parki.pairs.Pair` with a Python function, summed directly, by a treecode and by interpolation on an octree; a
     plan's operator in conjugate gradients; how plans, times and errors show themselves in notebooks.
-:Run: ``python examples/own_kernel_cells.py -o own_kernel_cells.png`` (``--small``: fewer points), or cell by cell in Jupyter
+:Run: ``python examples/own_kernel_cells.py -o own_kernel_cells.png`` (``--small``: fewer points), or
+    cell by cell in Jupyter
 :Expect: The sums agree with NumPy's and with each other to the tolerance; the field that is found from noisy values at
     scattered points differs from the one that they were drawn from by less than the noise.
 """

@@ -48,6 +48,7 @@ axes.set_title(f"Four drops of suspension sink in a periodic box: {PARTICLES:,} 
 figure.colorbar(image, ax=axes, label="speed of the liquid (F / 8πμL)", pad=0.01, extend="max")
 drawing = BytesIO()
 figure.savefig(drawing, dpi=120)
-Image.open(drawing).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(
+coloured = Image.open(drawing).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
+coloured.save(Path(__file__).with_suffix(".png"), optimize=True)
     Path(__file__).with_suffix(".png"), optimize=True
 )
