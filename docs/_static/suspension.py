@@ -50,5 +50,3 @@ drawing = BytesIO()
 figure.savefig(drawing, dpi=120)
 coloured = Image.open(drawing).convert("RGB").quantize(256, dither=Image.Dither.FLOYDSTEINBERG)
 coloured.save(Path(__file__).with_suffix(".png"), optimize=True)
-    Path(__file__).with_suffix(".png"), optimize=True
-)
