@@ -1,5 +1,6 @@
 """Settings of parki's site: sphinx-build -W docs build/docs."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -45,7 +46,7 @@ myst_heading_anchors = 3
 templates_path = ["_templates"]
 autosummary_generate = True
 autosummary_context = {"listed": public.members()}  # by the full names of classes
-autodoc_mock_imports = ["torch"]  # parki.torch is read, not used
+autodoc_mock_imports = [] if importlib.util.find_spec("torch") else ["torch"]  # the reference reads parki.torch
 autodoc_typehints = "none"  # numpydoc's sections say them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -60,6 +61,7 @@ copybutton_exclude = ".linenos, .gp, .go"
 # Examples run with --small; PARKI_GALLERY=full in the environment makes the whole gallery.
 NOTEBOOK_BEGINS = """%matplotlib inline
 # As on a command line; a larger run leaves out --small.
+import importlib.util
 import sys
 sys.argv = ["example.py", "--small", "-o", "picture.png"]
 __file__ = "example.py"  # kernels and data of the example lie beside the notebook"""
