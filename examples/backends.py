@@ -27,7 +27,7 @@ SIMULATORS = ("GpuSim", "GpuSim64")
 
 
 def available(names):
-    """Those of the spaces that can run here; for the others, print why they cannot."""
+    """Return the spaces that can run here; for the others, print why they cannot."""
     found = []
     for name in names:
         try:

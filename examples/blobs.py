@@ -28,7 +28,7 @@ FILE = str(Path(__file__).with_name("regularised_stokeslet.py"))
 
 
 def blob(epsilon):
-    """The kernel with blobs of this width."""
+    """Return the kernel with blobs of this width."""
     return parki.pairs.Pair("blob", 3, 3, FILE, names=("epsilon",), parameters=(epsilon,), singular=False)
 
 

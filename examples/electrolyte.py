@@ -64,7 +64,7 @@ def move(ions, box, steps, rng):
 
 
 def draw(file, ions, density, box):
-    """The ions from the side, and their density."""
+    """Draw the ions from the side, and their density."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 8), layout="constrained")

@@ -78,7 +78,7 @@ def evolve(x, v, mass, steps, step, keep):
 
 
 def draw(file, kept, step, n):
-    """The discs from above; the stars of each in its colour, those of spheres left out."""
+    """Draw the discs from above; the stars of each in its colour, those of spheres left out."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.9 * (len(kept) // 3)), layout="constrained", facecolor="black")

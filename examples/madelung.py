@@ -40,13 +40,13 @@ def cell(name):
 
 
 def madelung(name, tolerance):
-    """The potential at the first ion, a positive one; a target at a source does not feel that source."""
+    """Return the potential at the first ion, a positive one; a target at a source does not feel that source."""
     ions, charges, box = cell(name)
     return parki.ewald.laplace(ions, ions, charges, box=box, tolerance=tolerance)[0]
 
 
 def draw(file, pixels):
-    """The potential in the plane (110), which cuts through ions of both kinds in all three crystals."""
+    """Draw the potential in the plane (110), which cuts through ions of both kinds in all three crystals."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.9), layout="constrained")

@@ -41,7 +41,7 @@ REACH = 6.0  # in units of ε: exp(−36) is rounding
 
 
 def regularised(epsilon):
-    """The kernel with blobs of this width."""
+    """Return the kernel with blobs of this width."""
     return dataclasses.replace(
         parki.ewald.kernels.STOKES_SL, name="regularised", pair=PAIR, names=("epsilon",), parameters=(epsilon,),
         near=2.5,
@@ -57,7 +57,7 @@ def flow(trg, src, forces, epsilon, **options):
 
 
 def directly(trg, src, forces, epsilon):
-    """The free-space sum, all pairs by NumPy; r is kept off 0, where both parts have limits."""
+    """Return the free-space sum, all pairs by NumPy; r is kept off 0, where both parts have limits."""
     r = trg[:, :, None] - src[:, None, :]
     length = np.maximum(np.linalg.norm(r, axis=0), 1e-5 * epsilon)
     along = np.einsum("dij,dj->ij", r, forces) / length**2
@@ -76,7 +76,7 @@ def helix(turns, number, box):
 
 
 def draw(file, pixels):
-    """The flow along and across the axis of a turning helix, periodic along x."""
+    """Draw the flow along and across the axis of a turning helix, periodic along x."""
     from matplotlib.figure import Figure
 
     box, epsilon = (3.0, 1.5, 1.5), 0.05

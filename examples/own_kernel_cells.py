@@ -88,7 +88,7 @@ plan.error()
 
 
 def truth(x):
-    """The field that values are drawn from."""
+    """Return the field that values are drawn from."""
     return np.sin(5 * x[0]) * np.cos(4 * x[1]) + x[2]
 
 
@@ -110,7 +110,7 @@ assert off < noise
 
 # %%
 def draw():
-    """The values close to the plane, and the field found in it."""
+    """Draw the values close to the plane, and the field found in it."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.6), layout="constrained")

@@ -46,7 +46,7 @@ def potential(targets, sources, charges):
 
 
 def draw(file, pixels, n):
-    """The potential of the rough body in a plane through it."""
+    """Draw the potential of the rough body in a plane through it."""
     from matplotlib.colors import AsinhNorm
     from matplotlib.figure import Figure
 

@@ -80,7 +80,7 @@ def bodies(panel, places, axes, box):
 
 
 def draw(file, places, axes, box, pixels):
-    """The flow in the plane z = L/2, and the swimmers near it."""
+    """Draw the flow in the plane z = L/2, and the swimmers near it."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 

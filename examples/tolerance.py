@@ -51,7 +51,7 @@ def study(kernel, n, tolerances):
 
 
 def draw(file, found, tolerances, n):
-    """Left what was asked and what came out, right what it took."""
+    """Draw measured errors against tolerances on the left, times on the right."""
     from matplotlib.figure import Figure
 
     styles = {"laplace": ("o", "#1b6ca8"), "stokes_sl": ("s", "#d1495b"), "stokes_comb": ("^", "#3a7d44")}

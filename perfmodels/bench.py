@@ -148,7 +148,7 @@ def given_row(r: Row, given: Row) -> Row:
 
 
 def command(asked: argparse.Namespace) -> str:
-    """The command that measures this again."""
+    """Return the command that measures this again."""
     words = [
         "parki bench",
         asked.name,
@@ -177,7 +177,7 @@ def machine(space: Space | None = None) -> Row:
 
 
 def processor() -> str:
-    """The processor's name as its maker has it, else the name of its architecture."""
+    """Return the processor's name as its maker has it, else the name of its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
     except OSError:

@@ -202,6 +202,6 @@ def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable
 
 
 def _error(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> float:
-    """The relative RMS error at some targets, measured by a second sum of other parameters."""
+    """Return the relative RMS error at some targets, measured by a second sum of other parameters."""
     plan, given = _plan(kernel, cloud_, options), strengths(kernel, *cloud_[1:])
     return plan.error(SAMPLE, density=given[0], normals=given[1] if len(given) > 1 else None).value

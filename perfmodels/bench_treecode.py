@@ -74,14 +74,14 @@ CASES = tuple(TreecodeCase(kernel, method, degree) for kernel in KERNELS for met
 
 
 def treecode(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """The plain loop, the whole call, and the plan again: of two kernels, two methods and two degrees."""
+    """Return the plain loop, the whole call, and the plan again: of two kernels, two methods and two degrees."""
     space = one_core(asked, space)
     x, q = on(space, cloud(asked.n))
     return [made for case in CASES for made in sums(case, x, q, space, asked.repeat)]
 
 
 def one_core(asked: argparse.Namespace, space: Space) -> Space:
-    """The space, of a host one core if no number of threads is asked for."""
+    """Return the space, of a host one core if no number of threads is asked for."""
     return Space("Serial") if space.kind == "host" and not asked.threads else space
 
 
@@ -223,7 +223,7 @@ def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
-    """The best of the sweep, and what is chosen."""
+    """Return the best of the sweep, and what is chosen."""
     p = case.plan(x, space).parameters
     chosen, n = (p.leaf_size, p.batch_size), x.shape[1]
 

@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def slower(self) -> bool:
-        """Whether any row is slower beyond noise."""
+        """Tell whether any row is slower beyond noise."""
         return any(change.verdict == "slower" for change in self.changes)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Comparison:
 
 
 def read(path: Path) -> list[Row]:
-    """The records of a file.
+    """Return the records of a file.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def append(path: Path, record: Row) -> None:
 
 
 def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
-    """The newest record of this benchmark for the same `ASKED`; of equal dates the last.
+    """Return the newest record of this benchmark for the same `ASKED`; of equal dates the last.
 
     Raises
     ------

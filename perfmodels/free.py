@@ -65,7 +65,7 @@ def measure(fmm: ModuleType, asked: argparse.Namespace, space: Space) -> Iterato
 
 
 def reaching(error: Callable[[float], float], wanted: float) -> tuple[float, float]:
-    """The largest tolerance tried at which the error is at most `wanted`, and that error.
+    """Return the largest tolerance tried at which the error is at most `wanted`, and that error.
 
     Raises
     ------

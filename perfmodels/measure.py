@@ -18,7 +18,7 @@ CUBE = (1.0, 1.0, 1.0)  # the box of most sums
 
 
 def asked_space(asked: argparse.Namespace) -> Space:
-    """The space that a command is asked for, with so many threads as it is asked for."""
+    """Return the space that a command is asked for, with so many threads as it is asked for."""
     space = spaces.get(asked.space)
     return replace(space, threads=asked.threads) if asked.threads else space
 
@@ -108,5 +108,5 @@ def strengths(kernel: str, dens: Array, normals: Array) -> tuple[Array, ...]:
 
 
 def on(space: Space, arrays: Sequence[np.ndarray]) -> list[Array]:
-    """The arrays where kernels of this space take them."""
+    """Return the arrays where kernels of this space take them."""
     return [spaces.array_module(space).asarray(a) for a in arrays]

@@ -1,4 +1,4 @@
-"""Whether somebody reads what is written to a stream while it is written: a terminal, or a cell of a notebook."""
+"""Streams that somebody reads while they are written: of a terminal, or of a notebook's cell."""
 
 import sys
 from typing import TextIO

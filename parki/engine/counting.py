@@ -1,4 +1,4 @@
-"""How often the engine has compiled and prepared in this process: what a loop over the same plan must not do again."""
+"""Counts of the compilations and preparations in this process: a loop over the same plan must add to neither."""
 
 from typing import NamedTuple
 

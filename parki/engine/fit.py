@@ -1,4 +1,4 @@
-"""Whether arguments fit a workunit: their names, types, ranks, layouts and overlap."""
+"""Checks that arguments fit a workunit: their names, types, ranks, layouts and overlap."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""How many operations, loads and stores a workunit has: counted from its typed tree, by loops and branches.
+"""Operations, loads and stores of a workunit, counted from its typed tree, by loops and branches.
 
 Counted is what a compiler leaves of the text: a floating product that feeds an addition or subtraction is one fused
 operation, a value is computed once where it stands again in reach, what does not change in a loop is computed before
@@ -298,7 +298,7 @@ def _ends(path: str, name: str) -> bool:
 
 
 def _told(path: str, trips: Mapping[str, float]) -> float | None:
-    """The number of the longest name that this path ends with."""
+    """Return the number of the longest name that this path ends with."""
     parts = path.split(":")
     for first in range(len(parts)):
         found = trips.get(":".join(parts[first:]))
@@ -375,7 +375,7 @@ def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
 
 
 def _read(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
-    """Expressions of statements and of those in them."""
+    """Yield the expressions of statements, and of the statements within them."""
     for s in body:
         inner = children(s)
         yield from (e for e in inner if isinstance(e, ir.Expr))

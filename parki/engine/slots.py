@@ -189,7 +189,7 @@ class Program:
         return None
 
     def value(self, found: Definition) -> Constant:
-        """The value of a constant, with slots filled."""
+        """Return the value of a constant, with slots filled."""
         key = found.source.key, found.name
         if key not in self._values:
             self._values[key] = self._filled(found) if found.name in self._slots else self._default(found)
@@ -208,7 +208,7 @@ class Program:
         return evaluate(source.constants[found.name], earlier)
 
     def _filled(self, found: Definition) -> Constant:
-        """The slot's value for a constant, which must be of the kind of the default."""
+        """Return the slot's value for a constant, which must be of the kind of the default."""
         asked = self._slots[found.name]
         try:
             default = self._default(found)
@@ -240,7 +240,7 @@ class Program:
         fail("K021", self.workunit, f"unknown slot '{name}'", advice)
 
     def _real(self) -> str:
-        """The kernel's real type: that of ``real`` in the main file, else in any file, else double."""
+        """Return the kernel's real type: that of ``real`` in the main file, else in any file, else double."""
         for source in self.sources.values():
             if "real" in source.constants:
                 value = self.value(Definition("constant", source, "real"))

@@ -56,7 +56,7 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """The file's name as part of an identifier."""
+        """Return the file's name as part of an identifier."""
         return self.title or re.sub(r"\W", "_", Path(self.display).stem)
 
     def defines(self, name: str) -> bool:
@@ -67,7 +67,7 @@ class Source:
 # Finding and reading -------------------------------------------------------------------------------------------------
 @functools.cache
 def kernels_root() -> Traversable:
-    """The folder of the kernels that come with parki."""
+    """Return the folder of the kernels that come with parki."""
     return files(PACKAGE)
 
 
@@ -91,13 +91,13 @@ class KernelLocation:
 
 
 def package_place(module: str) -> KernelLocation:
-    """The place of a file of the package, named as in ``pair/laplace``."""
+    """Return the place of a file of the package, named as in ``pair/laplace``."""
     path = kernels_root().joinpath(*f"{module}.py".split("/"))
     return KernelLocation(str(path), f"kernels/{module}.py", path)
 
 
 def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
-    """The place of a file named by a person: a name in the package, or the path of a file of their own.
+    """Return the place of a file named by a person: a name in the package, or the path of a file of their own.
 
     A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  The text of a function is a place.
     """
@@ -118,7 +118,7 @@ def is_path(name: str) -> bool:
 
 
 def package_modules() -> list[str]:
-    """The kernel files of the package, as in ``pair/laplace``."""
+    """Return the kernel files of the package, as in ``pair/laplace``."""
     found, stack = [], [("", kernels_root())]
     while stack:
         prefix, folder = stack.pop()
@@ -134,7 +134,7 @@ _parsed: dict[tuple[str, str], Source] = {}
 
 
 def read(place: KernelLocation, asked: Loc | None = None) -> Source:
-    """The parsed file at `place`; `asked` is where it was asked for, for the message when there is none.
+    """Return the parsed file at `place`; `asked` is where it was asked for, for the message when there is none.
 
     Raises
     ------

@@ -50,7 +50,7 @@ _lock = forks.lock()
 
 
 def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
-    """The L0 file of one workunit with its slots filled.
+    """Return the L0 file of one workunit with its slots filled.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _function_names(units: dict[str, Routine]) -> dict[str, str]:
 
 
 def _called(unit: Routine, units: dict[str, Routine]) -> set[str]:
-    """The ids of the functions that a lowered routine calls, directly or not."""
+    """Return the ids of the functions that a lowered routine calls, directly or not."""
     found: set[str] = set()
     stack = [unit]
     while stack:

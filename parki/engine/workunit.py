@@ -38,7 +38,7 @@ SANITIZERS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefi
 
 @once
 def checking() -> bool:
-    """Whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
+    """Tell whether launches use checked builds: ``PARKI_DEBUG`` holds ``1`` (or ``check``)."""
     return _debugging("1", "check")
 
 
@@ -69,7 +69,7 @@ def _sanitizers() -> tuple[str, ...]:
 
 
 def _debugging(*words: str) -> bool:
-    """Whether ``PARKI_DEBUG``, a list separated by commas, holds one of `words`."""
+    """Tell whether ``PARKI_DEBUG``, a list separated by commas, holds one of `words`."""
     return not set(words).isdisjoint(os.environ.get("PARKI_DEBUG", "").split(","))
 
 
@@ -153,7 +153,7 @@ class Workunit:
         return made, lowered
 
     def gpu(self, layouts: dict[str, str]) -> Lowered:
-        """The GPU text for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
+        """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
         key = tuple(layouts.values())
         if key not in self._gpu:
             self._gpu[key] = gpu.lower(self.ir, layouts)
@@ -169,7 +169,7 @@ class Workunit:
         return (tuple(layouts.values()), checked, flags, target(), sanitizing())
 
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
-        """The compiled object for these layouts, built on first use."""
+        """Return the compiled object for these layouts, built on first use."""
         key = self.key(layouts, checked, flags)
         if key not in self.objects:
             unit, lowered = self.unit(layouts, checked, flags)

@@ -54,7 +54,7 @@ class Unit:
 
 
 def flags(unit: Unit) -> tuple[str, ...]:
-    """All compiler options of this unit, but for the include folder and the file names."""
+    """Return all compiler options of this unit, but for the include folder and the file names."""
     openmp = ("-fopenmp",) if unit.target.openmp else ()
     return BASE_FLAGS + openmp + unit.target.flags + unit.flags
 

@@ -50,7 +50,7 @@ log = logging.getLogger("parki.engine")
 
 @dataclass(frozen=True)
 class Target:
-    """What is compiled for.
+    """Describe the processor to compile for.
 
     `arch` is what was asked for (``native``), `flags` the compiler options that say so, `vector_bytes` the width of
     generated vectors (16, 32 or 64), `resolved` the compiler's own answer for `arch` on this machine, and `openmp`

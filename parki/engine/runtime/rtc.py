@@ -53,7 +53,7 @@ class GpuUnit:
 
 
 def options(unit: GpuUnit) -> tuple[str, ...]:
-    """All compiler options of this unit; products and sums are fused, nothing else is traded for speed."""
+    """Return all compiler options of this unit; products and sums are fused, nothing else is traded for speed."""
     macros = (f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
     if unit.backend == "hip":
         return (f"--offload-arch={unit.arch}", "-O3", "-std=c++17", "-ffp-contract=fast", "-DPK_HIP", *macros)
