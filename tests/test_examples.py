@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.quick import but
+
 FOLDER = Path(__file__).parent.parent / "examples"
 NUMBER = r"(-?\d[\d.]*(?:e[-+]\d+)?)"
 
@@ -39,6 +41,8 @@ RESULTS = {
 }
 MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"forces.py": "torch"}
+# These take ten seconds or more; the site's build runs them, too.
+LONG = {"blobs.py", "boundary_integral_2p.py", "galaxy_large.py", "own_kernel_cells.py", "pipe.py"}
 
 
 def run(path, folder, *arguments):
@@ -57,7 +61,7 @@ def test_every_example_is_here():
     assert {path.name for path in FOLDER.glob("*.py")} == {"__init__.py", "regularised_stokeslet.py", *RESULTS}
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("name", but(*LONG, of=RESULTS))
 def test_example(name, tmp_path, monkeypatch, capfd):
     """Its number is right, it writes nothing but the picture, and the picture shows something."""
     pattern, right, off = RESULTS[name]

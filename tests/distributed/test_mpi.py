@@ -21,6 +21,8 @@ pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 LIMIT = 150  # seconds
+SLOW = pytest.mark.slow
+NUMBERS = [pytest.param(1, marks=SLOW), 2, 4, pytest.param(8, marks=SLOW)]  # of ranks
 COMMON = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60"}
 # Ranks that wait must not keep from work those that share their cores.
 MPICH = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
@@ -56,7 +58,7 @@ def begin(ranks, *given, **environment):
     return done.stdout + done.stderr, done.returncode, time.monotonic() - began
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+@pytest.mark.parametrize("ranks", NUMBERS)
 def test_sums_plans_and_agreed_errors(ranks):
     fewer = {1: "sums,multipoles,plans", 8: "sums,multipoles,exchanges"}
     said, status, _ = launch(ranks, fewer.get(ranks, "sums,multipoles,plans,exchanges,agreed,gpus,tuned"))
@@ -64,7 +66,7 @@ def test_sums_plans_and_agreed_errors(ranks):
     assert f"done on {ranks} ranks" in said
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+@pytest.mark.parametrize("ranks", NUMBERS)
 def test_sums_plans_and_agreed_errors_in_free_space(ranks):
     works = {2: "free_sums,free_plans,free_agreed", 8: "free_sums"}
     said, status, _ = launch(ranks, works.get(ranks, "free_sums,free_plans"))
@@ -76,7 +78,8 @@ def test_sums_plans_and_agreed_errors_in_free_space(ranks):
     ("how", "of"),
     [
         *((how, "parki.ewald") for how in ("raise", "exit", "kill", "_exit", "interrupt", "no memory", "callback")),
-        *((how, "parki.treecode") for how in ("raise", "kill", "interrupt")),
+        ("kill", "parki.treecode"),
+        *(pytest.param(how, "parki.treecode", marks=SLOW) for how in ("raise", "interrupt")),
         *(("no memory", module.__name__) for module in METHODS),
     ],
 )
@@ -87,7 +90,11 @@ def test_a_rank_that_goes_ends_the_job(how, of):
 
 @pytest.mark.parametrize(
     ("how", "of"),
-    [("hang", "parki.ewald"), ("subset", "parki.ewald"), *(("hang", module.__name__) for module in METHODS)],
+    [
+        ("hang", "parki.ewald"),
+        ("subset", "parki.ewald"),
+        *(pytest.param("hang", module.__name__, marks=SLOW) for module in METHODS),
+    ],
 )
 def test_a_rank_that_is_waited_for_too_long_ends_the_job(how, of):
     said, status, _ = launch(4, "ends", how, of, PARKI_MPI_TIMEOUT="4")

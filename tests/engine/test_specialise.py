@@ -374,9 +374,9 @@ def test_threads_parse_at_the_same_time():
     gc.set_threshold(10)
     try:
         with ThreadPoolExecutor(8) as pool:
-            trees = list(pool.map(lambda _: syntax.parsed(text), range(200)))
+            trees = list(pool.map(lambda _: syntax.parsed(text), range(60)))
     finally:
         gc.callbacks.remove(wait)
         sys.setswitchinterval(before)
         gc.set_threshold(*thresholds)
-    assert len(trees) == 200
+    assert len(trees) == 60

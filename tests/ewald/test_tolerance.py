@@ -10,6 +10,7 @@ import parki
 from parki.ewald.choice import params
 from parki.ewald.kernels import KERNELS
 from tests.ewald import sums
+from tests.quick import every
 
 POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layers")
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
@@ -182,7 +183,7 @@ def ratio(d):
     return float(np.linalg.norm(u - right) / np.linalg.norm(right)) / d.tolerance
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", every(2, range(40)))
 def test_tolerance_is_met(seed):
     d = quick(seed)
     assert ratio(d) <= 1, d

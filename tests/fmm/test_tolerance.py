@@ -10,6 +10,7 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 from parki.pairs import PAIRS
+from tests.quick import every
 
 SIGNS = ("random", "positive", "neutral", "few")
 SHAPES = ("uniform", "plummer", "sphere")
@@ -114,7 +115,7 @@ def quick(method, seed):
     return replace(d, tolerance=TOLERANCES[method][seed % 2], dtype="float64", length=max(d.length, 0.3))
 
 
-@pytest.mark.parametrize("seed", [n if n % 3 == 0 else pytest.param(n, marks=pytest.mark.slow) for n in range(24)])
+@pytest.mark.parametrize("seed", every(5, range(24)))
 @pytest.mark.parametrize("method", METHODS)
 def test_tolerance_is_met(method, seed, sums):
     d = quick(method, seed)

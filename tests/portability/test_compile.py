@@ -26,7 +26,7 @@ from parki.treecode.structure import TreecodeStructure
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
 
-ARCHES = ("sm_80", "sm_90", "sm_100")
+ARCHES = [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90", pytest.param("sm_100", marks=pytest.mark.slow)]
 BOX = (1.0, 1.0, 1.0)
 N = 1_000_000
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")

@@ -9,6 +9,7 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 from parki.pairs import PAIRS
+from tests.quick import every
 
 METHODS = ("dual", "pc", "cp")
 KERNELS = [name for name, pair in PAIRS.items() if name == pair.name]
@@ -110,7 +111,7 @@ def ratio(d, sums):
     return max(sums.relative(found, right) for found, right in parts) / d.tolerance, sums.far_share(plan)
 
 
-@pytest.mark.parametrize("seed", [n if n % 3 == 0 else pytest.param(n, marks=pytest.mark.slow) for n in range(36)])
+@pytest.mark.parametrize("seed", every(5, range(36)))
 def test_tolerance_is_met(seed, sums):
     d = quick(seed)
     found, far = ratio(d, sums)
