@@ -41,8 +41,11 @@ RESULTS = {
 }
 MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"forces.py": "torch"}
-# These take ten seconds or more; the site's build runs them, too.
-LONG = {"blobs.py", "boundary_integral_2p.py", "galaxy_large.py", "own_kernel_cells.py", "pipe.py"}
+# These take five seconds or more; the site's build runs them, too.
+LONG = {
+    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "galaxy_fmm.py", "galaxy_large.py", "own_kernel.py",
+    "own_kernel_cells.py", "pipe.py", "tolerance.py",
+}  # fmt: skip
 
 
 def run(path, folder, *arguments):

@@ -16,13 +16,14 @@ import pytest
 import parki
 from parki.engine.runtime.compiler import cpus
 from tests.distributed.free import METHODS
+from tests.quick import but
 
 pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 LIMIT = 150  # seconds
 SLOW = pytest.mark.slow
-NUMBERS = [pytest.param(1, marks=SLOW), 2, 4, pytest.param(8, marks=SLOW)]  # of ranks
+NUMBERS = but(1, 2, 8, of=[1, 2, 4, 8])  # of ranks
 COMMON = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60"}
 # Ranks that wait must not keep from work those that share their cores.
 MPICH = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
@@ -68,7 +69,7 @@ def test_sums_plans_and_agreed_errors(ranks):
 
 @pytest.mark.parametrize("ranks", NUMBERS)
 def test_sums_plans_and_agreed_errors_in_free_space(ranks):
-    works = {2: "free_sums,free_plans,free_agreed", 8: "free_sums"}
+    works = {4: "free_sums,free_plans,free_agreed", 8: "free_sums"}
     said, status, _ = launch(ranks, works.get(ranks, "free_sums,free_plans"))
     assert status == 0, said
     assert f"done on {ranks} ranks" in said
@@ -77,10 +78,11 @@ def test_sums_plans_and_agreed_errors_in_free_space(ranks):
 @pytest.mark.parametrize(
     ("how", "of"),
     [
-        *((how, "parki.ewald") for how in ("raise", "exit", "kill", "_exit", "interrupt", "no memory", "callback")),
+        *((how, "parki.ewald") for how in ("raise", "kill", "interrupt", "callback")),
+        *(pytest.param(how, "parki.ewald", marks=SLOW) for how in ("exit", "_exit", "no memory")),
         ("kill", "parki.treecode"),
         *(pytest.param(how, "parki.treecode", marks=SLOW) for how in ("raise", "interrupt")),
-        *(("no memory", module.__name__) for module in METHODS),
+        *(pytest.param("no memory", module.__name__, marks=[SLOW] * k) for k, module in enumerate(METHODS)),
     ],
 )
 def test_a_rank_that_goes_ends_the_job(how, of):

@@ -115,8 +115,8 @@ def test_a_result_is_let_go_of(rng):
 
 
 @pytest.mark.parametrize(("name", "space", "layout"), [
-    ("laplace", "OpenMP", "dn"), ("stokes_comb", "OpenMP", "nd"), ("stokes_grad", "OpenMP", "dn"),
-    ("stokes_dl", "GpuSim", "dn"),
+    ("laplace", "OpenMP", "dn"), ("stokes_comb", "OpenMP", "nd"),
+    pytest.param("stokes_grad", "OpenMP", "dn", marks=pytest.mark.slow), ("stokes_dl", "GpuSim", "dn"),
 ])  # fmt: skip
 def test_right_hand_sides_share_points_and_normals(name, space, layout, rng):
     n, rhs = (40, 11) if space == "OpenMP" else (6, 3)

@@ -6,6 +6,7 @@ import pytest
 import parki
 from parki.ewald import geometry
 from tests import reference
+from tests.quick import every
 
 SIDES = np.array([1.0, 1.2, 0.9])
 CELL = np.array([[SIDES[0], SIDES[1] / 2, SIDES[2] / 2], [0, SIDES[1], SIDES[2] / 2], [0, 0, SIDES[2]]])
@@ -28,7 +29,7 @@ def exact(kernel, x, strengths):
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
-@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_comb"])
+@pytest.mark.parametrize("kernel", every(2, ["laplace", "stokes_sl", "stokes_comb"]))
 def test_cell_against_its_supercell(kernel, tolerance, rng):
     x, strengths = (rng.random((N, 3)) @ CELL).T, given(kernel, rng)
     plan = parki.ewald.plan(kernel, x, x, box=CELL, tolerance=tolerance)

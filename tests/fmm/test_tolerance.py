@@ -228,7 +228,7 @@ def test_kernels_of_ones_own(method, name, own, sums):
         assert plan.structure.representation.per_level is (name == "with a length")
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", every(2, ["float64", "float32"]))
 @pytest.mark.parametrize("screening", [10.0, 1000.0, pytest.param(1e4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", METHODS)
 def test_screening_from_little_to_all(method, screening, dtype, sums):
