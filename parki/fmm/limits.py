@@ -7,6 +7,32 @@ from parki.engine.spaces import Space
 
 
 @dataclass(frozen=True)
+class TaskSizes:
+    """Sizes of tasks: a core works on one for about a millisecond.
+
+    Attributes
+    ----------
+    threads : int
+        Workers, which should have several tasks of a kind each.
+    octets : int
+        Octets of a run: their values stay in a second-level cache.
+    pairs : float
+        Pairs of particles of a task.
+    blocks : int
+        Blocks of target octets of a task of translations, at most.
+    """
+
+    threads: int
+    octets: int = 64
+    pairs: float = 1e6
+    blocks: int = 8
+
+    def parts(self, work: float, each: float) -> int:
+        """Return the number of tasks for work of which one should do `each`: some for each worker at least."""
+        return max(math.ceil(work / each), MANY * self.threads)
+
+
+@dataclass(frozen=True)
 class TeamLimits:
     """Limits of a team's work.
 
@@ -16,12 +42,16 @@ class TeamLimits:
         Bytes of scratch that a team has.
     blocks : int
         Blocks of target octets in a work item of translations.
+    tasks : TaskSizes, optional
+        Sizes of tasks, of sums that are cut into such.
     """
 
     scratch: float
     blocks: int
+    tasks: TaskSizes | None = None
 
 
+MANY = 8  # tasks of a kind for each worker
 HOST = TeamLimits(math.inf, 32)  # spectra of 32 blocks stay in a second-level cache
 DEVICE = TeamLimits(40960, 16)  # scratch that a team has on any device; a thread for each block
 

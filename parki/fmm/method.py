@@ -7,18 +7,21 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
+from parki.engine import spaces
+from parki.engine.spaces import Space
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
+from parki.fmm.limits import TaskSizes
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
@@ -92,6 +95,19 @@ class Fmm(FreeMethod):
         """Return the tolerance of the options, None where the order is given."""
         o = self.options
         return params.TOLERANCE if o.tolerance is None and o.order is None else o.tolerance
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space.
+
+        Raises
+        ------
+        ValueError
+            For a schedule of tasks where there are none.
+        """
+        schedule = self.options.schedule
+        if schedule != "phases" and (space.kind != "host" or space.engine != "parki"):
+            raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        return super().in_space(space)
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
@@ -177,7 +193,8 @@ class Fmm(FreeMethod):
         expansion = structure.expansion
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            placed = expansion.place(self.space)
+            schedule = self.options.schedule
+            placed = expansion.place(self.space, None if schedule == "phases" else schedule)
         particles = expansion.particles
         return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
 
@@ -272,6 +289,8 @@ class Kifmm(Fmm):
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         at = limits.of(self.space)
+        if self.options.schedule != "phases":
+            at = replace(at, tasks=TaskSizes(spaces.workers(self.space)))
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 

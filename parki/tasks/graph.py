@@ -111,6 +111,12 @@ class Graph:
                 out[task] += max([out[other] for other in some])
         return np.array(out)
 
+    def turn(self, seconds: ArrayLike) -> Ints:
+        """Return the place of each task in the order of the longest paths from their beginnings."""
+        turn = np.empty(len(self), np.int32)
+        turn[np.argsort(-self.rank(seconds), kind="stable")] = np.arange(len(self))
+        return turn
+
     def critical_path(self, seconds: ArrayLike) -> float:
         """Return the time of the longest path: no number of workers needs less."""
         return float(self.rank(seconds).max(initial=0.0))

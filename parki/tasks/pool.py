@@ -158,6 +158,10 @@ class Job:
             entries.pk_tasks_end(address)
         return None if job.failed < 0 else job.failed
 
+    def reorder(self, turn: NDArray[np.int32]) -> None:
+        """Take another order of ready tasks, for the next runs."""
+        self._arrays["turn"][:] = turn
+
     def task_of(self, call: int) -> int:
         """Return the task that a call belongs to."""
         return int(np.searchsorted(self.calls.begin, call, side="right")) - 1

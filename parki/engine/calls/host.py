@@ -3,9 +3,10 @@
 import copy
 import ctypes
 import warnings
-from typing import Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from parki.engine import ir, spaces
 from parki.engine.calls.arguments import set_shape
@@ -83,6 +84,15 @@ class HostCall:
         s.pk_fault_at, s.pk_first, s.pk_league = call._fault.ctypes.data, first, first + count
         return call
 
+    def table(self, first: NDArray[np.int32], count: NDArray[np.int32]) -> "CallTable":
+        """Return launches of ranges of teams, or iterations, each on one thread; no two may add to one place."""
+        table = CallTable(self, np.tile(np.frombuffer(self._struct, np.uint8), (len(first), 1)))
+        table.column("pk_first", np.int32)[:] = first
+        table.column("pk_league", np.int32)[:] = first + count
+        table.column("pk_threads", np.int32)[:] = 1
+        table.column("pk_shared", np.int32)[:] = 0
+        return table
+
     def run(self) -> None:
         """Launch, and wait."""
         if self.threads > 1 and spaces.forked():
@@ -106,14 +116,55 @@ class HostCall:
         self._struct.pk_threads, self._struct.pk_shared = threads, threads > 1
 
     def _raise(self) -> None:
-        site, dim, index, extent = (int(v) for v in self._fault)
+        fault = self._fault.copy()
         self._fault[:] = 0
+        self.refuse(fault)
+
+    def refuse(self, fault: NDArray[np.int64]) -> NoReturn:
+        """Raise the error of a record of a fault."""
+        site, dim, index, extent = fault.tolist()
         name = self.kernel.name
         if site < 0:
             asked = self._struct.pk_scratch_asked
             raise LaunchError(f"{name} declares {index} bytes of scratch, its decorator asks for {asked}")
         view, loc = self._object.lowered.sites[site - 1]
         raise CheckedFault(f"{loc}: index {dim} of '{view}' is {index}, outside 0 … {extent - 1} (in {name})")
+
+
+class CallTable:
+    """Argument structures of several launches of one workunit.
+
+    Attributes
+    ----------
+    rows : array (launches, bytes of a structure) of uint8
+    """
+
+    def __init__(self, call: HostCall, rows: NDArray[np.uint8]) -> None:
+        self.call, self.rows = call, rows
+
+    def column(self, field: str, dtype: DTypeLike) -> NDArray[Any]:
+        """Return a field of all structures, which may be set."""
+        at, item = self.offset(field), np.dtype(dtype).itemsize
+        return self.rows[:, at : at + item].view(dtype)[:, 0]
+
+    def offset(self, field: str) -> int:
+        """Return the offset of a field in bytes."""
+        return int(getattr(type(self.call._struct), field).offset)
+
+    @property
+    def entry(self) -> int:
+        """Return the address of the function to call."""
+        return ctypes.cast(self.call._run, ctypes.c_void_p).value or 0
+
+    @property
+    def addresses(self) -> NDArray[np.uint64]:
+        """Return the addresses of the structures."""
+        return self.rows.ctypes.data + np.arange(len(self.rows), dtype=np.uint64) * self.rows.strides[0]
+
+    @property
+    def may_fault(self) -> bool:
+        """Tell whether a launch may leave a record of a fault."""
+        return self.call._may_fault
 
 
 def _threads(space: Space) -> int:
