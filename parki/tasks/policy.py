@@ -29,7 +29,7 @@ LARGE, SMALL = "P2P large", "P2P small"
 
 Order = Literal["published", "acceleration", "arrival"]
 Rule = Literal["none", "number", "remaining"]
-Mapping = Literal["none", "ends first", "given"]
+Mapped = Literal["none", "ends first", "given"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Policy:
     owners: bool = False
     halves: bool = False
     barriers: bool = False
-    mapped: Mapping = "none"
+    mapped: Mapped = "none"
     units: Ints | None = None
     begin: Floats | None = None
 
