@@ -12,11 +12,12 @@ from typing import Any
 from parki import samples
 from parki.engine.runtime import writing
 from parki.fmm import api, work
-from parki.perfmodels import fmm, modeltable
+from parki.perfmodels import fmm, model_tasks, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_treecode import TOLERANCE
 from parki.perfmodels.modeltable import Phase
 from parki.plan import Plan
+from parki.tasks.graph import Graph
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -51,17 +52,27 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum, and write it where that is asked."""
     machine, given = Machine.load(asked.device), _given(asked)
+    model_tasks.check(asked)
     if asked.ranks is not None:
         from parki.perfmodels import model_fmm_ranks
 
         print(model_fmm_ranks.text(asked, machine, given))  # noqa: T201
         return 0
     plan = _plan(asked, given)
+    if asked.schedule:
+        return model_tasks.main(asked, machine, plan, graph_of)
     steps = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, steps))  # noqa: T201
     if asked.json:
         writing.write(asked.json, json.dumps(record(asked, plan, machine, steps), indent=1) + "\n")
     return 0
+
+
+def graph_of(plan: Plan) -> Graph:
+    """Return the tasks of a plan's sum."""
+    from parki.tasks import cut
+
+    return cut.graph(plan.structure.expansion)
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:

@@ -6,7 +6,7 @@ has units.  Launches are apart: a device takes their cost and at least one wave,
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,17 +19,18 @@ from parki.tasks.durations import Durations
 from parki.tasks.graph import Floats, Graph
 from parki.tasks.node import Node
 
-#: Shares of steps that the tasks of a kind do.  Octets are transformed forward by FFT, and back by M2L.
+#: The step that the tasks of a kind do; kinds that share a step do equal parts of it.
 STEPS = {
-    "P2M": {"p2m": 1.0}, "M2M": {"m2m": 1.0}, "FFT": {"transforms": 0.5}, "M2L": {"m2l": 1.0, "transforms": 0.5},
-    "P2L": {"p2l": 1.0}, "L2L": {"l2l": 1.0}, "L2P": {"l2p": 1.0}, "M2P": {"m2p": 1.0}, "P2P": {"p2p": 1.0},
+    "P2M": "p2m", "M2M": "m2m", "FFT": "transforms", "M2L": "m2l", "IFFT": "transforms", "P2L": "p2l", "L2L": "l2l",
+    "L2P": "l2p", "M2P": "m2p", "P2P": "p2p",
 }  # fmt: skip
-#: Bytes that come and go for each byte that a task of a kind writes: memory sets the time of these.
-TRAFFIC = {"FILL": 1.0, "GATHER": 2.5, "ADD": 3.0, "SCATTER": 2.5}
-#: Launches of a task on a device, where these are several (those of `parki.fmm`).
-LAUNCHES = {"M2M": 5, "M2L": 2, "L2L": 5}
+#: Bytes moved for each byte of the data of a task, where memory sets the time; none of tasks that only join others.
+TRAFFIC = {"FILL": 1.0, "GATHER": 2.0, "ADD": 1.0, "SCATTER": 1.5, "JOIN": 0.0}
+#: Launches of a task on a device, where these are several (those of `parki.fmm`), or none.
+LAUNCHES = {"M2M": 5, "L2L": 5, "JOIN": 0}
 #: Items that fill a device once (assumed).
-FILL = {"P2M": 512, "M2M": 64, "FFT": 64, "M2L": 16, "P2L": 512, "L2L": 64, "L2P": 512, "M2P": 512, "P2P": 512}
+FILL = {"P2M": 512, "M2M": 64, "FFT": 64, "M2L": 16, "IFFT": 64, "P2L": 512, "L2L": 64, "L2P": 512, "M2P": 512,
+        "P2P": 512}  # fmt: skip
 LAUNCH, TASK = 4e-6, 1e-6  # seconds of a launch, and of finding and ending a task on a core (assumed)
 LATENCY = 8e-6  # of a copy (assumed)
 
@@ -59,31 +60,32 @@ class Side:
             return 1
         return math.ceil(self.units / math.ceil(self.units / self.machine.units))
 
-    def kinds(self, dtype: str) -> dict[str, float]:
-        """Return the seconds that one unit takes for all tasks of each kind, while the others work, too."""
-        bounds = fmm.predict(self.counts, self.machine, dtype, self.together)
-        body = {step: self.together * (bound.seconds - bound.parts["launch"]) for step, bound in bounds.items()}
-        return {kind: sum(share * body[step] for step, share in steps.items()) for kind, steps in STEPS.items()}
-
-    def seconds(self, graph: Graph, dtype: str) -> Floats:
-        """Return the seconds of each task on one unit.
+    def of_kinds(self, kinds: Sequence[str], dtype: str) -> dict[str, float]:
+        """Return the seconds that one unit takes for all tasks of each kind, while the others work, too.
 
         Raises
         ------
         ValueError
-            For tasks of a kind that is no step of a fast multipole sum.
+            For a kind that is no step of a fast multipole sum.
         """
-        known, found = self.kinds(dtype), np.zeros(len(graph))
+        if unknown := set(kinds) - {*STEPS, *TRAFFIC}:
+            raise ValueError(f"kinds: found {min(unknown)!r}, expected some of {', '.join([*STEPS, *TRAFFIC])}")
+        some = {kind: STEPS[kind] for kind in kinds if kind in STEPS}
+        bounds = fmm.predict(self.counts, self.machine, dtype, self.together)
+        body = {step: self.together * (bound.seconds - bound.parts["launch"]) for step, bound in bounds.items()}
+        return {kind: body[step] / sum(STEPS.get(other) == step for other in kinds) for kind, step in some.items()}
+
+    def seconds(self, graph: Graph, dtype: str) -> Floats:
+        """Return the seconds of each task on one unit: see `of_kinds`."""
+        known, found = self.of_kinds(graph.kinds, dtype), np.zeros(len(graph))
         rate = roofline.bandwidth(self.machine, "dram", self.together) / self.together
-        written = np.bincount(graph.writes.owner, graph.nbytes[graph.writes.values], len(graph))
+        touched = sum(np.bincount(a.owner, graph.nbytes[a.values], len(graph)) for a in (graph.reads, graph.writes))
         for number, name in enumerate(graph.kinds):
             some = graph.kind == number
             if name in TRAFFIC:
-                found[some] = TRAFFIC[name] * written[some] / rate
-            elif name in known:
+                found[some] = TRAFFIC[name] * touched[some] / rate
+            else:
                 found[some] = _shared(known[name], graph.work[some])
-            elif some.any():
-                raise ValueError(f"kinds: found {name!r}, expected one of {', '.join([*STEPS, *TRAFFIC])}")
         return found
 
 

@@ -20,7 +20,8 @@ LONGEST = 400  # lines
 MEASURING = """
 bench bench_clusters bench_fmm bench_kernels bench_methods bench_models bench_plans bench_ranks bench_ranks_free
 bench_sums bench_treecode calibrate compare measure measure_ranks model model_fmm model_fmm_ranks model_ranks
-model_ranks_table model_treecode model_treecode_ranks peers plot published_ranks report shares_fmm shares_treecode tune
+model_ranks_table model_tasks model_treecode model_treecode_ranks peers plot published_ranks report shares_fmm
+shares_treecode tune
 """.split()
 MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)

@@ -5,18 +5,19 @@ import numpy as np
 from parki.tasks.graph import Floats, Graph, Ints
 
 #: Kinds in the order of phases; P2M is done with M2M, level by level.
-ORDER = ("GATHER", "FILL", "M2M", "FFT", "M2L", "P2L", "M2P", "L2L", "L2P", "P2P", "ADD", "SCATTER")
+ORDER = ("GATHER", "FILL", "M2M", "FFT", "M2L", "IFFT", "P2L", "M2P", "L2L", "L2P", "P2P", "ADD", "SCATTER")
 UPWARD, DOWNWARD = ("P2M", "M2M"), "L2L"
 
 
 def phases(graph: Graph) -> Ints:
     """Return the number of the phase of each task, from 0.
 
-    M2M is a phase for each level, from the lowest, L2L one from the highest; all other kinds are one phase each.  A
-    task is never in a phase before those of the tasks that it waits for.
+    M2M is a phase for each level, from the lowest, L2L one from the highest; all other kinds of `ORDER` are one phase
+    each.  A task of another kind, as one that joins others, is in the last phase of the tasks that it waits for, and no
+    task is in an earlier one.
     """
     place = {name: i for i, name in enumerate(ORDER)} | dict.fromkeys(UPWARD, ORDER.index("M2M"))
-    of_kind = np.array([place.get(name, len(ORDER)) for name in graph.kinds])[graph.kind]
+    of_kind = np.array([place.get(name, 0) for name in graph.kinds])[graph.kind]
     key = of_kind * (2.0 * len(graph) + 2)
     up = _is_one_of(graph, UPWARD)
     key[up] += len(graph) - graph.rank(_is_one_of(graph, ("M2M",)))[up]

@@ -19,12 +19,15 @@ from parki.tasks.graph import Floats, Graph, Ints
 from parki.tasks.node import Node
 
 #: RR-8513, table 3, with kinds of this library that are not in it: orders in which classes of units poll.
-CORE_ORDER = ("GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "P2L", "M2P", "M2L", "P2P small", "L2P", "P2P", "P2P large",
-              "ADD", "SCATTER")  # fmt: skip
-DEVICE_ORDER = ("P2P large", "P2P", "P2P small", "M2L", "L2P", "M2P", "P2M", "P2L", "FFT", "M2M", "L2L", "ADD",
-                "SCATTER", "GATHER", "FILL")  # fmt: skip
+CORE_ORDER = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT", "P2L", "M2P", "M2L", "P2P small", "L2P",
+              "P2P", "P2P large", "ADD", "SCATTER")  # fmt: skip
+DEVICE_ORDER = ("JOIN", "P2P large", "P2P", "P2P small", "M2L", "L2P", "M2P", "P2M", "P2L", "IFFT", "FFT", "M2M", "L2L",
+                "ADD", "SCATTER", "GATHER", "FILL")  # fmt: skip
+#: RR-8513, table 3, of nodes without devices; P2P has halves there.
+ALONE_ORDER = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT", "P2P large", "P2L", "M2P", "M2L",
+               "P2P small", "L2P", "ADD", "SCATTER")  # fmt: skip
 #: Kinds that cores take first whatever their acceleration: others wait for them.
-FIRST = ("GATHER", "FILL", "P2M", "M2M", "L2L", "FFT")
+FIRST = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT")
 LARGE, SMALL = "P2P large", "P2P small"
 
 Order = Literal["published", "acceleration", "arrival"]
@@ -158,7 +161,7 @@ def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> B
     runs = [np.bincount(bucket, some, len(names)) > 0 for some in (core, device)]
     speed = _accelerations(bucket, len(names), durations, node)
     owners = max(node.devices, 1) if policy.owners else 1
-    of_cores, of_devices = _orders(policy, names, speed)
+    of_cores, of_devices = _orders(policy, names, speed, node)
     return Buckets(
         names=names,
         bucket=bucket,
@@ -192,11 +195,12 @@ def _accelerations(bucket: Ints, n: int, durations: Durations, node: Node) -> Fl
     return found
 
 
-def _orders(policy: Policy, names: Sequence[str], speed: Floats) -> tuple[list[int], list[int]]:
+def _orders(policy: Policy, names: Sequence[str], speed: Floats, node: Node) -> tuple[list[int], list[int]]:
     """Return the buckets in the orders of cores and of devices."""
     every = range(len(names))
     if policy.order != "acceleration":
-        return _listed(CORE_ORDER, names), _listed(DEVICE_ORDER, names)
+        of_cores = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
+        return _listed(of_cores, names), _listed(DEVICE_ORDER, names)
     first = [b for b in _listed(FIRST, names) if names[b] in FIRST]
     rest = [b for b in _listed(CORE_ORDER, names) if b not in first]
     return first + sorted(rest, key=lambda b: speed[b]), sorted(every, key=lambda b: -speed[b])
