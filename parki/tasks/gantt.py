@@ -1,4 +1,4 @@
-"""Gantt pictures of traces: what each unit ran when."""
+"""Gantt pictures of traces: bars of tasks over time, a row for each unit."""
 
 import importlib.util
 from pathlib import Path

@@ -37,7 +37,7 @@ Mapped = Literal["none", "ends first", "given"]
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """How ready tasks find their units.
+    """Rules by which ready tasks find their units.
 
     Attributes
     ----------
