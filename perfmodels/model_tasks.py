@@ -13,7 +13,7 @@ from parki.engine.runtime import writing
 from parki.fmm import work
 from parki.perfmodels import tasks
 from parki.perfmodels.machine import GENERIC, Machine
-from parki.perfmodels.tasks import Side
+from parki.perfmodels.tasks import UnitWork
 from parki.plan import Plan
 from parki.tasks import bound, gantt
 from parki.tasks.durations import Durations
@@ -81,8 +81,8 @@ def modelled(graph: Graph, plan: Plan, machine: Machine, cores: int, devices: in
     gpu = machine.is_gpu
     host = Machine.load(GENERIC) if gpu else machine
 
-    def side(one: Machine, units: int) -> Side | None:
-        return Side(one, work.counts(plan.structure, plan.parameters, one), units) if units else None
+    def side(one: Machine, units: int) -> UnitWork | None:
+        return UnitWork(one, work.counts(plan.structure, plan.parameters, one), units) if units else None
 
     on_host, on_device = side(host, cores), side(machine, devices) if gpu else None
     node = tasks.node(on_host, on_device)

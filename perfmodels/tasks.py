@@ -36,7 +36,7 @@ LATENCY = 8e-6  # of a copy (assumed)
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class UnitWork:
     """One class of units of a node, with the counted work of the sum there.
 
     Attributes
@@ -95,7 +95,7 @@ def _shared(seconds: float, work: NDArray[np.float64]) -> Floats:
     return seconds * work / whole if whole else np.zeros(len(work))
 
 
-def durations(graph: Graph, dtype: str, host: Side | None, device: Side | None) -> Durations:
+def durations(graph: Graph, dtype: str, host: UnitWork | None, device: UnitWork | None) -> Durations:
     """Return the durations of the tasks of a fast multipole sum.
 
     Parameters
@@ -103,7 +103,7 @@ def durations(graph: Graph, dtype: str, host: Side | None, device: Side | None) 
     graph : Graph
     dtype : str
         ``"float64"`` or ``"float32"``.
-    host, device : Side, optional
+    host, device : UnitWork, optional
         None where there are no such units.
     """
     never = np.full(len(graph), np.inf)
@@ -111,12 +111,12 @@ def durations(graph: Graph, dtype: str, host: Side | None, device: Side | None) 
     return Durations.of(graph, core, on_device, LAUNCHES, FILL)
 
 
-def node(host: Side | None, device: Side | None) -> Node:
+def node(host: UnitWork | None, device: UnitWork | None) -> Node:
     """Return the node of cores and devices, with the links that the device's file states.
 
     Parameters
     ----------
-    host, device : Side, optional
+    host, device : UnitWork, optional
         None where there are no such units.
 
     Raises

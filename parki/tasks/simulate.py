@@ -45,7 +45,7 @@ def simulate(graph: Graph, durations: Durations, node: Node, policy: str | Polic
     return _Run(graph, durations, node, policy).trace()
 
 
-class _Barriers:
+class _HeldTasks:
     """Tasks that are ready in a phase that has not begun."""
 
     def __init__(self, phase: np.ndarray) -> None:
@@ -84,7 +84,7 @@ class _Run:
             if policy.mapped != "none"
             else SharedBuckets(policy, policies.buckets(policy, graph, durations, node), durations, node)
         )
-        self._barriers = _Barriers(phases(graph) if policy.barriers else np.zeros(len(graph), np.int32))
+        self._barriers = _HeldTasks(phases(graph) if policy.barriers else np.zeros(len(graph), np.int32))
         self._reads, self._writes, self._after = (rows.lists() for rows in (graph.reads, graph.writes, graph.after))
         self._waits = np.diff(graph.before.begin).tolist()
         self._core, self._device = durations.on_core(node).tolist(), durations.device

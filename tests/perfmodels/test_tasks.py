@@ -12,7 +12,7 @@ from parki.fmm import work
 from parki.perfmodels import fmm as fmm_model
 from parki.perfmodels import model_tasks, tasks
 from parki.perfmodels.machine import Machine
-from parki.perfmodels.tasks import Side
+from parki.perfmodels.tasks import UnitWork
 from parki.tasks.graph import Graph, Rows
 from parki.tasks.trace import Trace
 from tests.tasks.uniform import Cut, Leaves
@@ -34,7 +34,7 @@ def graph():
 
 def side(plan, name, units):
     machine = Machine.load(name)
-    return Side(machine, work.counts(plan.structure, plan.parameters, machine), units)
+    return UnitWork(machine, work.counts(plan.structure, plan.parameters, machine), units)
 
 
 def seconds_of(graph, seconds):
