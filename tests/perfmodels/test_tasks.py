@@ -59,7 +59,7 @@ def test_transforms_are_shared_by_both_ways(plan, graph):
     both = dataclasses.replace(graph, kinds=[{"L2P": "IFFT"}.get(name, name) for name in graph.kinds])
     some = side(plan, "xeon", 4)
     one, halves = (seconds_of(g, some.seconds(g, "float64")) for g in (graph, both))
-    assert halves["FFT"] == halves["IFFT"] == pytest.approx(one["FFT"] / 2)
+    assert [halves["FFT"], halves["IFFT"]] == pytest.approx([one["FFT"] / 2] * 2)
 
 
 def test_cores_beyond_a_processor_are_of_several(plan, graph):
@@ -97,7 +97,7 @@ def test_links_are_those_of_the_device(plan):
 def test_a_modelled_schedule(plan, graph):
     made = model_tasks.modelled(graph, plan, Machine.load("rtx4090"), 16, 1, "drain")
     made.trace.check(graph)
-    assert made.bound < made.trace.seconds < sum(made.alone.values())
+    assert made.bound < min(made.trace.seconds, *made.alone.values())
     assert set(made.shares) == {"cores", "devices"}
     rows = model_tasks.rows(made)
     assert sum(row["tasks"] for row in rows.values()) == len(graph)
