@@ -70,9 +70,9 @@ def main(asked: argparse.Namespace) -> int:
 
 def graph_of(plan: Plan) -> Graph:
     """Return the tasks of a plan's sum."""
-    from parki.tasks import cut
+    from parki.tasks.cut import cut
 
-    return cut.graph(plan.structure.expansion)
+    return cut(list(plan.structure.expansion.steps)).graph
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
@@ -93,7 +93,9 @@ def _given(asked: argparse.Namespace) -> dict[str, Any]:
 
 def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
-    return api.plan(_kernel(asked), x, x, execution_space="Serial", **given)
+    if asked.schedule:  # sizes of tasks are for so many workers
+        given |= {"schedule": "drain", "execution_space": "OpenMP", "threads": max(asked.cores or 0, 1)}
+    return api.plan(_kernel(asked), x, x, **{"execution_space": "Serial", **given})
 
 
 def _kernel(asked: argparse.Namespace) -> str:
