@@ -6,6 +6,7 @@ Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inri
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +39,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.begin) - 1
+
+    def lists(self) -> list[list[int]]:
+        """Return the lists as Python's, for loops over single values."""
+        begin, values = self.begin.tolist(), self.values.tolist()
+        return [values[first:end] for first, end in pairwise(begin)]
 
     def turned(self, n: int) -> "Rows":
         """Return for each of n values the lists that hold the value."""
