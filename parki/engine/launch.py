@@ -194,7 +194,6 @@ class Prepared:
 
     def table(self, first: NDArray[np.int32], count: NDArray[np.int32]) -> CallTable:
         """Return launches on a host of `count` teams from `first` on, with the arguments of now, for other threads."""
-        self._refuse_released()
         return self._call.table(first, count)
 
     def rest(self) -> None:

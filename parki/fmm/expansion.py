@@ -14,8 +14,8 @@ from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, cons
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.proxies import THREADS
-from parki.trees.octlists import OctLists, near
 from parki.tasks.scheduled import Scheduled
+from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
 FEWER = "Take a larger leaf_size, or a lower order."

@@ -31,6 +31,8 @@ from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
+from parki.tasks.schedule import Schedule
+from parki.tasks.scheduled import Scheduled
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
@@ -198,6 +200,10 @@ class Fmm(FreeMethod):
         particles = expansion.particles
         return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
 
+    def schedule(self, sums: FreeSum) -> Schedule | None:
+        """Return the schedule of a sum that runs as tasks."""
+        return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
+
     def transposed_options(self, aim: Aim) -> FmmOptions:
         """Return the options of the transposed sum: the same tolerance or order, and size of leaves."""
         return replace(self.options, tolerance=self.asked)
@@ -212,7 +218,10 @@ class Fmm(FreeMethod):
 
     def describe(self, problem: FreeProblem, aim: Aim, prediction: Prediction) -> dict[str, str]:
         """Describe a plan in a few lines."""
-        return super().describe(problem, aim.parameters, prediction)
+        lines = super().describe(problem, aim.parameters, prediction)
+        if self.options.schedule != "phases":
+            lines["schedule"] = f"tasks on {spaces.workers(self.space)} cores, {self.options.schedule}"
+        return lines
 
     def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
         """Predict the time of a call."""

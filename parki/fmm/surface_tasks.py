@@ -7,6 +7,7 @@ Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inri
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class SurfaceCuts:
     def of(cls, tree: Octree, lists: OctLists, points: int, sizes: TaskSizes) -> "SurfaceCuts":
         """Return the cuts of a tree's sum."""
         nodes = tree.nodes
-        runs = [np.arange(first, end, sizes.octets) for first, end in zip(nodes.octet_begin, nodes.octet_begin[1:])]
+        runs = [np.arange(first, end, sizes.octets) for first, end in pairwise(nodes.octet_begin)]
         octets = np.unique(np.concatenate([[0], *runs, [len(nodes.octet_parent)]]))
         targets = Division(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
         parts = len(targets)

@@ -48,7 +48,7 @@ def cut(steps: Sequence[Step]) -> CutSteps:
         For a step without a cut.
     """
     made = _Cutting()
-    for key, some in groupby(enumerate(steps), key=lambda one: id(one[1].cut)):
+    for _, some in groupby(enumerate(steps), key=lambda one: id(one[1].cut)):
         numbers, group = zip(*some, strict=True)
         if group[0].cut is None:
             raise ValueError(f"{group[0].unit.label} in phase {group[0].phase!r} has no cut; expected one of each step")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class Scheduled:
         self.cut: CutSteps = cut(self._listed)
         one = replace(space, threads=1)
         self._launches = [Launch(step, one, self.memory_of) for step in self._listed]
+        self._changing = [k for k, launch in enumerate(self._launches) if launch.bound]
         self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
         self._tables: _Tables | None = None
         self._job: Job | None = None
@@ -93,12 +95,13 @@ class Scheduled:
         bound = bound or {}
         for handle in self._inputs:
             fits(handle, bound.get(handle))
-        ready = [self._ready(launch, bound) for launch in self._launches]
-        if self._tables is None or not self._tables.refreshed(ready, self._changing):
+        changed = {k: self._launches[k].bind(bound) for k in self._changing}
+        if self._tables is None or not self._tables.refreshed(changed):
+            ready = [changed.get(k) or launch.ready[0] for k, launch in enumerate(self._launches)]
             self._tables = _Tables(self._listed, ready, self.cut)
             self._job = self._made(self._tables)
-        for launch, one in zip(self._launches, ready, strict=True):
-            one.release(*launch._bound)
+        for k, one in changed.items():
+            one.release(*self._launches[k].bound)
         times = times or NoTimes()
         phase = self._listed[-1].phase
         with times.phase(phase):
@@ -114,19 +117,6 @@ class Scheduled:
     def again(self, *phases: str) -> None:
         """Refuse: tasks of single phases do not run by themselves."""
         raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
-
-    @property
-    def _changing(self) -> list[int]:
-        """Return the steps whose arrays come with a run."""
-        return [k for k, launch in enumerate(self._launches) if launch._changes]
-
-    def _ready(self, launch: Launch, bound: Mapping[Any, Any]) -> Prepared:
-        if not launch._changes:
-            return launch._ready[()]
-        args = {name: a.of(bound[a.whole]) for name, a in launch._bound.items()}
-        ready = launch._prepared(args) if args else launch._ready[()]
-        ready.set(**args)
-        return ready
 
     def _made(self, tables: "_Tables") -> Job:
         graph, threads = self.cut.graph, spaces.workers(self.space)
@@ -158,7 +148,7 @@ class _Tables:
         self._ready, self._cut = list(ready), cut
         order = np.argsort(cut.step, kind="stable")
         ends = np.searchsorted(cut.step[order], np.arange(len(steps) + 1))
-        self._calls_of = [order[begin:end] for begin, end in zip(ends[:-1], ends[1:], strict=True)]
+        self._calls_of = [order[begin:end] for begin, end in pairwise(ends)]
         self._fault = np.zeros((len(cut.step), 4), np.int64)
         self._rooms, end = {}, 0
         for step in steps:
@@ -193,11 +183,11 @@ class _Tables:
         """Tell whether a call may leave a record of a fault."""
         return any(table.may_fault for table in self._tables)
 
-    def refreshed(self, ready: Sequence[Prepared], changing: Sequence[int]) -> bool:
+    def refreshed(self, changed: Mapping[int, Prepared]) -> bool:
         """Take the arrays of a run; tell whether the launches are those that the tables were made for."""
-        if any(one is not other for one, other in zip(ready, self._ready, strict=True)):
+        if any(self._ready[k] is not one for k, one in changed.items()):
             return False
-        for k in changing:
+        for k in changed:
             self._tables[k].rows[:] = self._table(k).rows
         return True
 

@@ -8,6 +8,7 @@ import pytest
 
 import parki
 from parki.tasks.graph import Graph, Rows
+from parki.tasks.trace import Trace
 
 CASES = {
     "cube": {"kernel": "coulomb"},
@@ -71,7 +72,9 @@ def test_any_number_of_workers(threads, schedule, rng):
     q = rng.standard_normal(x.shape[1])
     given = {"tolerance": 1e-5, "leaf_size": 40}
     expected = parki.fmm.plan("coulomb", x, x, **given)(q)
-    np.testing.assert_array_equal(parki.fmm.plan("coulomb", x, x, schedule=schedule, threads=threads, **given)(q), expected)
+    np.testing.assert_array_equal(
+        parki.fmm.plan("coulomb", x, x, schedule=schedule, threads=threads, **given)(q), expected
+    )
 
 
 def orders(name, rng, draws, change=None):
@@ -143,6 +146,22 @@ def test_moves_copies_and_times(rng):
     np.testing.assert_array_equal(copy.copy(tasks)(q), phases(q))
     assert tasks.memory > 0
     assert tasks.operator().T @ q == pytest.approx(phases.operator().T @ q, rel=1e-13)
+
+
+def test_traces_and_pictures(rng, tmp_path):
+    phases, tasks, q = made("cube", rng)
+    assert phases.schedule is None
+    with pytest.raises(RuntimeError, match="has not been called"):
+        tasks.schedule.trace(tmp_path / "sum.json")
+    tasks(q)
+    tasks.schedule.trace(tmp_path / "sum.json")
+    read, last = Trace.read(tmp_path / "sum.json"), tasks.schedule.last
+    np.testing.assert_array_equal(read.unit, last.unit)
+    np.testing.assert_array_equal(read.begin, last.begin)
+    assert read.units == last.units
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    tasks.schedule.gantt(tmp_path / "sum.png")
+    assert (tmp_path / "sum.png").stat().st_size > 10_000
 
 
 def test_results_and_densities_of_any_layout(rng):
