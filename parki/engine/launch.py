@@ -183,11 +183,6 @@ class Prepared:
         ----------
         first, count : int
             A range of the league.
-
-        Returns
-        -------
-        Part
-            The launch.
         """
         self._refuse_released()
         return Part(self, self._call.range(first, count), first, count)

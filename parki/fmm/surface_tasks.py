@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.steps import Cut, Division, Handle, RowByRow, Step, Touched
+from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
 from parki.fmm.limits import TaskSizes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
@@ -35,7 +35,7 @@ class SurfaceCuts:
 
     Attributes
     ----------
-    octets, targets, sources : Division
+    octets, targets, sources : RowBlocks
         Of octets, of target points and of source points.
     points : int
         Points of a surface.
@@ -43,11 +43,11 @@ class SurfaceCuts:
         The last division of each room of spectra, by its number: other lists of pairs have other rows there.
     """
 
-    octets: Division
-    targets: Division
-    sources: Division
+    octets: RowBlocks
+    targets: RowBlocks
+    sources: RowBlocks
     points: int
-    rooms: dict[int, Division] = field(default_factory=dict)
+    rooms: dict[int, RowBlocks] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tree: Octree, lists: OctLists, points: int, sizes: TaskSizes) -> "SurfaceCuts":
@@ -55,10 +55,10 @@ class SurfaceCuts:
         nodes = tree.nodes
         runs = [np.arange(first, end, sizes.octets) for first, end in pairwise(nodes.octet_begin)]
         octets = np.unique(np.concatenate([[0], *runs, [len(nodes.octet_parent)]]))
-        targets = Division(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
+        targets = RowBlocks(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
         parts = len(targets)
-        even = Division(np.unique(np.arange(parts + 1) * tree.sources.n // parts))
-        return cls(Division(octets), targets, targets if tree.sources is tree.targets else even, points)
+        even = RowBlocks(np.unique(np.arange(parts + 1) * tree.sources.n // parts))
+        return cls(RowBlocks(octets), targets, targets if tree.sources is tree.targets else even, points)
 
     def steps(self, some: Iterable[Step]) -> list[Step]:
         """Return steps with their cuts."""
@@ -171,11 +171,11 @@ class SurfaceCuts:
         everything = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
         return Cut("FILL", float(step.items), (), [everything])
 
-    def _room(self, room: Handle, bounds: Ints) -> Division:
+    def _room(self, room: Handle, bounds: Ints) -> RowBlocks:
         """Return the division of a room of spectra, one object as long as the bounds are the same."""
         last = self.rooms.get(id(room.whole))
         if last is None or not np.array_equal(last.bounds, bounds):
-            last = self.rooms[id(room.whole)] = Division(np.asarray(bounds, np.int64))
+            last = self.rooms[id(room.whole)] = RowBlocks(np.asarray(bounds, np.int64))
         return last
 
     def load(self, step: Step) -> Cut:

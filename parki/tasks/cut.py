@@ -7,8 +7,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.steps import Cut, Division, Handle, RowByRow, Step, Touched
-from parki.tasks.graph import Graph, Rows
+from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
+from parki.tasks.graph import Graph, IntLists
 
 JOIN = "JOIN"  # tasks without work, between steps that see one array in different blocks
 Ints = NDArray[np.int64]
@@ -61,7 +61,7 @@ class _Cutting:
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
-        self.seen: dict[int, Division] = {}  # by array: the division that steps before have seen it in
+        self.seen: dict[int, RowBlocks] = {}  # by array: the division that steps before have seen it in
         self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
         self.nbytes: list[NDArray[np.float64]] = []
         self.data = self.tasks = self.calls = 0
@@ -94,7 +94,7 @@ class _Cutting:
         column = {name: np.concatenate(some) for name, some in self.columns.items()}
         n = self.tasks
         reads, writes = (
-            Rows.of(*(np.concatenate([pair[k] for pair in some] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
+            IntLists.of(*(np.concatenate([pair[k] for pair in some] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
             for some in self.touched.values()
         )
         graph = Graph(
@@ -134,7 +134,7 @@ class _Cutting:
         task, block = np.divmod(np.unique(task * len(touched.division) + block), len(touched.division))
         return task, block + self._first(touched.array.whole, touched.division)
 
-    def _first(self, whole: Handle, division: Division) -> int:
+    def _first(self, whole: Handle, division: RowBlocks) -> int:
         """Return the number of the first datum of an array in a division."""
         key = id(whole), id(division)
         if key not in self.first_datum:

@@ -16,14 +16,14 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class IntLists:
     """Lists of whole numbers, one after another: list i is ``values[begin[i] : begin[i + 1]]``."""
 
     begin: Ints
     values: Ints
 
     @classmethod
-    def of(cls, owner: ArrayLike, value: ArrayLike, n: int) -> "Rows":
+    def of(cls, owner: ArrayLike, value: ArrayLike, n: int) -> "IntLists":
         """Return n lists of the values of each owner, each value of a list once, in ascending order."""
         most = int(np.max(value, initial=0)) + 1
         owner, value = np.divmod(np.unique(np.asarray(owner, np.int64) * most + np.asarray(value, np.int64)), most)
@@ -45,9 +45,9 @@ class Rows:
         begin, values = self.begin.tolist(), self.values.tolist()
         return [values[first:end] for first, end in pairwise(begin)]
 
-    def turned(self, n: int) -> "Rows":
+    def turned(self, n: int) -> "IntLists":
         """Return for each of n values the lists that hold the value."""
-        return Rows.of(self.values, self.owner, n)
+        return IntLists.of(self.values, self.owner, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Graph:
         Work of a task in a unit of its kind.
     items : array (n,) of float64
         Teams or iterations of a task: a device needs many.
-    reads, writes : Rows
+    reads, writes : IntLists
         Data of each task; a datum that is read and written is in both.
     nbytes : array (data,) of float64
         Bytes of each datum.
@@ -79,12 +79,12 @@ class Graph:
     group: Ints
     work: Floats
     items: Floats
-    reads: Rows
-    writes: Rows
+    reads: IntLists
+    writes: IntLists
     nbytes: Floats
     place: Floats
     #: Tasks that each one waits for.
-    before: Rows = field(init=False)
+    before: IntLists = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "before", after_data(self.reads, self.writes))
@@ -93,7 +93,7 @@ class Graph:
         return len(self.kind)
 
     @cached_property
-    def after(self) -> Rows:
+    def after(self) -> IntLists:
         """Return the tasks that wait for each one."""
         return self.before.turned(len(self))
 
@@ -128,7 +128,7 @@ class Graph:
         return float(self.rank(seconds).max(initial=0.0))
 
 
-def after_data(reads: Rows, writes: Rows) -> Rows:
+def after_data(reads: IntLists, writes: IntLists) -> IntLists:
     """Return the tasks that each task waits for, by the data that tasks read and write in their order.
 
     A task waits for the last one before it that writes a datum of its own; if it writes itself, also for those that
@@ -153,4 +153,4 @@ def after_data(reads: Rows, writes: Rows) -> Rows:
     waits = np.concatenate([task[after_write], task[following[after_read]]])
     awaited = np.concatenate([task[last[after_write]], task[after_read]])
     other = waits != awaited
-    return Rows.of(waits[other], awaited[other], n)
+    return IntLists.of(waits[other], awaited[other], n)

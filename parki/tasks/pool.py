@@ -12,7 +12,7 @@ from parki.engine import spaces
 from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
 from parki.engine.settled import once
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 
 HEADER = "pk_tasks.h"
 SLICE = 50  # milliseconds after which the caller's thread looks for an interrupt
@@ -23,7 +23,7 @@ _ADDRESSES = (
 )
 
 
-class _Job(ctypes.Structure):
+class _GraphRun(ctypes.Structure):
     """``struct pk_job`` of the header."""
 
     _fields_ = (
@@ -56,7 +56,7 @@ class Calls:
         Of each task among the calls.
     run, args : array (calls,) of uint64
         Addresses of entry points and of argument structures.
-    patches : Rows
+    patches : IntLists
         Of each call the rows of `pointers`.
     pointers : array (patches, 2) of int64
         Offset of a pointer in an argument structure, and offset of its bytes in the room of the worker.
@@ -69,7 +69,7 @@ class Calls:
     begin: NDArray[np.int32]
     run: NDArray[np.uint64]
     args: NDArray[np.uint64]
-    patches: Rows
+    patches: IntLists
     pointers: NDArray[np.int64]
     fault: NDArray[np.uint64]
     room: int
@@ -91,7 +91,7 @@ class Record:
     ended: NDArray[np.float64]
 
 
-class Job:
+class GraphRun:
     """A graph of tasks with their calls, which may be run again and again.
 
     Parameters
@@ -122,7 +122,9 @@ class Job:
             "turn": np.zeros(n, np.int32) if turn is None else np.ascontiguousarray(turn, np.int32),
             "worker": np.zeros(n, np.int32), "began": np.zeros(n, np.int64), "ended": np.zeros(n, np.int64),
         }  # fmt: skip
-        self._job = _Job(tasks=n, threads=threads, in_order=turn is None, may_fault=may_fault, room_bytes=calls.room)
+        self._job = _GraphRun(
+            tasks=n, threads=threads, in_order=turn is None, may_fault=may_fault, room_bytes=calls.room
+        )
         for name, a in self._arrays.items():
             setattr(self._job, name, a.ctypes.data)
         self._job.rooms = start + -start % LINE
@@ -177,9 +179,9 @@ def pool_threads() -> int:
     return int(_entries().pk_tasks_threads())
 
 
-def no_patches(calls: int) -> tuple[Rows, NDArray[np.int64]]:
+def no_patches(calls: int) -> tuple[IntLists, NDArray[np.int64]]:
     """Return the patches and pointers of calls that need no room."""
-    return Rows(np.zeros(calls + 1, np.int32), np.zeros(0, np.int32)), np.zeros((0, 2), np.int64)
+    return IntLists(np.zeros(calls + 1, np.int32), np.zeros(0, np.int32)), np.zeros((0, 2), np.int64)
 
 
 def addresses(some: Sequence[Any]) -> NDArray[np.uint64]:

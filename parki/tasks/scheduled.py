@@ -18,8 +18,8 @@ from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes
 from parki.engine.steps.steplist import StepList
 from parki.tasks.cut import CutSteps, cut
-from parki.tasks.graph import Rows
-from parki.tasks.pool import LINE, Calls, Job, Record
+from parki.tasks.graph import IntLists
+from parki.tasks.pool import LINE, Calls, GraphRun, Record
 
 LEARNT = 3  # runs whose times of tasks say which of the next ones come first
 ORDERS = ("drain", "fifo")  # the task with the longest way to the end first, or the one that has been ready longest
@@ -56,8 +56,8 @@ class Scheduled:
         self._launches = [Launch(step, one, self.memory_of) for step in self._listed]
         self._changing = [k for k, launch in enumerate(self._launches) if launch.bound]
         self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
-        self._tables: _Tables | None = None
-        self._job: Job | None = None
+        self._tables: _CallTables | None = None
+        self._job: GraphRun | None = None
         self._seconds: NDArray[np.float64] | None = None
         self._runs = 0
 
@@ -98,7 +98,7 @@ class Scheduled:
         changed = {k: self._launches[k].bind(bound) for k in self._changing}
         if self._tables is None or not self._tables.refreshed(changed):
             ready = [changed.get(k) or launch.ready[0] for k, launch in enumerate(self._launches)]
-            self._tables = _Tables(self._listed, ready, self.cut)
+            self._tables = _CallTables(self._listed, ready, self.cut)
             self._job = self._made(self._tables)
         for k, one in changed.items():
             one.release(*self._launches[k].bound)
@@ -118,10 +118,10 @@ class Scheduled:
         """Refuse: tasks of single phases do not run by themselves."""
         raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
 
-    def _made(self, tables: "_Tables") -> Job:
+    def _made(self, tables: "_CallTables") -> GraphRun:
         graph, threads = self.cut.graph, spaces.workers(self.space)
         turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
-        return Job(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
+        return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
 
     def _learn(self, seconds: NDArray[np.float64]) -> None:
         """Order tasks by the seconds that they took, the means of the first runs."""
@@ -141,7 +141,7 @@ class Scheduled:
             times.shift(whole * float(seconds[names == name].sum()) / total, phase, name)
 
 
-class _Tables:
+class _CallTables:
     """Argument structures of the calls of all tasks."""
 
     def __init__(self, steps: Sequence[Step], ready: Sequence[Prepared], cut: CutSteps) -> None:
@@ -169,7 +169,7 @@ class _Tables:
             owner.append(np.repeat(calls, len(mine)))
             pointers.append(np.tile(np.array(mine, np.int64).reshape(-1, 2), (len(calls), 1)))
         owners, rows = np.concatenate(owner), np.concatenate(pointers)
-        patches = Rows.of(owners, np.arange(len(owners)), n)
+        patches = IntLists.of(owners, np.arange(len(owners)), n)
         fault = self._fault.ctypes.data + 32 * np.arange(n, dtype=np.uint64)
         self.calls = Calls(cut.begin, run, args, patches, rows, fault, self._room)
 

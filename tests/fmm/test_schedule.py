@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 from parki.tasks.trace import Trace
 
 CASES = {
@@ -115,7 +115,7 @@ def test_an_edge_that_is_missing_is_found(pair, rng):
         before, owner = graph.before.values, graph.before.owner
         kept = ~((kind[before] == one) & (kind[owner] == other))
         assert not kept.all()
-        object.__setattr__(graph, "before", Rows.of(owner[kept], before[kept], len(graph)))
+        object.__setattr__(graph, "before", IntLists.of(owner[kept], before[kept], len(graph)))
 
     found, expected = orders("clusters", rng, 12, change)
     assert not all(np.array_equal(u, expected) for u in found)

@@ -13,7 +13,7 @@ from parki.perfmodels import fmm as fmm_model
 from parki.perfmodels import model_tasks, tasks
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.tasks import UnitWork
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 from parki.tasks.trace import Trace
 from tests.tasks.uniform import Cut, Leaves
 
@@ -70,8 +70,8 @@ def test_cores_beyond_a_processor_are_of_several(plan, graph):
 
 
 def test_memory_sets_the_time_of_small_tasks(plan):
-    data = Rows.of(np.arange(4), np.arange(4), 4)
-    empty = Rows.of(np.zeros(0), np.zeros(0), 4)
+    data = IntLists.of(np.arange(4), np.arange(4), 4)
+    empty = IntLists.of(np.zeros(0), np.zeros(0), 4)
     kinds = ("FILL", "GATHER", "SCATTER", "JOIN")
     graph = Graph(kinds, np.arange(4, dtype=np.uint8), np.zeros(4, np.int32), np.ones(4), np.ones(4), empty, data,
                   np.full(4, 1.7e7), np.zeros(4))  # fmt: skip

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 
 
 def listed(lists):
-    """Return lists of numbers as `Rows`."""
+    """Return lists of numbers as `IntLists`."""
     owner = np.repeat(np.arange(len(lists)), [len(some) for some in lists])
-    return Rows.of(owner, np.array([value for some in lists for value in some], int), len(lists))
+    return IntLists.of(owner, np.array([value for some in lists for value in some], int), len(lists))
 
 
 def drawn(rng, tasks, data):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parki.tasks import bound
 from parki.tasks.durations import Durations
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 from parki.tasks.node import Node
 from tests.tasks import frozen
 
@@ -48,7 +48,7 @@ def test_a_task_is_divided():
 
 def test_the_longest_path():
     n = 5
-    chain = Rows.of(np.arange(n), np.zeros(n), n)
+    chain = IntLists.of(np.arange(n), np.zeros(n), n)
     graph = Graph(("P2P",), np.zeros(n, np.uint8), np.arange(n, dtype=np.int32), np.ones(n), np.ones(n), chain, chain,
                   np.ones(1), np.zeros(n))  # fmt: skip
     made = durations([2.0] * n, [1.0] * n)

@@ -5,7 +5,7 @@ import pytest
 
 from parki.tasks import policy
 from parki.tasks.durations import Durations
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 from parki.tasks.node import Node
 from parki.tasks.simulate import simulate
 from tests.tasks import frozen
@@ -17,7 +17,7 @@ def apart(kinds, core, device, work=None):
     """Return a graph of tasks that do not wait for each other, and their durations."""
     n = len(kinds)
     kind = np.array([KINDS.index(name) for name in kinds], np.uint8)
-    some = Rows.of(np.arange(n), np.arange(n), n)
+    some = IntLists.of(np.arange(n), np.arange(n), n)
     graph = Graph(KINDS, kind, np.arange(n, dtype=np.int32), np.ones(n) if work is None else np.array(work, float),
                   np.ones(n), some, some, np.zeros(n), np.arange(n) / n)  # fmt: skip
     return graph, Durations.of(graph, core, device, {}, {})

@@ -28,7 +28,7 @@ def job(reads, writes, action, threads, turn=None):
         (numbers.ctypes.data + 8 * np.arange(n)).astype(np.uint64), patches, pointers,
         (fault.ctypes.data + 32 * np.arange(n)).astype(np.uint64), 0,
     )  # fmt: skip
-    one = pool.Job(made, calls, threads, turn, may_fault=True)
+    one = pool.GraphRun(made, calls, threads, turn, may_fault=True)
     one.kept = entry, numbers, fault
     return one
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parki.tasks import bound, policy
 from parki.tasks.durations import Durations
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 from parki.tasks.node import Node
 from parki.tasks.phases import phases
 from parki.tasks.simulate import results, simulate
@@ -21,8 +21,8 @@ def random_graph(seed, n):
     """Return a graph of n tasks of three kinds that read and write a few data, and durations with gaps."""
     rng = np.random.default_rng(seed)
     data, kind = max(2, n // 3), rng.integers(0, 3, n)
-    reads = Rows.of(np.repeat(np.arange(n), 2), rng.integers(0, data, 2 * n), n)
-    writes = Rows.of(np.arange(n), rng.integers(0, data, n), n)
+    reads = IntLists.of(np.repeat(np.arange(n), 2), rng.integers(0, data, 2 * n), n)
+    writes = IntLists.of(np.arange(n), rng.integers(0, data, n), n)
     kinds, items = ("P2M", "M2L", "P2P"), rng.integers(1, 40, n).astype(float)
     graph = Graph(kinds, kind.astype(np.uint8), np.arange(n, dtype=np.int32), rng.random(n), items, reads, writes,
                   rng.random(data) * 1e6, rng.random(n))  # fmt: skip
@@ -120,7 +120,7 @@ def test_results_are_data_that_none_reads_afterwards():
 
 
 def test_nothing_takes_no_time():
-    empty = Rows(np.zeros(1, np.int32), np.zeros(0, np.int32))
+    empty = IntLists(np.zeros(1, np.int32), np.zeros(0, np.int32))
     none = np.zeros(0)
     graph = Graph(("P2P",), none.astype(np.uint8), none.astype(np.int32), none, none, empty, empty, none, none)
     trace = simulate(graph, Durations(none, none, none, none), Node(2))

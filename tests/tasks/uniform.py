@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from parki.tasks.durations import Durations
-from parki.tasks.graph import Graph, Rows
+from parki.tasks.graph import Graph, IntLists
 
 KINDS = ("P2M", "M2M", "FFT", "M2L", "P2L", "L2L", "L2P", "M2P", "P2P")
 #: Launches on a device, and items that fill it (docs of the tasks; assumed).
@@ -120,17 +120,20 @@ class Cut:
         near = [neighbours(some, 2 ** (i + 1), False) + self.start[i] for i, some in enumerate(levels)]
         v = group[np.concatenate(near)]
         self.translations = np.bincount(v[:, 0], minlength=G)
-        self.v = Rows.of(v[:, 0], v[:, 1], G)
-        self.below, self.above = Rows.of(group[parent], group[inner], G), Rows.of(group[inner], group[parent], G)
+        self.v = IntLists.of(v[:, 0], v[:, 1], G)
+        self.below, self.above = (
+            IntLists.of(group[parent], group[inner], G),
+            IntLists.of(group[inner], group[parent], G),
+        )
         leaf = group[self.octet]
-        self.of_part, self.of_group = Rows.of(part, leaf, P), Rows.of(leaf, part, G)
-        self.u = Rows.of(part[pairs[:, 0]], part[pairs[:, 1]], P)
+        self.of_part, self.of_group = IntLists.of(part, leaf, P), IntLists.of(leaf, part, G)
+        self.u = IntLists.of(part[pairs[:, 0]], part[pairs[:, 1]], P)
 
     def _draw(self, points, rng, share):
         """Draw groups that parts meet, and parts that groups meet, with the evaluations of these."""
         G, P = self.groups, self.parts
         (group, part), (up, of) = (np.nonzero(rng.random(shape) < share / 4) for shape in ((G, P), (P, G)))
-        self.x, self.w = Rows.of(group, part, G), Rows.of(up, of, P)
+        self.x, self.w = IntLists.of(group, part, G), IntLists.of(up, of, P)
         x, w = (points * rng.integers(1, 40 * points, len(some)) for some in (group, up))
         self.x_work, self.w_work = np.bincount(group, x, G), np.bincount(up, w, P)
 
@@ -171,8 +174,8 @@ class Cut:
         owner = np.repeat(np.arange(n), [len(some) for some in reads])
         return Graph(
             kinds=KINDS, kind=kind.astype(np.uint8), group=group.astype(np.int32), work=np.array(work, float),
-            items=np.array(items, float), reads=Rows.of(owner, np.concatenate(reads), n),
-            writes=Rows.of(np.arange(n), writes, n), nbytes=self.nbytes, place=place,
+            items=np.array(items, float), reads=IntLists.of(owner, np.concatenate(reads), n),
+            writes=IntLists.of(np.arange(n), writes, n), nbytes=self.nbytes, place=place,
         )  # fmt: skip
 
     def seconds(self, graph, unit: Mapping[str, float]):

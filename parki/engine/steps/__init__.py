@@ -1,7 +1,7 @@
 """A sum as data: named arrays, and a list of what is launched and called on them."""
 
 from parki.engine.steps import glue
-from parki.engine.steps.cutting import Cut, Division, RowByRow, Touched
+from parki.engine.steps.cutting import Cut, RowBlocks, RowByRow, Touched
 from parki.engine.steps.handles import (
     Handle,
     Number,
@@ -24,11 +24,11 @@ __all__ = [
     "Call",
     "Context",
     "Cut",
-    "Division",
     "Handle",
     "Index",
     "Number",
     "Placed",
+    "RowBlocks",
     "RowByRow",
     "Step",
     "Steps",

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Division:
+class RowBlocks:
     """Blocks of rows: block b has the rows ``bounds[b]`` … ``bounds[b + 1] - 1``."""
 
     bounds: Ints
@@ -27,22 +27,22 @@ class Division:
 
 @dataclass(frozen=True, eq=False)
 class RowByRow:
-    """Rows of an array that units of a step touch: unit k the row `first` + k."""
+    """IntLists of an array that units of a step touch: unit k the row `first` + k."""
 
     array: Handle
-    division: Division
+    division: RowBlocks
     first: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """Rows of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
+    """IntLists of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
 
     Attributes
     ----------
     array : Handle
         The array, or a part of it: blocks are of its `whole`.
-    division : Division
+    division : RowBlocks
         Steps that touch the same blocks give the same object.
     low, high : arrays (ranges,)
         First row and end of rows of each range.
@@ -51,19 +51,19 @@ class Touched:
     """
 
     array: Handle
-    division: Division
+    division: RowBlocks
     low: Ints
     high: Ints
     begin: Ints | None = None
 
     @classmethod
-    def each(cls, array: Handle, division: Division, first: ArrayLike, count: ArrayLike = 1) -> "Touched":
+    def each(cls, array: Handle, division: RowBlocks, first: ArrayLike, count: ArrayLike = 1) -> "Touched":
         """Return `count` rows from `first` on for each unit."""
         first = np.atleast_1d(np.asarray(first, np.int64))
         return cls(array, division, first, first + count)
 
     @classmethod
-    def listed(cls, array: Handle, division: Division, begin: ArrayLike, rows: ArrayLike) -> "Touched":
+    def listed(cls, array: Handle, division: RowBlocks, begin: ArrayLike, rows: ArrayLike) -> "Touched":
         """Return for each unit the rows that are listed from `begin` on."""
         rows = np.asarray(rows, np.int64)
         return cls(array, division, rows, rows + 1, np.asarray(begin, np.int64))
@@ -80,7 +80,7 @@ class Cut:
     work : float or array (units,)
         Work of each unit, in the measure of the kind; of steps that are one task together, of all.
     reads, writes : sequence of Touched or RowByRow
-        Rows that steps before write, and rows that others read or write.
+        IntLists that steps before write, and rows that others read or write.
     along : Touched or RowByRow, optional
         The step is cut where the blocks of these rows, one range a unit and ascending, end; by default the step is one
         task, together with neighbours that have the same cut.
