@@ -23,7 +23,7 @@ _ADDRESSES = (
 )
 
 
-class _GraphRun(ctypes.Structure):
+class _PoolJob(ctypes.Structure):
     """``struct pk_job`` of the header."""
 
     _fields_ = (
@@ -122,7 +122,7 @@ class GraphRun:
             "turn": np.zeros(n, np.int32) if turn is None else np.ascontiguousarray(turn, np.int32),
             "worker": np.zeros(n, np.int32), "began": np.zeros(n, np.int64), "ended": np.zeros(n, np.int64),
         }  # fmt: skip
-        self._job = _GraphRun(
+        self._job = _PoolJob(
             tasks=n, threads=threads, in_order=turn is None, may_fault=may_fault, room_bytes=calls.room
         )
         for name, a in self._arrays.items():

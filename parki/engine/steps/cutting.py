@@ -27,7 +27,7 @@ class RowBlocks:
 
 @dataclass(frozen=True, eq=False)
 class RowByRow:
-    """IntLists of an array that units of a step touch: unit k the row `first` + k."""
+    """Rows of an array that units of a step touch: unit k the row `first` + k."""
 
     array: Handle
     division: RowBlocks
@@ -36,7 +36,7 @@ class RowByRow:
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """IntLists of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
+    """Rows of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Cut:
     work : float or array (units,)
         Work of each unit, in the measure of the kind; of steps that are one task together, of all.
     reads, writes : sequence of Touched or RowByRow
-        IntLists that steps before write, and rows that others read or write.
+        Rows that steps before write, and rows that others read or write.
     along : Touched or RowByRow, optional
         The step is cut where the blocks of these rows, one range a unit and ascending, end; by default the step is one
         task, together with neighbours that have the same cut.
