@@ -160,6 +160,11 @@ class GraphRun:
             entries.pk_tasks_end(address)
         return None if job.failed < 0 else job.failed
 
+    @property
+    def done(self) -> int:
+        """Return how many tasks of the last run have ended."""
+        return int(self._job.done)
+
     def reorder(self, turn: NDArray[np.int32]) -> None:
         """Take another order of ready tasks, for the next runs."""
         self._arrays["turn"][:] = turn
