@@ -22,6 +22,8 @@ REACHED = (
     "parki.ewald.report.WallTime",
     "parki.plan.Plan",
     "parki.prediction.Prediction",
+    "parki.tasks.schedule.Schedule",
+    "parki.tasks.trace.Trace",
     "parki.timing.PhaseTimes",
 )
 
