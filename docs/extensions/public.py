@@ -23,7 +23,6 @@ REACHED = (
     "parki.plan.Plan",
     "parki.prediction.Prediction",
     "parki.tasks.schedule.Schedule",
-    "parki.tasks.trace.Trace",
     "parki.timing.PhaseTimes",
 )
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parki.engine import counting, fit, spaces
-from parki.engine.calls.host import ALIGN, CallTable, HostCall
+from parki.engine.calls.host import ALIGN, HostCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower.common import DTYPE
 from parki.engine.policy import RangePolicy, TeamPolicy
@@ -183,13 +182,14 @@ class Prepared:
         ----------
         first, count : int
             A range of the league.
+
+        Returns
+        -------
+        Part
+            The launch.
         """
         self._refuse_released()
         return Part(self, self._call.range(first, count), first, count)
-
-    def table(self, first: NDArray[np.int32], count: NDArray[np.int32]) -> CallTable:
-        """Return launches on a host of `count` teams from `first` on, with the arguments of now, for other threads."""
-        return self._call.table(first, count)
 
     def rest(self) -> None:
         """Leave the cores of a host to others until the next launch, if its threads would not do so by themselves."""

@@ -107,7 +107,7 @@ class Fmm(FreeMethod):
             For a schedule of tasks where there are none.
         """
         schedule = self.options.schedule
-        if schedule != "phases" and (space.kind != "host" or space.engine != "parki"):
+        if schedule != "phases" and not (space.pick(True, False) and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
         return super().in_space(space)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from parki.fmm import params
-from parki.names import FmmMethod
+from parki.names import FmmMethod, FmmSchedule
 from parki.options import ToleranceOptions, option, whole
 from parki.tasks.scheduled import ORDERS
 
@@ -32,7 +32,7 @@ class FmmOptions(ToleranceOptions):
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
-    schedule: str = option("phases", choices=("phases", *ORDERS))
+    schedule: FmmSchedule = option("phases", choices=("phases", *ORDERS))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from parki.engine import spaces
 from parki.engine.ahead import compile_for
-from parki.engine.calls.host import CallTable
+from parki.engine.calls.table import CallTable
 from parki.engine.launch import Prepared
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Step
@@ -203,7 +203,7 @@ class _CallTables:
 
     def _table(self, k: int) -> CallTable:
         calls = self._calls_of[k]
-        table = self._ready[k].table(self._cut.first[calls], self._cut.count[calls])
+        table = CallTable(self._ready[k], self._cut.first[calls], self._cut.count[calls])
         table.column("pk_fault_at", np.uint64)[:] = self._fault.ctypes.data + 32 * calls
         return table
 

@@ -3,10 +3,10 @@
 import copy
 import ctypes
 import warnings
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from parki.engine import ir, spaces
 from parki.engine.calls.arguments import set_shape
@@ -84,15 +84,6 @@ class HostCall:
         s.pk_fault_at, s.pk_first, s.pk_league = call._fault.ctypes.data, first, first + count
         return call
 
-    def table(self, first: NDArray[np.int32], count: NDArray[np.int32]) -> "CallTable":
-        """Return launches of ranges of teams, or iterations, each on one thread; no two may add to one place."""
-        table = CallTable(self, np.tile(np.frombuffer(self._struct, np.uint8), (len(first), 1)))
-        table.column("pk_first", np.int32)[:] = first
-        table.column("pk_league", np.int32)[:] = first + count
-        table.column("pk_threads", np.int32)[:] = 1
-        table.column("pk_shared", np.int32)[:] = 0
-        return table
-
     def run(self) -> None:
         """Launch, and wait."""
         if self.threads > 1 and spaces.forked():
@@ -129,42 +120,6 @@ class HostCall:
             raise LaunchError(f"{name} declares {index} bytes of scratch, its decorator asks for {asked}")
         view, loc = self._object.lowered.sites[site - 1]
         raise CheckedFault(f"{loc}: index {dim} of '{view}' is {index}, outside 0 … {extent - 1} (in {name})")
-
-
-class CallTable:
-    """Argument structures of several launches of one workunit.
-
-    Attributes
-    ----------
-    rows : array (launches, bytes of a structure) of uint8
-    """
-
-    def __init__(self, call: HostCall, rows: NDArray[np.uint8]) -> None:
-        self.call, self.rows = call, rows
-
-    def column(self, field: str, dtype: DTypeLike) -> NDArray[Any]:
-        """Return a field of all structures, which may be set."""
-        at, item = self.offset(field), np.dtype(dtype).itemsize
-        return self.rows[:, at : at + item].view(dtype)[:, 0]
-
-    def offset(self, field: str) -> int:
-        """Return the offset of a field in bytes."""
-        return int(getattr(type(self.call._struct), field).offset)
-
-    @property
-    def entry(self) -> int:
-        """Return the address of the function to call."""
-        return ctypes.cast(self.call._run, ctypes.c_void_p).value or 0
-
-    @property
-    def addresses(self) -> NDArray[np.uint64]:
-        """Return the addresses of the structures."""
-        return self.rows.ctypes.data + np.arange(len(self.rows), dtype=np.uint64) * self.rows.strides[0]
-
-    @property
-    def may_fault(self) -> bool:
-        """Tell whether a launch may leave a record of a fault."""
-        return self.call._may_fault
 
 
 def _threads(space: Space) -> int:
