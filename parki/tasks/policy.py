@@ -50,6 +50,8 @@ class Policy:
         devices need for all the work that nobody has begun.
     batch : bool
         Whether a device takes as many tasks of a bucket in one launch as fill it twice, half of its share at most.
+    least : float
+        Waves of work that a batch has before it leaves any to others: a launch takes no less than one.
     owners : bool
         Whether each device takes tasks of its own run of places before those of others.
     halves : bool
@@ -68,6 +70,7 @@ class Policy:
     order: Order = "acceleration"
     rule: Rule = "none"
     batch: bool = True
+    least: float = 0.0
     owners: bool = False
     halves: bool = False
     barriers: bool = False
@@ -80,8 +83,8 @@ class Policy:
 POLICIES = {
     policy.name: policy
     for policy in (
-        Policy("drain", rule="remaining", owners=True),
-        Policy("acceleration", rule="number", owners=True),
+        Policy("drain", rule="remaining", least=1.0, owners=True),
+        Policy("acceleration", rule="number", least=1.0, owners=True),
         Policy("heteroprio", "published", "number"),
         Policy("heteroprio-halves", "published", "number", halves=True),
         Policy("heft", batch=False, mapped="ends first"),

@@ -107,7 +107,8 @@ class SharedBuckets:
         got = [heapq.heappop(heap)[1]]
         if device and self._policy.batch:
             full, most = FULL * self._wave[got[0]], max(1, ready // (2 * self._gpus))
-            while heap and len(got) < most and self._work[got].sum() < full:
+            least = self._policy.least * self._wave[got[0]]
+            while heap and (work := self._work[got].sum()) < full and (len(got) < most or work < least):
                 got.append(heapq.heappop(heap)[1])
         self._ready[bucket] -= len(got)
         return got

@@ -1,5 +1,7 @@
 """Policies in numbers: orders, buckets, halves, owners and the rules of termination."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,15 @@ def test_batches_fill_a_device_twice_and_leave_half():
     wave = np.array([durations.wave[of == i][0] for i in range(len(size))])
     assert (work < 2 * wave + least)[size > 1].all()
     assert size.max() > 4
+
+
+def test_a_batch_fills_a_wave_before_it_leaves_any():
+    graph, durations, _ = frozen.made(*frozen.read()[7]["case"])
+    node = Node(16, 1)
+    halving = dataclasses.replace(policy.find("drain"), least=0.0)
+    half, wave = (simulate(graph, durations, node, some) for some in (halving, policy.find("drain")))
+    assert len(wave.launches) < len(half.launches)
+    assert wave.seconds < half.seconds
 
 
 def test_names():
