@@ -45,11 +45,7 @@ class Schedule:
     @property
     def last(self) -> Trace | None:
         """Return the trace of the last sum, None before the first."""
-        record = self._scheduled.record
-        if record is None:
-            return None
-        names = [f"core {worker}" for worker in range(self.workers)]
-        return Trace.of(self._scheduled.cut.graph, record.worker, record.began, record.ended, names)
+        return self._scheduled.last
 
     @property
     def seconds(self) -> float:

@@ -18,8 +18,12 @@ from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes
 from parki.engine.steps.steplist import StepList
 from parki.tasks.cut import CutSteps, cut
+from parki.tasks.durations import Durations
 from parki.tasks.graph import IntLists
-from parki.tasks.pool import LINE, Calls, GraphRun, Record
+from parki.tasks.means import Means
+from parki.tasks.node import Node
+from parki.tasks.pool import LINE, Calls, GraphRun
+from parki.tasks.trace import Trace
 
 LEARNT = 3  # runs whose times of tasks say which of the next ones come first
 ORDERS = ("drain", "fifo")  # the task with the longest way to the end first, or the one that has been ready longest
@@ -58,8 +62,7 @@ class Scheduled:
         self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
         self._tables: _CallTables | None = None
         self._job: GraphRun | None = None
-        self._seconds: NDArray[np.float64] | None = None
-        self._runs = 0
+        self._means, self._runs = Means(), 0
 
     def __getitem__(self, handle: Handle) -> Any:
         """Return the array of a handle that is neither argument nor result."""
@@ -78,9 +81,12 @@ class Scheduled:
         return []
 
     @property
-    def record(self) -> Record | None:
-        """Return the times of the tasks of the last run, None before the first."""
-        return None if self._job is None else self._job.record()
+    def last(self) -> Trace | None:
+        """Return the trace of the last run, None before the first."""
+        if self._job is None:
+            return None
+        record, names = self._job.record(), [f"core {worker}" for worker in range(spaces.workers(self.space))]
+        return Trace.of(self.cut.graph, record.worker, record.began, record.ended, names)
 
     def run(self, bound: Mapping[Any, Any] | None = None, times: Any = None) -> None:
         """Run all tasks, as soon as those that they wait for have ended.
@@ -108,11 +114,10 @@ class Scheduled:
             failed = self._job.run()
         if failed is not None:
             self._tables.refuse(failed, self.cut.graph.name(self._job.task_of(failed)))
-        record = self._job.record()
-        seconds = record.ended - record.began
+        trace = self.last
         if self._runs < LEARNT:
-            self._learn(seconds)
-        self._share(times, phase, seconds)
+            self._learn(trace)
+        self._share(times, phase, trace.end - trace.begin)
 
     def again(self, *phases: str) -> None:
         """Refuse: tasks of single phases do not run by themselves."""
@@ -123,12 +128,15 @@ class Scheduled:
         turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
         return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
 
-    def _learn(self, seconds: NDArray[np.float64]) -> None:
-        """Order tasks by the seconds that they took, the means of the first runs."""
+    def _learn(self, trace: Trace) -> None:
+        """Order tasks by the means of the seconds that tasks of their kind and size took in the first runs."""
         self._runs += 1
-        self._seconds = seconds if self._seconds is None else self._seconds + (seconds - self._seconds) / self._runs
+        graph, node = self.cut.graph, Node(len(trace.units))
+        self._means.add(graph, trace, node)
         if self.order == "drain":
-            self._job.reorder(self.cut.graph.turn(self._seconds))
+            measured = trace.end - trace.begin
+            few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
+            self._job.reorder(graph.turn(self._means.blended(graph, few).core))
 
     def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
         """Count for each phase its share of the seconds of all tasks."""
