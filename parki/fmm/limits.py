@@ -19,17 +19,17 @@ class TaskSizes:
     pairs : float
         Pairs of particles of a task.
     blocks : int
-        Blocks of target octets of a task of translations, at most.
+        Blocks of target octets of a task of translations: each task takes a table for every frequency.
     """
 
     threads: int
     octets: int = 64
     pairs: float = 1e6
-    blocks: int = 8
+    blocks: int = 4
 
-    def parts(self, work: float, each: float) -> int:
-        """Return the number of tasks for work of which one should do `each`: some for each worker at least."""
-        return max(math.ceil(work / each), MANY * self.threads)
+    def parts(self, work: float, each: float, many: int) -> int:
+        """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""
+        return max(math.ceil(work / each), many * self.threads)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,6 @@ class TeamLimits:
     tasks: TaskSizes | None = None
 
 
-MANY = 8  # tasks of a kind for each worker
 HOST = TeamLimits(math.inf, 32)  # spectra of 32 blocks stay in a second-level cache
 DEVICE = TeamLimits(40960, 16)  # scratch that a team has on any device; a thread for each block
 

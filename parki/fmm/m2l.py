@@ -20,6 +20,7 @@ from parki.fmm.limits import TeamLimits
 
 SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
+PRODUCTS = 2  # tasks of products for each worker
 TEAM = (16, 8)  # team of products on a device: a thread for each block of an item
 TRANSFORM = (8, 8)  # team of a transform on a device
 
@@ -235,7 +236,7 @@ class _PlaneGroups:
         """Return work items (frequency, first block, end of blocks)."""
         tasks, parts = self.limits.tasks, -(-self.count // self.limits.blocks)
         if tasks is not None:
-            parts = min(tasks.parts(self.count, tasks.blocks), self.count)
+            parts = min(tasks.parts(self.count, tasks.blocks, PRODUCTS), self.count)
         cut = np.arange(parts + 1) * self.count // parts
         frequency, part = np.divmod(np.arange(count * parts), parts)
         if tasks is not None:

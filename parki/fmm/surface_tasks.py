@@ -18,6 +18,7 @@ from parki.fmm.limits import TaskSizes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
+PARTS = 8  # parts of the targets for each worker
 Ints = NDArray[np.int64]
 Some = list[Touched | RowByRow]
 
@@ -166,10 +167,14 @@ class SurfaceCuts:
         """Cut the clearing of an array: of octets along these, of sums not at all."""
         out = step.args["out"]
         if out.whole.ndim == 3:
-            rows = RowByRow(out, self.octets, _first_row(out))
-            return Cut("FILL", 1.0, (), [rows], rows, step.items // _rows_of(out))
-        everything = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
-        return Cut("FILL", float(step.items), (), [everything])
+            each, (begin, end) = _row_bytes(out.whole), out.extent
+            if begin % each == end % each == 0:
+                rows = RowByRow(out, self.octets, begin // each)
+                return Cut("FILL", 1.0, (), [rows], rows, each // out.dtype.itemsize)
+            some = Touched(out, self.octets, np.array([begin // each]), np.array([-(-end // each)]), np.array([0, 1]))
+        else:
+            some = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
+        return Cut("FILL", float(step.items), (), [some])
 
     def _room(self, room: Handle, bounds: Ints) -> RowBlocks:
         """Return the division of a room of spectra, one object as long as the bounds are the same."""
@@ -194,11 +199,6 @@ def _first_row(a: Handle) -> int:
     return a.extent[0] // _row_bytes(a.whole)
 
 
-def _rows_of(a: Handle) -> int:
-    """Return the number of rows of the whole that a part without gaps takes."""
-    return a.nbytes // _row_bytes(a.whole)
-
-
 def _row_bytes(whole: Handle) -> int:
     return whole.nbytes // len(whole)
 
@@ -221,7 +221,7 @@ def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> Ints
     leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
     met = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
     work = ((met + 1) * nodes.targets.count)[leaves]
-    bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs))
+    bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs, PARTS))
     return nodes.targets.begin[leaves][bounds[:-1]].astype(np.int64)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import parki
+from parki.engine.steps import glue
 from parki.tasks.graph import Graph, IntLists
 from parki.tasks.trace import Trace
 
@@ -119,6 +120,12 @@ def test_an_edge_that_is_missing_is_found(one, others, rng):
 
     found, expected = orders("clusters", rng, 12, change)
     assert not all(np.array_equal(u, expected) for u in found)
+
+
+def test_arrays_longer_than_a_launch(rng, monkeypatch):
+    monkeypatch.setattr(glue, "MAX_LEAGUE", 12_345)
+    phases, tasks, q = made("clusters", rng)
+    np.testing.assert_array_equal(tasks(q), phases(q))
 
 
 def test_every_pair_of_the_lists_is_in_one_task(rng):
