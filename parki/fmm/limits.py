@@ -18,14 +18,14 @@ class TaskSizes:
         Octets of a run: their values stay in a second-level cache.
     pairs : float
         Pairs of particles of a task.
-    blocks : int
-        Blocks of target octets of a task of translations: each task takes a table for every frequency.
+    products : float
+        Products of spectra of octets, for one frequency and one pair of components, of a task.
     """
 
     threads: int
     octets: int = 64
-    pairs: float = 1e6
-    blocks: int = 4
+    pairs: float = 4e6
+    products: float = 1e5
 
     def parts(self, work: float, each: float, many: int) -> int:
         """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""

@@ -20,7 +20,6 @@ from parki.fmm.limits import TeamLimits
 
 SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
-PRODUCTS = 2  # tasks of products for each worker
 TEAM = (16, 8)  # team of products on a device: a thread for each block of an item
 TRANSFORM = (8, 8)  # team of a transform on a device
 
@@ -145,8 +144,8 @@ def steps(
     pair_lists : sequence of PairList
         For a kernel without a length of its own one for all levels, else one for each.
     limits : TeamLimits
-        Blocks of target octets in a work item, and of a task.  Where sums are cut into tasks, groups of planes take
-        turns with two rooms of half the size, and items of the same blocks follow each other.
+        Blocks of target octets in a work item.  Where sums are cut into tasks, groups of planes take turns with two
+        rooms of half the size.
     limit : int
         Bytes of spectra up to which planes of frequencies are done together.
 
@@ -234,13 +233,9 @@ class _PlaneGroups:
 
     def _items(self, count: int) -> Handle:
         """Return work items (frequency, first block, end of blocks)."""
-        tasks, parts = self.limits.tasks, -(-self.count // self.limits.blocks)
-        if tasks is not None:
-            parts = min(tasks.parts(self.count, tasks.blocks, PRODUCTS), self.count)
+        parts = -(-self.count // self.limits.blocks)
         cut = np.arange(parts + 1) * self.count // parts
         frequency, part = np.divmod(np.arange(count * parts), parts)
-        if tasks is not None:
-            part, frequency = np.divmod(np.arange(count * parts), count)
         return table("items", np.column_stack([frequency, cut[part], cut[part + 1]]), np.int32)
 
 

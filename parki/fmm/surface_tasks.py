@@ -18,7 +18,8 @@ from parki.fmm.limits import TaskSizes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
-PARTS = 8  # parts of the targets for each worker
+PARTS = 8  # tasks of a kind for each worker
+WHOLE = RowBlocks(np.array([0, 1]))  # of an array that tasks read all of
 Ints = NDArray[np.int64]
 Some = list[Touched | RowByRow]
 
@@ -40,6 +41,7 @@ class SurfaceCuts:
         Of octets, of target points and of source points.
     points : int
         Points of a surface.
+    sizes : TaskSizes
     rooms : dict
         The last division of each room of spectra, by its number: other lists of pairs have other rows there.
     """
@@ -48,6 +50,7 @@ class SurfaceCuts:
     targets: RowBlocks
     sources: RowBlocks
     points: int
+    sizes: TaskSizes
     rooms: dict[int, RowBlocks] = field(default_factory=dict)
 
     @classmethod
@@ -59,7 +62,7 @@ class SurfaceCuts:
         targets = RowBlocks(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
         parts = len(targets)
         even = RowBlocks(np.unique(np.arange(parts + 1) * tree.sources.n // parts))
-        return cls(RowBlocks(octets), targets, targets if tree.sources is tree.targets else even, points)
+        return cls(RowBlocks(octets), targets, targets if tree.sources is tree.targets else even, points, sizes)
 
     def steps(self, some: Iterable[Step]) -> list[Step]:
         """Return steps with their cuts."""
@@ -136,32 +139,34 @@ class SurfaceCuts:
     def forward(self, step: Step) -> Cut:
         """Cut transforms of equivalents along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
-        per = step.items // len(octet)
-        bounds = np.unique(np.searchsorted(octet, self.octets.bounds))
-        rows = RowByRow(spectra, self._room(spectra, bounds))
-        return Cut("FFT", 1.0, [Touched.each(step.args["given"], self.octets, octet)], [rows], rows, per)
+        rows = RowByRow(spectra, self._room(spectra, octet))
+        given = Touched.each(step.args["given"], self.octets, octet)
+        return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet))
 
     def products(self, step: Step) -> Cut:
-        """Cut products of spectra along blocks of target octets."""
-        item, rows, of, pair = (step.args[name].values for name in ("item", "rows", "of", "pair"))
-        begin, first = of[:, 0], np.flatnonzero(np.diff(item[:, 1], prepend=-1))
-        made = self._room(step.args["made"], np.append(rows[item[first, 1]], rows[-1]))
-        # items of the same blocks follow each other, one for each frequency: the first one stands for all
-        count = np.zeros(len(item), np.int64)
-        pairs = np.append(begin, of[-1, -1])
-        count[first] = pairs[item[first, 2]] - pairs[item[first, 1]]
-        given = step.args["given"]
-        read = Touched.listed(given, self.rooms[id(given.whole)], np.append(0, np.cumsum(count)), pair[:, 1])
-        work = np.where(count > 0, count, 0.0)
-        along = Touched(step.args["made"], made, rows[item[:, 1]], rows[item[:, 2]])
-        return Cut("M2L", work, [read], [along], along)
+        """Cut products of spectra along frequencies: all octets of one stay near a core together with their table."""
+        item, of = step.args["item"].values, step.args["of"].values
+        begin = np.append(of[:, 0], of[-1, -1])
+        work = (begin[item[:, 2]] - begin[item[:, 1]]).astype(float)
+        each = self.sizes.products / step.args["table"].shape[1]  # products of components
+        runs = RowBlocks(divided(work, self.sizes.parts(float(work.sum()), each, PARTS)))
+        made = Touched.each(step.args["made"], runs, np.arange(len(item)))
+        given = Touched.each(step.args["given"], WHOLE, np.zeros(len(item)))
+        return Cut("M2L", work, [given], [made], made)
 
     def backward(self, step: Step) -> Cut:
         """Cut transforms to check values along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
-        rows = RowByRow(spectra, self.rooms[id(spectra.whole)])
+        rows = RowByRow(spectra, self._room(spectra, octet))
         check = Touched.each(step.args["made"], self.octets, octet)
         return Cut("IFFT", 1.0, [rows], [check], rows, step.items // len(octet))
+
+    def _room(self, room: Handle, octet: NDArray[Any]) -> RowBlocks:
+        """Return the blocks of the octets of a room of spectra, one object as long as they are the same."""
+        bounds, last = np.unique(np.searchsorted(octet, self.octets.bounds)), self.rooms.get(id(room.whole))
+        if last is None or not np.array_equal(last.bounds, bounds):
+            last = self.rooms[id(room.whole)] = RowBlocks(bounds)
+        return last
 
     def fill(self, step: Step) -> Cut:
         """Cut the clearing of an array: of octets along these, of sums not at all."""
@@ -175,13 +180,6 @@ class SurfaceCuts:
         else:
             some = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
         return Cut("FILL", float(step.items), (), [some])
-
-    def _room(self, room: Handle, bounds: Ints) -> RowBlocks:
-        """Return the division of a room of spectra, one object as long as the bounds are the same."""
-        last = self.rooms.get(id(room.whole))
-        if last is None or not np.array_equal(last.bounds, bounds):
-            last = self.rooms[id(room.whole)] = RowBlocks(np.asarray(bounds, np.int64))
-        return last
 
     def load(self, step: Step) -> Cut:
         """Cut the way of charges into the order of the tree along sources."""

@@ -178,5 +178,5 @@ def _places(how: Cut, count: int) -> NDArray[np.float64]:
     """Return where in the order of rows tasks are, from 0 to 1."""
     if how.along is not None:
         return (np.arange(count) + 0.5) / count
-    rows = [(one.low.mean(), one.division.bounds) for one in how.writes if isinstance(one, Touched)]
+    rows = [(one.low.mean(), one.division.bounds) for one in how.writes if isinstance(one, Touched) and len(one.low)]
     return np.array([(at - bounds[0]) / max(bounds[-1] - bounds[0], 1) for at, bounds in rows[:1]] or [0.5])

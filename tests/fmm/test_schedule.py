@@ -61,7 +61,7 @@ def test_bits_are_those_of_phases(name, rng):
     graph = tasks.sums[1].placed.cut.graph
     assert {"GATHER", "SCATTER", "P2P"} <= set(graph.kinds)
     if name != "few":
-        assert {"P2M", "M2M", "FFT", "M2L", "IFFT", "L2L", "L2P"} <= set(graph.kinds)
+        assert {"P2M", "M2M", "FFT", "JOIN", "M2L", "IFFT", "L2L", "L2P"} <= set(graph.kinds)
     if name in ("clusters", "gradient", "a length"):
         assert {"M2P", "P2L"} <= set(graph.kinds)
 
@@ -107,8 +107,9 @@ def test_random_orders_of_ready_tasks(name, rng):
 
 @pytest.mark.parametrize(
     ("one", "others"),
-    [("P2M", "M2M"), ("M2M", "FFT"), ("FFT", "M2L"), ("M2L", "IFFT"), ("IFFT", "P2L L2L"), ("P2L", "L2L"),
-     ("L2L", "L2P"), ("P2P", "SCATTER"), ("L2P", "SCATTER"), ("GATHER", "P2P"), ("M2M", "M2P")],
+    [("P2M", "M2M"), ("M2M", "FFT"), ("FFT", "JOIN"), ("JOIN", "M2L"), ("M2L", "JOIN"), ("JOIN", "IFFT"),
+     ("IFFT", "P2L L2L"), ("P2L", "L2L"), ("L2L", "L2P"), ("P2P", "SCATTER"), ("L2P", "SCATTER"), ("GATHER", "P2P"),
+     ("M2M", "M2P")],
 )  # fmt: skip
 def test_an_edge_that_is_missing_is_found(one, others, rng):
     def change(graph: Graph):
