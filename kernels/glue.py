@@ -87,6 +87,14 @@ def scatter(j: int, a: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View
 
 
 @pk.workunit
+def scatter_both(j: int, a: pk.View2D[real], b: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real],
+                 rows: int):  # fmt: skip
+    """out[k][order[j]] = a[k][j] + b[k][j]."""
+    for k in range(rows):
+        out[k][order[j]] = a[k][j] + b[k][j]
+
+
+@pk.workunit
 def scatter_columns(j: int, a: pk.View2D[real], order: pk.View1D[pk.int32], out: pk.View2D[real], rows: int):
     """out[k][order[j]] = a[j][k]."""
     for k in range(rows):

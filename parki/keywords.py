@@ -103,6 +103,7 @@ class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
+    schedule: names.FmmSchedule
 
 
 class FmmAlone(FmmKeywords, NoReports):

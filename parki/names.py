@@ -18,6 +18,7 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
+FmmSchedule = Literal["phases", "drain", "fifo"]
 Gradient = bool | Literal["only"]
 Layout = Literal["dn", "nd"]
 Precision = Literal["double", "single"]

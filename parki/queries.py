@@ -172,6 +172,26 @@ class Queries:
         return self.method.predict(self.problem, self.chosen, self.structure, self.memory)
 
     @property
+    def schedule(self) -> Any:
+        """Return the tasks of a sum on the cores of a host, with the times of the last call.
+
+        Returns
+        -------
+        parki.tasks.schedule.Schedule or None
+            None of a sum that runs phase by phase, and without points.
+
+        Examples
+        --------
+        >>> import numpy as np, parki
+        >>> x = parki.samples.uniform(2000, seed=1)
+        >>> plan = parki.fmm.plan("coulomb", x, x, schedule="drain", threads=2)
+        >>> plan.schedule.workers
+        2
+        """
+        schedule = getattr(self.method, "schedule", None)
+        return schedule(self.sums[1]) if schedule is not None and self.sums else None
+
+    @property
     def memory(self) -> int:
         """Return the bytes of all arrays that the plan holds, and the plans that it has made."""
         held: dict[int, int] = {}

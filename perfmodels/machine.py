@@ -151,6 +151,8 @@ class Machine:
     reached : dict
         The share of its limit that each of ``"p2p"``, ``"p2g"``, ``"fft"``, ``"cnv"``, ``"ifft"``, ``"g2p"`` reaches:
         measured, or a stated assumption.  Where measured, also those of `parki.perfmodels.clusters.ASSUMED`.
+    links : dict
+        Of a GPU, bytes a second each way: ``"host"``, and ``"peer"`` where copies go from one such GPU to another.
     parallel : dict
         By phase, of a host: the speedup of all units over one, divided by their number; empty where not measured.
     costs : Costs, optional
@@ -171,6 +173,7 @@ class Machine:
     shared_bytes: int = 0
     threads: int = 0
     multiprocessors: int = 0
+    links: Mapping[str, float] = field(default_factory=dict)
     parallel: Mapping[str, float] = field(default_factory=dict)
     costs: Costs | None = None
     source: str = ""

@@ -12,11 +12,12 @@ from typing import Any
 from parki import samples
 from parki.engine.runtime import writing
 from parki.fmm import api, work
-from parki.perfmodels import fmm, modeltable
+from parki.perfmodels import fmm, model_tasks, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_treecode import TOLERANCE
 from parki.perfmodels.modeltable import Phase
 from parki.plan import Plan
+from parki.tasks.graph import Graph
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -51,17 +52,27 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 def main(asked: argparse.Namespace) -> int:
     """Print the table of a sum, and write it where that is asked."""
     machine, given = Machine.load(asked.device), _given(asked)
+    model_tasks.check(asked)
     if asked.ranks is not None:
         from parki.perfmodels import model_fmm_ranks
 
         print(model_fmm_ranks.text(asked, machine, given))  # noqa: T201
         return 0
     plan = _plan(asked, given)
+    if asked.schedule:
+        return model_tasks.main(asked, machine, plan, graph_of)
     steps = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, steps))  # noqa: T201
     if asked.json:
         writing.write(asked.json, json.dumps(record(asked, plan, machine, steps), indent=1) + "\n")
     return 0
+
+
+def graph_of(plan: Plan) -> Graph:
+    """Return the tasks of a plan's sum."""
+    from parki.tasks.cut import cut
+
+    return cut(list(plan.structure.expansion.steps)).graph
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
@@ -82,7 +93,9 @@ def _given(asked: argparse.Namespace) -> dict[str, Any]:
 
 def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
     x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
-    return api.plan(_kernel(asked), x, x, execution_space="Serial", **given)
+    if asked.schedule:  # sizes of tasks are for so many workers
+        given |= {"schedule": "drain", "execution_space": "OpenMP", "threads": max(asked.cores or 0, 1)}
+    return api.plan(_kernel(asked), x, x, **{"execution_space": "Serial", **given})
 
 
 def _kernel(asked: argparse.Namespace) -> str:

@@ -20,7 +20,8 @@ LONGEST = 400  # lines
 MEASURING = """
 bench bench_clusters bench_fmm bench_kernels bench_methods bench_models bench_plans bench_ranks bench_ranks_free
 bench_sums bench_treecode calibrate compare measure measure_ranks model model_fmm model_fmm_ranks model_ranks
-model_ranks_table model_treecode model_treecode_ranks peers plot published_ranks report shares_fmm shares_treecode tune
+model_ranks_table model_tasks model_treecode model_treecode_ranks peers plot published_ranks report shares_fmm
+shares_treecode tune
 """.split()
 MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
@@ -33,6 +34,7 @@ EDGES = {
     **dict.fromkeys(MODELS, MODELS),
     "parki.perfmodels.free": ("parki",),
     "parki.perfmodels.handwritten": ("parki.engine",),
+    "parki.perfmodels.tasks": ("parki.tasks", *MODELS),
     "parki.perfmodels": ("parki.perfmodels",),
     "parki.distributed.bricks": ("parki.distributed", "parki.ewald", *SHARED, "parki.engine", *MODELS),
     "parki.distributed.trees": ("parki.distributed", "parki.trees", "parki.arrays", "parki.engine"),
@@ -56,11 +58,12 @@ EDGES = {
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.clusters"),
     "parki.direct": (*SHARED, "parki.engine", "parki.distributed.direct"),
     "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
+    "parki.tasks": ("parki.tasks", "parki.engine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode.api": ("parki.treecode", *SHARED, "parki.engine", "parki.distributed.treecode"),
     "parki.fmm.api": ("parki.fmm", *SHARED, "parki.engine", "parki.distributed.fmm"),
+    "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", *MODELS),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
-    "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.docstrings", "parki.memory"),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald", "parki.keywords", "parki.torch_sum"),
@@ -136,6 +139,10 @@ def test_imports_point_one_way(root):
         ("parki.celllist", "parki.cells", False),
         ("parki.perfmodels.p2p", "parki.ewald.choice.params", False),
         ("parki.perfmodels.fmm", "parki.perfmodels.bench", False),
+        ("parki.perfmodels.tasks", "parki.tasks.graph", True),
+        ("parki.perfmodels.tasks", "parki.fmm.work", False),
+        ("parki.tasks.simulate", "parki.engine.runtime", True),
+        ("parki.tasks.simulate", "parki.perfmodels.tasks", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),
         ("parki", "parki.ewald", False),
     ],

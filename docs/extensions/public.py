@@ -22,6 +22,7 @@ REACHED = (
     "parki.ewald.report.WallTime",
     "parki.plan.Plan",
     "parki.prediction.Prediction",
+    "parki.tasks.schedule.Schedule",
     "parki.timing.PhaseTimes",
 )
 

@@ -28,6 +28,8 @@ BENCHMARKS = (
 )  # fmt: skip
 REPORTS = ("quick", "standard", "full")  # sets of benchmarks, for parki bench report
 POINTS = ("uniform", "plummer", "sphere")
+#: Policies of schedules of tasks, for parki model fmm.
+SCHEDULES = ("drain", "acceleration", "heteroprio", "heteroprio-halves", "heft", "fifo", "phases")
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 Box = tuple[float, ...] | tuple[tuple[float, ...], ...]

@@ -1,19 +1,20 @@
 """Expansions on an octree as lists of steps: handles of particles, their way into the tree and back, the near field."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from parki import all_pairs
+from parki import all_pairs, engine
 from parki.arrays import index32
 from parki.engine.spaces import Space
 from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, constant, glue, result, state
 from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.proxies import THREADS
+from parki.tasks.scheduled import Scheduled
 from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
@@ -94,6 +95,19 @@ class Particles:
     def store(self, phase: str) -> list[Step]:
         """Return steps that bring the sums into the caller's order."""
         return [glue.scatter(phase, self.sums, self.target_order, self.result)] if len(self.target_order) else []
+
+    def apart(self, near: Sequence[Step]) -> list[Step]:
+        """Return the steps of list U, to sums of their own, and those that store both in the caller's order.
+
+        Near and far field are added in one order, whichever is done first.
+        """
+        if not len(self.target_order):
+            return []
+        own = state("near_sums", self.sums.shape, self.real, zero=False)
+        steps = [replace(step, args={**step.args, "u": own}) for step in near]
+        unit = engine.kernel("glue", "scatter_both", real=self.real)
+        args = {"a": self.sums, "b": own, "order": self.target_order, "out": self.result, "rows": len(own)}
+        return [*glue.fill("near", own), *steps, Step("near", unit, len(self.target_order), args)]
 
     def coincident(self, lists: OctLists) -> float:
         """Return the squared distance up to which points coincide, over that from the origin."""
@@ -197,9 +211,10 @@ class Expansion:
     steps: Steps
     particles: Particles
 
-    def place(self, space: Space) -> Placed:
-        """Return the steps in a space, with the rows of all sources but for their charges."""
-        placed, p = self.steps.place(space), self.particles
+    def place(self, space: Space, schedule: str | None = None) -> Placed | Scheduled:
+        """Return the steps in a space, with the rows of all sources but for their charges; as tasks by a schedule."""
+        placed = self.steps.place(space) if schedule is None else Scheduled(self.steps, space, schedule)
+        p = self.particles
         rows = placed[p.rows]
         rows[:, :3] = placed[p.sources].T
         for k, value in enumerate(p.pair.parameters):

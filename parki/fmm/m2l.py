@@ -16,6 +16,7 @@ from parki.engine.steps import Handle, Step, state
 from parki.engine.workunit import Workunit
 from parki.fmm import spectra
 from parki.fmm.expansion import table
+from parki.fmm.limits import TeamLimits
 
 SPECTRA = 256 << 20  # bytes of spectra at one time
 RUN = 64  # target octets of a block: their spectra of one frequency stay in a first-level cache
@@ -132,7 +133,7 @@ class OctetValues:
 
 
 def steps(
-    phase: str, values: OctetValues, pair_lists: Sequence[PairList], per_item: int, limit: int = SPECTRA
+    phase: str, values: OctetValues, pair_lists: Sequence[PairList], limits: TeamLimits, limit: int = SPECTRA
 ) -> list[Step]:  # fmt: skip
     """Return steps that add to the check values of octets those of the equivalents of other octets.
 
@@ -142,8 +143,9 @@ def steps(
     values : OctetValues
     pair_lists : sequence of PairList
         For a kernel without a length of its own one for all levels, else one for each.
-    per_item : int
-        Blocks of target octets in a work item.
+    limits : TeamLimits
+        Blocks of target octets in a work item.  Where sums are cut into tasks, groups of planes take turns with two
+        rooms of half the size.
     limit : int
         Bytes of spectra up to which planes of frequencies are done together.
 
@@ -160,17 +162,21 @@ def steps(
             raise ValueError(f"a table has shape {pairs.table.shape}, expected {shape}")
         sorted_pairs = blocks(pairs.t, pairs.s, pairs.direction)
         each = 16 * values.dens * _odd(len(sorted_pairs.sources)), 16 * values.result * _odd(len(sorted_pairs.targets))
-        groups = plane_groups(p, sum(each) * real.itemsize, limit) if len(sorted_pairs.pairs) else []
+        most = limit if limits.tasks is None else limit // 2
+        groups = plane_groups(p, sum(each) * real.itemsize, most) if len(sorted_pairs.pairs) else []
         cuts.append((pairs.table, sorted_pairs, groups))
         most = max((_frequencies(p, *group)[1] for group in groups), default=0)
         sizes.append((each[0] * most, each[1] * most))
     most_in, most_out = np.max(sizes, axis=0).tolist()
-    rooms = state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real)
+    rooms = [
+        (state("source_spectra", (most_in,), real), state("target_spectra", (most_out,), real))
+        for _ in range(1 if limits.tasks is None else 2)
+    ]
     shared = _Transforms.of(p, real)
     return [
         step
         for kernel, sorted_pairs, groups in cuts
-        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, per_item).steps(groups)
+        for step in _PlaneGroups(phase, values, shared, rooms, kernel, sorted_pairs, limits).steps(groups)
     ]
 
 
@@ -193,25 +199,25 @@ class _PlaneGroups:
     """Steps of one list of pairs, by groups of planes."""
 
     def __init__(
-        self, phase: str, values: OctetValues, shared: _Transforms, rooms: tuple[Handle, Handle], kernel: Handle,
-        pairs: PairBlocks, per_item: int,
+        self, phase: str, values: OctetValues, shared: _Transforms, rooms: Sequence[tuple[Handle, Handle]],
+        kernel: Handle, pairs: PairBlocks, limits: TeamLimits,
     ) -> None:  # fmt: skip
         self.phase, self.values, self.shared, self.rooms, self.kernel = phase, values, shared, rooms, kernel
-        self.count, self.per_item = len(pairs.begin), per_item
+        self.count, self.limits = len(pairs.begin), limits
         self.sources, self.targets = table("source_octets", pairs.sources), table("target_octets", pairs.targets)
         self.lists = {"rows": table("block_rows", pairs.rows), "of": table("block_begin", pairs.begin)}
         self.lists |= {"pair": table("octet_pairs", pairs.pairs)}
 
     def steps(self, groups: list[tuple[int, int]]) -> list[Step]:
         """Return the steps of groups (first plane, planes)."""
-        return [step for group in groups for step in self._group(*group)]
+        return [step for k, group in enumerate(groups) for step in self._group(*group, self.rooms[k % len(self.rooms)])]
 
-    def _group(self, first: int, planes: int) -> list[Step]:
+    def _group(self, first: int, planes: int, rooms: tuple[Handle, Handle]) -> list[Step]:
         """Return the three steps of one group of planes."""
         v, phase = self.values, self.phase
         begin, count = _frequencies(v.p, first, planes)
-        spectra_in = _room(self.rooms[0], count, len(self.sources), v.dens)
-        spectra_out = _room(self.rooms[1], count, len(self.targets), v.result)
+        spectra_in = _room(rooms[0], count, len(self.sources), v.dens)
+        spectra_out = _room(rooms[1], count, len(self.targets), v.result)
         item = self._items(count)
         some = {"first": first, "planes": planes, **self.shared.waves}
         source = {"octet": self.sources, "given": v.equivalents, "spectra": spectra_in, **some}
@@ -227,7 +233,7 @@ class _PlaneGroups:
 
     def _items(self, count: int) -> Handle:
         """Return work items (frequency, first block, end of blocks)."""
-        parts = -(-self.count // self.per_item)
+        parts = -(-self.count // self.limits.blocks)
         cut = np.arange(parts + 1) * self.count // parts
         frequency, part = np.divmod(np.arange(count * parts), parts)
         return table("items", np.column_stack([frequency, cut[part], cut[part + 1]]), np.int32)

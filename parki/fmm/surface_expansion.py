@@ -8,7 +8,7 @@ one; equivalents on the other surface make the same values.  Boxes pass them on 
 Source: L. Ying, G. Biros, D. Zorin, J. Comput. Phys. 196 (2004) 591–626.  I. Lashuk et al., SC09.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
-from parki.engine.steps import Handle, Step, Steps, glue, state
+from parki.engine.steps import Handle, Step, Steps, glue, scratch, state
 from parki.engine.workunit import Workunit
 from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
@@ -25,6 +25,7 @@ from parki.fmm.box_translations import BoxTranslations
 from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, part_of, table, teams
 from parki.fmm.limits import TeamLimits
 from parki.fmm.representations import Representation
+from parki.fmm.surface_tasks import SurfaceCuts
 from parki.pairs import Pair
 from parki.proxies import ProxyKernels
 from parki.trees.lists import csr, merge_ranges
@@ -120,7 +121,11 @@ def surface_expansion(
         boxes = _SurfaceBoxes(tree, particles, kernels, p, limits, tolerance)
         upward, far = boxes.upward(), [*boxes.m2l(lists), *boxes.p2l_m2p(lists), *boxes.downward()]
     near = partial(particles.near, tree, kernels.ranges())
-    steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
+    if limits.tasks is None:
+        steps = ordered(tree, particles, lists, boxes and boxes.values, (upward, far), near)
+    else:
+        cuts = SurfaceCuts.of(tree, lists, surfaces.count(p), limits.tasks)
+        steps = cuts.steps([*particles.load("upward"), *upward, *far, *particles.apart(near(lists))])
     return SurfaceExpansion(Steps(steps), particles, representation, p, {} if boxes is None else boxes.operators)
 
 
@@ -158,10 +163,14 @@ class _SurfaceBoxes:
         some, most = self.operators[TOP_LEVEL], int(np.diff(nodes.octet_begin).max())
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
         factors = max(one.between_rows for one in self.translations.values())
-        self.folded = state("folded", (most, int(some.check.begin[-1]), 8), self.real)
-        self.solved = state("solved", (octets, int(some.equivalent.begin[-1]), 8), self.real)
-        self.children = state("children", (min(OCTETS_AT_ONCE, most), rows, 8), self.real)
-        self.between = state("between_factors", (most, factors, 8), self.real)
+        made: Callable[..., Handle] = state
+        if self.limits.tasks is not None:  # a worker has its own
+            most = octets = min(most, self.limits.tasks.octets)
+            made = scratch
+        self.folded = made("folded", (most, int(some.check.begin[-1]), 8), self.real)
+        self.solved = made("solved", (octets, int(some.equivalent.begin[-1]), 8), self.real)
+        self.children = made("children", (min(OCTETS_AT_ONCE, most), rows, 8), self.real)
+        self.between = made("between_factors", (most, factors, 8), self.real)
 
     def _scales(self) -> None:
         """Make handles of boxes in the caller's unit, for check values, and as the unit box, for fields."""
@@ -188,11 +197,8 @@ class _SurfaceBoxes:
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.own.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
         steps += self._checks("upward", "outer", node, np.arange(len(node) + 1), spans)
-        for level in range(nodes.depth, TOP_LEVEL - 1, -1):
-            at, t = self._octets(level, "up"), self.translations[level]
-            if at.start == at.stop:
-                continue
-            here, solved = self.folded[: at.stop - at.start], self.solved[at]
+        for level, at in self._runs(range(nodes.depth, TOP_LEVEL - 1, -1), "up"):
+            t, here, solved = self.translations[level], self.folded[: at.stop - at.start], self._solved(at)
             steps.append(t.fold("upward", "check", self.check[at], here))
             if level < nodes.depth:
                 children = self._children(self.representation.equivalent)
@@ -225,16 +231,13 @@ class _SurfaceBoxes:
                 of = lists.v_t[here], lists.v_s[here], lists.v_direction[here]
                 pair_lists.append(m2l.PairList(table("transforms", kernel, self.real), *of))
         values = m2l.OctetValues(self.p, representation.equivalent, representation.check, self.equivalent, self.check)
-        return steps + m2l.steps("m2l", values, pair_lists, self.limits.blocks)
+        return steps + m2l.steps("m2l", values, pair_lists, self.limits)
 
     def downward(self) -> list[Step]:
         """Return L2L and L2P: the field of everything far, at the targets."""
         nodes, steps = self.tree.nodes, []
-        for level in range(TOP_LEVEL, nodes.depth + 1):
-            at, t = self._octets(level, "down"), self.translations[level]
-            if at.start == at.stop:
-                continue
-            here, solved = self.folded[: at.stop - at.start], self.solved[at]
+        for level, at in self._runs(range(TOP_LEVEL, nodes.depth + 1), "down"):
+            t, here, solved = self.translations[level], self.folded[: at.stop - at.start], self._solved(at)
             steps.append(t.fold("downward", "check", self.check[at], here))
             steps += t.solve("downward", "down", here, self.between, solved)
             steps.append(t.unfold("downward", "equivalent", solved, self.equivalent[at]))
@@ -249,6 +252,19 @@ class _SurfaceBoxes:
         """Return the equivalents of boxes upward."""
         slot = self.tree.nodes.slot
         return BoxValues(self.equivalent, (slot // 8, None, slot % 8))
+
+    def _runs(self, levels: Iterable[int], way: str) -> Iterator[tuple[int, slice]]:
+        """Yield the octets of levels with the level: of each level together, or in runs that are one task each."""
+        tasks = self.limits.tasks
+        for level in levels:
+            at = self._octets(level, way)
+            each = at.stop - at.start if tasks is None else tasks.octets
+            for begin in range(at.start, at.stop, max(each, 1)):
+                yield level, slice(begin, min(begin + each, at.stop))
+
+    def _solved(self, at: slice) -> Handle:
+        """Return the class values of the equivalents of octets."""
+        return self.solved[at] if self.limits.tasks is None else self.solved[: at.stop - at.start]
 
     def _octets(self, level: int, way: str) -> slice:
         """Return the octets of a level whose boxes have own sources, or own targets."""
@@ -305,7 +321,9 @@ class _SurfaceBoxes:
     def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> list[Step]:
         """Return the fields of equivalents of boxes at the targets of leaves."""
         nodes, particles = self.tree.nodes, self.particles
-        item = np.column_stack([nodes.targets.begin[node], nodes.targets.count[node], starts[:-1], starts[1:]])
+        order = np.argsort(nodes.targets.begin[node], kind="stable")  # neighbours in turn; tasks are runs of targets
+        node, first, end = node[order], starts[:-1][order], starts[1:][order]
+        item = np.column_stack([nodes.targets.begin[node], nodes.targets.count[node], first, end])
         args = {"surface": self.surface[surface], "other": table("boxes", source, np.int32), "u": particles.sums}
         args |= {"xt": particles.targets, "points": self.points, **self.unit}
         return teams(phase, self.kernels.fields(), item, args)

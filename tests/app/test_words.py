@@ -9,10 +9,12 @@ import pytest
 from parki import cli, pairs
 from parki.app import parser, words
 from parki.ewald import kernels
+from parki.tasks import policy
 
 
 def test_words_are_those_of_the_library():
     assert tuple(pairs.PAIRS) == words.KERNELS
+    assert tuple(policy.POLICIES) == words.SCHEDULES
     assert tuple(kernels.KERNELS) == words.EWALD_KERNELS
 
 

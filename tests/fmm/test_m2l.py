@@ -89,7 +89,7 @@ def translated(values, p, lists, given, space="Serial", real="float64", limit=m2
     of = [m2l.PairList(constant("table", spectra.table(f, p).astype(real)), *pairs) for f, pairs in lists]
     here = spaces.get(space)
     octets = m2l.OctetValues(p, ks, kt, constant("equivalents", equivalents), checks)
-    placed = Steps(m2l.steps("m2l", octets, of, limits.of(here).blocks, limit)).place(here)
+    placed = Steps(m2l.steps("m2l", octets, of, limits.of(here), limit)).place(here)
     placed[checks][...] = start
     placed.run()
     made = placed[checks]
@@ -172,7 +172,11 @@ def test_spectra_are_those_of_the_largest_list(rng):
     table = constant("table", spectra.table(laplace, 4))
     few, many = (m2l.PairList(table, *octets(n, rng)) for n in (6, 9))
     rooms = [
-        {a.name: a.size for a in Steps(m2l.steps("m2l", values, of, 32)).handles if a.name.endswith("_spectra")}
+        {
+            a.name: a.size
+            for a in Steps(m2l.steps("m2l", values, of, limits.HOST)).handles
+            if a.name.endswith("_spectra")
+        }
         for of in ([many], [few, many])
     ]
     assert rooms[0] == rooms[1]
@@ -210,4 +214,4 @@ def test_a_table_of_other_components_is_refused(rng):
     pairs = m2l.PairList(constant("table", spectra.table(laplace, 4)), *octets(5, rng))
     values = m2l.OctetValues(4, 2, 1, state("e", (5, 2 * 56, 8), float), state("c", (5, 56, 8), float))
     with pytest.raises(ValueError, match=r"table has shape \(175, 1, 688\), expected \(175, 2, 688\)"):
-        m2l.steps("m2l", values, [pairs], 32)
+        m2l.steps("m2l", values, [pairs], limits.HOST)

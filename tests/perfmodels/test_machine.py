@@ -64,6 +64,8 @@ def test_every_machine_is_plausible(name):
     inner = "shared" if known.kind == "device" else "l3"
     assert known.bandwidth.keys() == {"l1", "l2", inner, "dram", "dram_all"}
     assert known.bandwidth["l1"] > known.bandwidth["l2"] > known.bandwidth["dram"] > 1e9
+    assert ("host" in known.links) == (known.kind == "device")
+    assert all(1e10 <= rate < known.bandwidth["dram"] for rate in known.links.values())
     assert set(Machine.PHASES) == known.reached.keys()
     assert all(0 < share <= 1 for share in known.reached.values())
     assert 1e-7 < known.launch < 1e-4

@@ -3,9 +3,10 @@
 import copy
 import ctypes
 import warnings
-from typing import Self
+from typing import NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki.engine import ir, spaces
 from parki.engine.calls.arguments import set_shape
@@ -106,8 +107,13 @@ class HostCall:
         self._struct.pk_threads, self._struct.pk_shared = threads, threads > 1
 
     def _raise(self) -> None:
-        site, dim, index, extent = (int(v) for v in self._fault)
+        fault = self._fault.copy()
         self._fault[:] = 0
+        self.refuse(fault)
+
+    def refuse(self, fault: NDArray[np.int64]) -> NoReturn:
+        """Raise the error of a record of a fault."""
+        site, dim, index, extent = fault.tolist()
         name = self.kernel.name
         if site < 0:
             asked = self._struct.pk_scratch_asked

@@ -1,6 +1,7 @@
 """A sum as data: named arrays, and a list of what is launched and called on them."""
 
 from parki.engine.steps import glue
+from parki.engine.steps.cutting import Cut, RowBlocks, RowByRow, Touched
 from parki.engine.steps.handles import (
     Handle,
     Number,
@@ -22,12 +23,16 @@ __all__ = [
     "Blocks",
     "Call",
     "Context",
+    "Cut",
     "Handle",
     "Index",
     "Number",
     "Placed",
+    "RowBlocks",
+    "RowByRow",
     "Step",
     "Steps",
+    "Touched",
     "alike",
     "argument",
     "constant",

@@ -8,6 +8,7 @@ from typing import Any
 from parki.engine.ahead import Wanted
 from parki.engine.errors import LaunchError
 from parki.engine.spaces import Space
+from parki.engine.steps.cutting import Cut
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.workunit import Workunit
 
@@ -55,6 +56,8 @@ class Step:
         Threads and lanes of a team on a device, or threads of a block alone; by default as the workunit asks for.
     lane : {"near", "far"}, optional
         Steps of two lanes may run beside each other; steps without one wait for both.
+    cut : Cut, optional
+        How the step is cut into tasks.
     """
 
     phase: str
@@ -63,6 +66,7 @@ class Step:
     args: Mapping[str, Argument]
     shape: tuple[int, ...] = ()
     lane: str | None = None
+    cut: Cut | None = None
 
     def __post_init__(self) -> None:
         k = self.unit.ir

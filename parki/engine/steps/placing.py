@@ -47,12 +47,12 @@ class Launch:
         shape = step.shape if space.kind != "host" else ()
         policy = RangePolicy if step.unit.ir.policy == "range" else TeamPolicy
         self._policy = policy(space, step.items, *shape)
-        self._bound = {name: a for name, a in step.handles.items() if a.whole.role in BOUND}
+        self.bound = {name: a for name, a in step.handles.items() if a.whole.role in BOUND}
         self._numbers = {name: a for name, a in step.args.items() if isinstance(a, Number)}
         self._index = {name: a.name for name, a in step.args.items() if isinstance(a, Index)}
         self._ready: dict[tuple[str, ...], Prepared] = {}
-        self._changes = bool(self._bound or self._numbers or self._index)
-        if not self._bound:
+        self._changes = bool(self.bound or self._numbers or self._index)
+        if not self.bound:
             self._prepared({})
 
     def _prepared(self, arrays: dict[str, Any]) -> Prepared:
@@ -78,7 +78,13 @@ class Launch:
         if not self._changes:
             self._ready[()].launch()
             return
-        args = {name: a.of(bound[a.whole]) for name, a in self._bound.items()}
+        ready = self.bind(bound, context)
+        ready.launch()
+        ready.release(*self.bound)
+
+    def bind(self, bound: Bound, context: Context | None = None) -> Prepared:
+        """Return the launch with the arrays and numbers of a run and a block."""
+        args = {name: a.of(bound[a.whole]) for name, a in self.bound.items()}
         ready = self._prepared(args) if args else self._ready[()]
         for name, number in self._numbers.items():
             args[name] = bound.get(number, number.value)
@@ -86,8 +92,7 @@ class Launch:
             for name, key in self._index.items():
                 args[name] = context.block[key]
         ready.set(**args)
-        ready.launch()
-        ready.release(*self._bound)
+        return ready
 
     @property
     def ready(self) -> list[Prepared]:

@@ -1,0 +1,350 @@
+// Runs graphs of tasks: each task calls kernels, one after another, when those that it waits for have ended.
+//
+// A job is plain data of the caller's.  Its own thread is worker 0; threads of one pool, which all jobs share, are the
+// others.  Nobody waits for a phase.  Pool threads that find nothing to do sleep, and end when that lasts.
+#ifndef PK_TASKS_H
+#define PK_TASKS_H
+#include <stdint.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+#ifndef _WIN32
+#include <pthread.h>
+#include <signal.h>
+#endif
+
+struct pk_patch {
+  int64_t field, at;  // offset of a pointer in an argument structure, and of its bytes in a worker's room
+};
+
+// Filled by the caller but for the end, as `parki.tasks.pool` declares it.
+struct pk_job {
+  int32_t tasks, threads, in_order, may_fault;
+  const int32_t* call_begin;          // of each task among the calls, and one more
+  void (*const* run)(const void*);    // of each call
+  char* const* args;                  // of each call
+  const int32_t* patch_begin;         // of each call among the patches, and one more
+  const pk_patch* patches;            // pointers to the room of the worker that runs the call
+  const int64_t* const* fault;        // of each call: four numbers, the first 0 as long as nothing has failed
+  const int32_t *after_begin, *after; // the tasks that wait for each one
+  int32_t* waits;                     // of each task: how many it waits for
+  const int32_t* turn;                // of each task: among ready ones the least comes first
+  int32_t* worker;                    // of each task: who has run it
+  int64_t *began, *ended;             // of each task: nanoseconds
+  char* rooms;                        // of each worker, one after another
+  int64_t room_bytes;
+  int64_t now;       // nanoseconds of the same clock, when the job began
+  int32_t failed;    // the call that has failed, -1 for none
+  int32_t done;      // tasks that have ended
+  void* state;       // of `pk_tasks_begin`
+};
+
+namespace {
+
+int64_t pk_clock() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+inline void pk_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Held for a hundred nanoseconds: sleeping would take longer.
+struct pk_spin {
+  std::atomic<bool> held{false};
+  void lock() {
+    for (int tries = 1; held.exchange(true, std::memory_order_acquire); tries++) {
+      for (int i = 0; i < 64 && held.load(std::memory_order_relaxed); i++) pk_pause();
+      if (tries % 16 == 0) std::this_thread::yield();
+    }
+  }
+  void unlock() { held.store(false, std::memory_order_release); }
+};
+
+struct pk_state {
+  pk_job* job;
+  std::vector<uint64_t> ready;  // a heap: turn, task
+  std::vector<int32_t> slots;   // numbers of workers that nobody is
+  int32_t running = 0, entered = 0, arrivals = 0;
+  bool stopped = false;
+  std::condition_variable news;  // for the caller: of ready tasks, and of the end
+  bool waiting = false;
+
+  bool over() const { return running == 0 && (stopped || job->done == job->tasks); }
+  void push(int32_t task) {
+    const uint32_t turn = job->in_order ? (uint32_t)arrivals++ : (uint32_t)job->turn[task];
+    ready.push_back((uint64_t)turn << 32 | (uint32_t)task);
+    std::push_heap(ready.begin(), ready.end(), std::greater<uint64_t>());
+  }
+  int32_t pop() {
+    if (stopped || ready.empty()) return -1;
+    std::pop_heap(ready.begin(), ready.end(), std::greater<uint64_t>());
+    const int32_t task = (int32_t)(uint32_t)ready.back();
+    ready.pop_back();
+    running++;
+    return task;
+  }
+};
+
+struct pk_pool {
+  pk_spin lock;                // of all that follows, and of the states of jobs
+  std::vector<pk_state*> jobs;
+  int32_t threads = 0, asleep = 0;
+  std::mutex bed;              // taken before `lock`, never after
+  std::condition_variable bell;
+};
+
+// Never freed: threads of the pool may outlive static objects.  The child of a fork has none of them.
+pk_pool* pk_the_pool = new pk_pool;
+#ifndef _WIN32
+[[maybe_unused]] const int pk_forks = pthread_atfork(nullptr, nullptr, [] { pk_the_pool = new pk_pool; });
+#endif
+
+constexpr auto PK_IDLE = std::chrono::seconds(1);  // until a thread without work ends
+constexpr int PK_LOOKS = 200;                      // for work, before a thread goes to sleep: tens of microseconds
+
+// Runs a task, outside of the lock; false if it has failed.
+bool pk_do(pk_job& job, int32_t task, int32_t worker) {
+  bool good = true;
+  job.worker[task] = worker;
+  job.began[task] = pk_clock();
+  char* const room = job.rooms + job.room_bytes * worker;
+  for (int32_t c = job.call_begin[task]; good && c < job.call_begin[task + 1]; c++) {
+    for (int32_t p = job.patch_begin[c]; p < job.patch_begin[c + 1]; p++)
+      *(char**)(job.args[c] + job.patches[p].field) = room + job.patches[p].at;
+    job.run[c](job.args[c]);
+    if (job.may_fault && job.fault[c][0]) {
+      int32_t none = -1;
+      __atomic_compare_exchange_n(&job.failed, &none, c, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+      good = false;
+    }
+  }
+  job.ended[task] = pk_clock();
+  return good;
+}
+
+// Marks a task as done, within the lock; returns how many have become ready.
+int32_t pk_finish(pk_state& state, int32_t task, bool good) {
+  pk_job& job = *state.job;
+  state.running--;
+  job.done++;
+  if (!good) state.stopped = true;
+  int32_t more = 0;
+  for (int32_t s = job.after_begin[task]; s < job.after_begin[task + 1]; s++)
+    if (--job.waits[job.after[s]] == 0) {
+      state.push(job.after[s]);
+      more++;
+    }
+  return more;
+}
+
+// Wakes those who may run `more` tasks, within no lock.
+void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller) {
+  if (caller) {
+    std::lock_guard<std::mutex> awake(pool.bed);
+    state.news.notify_one();
+  }
+  if (more > 0) {
+    std::lock_guard<std::mutex> awake(pool.bed);
+    for (int32_t i = 0; i < more; i++) pool.bell.notify_one();
+  }
+}
+
+// Runs tasks as one worker until none is ready or the time is over; the lock is held before and behind.
+void pk_work(pk_pool& pool, pk_state& state, int32_t worker, int64_t until) {
+  for (int32_t task = state.pop(); task >= 0;) {
+    pool.lock.unlock();
+    const bool good = pk_do(*state.job, task, worker);
+    pool.lock.lock();
+    const int32_t ready = pk_finish(state, task, good);
+    const bool late = until && pk_clock() >= until;
+    task = late ? -1 : state.pop();
+    const int32_t spare = std::min<int32_t>(std::min<int32_t>(ready, (int32_t)state.ready.size()), pool.asleep);
+    const bool caller = worker && state.waiting && (state.over() || !state.ready.empty());
+    if (spare > 0 || caller) {
+      if (caller) state.waiting = false;
+      pool.lock.unlock();
+      pk_wake(pool, state, spare, caller);
+      pool.lock.lock();
+    }
+  }
+}
+
+// A job with ready tasks and a free number for a worker, within the lock.
+pk_state* pk_find(pk_pool& pool) {
+  for (pk_state* state : pool.jobs)
+    if (!state->stopped && !state->ready.empty() && !state->slots.empty()) return state;
+  return nullptr;
+}
+
+void pk_member(pk_pool* const at) {
+  pk_pool& pool = *at;
+  pool.lock.lock();
+  for (;;) {
+    pk_state* state = pk_find(pool);
+    for (int look = 0; !state && look < PK_LOOKS; look++) {
+      pool.lock.unlock();
+      for (int i = 0; i < 8; i++) pk_pause();
+      pool.lock.lock();
+      state = pk_find(pool);
+    }
+    if (state) {
+      const int32_t worker = state->slots.back();
+      state->slots.pop_back();
+      state->entered++;
+      pk_work(pool, *state, worker, 0);
+      if (state->waiting && state->over()) {
+        state->waiting = false;
+        pool.lock.unlock();
+        pk_wake(pool, *state, 0, true);
+        pool.lock.lock();
+      }
+      state->slots.push_back(worker);
+      state->entered--;
+      continue;
+    }
+    pool.lock.unlock();
+    bool last = false;
+    {
+      std::unique_lock<std::mutex> bed(pool.bed);
+      pool.lock.lock();
+      if (!pk_find(pool)) {
+        pool.asleep++;
+        pool.lock.unlock();
+        const bool rung = pool.bell.wait_for(bed, PK_IDLE) == std::cv_status::no_timeout;
+        pool.lock.lock();
+        pool.asleep--;
+        last = !rung && !pk_find(pool);
+        if (last) pool.threads--;
+      }
+      if (last) pool.lock.unlock();
+    }
+    if (last) return;
+  }
+}
+
+// Starts threads until there are `wanted`; fewer will do where the system gives no more.
+void pk_hire(pk_pool& pool, int32_t wanted) {
+#ifndef _WIN32
+  sigset_t all, before;  // signals are for the caller's threads
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+#endif
+  for (;;) {
+    pool.lock.lock();
+    const bool enough = pool.threads >= wanted;
+    if (!enough) pool.threads++;
+    pool.lock.unlock();
+    if (enough) break;
+    try {
+      std::thread(pk_member, &pool).detach();
+    } catch (...) {
+      pool.lock.lock();
+      pool.threads--;
+      pool.lock.unlock();
+      break;
+    }
+  }
+#ifndef _WIN32
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#endif
+}
+
+}  // namespace
+
+// Makes the tasks that wait for nothing ready, and lets the pool begin.
+extern "C" void pk_tasks_begin(pk_job* const job) {
+  pk_pool& pool = *pk_the_pool;
+  pk_state* const state = new pk_state;
+  state->job = job;
+  state->ready.reserve(job->tasks);
+  job->failed = -1;
+  job->done = 0;
+  job->state = state;
+  job->now = pk_clock();
+  for (int32_t worker = job->threads - 1; worker > 0; worker--) state->slots.push_back(worker);
+  for (int32_t task = 0; task < job->tasks; task++)
+    if (job->waits[task] == 0) state->push(task);
+  if (job->threads == 1) return;
+  pool.lock.lock();
+  pool.jobs.push_back(state);
+  const int32_t awake = std::min(pool.asleep, job->threads - 1);
+  pool.lock.unlock();
+  pk_wake(pool, *state, awake, false);
+  pk_hire(pool, job->threads - 1);
+}
+
+// Works on a job as its worker 0 for some milliseconds, or waits for others; returns 1 when nothing runs any more.
+extern "C" int32_t pk_tasks_help(pk_job* const job, int32_t milliseconds) {
+  pk_pool& pool = *pk_the_pool;
+  pk_state& state = *(pk_state*)job->state;
+  const int64_t until = pk_clock() + (int64_t)milliseconds * 1000000;
+  int looks = 0;
+  pool.lock.lock();
+  for (;;) {
+    pk_work(pool, state, 0, until);
+    if (state.over()) {
+      pool.lock.unlock();
+      return 1;
+    }
+    if (pk_clock() >= until) {
+      pool.lock.unlock();
+      return 0;
+    }
+    pool.lock.unlock();
+    if (++looks < PK_LOOKS) {
+      for (int i = 0; i < 8; i++) pk_pause();
+      pool.lock.lock();
+      continue;
+    }
+    looks = 0;
+    std::unique_lock<std::mutex> bed(pool.bed);
+    pool.lock.lock();
+    if ((state.stopped || state.ready.empty()) && !state.over()) {
+      state.waiting = true;
+      pool.lock.unlock();
+      state.news.wait_for(bed, std::chrono::nanoseconds(std::max<int64_t>(until - pk_clock(), 1)));
+      pool.lock.lock();
+      state.waiting = false;
+    }
+    bed.unlock();
+  }
+}
+
+// Lets no further task begin.
+extern "C" void pk_tasks_stop(pk_job* const job) {
+  pk_pool& pool = *pk_the_pool;
+  pool.lock.lock();
+  ((pk_state*)job->state)->stopped = true;
+  pool.lock.unlock();
+}
+
+// Waits until nobody is in a job that is over, and forgets it.
+extern "C" void pk_tasks_end(pk_job* const job) {
+  pk_pool& pool = *pk_the_pool;
+  pk_state* const state = (pk_state*)job->state;
+  pool.lock.lock();
+  while (state->entered || state->running) {
+    pool.lock.unlock();
+    std::this_thread::yield();
+    pool.lock.lock();
+  }
+  pool.jobs.erase(std::remove(pool.jobs.begin(), pool.jobs.end(), state), pool.jobs.end());
+  pool.lock.unlock();
+  delete state;
+  job->state = nullptr;
+}
+
+// Threads of the pool.
+extern "C" int32_t pk_tasks_threads() { return pk_the_pool->threads; }
+#endif

@@ -1,0 +1,96 @@
+"""Cuts of steps into tasks: the rows of arrays that items touch, and the blocks that rows are divided into."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from parki.engine.steps.handles import Handle
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """Blocks of rows: block b has the rows ``bounds[b]`` … ``bounds[b + 1] - 1``."""
+
+    bounds: Ints
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def block(self, rows: ArrayLike) -> Ints:
+        """Return the block of each row."""
+        return np.searchsorted(self.bounds, rows, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False)
+class RowByRow:
+    """Rows of an array that units of a step touch: unit k the row `first` + k."""
+
+    array: Handle
+    division: RowBlocks
+    first: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Touched:
+    """Rows of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
+
+    Attributes
+    ----------
+    array : Handle
+        The array, or a part of it: blocks are of its `whole`.
+    division : RowBlocks
+        Steps that touch the same blocks give the same object.
+    low, high : arrays (ranges,)
+        First row and end of rows of each range.
+    begin : array (units + 1,), optional
+        Of each unit among the ranges; by default a unit has one range.
+    """
+
+    array: Handle
+    division: RowBlocks
+    low: Ints
+    high: Ints
+    begin: Ints | None = None
+
+    @classmethod
+    def each(cls, array: Handle, division: RowBlocks, first: ArrayLike, count: ArrayLike = 1) -> "Touched":
+        """Return `count` rows from `first` on for each unit."""
+        first = np.atleast_1d(np.asarray(first, np.int64))
+        return cls(array, division, first, first + count)
+
+    @classmethod
+    def listed(cls, array: Handle, division: RowBlocks, begin: ArrayLike, rows: ArrayLike) -> "Touched":
+        """Return for each unit the rows that are listed from `begin` on."""
+        rows = np.asarray(rows, np.int64)
+        return cls(array, division, rows, rows + 1, np.asarray(begin, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """How a step is cut into tasks.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the tasks, as ``"M2L"``.
+    work : float or array (units,)
+        Work of each unit, in the measure of the kind; of steps that are one task together, of all.
+    reads, writes : sequence of Touched or RowByRow
+        Rows that steps before write, and rows that others read or write.
+    along : Touched or RowByRow, optional
+        The step is cut where the blocks of these rows, one range a unit and ascending, end; by default the step is one
+        task, together with neighbours that have the same cut.
+    per : int
+        Items of a unit.
+    """
+
+    kind: str
+    work: float | NDArray[np.float64] = 1.0
+    reads: Sequence[Touched | RowByRow] = ()
+    writes: Sequence[Touched | RowByRow] = ()
+    along: Touched | RowByRow | None = None
+    per: int = 1

@@ -1,0 +1,230 @@
+"""Sums by equivalent sources cut into tasks: the rows that each of their steps reads and writes.
+
+Octets of a level in runs, target points in parts of equal near work, rows of spectra by runs of octets.
+
+Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
+from parki.fmm.limits import TaskSizes
+from parki.trees.octlists import OctLists
+from parki.trees.octree import OctNodes, Octree
+
+PARTS = 8  # tasks of a kind for each worker
+WHOLE = RowBlocks(np.array([0, 1]))  # of an array that tasks read all of
+Ints = NDArray[np.int64]
+Some = list[Touched | RowByRow]
+
+
+def divided(count: NDArray[Any], parts: int) -> Ints:
+    """Return the bounds of at most `parts` runs of entries of about equal sums, by entry; none is empty."""
+    ends = np.cumsum(count, dtype=np.float64)
+    goals = np.arange(1, parts) * (ends[-1] / parts if len(ends) else 0.0)
+    return np.unique(np.concatenate([[0], np.searchsorted(ends, goals) + 1, [len(ends)]]).clip(0, len(ends)))
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceCuts:
+    """Cuts of the steps of a sum.
+
+    Attributes
+    ----------
+    octets, targets, sources : RowBlocks
+        Of octets, of target points and of source points.
+    points : int
+        Points of a surface.
+    sizes : TaskSizes
+    rooms : dict
+        The last division of each room of spectra, by its number: other lists of pairs have other rows there.
+    """
+
+    octets: RowBlocks
+    targets: RowBlocks
+    sources: RowBlocks
+    points: int
+    sizes: TaskSizes
+    rooms: dict[int, RowBlocks] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: Octree, lists: OctLists, points: int, sizes: TaskSizes) -> "SurfaceCuts":
+        """Return the cuts of a tree's sum."""
+        nodes = tree.nodes
+        runs = [np.arange(first, end, sizes.octets) for first, end in pairwise(nodes.octet_begin)]
+        octets = np.unique(np.concatenate([[0], *runs, [len(nodes.octet_parent)]]))
+        targets = RowBlocks(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
+        parts = len(targets)
+        even = RowBlocks(np.unique(np.arange(parts + 1) * tree.sources.n // parts))
+        return cls(RowBlocks(octets), targets, targets if tree.sources is tree.targets else even, points, sizes)
+
+    def steps(self, some: Iterable[Step]) -> list[Step]:
+        """Return steps with their cuts."""
+        made: list[Step] = []
+        for step in some:
+            name = step.unit.l0.name
+            how = SurfaceCuts.products if "pair" in step.args else _HOW.get(name)
+            if how is not None:
+                made.append(replace(step, cut=how(self, step)))
+            elif name == "fold":  # the first step of a run of octets, whose others follow
+                made.append(replace(step, cut=Cut("M2M" if step.phase == "upward" else "L2L", 0.0)))
+            else:
+                made.append(replace(step, cut=made[-1].cut))
+        return self._runs(made)
+
+    def _runs(self, steps: Sequence[Step]) -> list[Step]:
+        """Return steps with the rows of runs of octets, which all steps of a run touch together."""
+        runs: dict[int, list[Step]] = {}
+        for step in steps:
+            if step.cut.kind in ("M2M", "L2L"):
+                runs.setdefault(id(step.cut), []).append(step)
+        cuts = {}
+        for key, run in runs.items():
+            reads, writes = ([t for step in run for t in self._dense(step, some)] for some in ("reads", "writes"))
+            cuts[key] = Cut(run[0].cut.kind, float(len(run[0].args["value"])), reads, writes)
+        return [replace(step, cut=cuts.get(id(step.cut), step.cut)) for step in steps]
+
+    # Steps ------------------------------------------------------------------------------------------------------------
+    def _dense(self, step: Step, way: str) -> Some:
+        """Return the rows that a step between boxes touches."""
+        made: Some = []
+        for a in getattr(step, way):
+            if a.whole.role != "state":
+                continue
+            if "below" in step.args and a is step.args["value"]:
+                below = step.args["below"]
+                rows = below.of(below.whole.values)
+                rows = np.unique(rows[rows >= 0])
+            else:
+                rows = _first_row(a) + np.arange(len(a))
+            made.append(Touched.listed(a, self.octets, [0, len(rows)], rows))
+        return made
+
+    def checks(self, step: Step) -> Cut:
+        """Cut the sum over particles at surfaces along octets."""
+        item, span = step.args["item"].values, step.args["span"].values
+        value = Touched.each(step.args["value"], self.octets, item[:, 1])
+        begin = np.append(item[:, 3], item[-1, 4])
+        src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
+        met = _sums(span[:, 1] - span[:, 0], begin)
+        if step.phase == "upward":
+            return Cut("P2M", met, [src], [value], value)
+        return Cut("P2L", met * self.points, [src], [value], value)
+
+    def fields(self, step: Step) -> Cut:
+        """Cut the fields of equivalents at targets along targets."""
+        item, slot = step.args["item"].values, step.args["slot"].values
+        u = Touched.each(step.args["u"], self.targets, item[:, 0], item[:, 1])
+        begin, at = _listed(item[:, 2], item[:, 3])
+        boxes = step.args["other"].values[at]
+        value = Touched.listed(step.args["value"], self.octets, begin, slot[boxes] // 8)
+        if step.phase == "downward":
+            return Cut("L2P", item[:, 1], [value], [u], u)
+        return Cut("M2P", item[:, 1] * np.diff(begin) * float(self.points), [value], [u], u)
+
+    def near(self, step: Step) -> Cut:
+        """Cut the sum over particles at particles along targets."""
+        item, span = step.args["item"].values, step.args["span"].values
+        u = Touched.each(step.args["u"], self.targets, item[:, 1], item[:, 2])
+        begin = np.append(item[:, 4], item[-1, 5])
+        src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
+        return Cut("P2P", item[:, 2] * _sums(span[:, 1] - span[:, 0], begin), [src], [u], u)
+
+    def forward(self, step: Step) -> Cut:
+        """Cut transforms of equivalents along octets."""
+        spectra, octet = step.args["spectra"], step.args["octet"].values
+        rows = RowByRow(spectra, self._room(spectra, octet))
+        given = Touched.each(step.args["given"], self.octets, octet)
+        return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet))
+
+    def products(self, step: Step) -> Cut:
+        """Cut products of spectra along frequencies: all octets of one stay near a core together with their table."""
+        item, of = step.args["item"].values, step.args["of"].values
+        begin = np.append(of[:, 0], of[-1, -1])
+        work = (begin[item[:, 2]] - begin[item[:, 1]]).astype(float)
+        each = self.sizes.products / step.args["table"].shape[1]  # products of components
+        runs = RowBlocks(divided(work, self.sizes.parts(float(work.sum()), each, PARTS)))
+        made = Touched.each(step.args["made"], runs, np.arange(len(item)))
+        given = Touched.each(step.args["given"], WHOLE, np.zeros(len(item)))
+        return Cut("M2L", work, [given], [made], made)
+
+    def backward(self, step: Step) -> Cut:
+        """Cut transforms to check values along octets."""
+        spectra, octet = step.args["spectra"], step.args["octet"].values
+        rows = RowByRow(spectra, self._room(spectra, octet))
+        check = Touched.each(step.args["made"], self.octets, octet)
+        return Cut("IFFT", 1.0, [rows], [check], rows, step.items // len(octet))
+
+    def _room(self, room: Handle, octet: NDArray[Any]) -> RowBlocks:
+        """Return the blocks of the octets of a room of spectra, one object as long as they are the same."""
+        bounds, last = np.unique(np.searchsorted(octet, self.octets.bounds)), self.rooms.get(id(room.whole))
+        if last is None or not np.array_equal(last.bounds, bounds):
+            last = self.rooms[id(room.whole)] = RowBlocks(bounds)
+        return last
+
+    def fill(self, step: Step) -> Cut:
+        """Cut the clearing of an array: of octets along these, of sums not at all."""
+        out = step.args["out"]
+        if out.whole.ndim == 3:
+            each, (begin, end) = _row_bytes(out.whole), out.extent
+            if begin % each == end % each == 0:
+                rows = RowByRow(out, self.octets, begin // each)
+                return Cut("FILL", 1.0, (), [rows], rows, each // out.dtype.itemsize)
+            some = Touched(out, self.octets, np.array([begin // each]), np.array([-(-end // each)]), np.array([0, 1]))
+        else:
+            some = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
+        return Cut("FILL", float(step.items), (), [some])
+
+    def load(self, step: Step) -> Cut:
+        """Cut the way of charges into the order of the tree along sources."""
+        rows = RowByRow(step.args["out"], self.sources)
+        return Cut("GATHER", 1.0, (), [rows], rows)
+
+    def store(self, step: Step) -> Cut:
+        """Cut the way of sums into the caller's order along targets."""
+        rows = [RowByRow(step.args[name], self.targets) for name in ("a", "b")]
+        return Cut("SCATTER", 1.0, rows, (), rows[0])
+
+
+def _first_row(a: Handle) -> int:
+    """Return the first row of a part of an array along the first axis of the whole."""
+    return a.extent[0] // _row_bytes(a.whole)
+
+
+def _row_bytes(whole: Handle) -> int:
+    return whole.nbytes // len(whole)
+
+
+def _listed(first: NDArray[Any], end: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Return lists of the numbers `first` … `end` − 1: their begins, and all one after another."""
+    begin = np.concatenate([[0], np.cumsum(end - first)])
+    return begin, np.arange(begin[-1]) + np.repeat(first - begin[:-1], end - first)
+
+
+def _sums(values: NDArray[Any], begin: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the sum of the values of each list, of which the first begins at the first entry."""
+    ends = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    return ends[begin[1:]] - ends[begin[:-1]]
+
+
+def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> Ints:
+    """Return the first targets of parts of about equal numbers of near pairs, the first one 0."""
+    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
+    leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
+    met = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
+    work = ((met + 1) * nodes.targets.count)[leaves]
+    bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs, PARTS))
+    return nodes.targets.begin[leaves][bounds[:-1]].astype(np.int64)
+
+
+_HOW: dict[str, Callable[[SurfaceCuts, Step], Cut]] = {
+    "check_values": SurfaceCuts.checks, "fields": SurfaceCuts.fields, "ranges": SurfaceCuts.near,
+    "forward": SurfaceCuts.forward, "backward": SurfaceCuts.backward, "fill": SurfaceCuts.fill,
+    "gather_columns": SurfaceCuts.load, "scatter_both": SurfaceCuts.store,
+}  # fmt: skip

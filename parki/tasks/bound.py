@@ -1,0 +1,75 @@
+"""Lower bounds of the time of a graph on a node: that of the work alone, and that of the longest path.
+
+Tasks of the area bound wait for nothing, may be divided, and are copied in no time.  With class c of n_c units, where
+task i takes t_ic seconds,
+
+    minimise T   subject to   Σ_i α_ic t_ic ≤ n_c T  for all c,   Σ_c α_ic = 1  for all i,   α ≥ 0 .
+
+Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 4.4.
+"""
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, coo_array, eye_array, hstack
+
+from parki.tasks.durations import Durations
+from parki.tasks.graph import Floats, Graph
+from parki.tasks.node import Node
+
+
+def least_seconds(graph: Graph, durations: Durations, node: Node) -> float:
+    """Return the larger one of the area bound and the longest path at the least times of tasks."""
+    core, device = durations.runs(node)
+    least = np.minimum(np.where(core, durations.core, np.inf), np.where(device, durations.device, np.inf))
+    return max(area_bound(durations, node), graph.critical_path(least))
+
+
+def area_bound(durations: Durations, node: Node) -> float:
+    """Return the area bound in seconds, by sorting.
+
+    Devices get the tasks that they are fastest at over cores, as many as make both classes end at once; of one task,
+    which is divided, each does a part.
+    """
+    core, device = durations.runs(node)
+    fixed = durations.core[core & ~device].sum(), durations.device[device & ~core].sum()
+    both = np.flatnonzero(core & device)
+    if not node.cores or not node.devices:
+        return float(max(fixed[0] / max(node.cores, 1), fixed[1] / max(node.devices, 1)))
+    both = both[np.argsort(-(durations.core[both] / np.maximum(durations.device[both], 1e-300)), kind="stable")]
+    on_core, on_device = durations.core[both], durations.device[both]
+    # seconds of both classes where devices do the first k tasks
+    devices = (fixed[1] + np.concatenate([[0.0], np.cumsum(on_device)])) / node.devices
+    cores = (fixed[0] + np.concatenate([np.cumsum(on_core[::-1])[::-1], [0.0]])) / node.cores
+    k = int(np.searchsorted(devices >= cores, True))
+    if k == 0:
+        return float(devices[0])
+    if k > len(both):
+        return float(cores[-1])
+    share = (cores[k - 1] - devices[k - 1]) / (on_core[k - 1] / node.cores + on_device[k - 1] / node.devices)
+    return float(devices[k - 1] + share * on_device[k - 1] / node.devices)
+
+
+def area_bound_by_program(durations: Durations, node: Node) -> float:
+    """Return the area bound in seconds, as the solution of the linear program."""
+    classes = [(node.cores, durations.core), (node.devices, durations.device)]
+    classes = [(many, seconds) for many, seconds in classes if many]
+    n = len(durations.core)
+    if not n:
+        return 0.0
+    scale = max(float(durations.least.sum()) / node.units, 1e-300)
+    rows = [np.where(np.isfinite(seconds), seconds, 0.0)[None] / scale for _, seconds in classes]
+    shares = hstack([block_diag(rows), coo_array([[-float(many)] for many, _ in classes])])
+    whole = hstack([eye_array(n)] * len(classes) + [coo_array((n, 1))])
+    most = np.concatenate([*(_most(seconds) for _, seconds in classes), [np.inf]])
+    found = linprog(
+        np.concatenate([np.zeros(n * len(classes)), [1.0]]), A_ub=shares, b_ub=np.zeros(len(classes)), A_eq=whole,
+        b_eq=np.ones(n), bounds=np.column_stack([np.zeros(len(most)), most]), method="highs",
+    )  # fmt: skip
+    if not found.success:
+        raise RuntimeError(f"area bound: found {found.message!r}, expected a solution")
+    return float(found.fun * scale)
+
+
+def _most(seconds: Floats) -> Floats:
+    """Return the largest share of each task that a class may do."""
+    return np.where(np.isfinite(seconds), 1.0, 0.0)

@@ -1,0 +1,182 @@
+"""Lists of steps cut into tasks: runs of items of one step, or several whole steps, with the data that they touch."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
+from parki.tasks.graph import Graph, IntLists
+
+JOIN = "JOIN"  # tasks without work, between steps that see one array in different blocks
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CutSteps:
+    """Tasks of a list of steps.
+
+    Attributes
+    ----------
+    graph : Graph
+    begin : array (tasks + 1,) of int32
+        Of each task among the calls.
+    step, first, count : arrays (calls,) of int32
+        Number of the step of each call, its first item and the number of its items.
+    """
+
+    graph: Graph
+    begin: NDArray[np.int32]
+    step: NDArray[np.int32]
+    first: NDArray[np.int32]
+    count: NDArray[np.int32]
+
+
+def cut(steps: Sequence[Step]) -> CutSteps:
+    """Cut steps into tasks.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        In an order that may be run one after another.
+
+    Raises
+    ------
+    ValueError
+        For a step without a cut.
+    """
+    made = _Cutting()
+    for _, some in groupby(enumerate(steps), key=lambda one: id(one[1].cut)):
+        numbers, group = zip(*some, strict=True)
+        if group[0].cut is None:
+            raise ValueError(f"{group[0].unit.label} in phase {group[0].phase!r} has no cut; expected one of each step")
+        made.add(numbers, group, group[0].cut)
+    return made.finished()
+
+
+class _Cutting:
+    """Tasks and calls as they are collected."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, int] = {}
+        self.seen: dict[int, RowBlocks] = {}  # by array: the division that steps before have seen it in
+        self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
+        self.nbytes: list[NDArray[np.float64]] = []
+        self.data = self.tasks = self.calls = 0
+        self.kept: list[object] = []  # what numbers of objects are keys of
+        self.columns: dict[str, list[NDArray]] = {
+            name: [] for name in ("kind", "group", "work", "items", "place", "calls", "step", "first", "count")
+        }
+        self.touched: dict[str, list[tuple[Ints, Ints]]] = {"reads": [], "writes": []}
+        self.groups: dict[str, int] = {}
+
+    def add(self, numbers: Sequence[int], steps: Sequence[Step], how: Cut) -> None:
+        """Add the tasks of steps that share a cut."""
+        self._join([*how.reads, *how.writes])
+        starts, units = _starts(steps, how)
+        firsts = starts[:, None] * how.per if how.along is not None else np.zeros((1, len(steps)), np.int64)
+        ends = np.append(firsts[1:], [[step.items for step in steps]], axis=0)
+        for way in ("reads", "writes"):
+            for touched in getattr(how, way):
+                self.touched[way].append(self._data(touched, starts, units))
+        work = np.broadcast_to(np.asarray(how.work, float), (units,)) if how.along is not None else [float(how.work)]
+        self._tasks(how.kind, np.add.reduceat(work, starts), (ends - firsts).sum(axis=1), _places(how, len(starts)))
+        self._append("calls", np.full(len(starts), len(steps)))
+        self._append("step", np.tile(numbers, len(starts)))
+        self._append("first", firsts.ravel())
+        self._append("count", (ends - firsts).ravel())
+        self.tasks += len(starts)
+
+    def finished(self) -> CutSteps:
+        """Return all tasks."""
+        column = {name: np.concatenate(some) for name, some in self.columns.items()}
+        n = self.tasks
+        reads, writes = (
+            IntLists.of(*(np.concatenate([pair[k] for pair in some] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
+            for some in self.touched.values()
+        )
+        graph = Graph(
+            list(self.kinds), column["kind"].astype(np.uint8), column["group"].astype(np.int32), column["work"],
+            column["items"], reads, writes, np.concatenate(self.nbytes), column["place"],
+        )  # fmt: skip
+        begin = np.concatenate([[0], np.cumsum(column["calls"])]).astype(np.int32)
+        return CutSteps(graph, begin, *(column[name].astype(np.int32) for name in ("step", "first", "count")))
+
+    def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray) -> None:
+        number, first = self.kinds.setdefault(kind, len(self.kinds)), self.groups.get(kind, 0)
+        self.groups[kind] = first + len(work)
+        self._append("kind", np.full(len(work), number))
+        self._append("group", first + np.arange(len(work)))
+        self._append("work", work)
+        self._append("items", items)
+        self._append("place", place)
+
+    def _append(self, name: str, values: NDArray) -> None:
+        self.columns[name].append(np.asarray(values))
+
+    def _data(self, touched: Touched | RowByRow, starts: Ints, units: int) -> tuple[Ints, Ints]:
+        """Return pairs of a task and a datum."""
+        if isinstance(touched, RowByRow):
+            low, high = (touched.first + at for at in (starts, np.append(starts[1:], units)))
+            owner = np.arange(len(starts))
+        else:
+            low, high = touched.low, touched.high
+            unit = np.arange(units) if touched.begin is None else np.repeat(np.arange(units), np.diff(touched.begin))
+            owner = np.searchsorted(starts, unit, side="right") - 1
+        some = high > low
+        low, high = (touched.division.block(rows) for rows in (low[some], high[some] - 1))
+        count = high - low + 1
+        ends = np.cumsum(count)
+        block = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count) + np.repeat(low, count)
+        task = self.tasks + np.repeat(owner[some], count)
+        task, block = np.divmod(np.unique(task * len(touched.division) + block), len(touched.division))
+        return task, block + self._first(touched.array.whole, touched.division)
+
+    def _first(self, whole: Handle, division: RowBlocks) -> int:
+        """Return the number of the first datum of an array in a division."""
+        key = id(whole), id(division)
+        if key not in self.first_datum:
+            self.first_datum[key] = self.data
+            self.data += len(division)
+            self.kept += [whole, division]
+            rows = np.diff(division.bounds)
+            self.nbytes.append(whole.nbytes * rows / max(int(rows.sum()), 1))
+        return self.first_datum[key]
+
+    def _join(self, some: Iterable[Touched | RowByRow]) -> None:
+        """Add a task that waits for all who have touched an array, if what follows sees it in other blocks."""
+        for touched in some:
+            whole, division = touched.array.whole, touched.division
+            before = self.seen.setdefault(id(whole), division)
+            if before is division:
+                continue
+            self.seen[id(whole)] = division
+            for one in (before, division):
+                first = self._first(whole, one)
+                self.touched["writes"].append((np.full(len(one), self.tasks), first + np.arange(len(one))))
+            self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1))
+            self._append("calls", np.zeros(1, np.int64))
+            self.tasks += 1
+
+
+def _starts(steps: Sequence[Step], how: Cut) -> tuple[Ints, int]:
+    """Return the first unit of each task, and the number of units."""
+    if how.along is None:
+        return np.zeros(1, np.int64), 1
+    if len(steps) > 1:
+        raise ValueError(f"{len(steps)} steps have one cut along rows ({how.kind}); expected one")
+    units, bounds = -(-steps[0].items // how.per), how.along.division.bounds
+    if isinstance(how.along, RowByRow):
+        inner = bounds - how.along.first
+        return np.concatenate([[0], inner[(inner > 0) & (inner < units)]]), units
+    return np.flatnonzero(np.diff(how.along.division.block(how.along.low), prepend=-1)), units
+
+
+def _places(how: Cut, count: int) -> NDArray[np.float64]:
+    """Return where in the order of rows tasks are, from 0 to 1."""
+    if how.along is not None:
+        return (np.arange(count) + 0.5) / count
+    rows = [(one.low.mean(), one.division.bounds) for one in how.writes if isinstance(one, Touched) and len(one.low)]
+    return np.array([(at - bounds[0]) / max(bounds[-1] - bounds[0], 1) for at, bounds in rows[:1]] or [0.5])

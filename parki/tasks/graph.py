@@ -1,0 +1,162 @@
+"""The graph of tasks as arrays: kinds, work, data read and written, and the order that these ask for.
+
+Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float64]
+ALIKE = 0.05  # of the longest path: difference of paths that order does not heed
+
+
+@dataclass(frozen=True, eq=False)
+class IntLists:
+    """Lists of whole numbers, one after another: list i is ``values[begin[i] : begin[i + 1]]``."""
+
+    begin: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, owner: ArrayLike, value: ArrayLike, n: int) -> "IntLists":
+        """Return n lists of the values of each owner, each value of a list once, in ascending order."""
+        most = int(np.max(value, initial=0)) + 1
+        owner, value = np.divmod(np.unique(np.asarray(owner, np.int64) * most + np.asarray(value, np.int64)), most)
+        return cls(np.searchsorted(owner, np.arange(n + 1)).astype(np.int32), value.astype(np.int32))
+
+    @property
+    def owner(self) -> Ints:
+        """Return the list that each value is in."""
+        return np.repeat(np.arange(len(self.begin) - 1, dtype=np.int32), np.diff(self.begin))
+
+    def __getitem__(self, i: int) -> Ints:
+        return self.values[self.begin[i] : self.begin[i + 1]]
+
+    def __len__(self) -> int:
+        return len(self.begin) - 1
+
+    def lists(self) -> list[list[int]]:
+        """Return the lists as Python's, for loops over single values."""
+        begin, values = self.begin.tolist(), self.values.tolist()
+        return [values[first:end] for first, end in pairwise(begin)]
+
+    def turned(self, n: int) -> "IntLists":
+        """Return for each of n values the lists that hold the value."""
+        return IntLists.of(self.values, self.owner, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Tasks in an order in which one worker may run them one after another.
+
+    Attributes
+    ----------
+    kinds : sequence of str
+        Names of kinds of tasks.
+    kind : array (n,) of uint8
+        Number of the kind of each task.
+    group : array (n,) of int32
+        Number of a task among those of its kind, for names.
+    work : array (n,) of float64
+        Work of a task in a unit of its kind.
+    items : array (n,) of float64
+        Teams or iterations of a task: a device needs many.
+    reads, writes : IntLists
+        Data of each task; a datum that is read and written is in both.
+    nbytes : array (data,) of float64
+        Bytes of each datum.
+    place : array (n,) of float64
+        Place in the order of points, from 0 to 1: tasks near each other share data.
+    """
+
+    kinds: Sequence[str]
+    kind: NDArray[np.uint8]
+    group: Ints
+    work: Floats
+    items: Floats
+    reads: IntLists
+    writes: IntLists
+    nbytes: Floats
+    place: Floats
+    #: Tasks that each one waits for.
+    before: IntLists = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "before", after_data(self.reads, self.writes))
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @cached_property
+    def after(self) -> IntLists:
+        """Return the tasks that wait for each one."""
+        return self.before.turned(len(self))
+
+    def name(self, task: int) -> str:
+        """Return the name of a task, as "M2L 12"."""
+        return f"{self.kinds[self.kind[task]]} {self.group[task]}"
+
+    def rank(self, seconds: ArrayLike) -> Floats:
+        """Return the time of the longest path from the beginning of each task to the end of all.
+
+        Parameters
+        ----------
+        seconds : array (n,)
+            Time of each task.
+        """
+        longest = np.array(seconds, np.float64)
+        begin, after, out = self.after.begin.tolist(), self.after.values.tolist(), longest.tolist()
+        for task in range(len(out) - 1, -1, -1):
+            some = after[begin[task] : begin[task + 1]]
+            if some:
+                out[task] += max([out[other] for other in some])
+        return np.array(out)
+
+    def turn(self, seconds: ArrayLike) -> Ints:
+        """Return the place of each task in the order of the longest paths from their beginnings.
+
+        Tasks whose paths are about as long keep their order, in which neighbours follow each other: they share data.
+        """
+        rank = self.rank(seconds)
+        steps = np.floor(rank / max(ALIKE * float(rank.max(initial=0.0)), 1e-300))
+        turn = np.empty(len(self), np.int32)
+        turn[np.argsort(-steps, kind="stable")] = np.arange(len(self))
+        return turn
+
+    def critical_path(self, seconds: ArrayLike) -> float:
+        """Return the time of the longest path: no number of workers needs less."""
+        return float(self.rank(seconds).max(initial=0.0))
+
+
+def after_data(reads: IntLists, writes: IntLists) -> IntLists:
+    """Return the tasks that each task waits for, by the data that tasks read and write in their order.
+
+    A task waits for the last one before it that writes a datum of its own; if it writes itself, also for those that
+    have read the datum since.
+    """
+    n = len(reads)
+    datum = np.concatenate([reads.values, writes.values]).astype(np.int64)
+    task = np.concatenate([reads.owner, writes.owner]).astype(np.int64)
+    written = np.repeat([False, True], [len(reads.values), len(writes.values)])
+    # of a task that reads and writes a datum, reading comes first
+    order = np.lexsort((written, task, datum))
+    datum, task, written = datum[order], task[order], written[order]
+    at = np.arange(len(datum))
+    first = np.searchsorted(datum, datum)
+    # the place of the last access before each one that writes, and of the next one behind
+    last = np.maximum.accumulate(np.where(written, at, -1))
+    last = np.concatenate([[-1], last[:-1]])[: len(at)]
+    following = np.minimum.accumulate(np.where(written, at, len(at))[::-1])[::-1]
+    ends = np.searchsorted(datum, datum, side="right")
+    after_write = last >= first
+    after_read = ~written & (following < ends)
+    waits = np.concatenate([task[after_write], task[following[after_read]]])
+    awaited = np.concatenate([task[last[after_write]], task[after_read]])
+    other = waits != awaited
+    return IntLists.of(waits[other], awaited[other], n)

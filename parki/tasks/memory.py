@@ -1,0 +1,90 @@
+"""Copies of data in the memories of a node: where each datum is valid, and the transfers that make it so."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from parki.tasks.node import HOST, Node
+
+
+class Link(Protocol):
+    """Transfers between memories."""
+
+    def carry(self, datum: int, source: int, to: int, since: float) -> float:
+        """Copy a datum that is valid in a memory since a time, and return the time at which the copy may be read."""
+
+
+class Channels:
+    """Transfers by bandwidth and latency: one at a time each way between two memories.
+
+    Attributes
+    ----------
+    moved : float
+        Bytes of all transfers.
+    transfers : int
+        Number of all transfers.
+    """
+
+    def __init__(self, nbytes: Sequence[float], node: Node) -> None:
+        self._nbytes, self._node = nbytes, node
+        self._free: dict[tuple[int, int], float] = {}
+        self.moved, self.transfers = 0.0, 0
+
+    def carry(self, datum: int, source: int, to: int, since: float) -> float:
+        """Return the time at which a copy is there that may begin when the channel is free."""
+        node, nbytes = self._node, self._nbytes[datum]
+        rate = node.bandwidth if HOST in (source, to) else node.between
+        end = max(self._free.get((source, to), 0.0), since) + nbytes / rate
+        self._free[source, to] = end
+        self.moved += nbytes
+        self.transfers += 1
+        return end + node.latency
+
+
+class Copies:
+    """Valid copies of data: all are the host's at first, and a write leaves one copy.
+
+    Parameters
+    ----------
+    nbytes : sequence of float
+        Bytes of each datum.
+    link : Link
+        Carries copies.
+    direct : bool
+        Whether copies go from device to device; else through the host.
+    """
+
+    def __init__(self, nbytes: Sequence[float], link: Link, direct: bool = False) -> None:
+        self._nbytes, self._link, self._direct = nbytes, link, direct
+        #: Of each datum the memories where it is valid, and the time since when.
+        self.valid: list[dict[int, float]] = [{HOST: 0.0} for _ in nbytes]
+
+    def fetch(self, data: Iterable[int], to: int, now: float) -> float:
+        """Copy to a memory the data that are not valid there, and return the time at which all are."""
+        ready = now
+        for datum in data:
+            valid = self.valid[datum]
+            if to not in valid:
+                self._bring(datum, to, now)
+            ready = max(ready, valid[to])
+        return ready
+
+    def write(self, data: Iterable[int], at: int, now: float) -> None:
+        """Make the copies in one memory the only valid ones."""
+        for datum in data:
+            self.valid[datum] = {at: now}
+
+    def missing(self, data: Iterable[int], at: int) -> float:
+        """Return the bytes of data that are not valid in a memory."""
+        return sum([self._nbytes[datum] for datum in data if at not in self.valid[datum]])
+
+    def _bring(self, datum: int, to: int, now: float) -> None:
+        valid = self.valid[datum]
+        source = HOST if HOST in valid else min(valid, key=valid.__getitem__)
+        if HOST not in (source, to) and not self._direct:
+            self._copy(datum, source, HOST, now)
+            source = HOST
+        self._copy(datum, source, to, now)
+
+    def _copy(self, datum: int, source: int, to: int, now: float) -> None:
+        valid = self.valid[datum]
+        valid[to] = self._link.carry(datum, source, to, max(now, valid[source]))

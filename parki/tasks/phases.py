@@ -1,0 +1,46 @@
+"""Phases of a graph: sets of tasks that are done one after the other where there are barriers between them."""
+
+import numpy as np
+
+from parki.tasks.graph import Floats, Graph, Ints
+
+#: Kinds in the order of phases; P2M is done with M2M, level by level.
+ORDER = ("GATHER", "FILL", "M2M", "FFT", "M2L", "IFFT", "P2L", "M2P", "L2L", "L2P", "P2P", "ADD", "SCATTER")
+UPWARD, DOWNWARD = ("P2M", "M2M"), "L2L"
+
+
+def phases(graph: Graph) -> Ints:
+    """Return the number of the phase of each task, from 0.
+
+    M2M is a phase for each level, from the lowest, L2L one from the highest; all other kinds of `ORDER` are one phase
+    each.  A task of another kind, as one that joins others, is in the last phase of the tasks that it waits for, and no
+    task is in an earlier one.
+    """
+    place = {name: i for i, name in enumerate(ORDER)} | dict.fromkeys(UPWARD, ORDER.index("M2M"))
+    of_kind = np.array([place.get(name, 0) for name in graph.kinds])[graph.kind]
+    key = of_kind * (2.0 * len(graph) + 2)
+    up = _is_one_of(graph, UPWARD)
+    key[up] += len(graph) - graph.rank(_is_one_of(graph, ("M2M",)))[up]
+    down = _is_one_of(graph, (DOWNWARD,))
+    key[down] += _since(graph, down)[down]
+    return np.unique(_after_all(graph, key), return_inverse=True)[1].astype(np.int32)
+
+
+def _is_one_of(graph: Graph, names: tuple[str, ...]) -> np.ndarray:
+    return np.array([name in names for name in graph.kinds], bool)[graph.kind]
+
+
+def _since(graph: Graph, weight: np.ndarray) -> Floats:
+    """Return the weight of the heaviest path from the beginning to each task, with its own."""
+    found = weight.astype(float).tolist()
+    for task in range(len(found)):
+        found[task] += max([found[other] for other in graph.before[task].tolist()], default=0.0)
+    return np.array(found)
+
+
+def _after_all(graph: Graph, key: Floats) -> Floats:
+    """Return the keys, raised to those of the tasks that each task waits for."""
+    found = key.tolist()
+    for task in range(len(found)):
+        found[task] = max([found[task], *(found[other] for other in graph.before[task].tolist())])
+    return np.array(found)

@@ -1,0 +1,178 @@
+"""Tasks that are ready, as units find them: in buckets that all share, or in a queue of each unit."""
+
+import heapq
+from collections.abc import Sequence
+from itertools import count
+from typing import Protocol
+
+import numpy as np
+
+from parki.tasks.durations import Durations
+from parki.tasks.graph import Graph
+from parki.tasks.memory import Copies
+from parki.tasks.node import Node
+from parki.tasks.policy import Buckets, Policy
+
+FULL = 2.0  # waves of work that a batch is filled up to
+
+
+class Ready(Protocol):
+    """Tasks whose predecessors have ended, and that nobody has begun."""
+
+    def push(self, task: int, now: float) -> None:
+        """Add a task."""
+
+    def pop(self, unit: int) -> list[int]:
+        """Take the tasks that a unit begins together: none if it finds none."""
+
+    def lane(self, unit: int) -> int:
+        """Return a number of the units that find nothing where this one does."""
+
+
+class SharedBuckets:
+    """Buckets that all units poll, each with a heap for every run of places that a device owns.
+
+    Parameters
+    ----------
+    policy : Policy
+    buckets : Buckets
+    durations : Durations
+    node : Node
+    """
+
+    def __init__(self, policy: Policy, buckets: Buckets, durations: Durations, node: Node) -> None:
+        self._policy, self._node, self._owners = policy, node, buckets.owners
+        self._orders, self._few = buckets.orders, [few.tolist() for few in buckets.few]
+        self._bucket, self._owner = buckets.bucket.tolist(), buckets.owner.tolist()
+        self._shared, self._priority = buckets.shared.tolist(), buckets.priority.tolist()
+        self._arrival = count()
+        self._heaps: list[list[list[tuple[float, int]]]] = [[[] for _ in range(self._owners)] for _ in buckets.names]
+        self._ready = [0] * len(buckets.names)
+        self._core, self._device = durations.on_core(node).tolist(), durations.device.tolist()
+        # NumPy's sums of batches: equal tasks fill a wave exactly, so that last bits decide
+        self._work = durations.device
+        self._wave, self._gpus = durations.wave.tolist(), max(node.devices, 1)
+        self._remaining = float(durations.device[buckets.shared[buckets.bucket]].sum())
+
+    def push(self, task: int, now: float) -> None:
+        """Add a task to its bucket."""
+        bucket, arrival = self._bucket[task], self._policy.order == "arrival"
+        first = float(next(self._arrival)) if arrival else self._priority[task]
+        heapq.heappush(self._heaps[bucket][self._owner[task]], (first, task))
+        self._ready[bucket] += 1
+
+    def lane(self, unit: int) -> int:
+        """Return 0 for cores and 1 for devices."""
+        return int(self._node.is_device(unit))
+
+    def pop(self, unit: int) -> list[int]:
+        """Take a task, or on a device a batch of tasks of one bucket."""
+        device = self._node.is_device(unit)
+        if not any(self._ready[bucket] for bucket in self._orders[device]):
+            return []
+        bucket, owner = self._earliest(device) if self._policy.order == "arrival" else self._best(unit, device)
+        if bucket < 0:
+            return []
+        got = self._take(bucket, owner, device)
+        if self._shared[bucket]:
+            self._remaining -= sum([self._device[task] for task in got])
+        return got
+
+    def _earliest(self, device: bool) -> tuple[int, int]:
+        """Return the bucket of the task that has been ready longest."""
+        heads = [(self._heaps[b][0][0], b) for b in self._orders[device] if self._ready[b]]
+        return min(heads)[1], 0
+
+    def _best(self, unit: int, device: bool) -> tuple[int, int]:
+        """Return the first bucket of a class's order that it does not leave alone, and an owner of tasks in it."""
+        if device and self._owners > 1:
+            own = unit - self._node.cores
+            for bucket in self._orders[1]:
+                if self._heaps[bucket][own] and self._ready[bucket] > self._few[1][bucket]:
+                    return bucket, own
+        for bucket in self._orders[device]:
+            if self._ready[bucket] > self._few[device][bucket]:
+                for owner, heap in enumerate(self._heaps[bucket]):
+                    if heap and not (self._is_left(bucket, heap[0][1]) and not device):
+                        return bucket, owner
+        return -1, 0
+
+    def _is_left(self, bucket: int, task: int) -> bool:
+        """Return whether a core leaves a task to the devices, which have done all else before the core would end."""
+        alone = self._policy.rule == "remaining" and self._shared[bucket]
+        return alone and self._core[task] > self._remaining / self._gpus
+
+    def _take(self, bucket: int, owner: int, device: bool) -> list[int]:
+        heap, ready = self._heaps[bucket][owner], self._ready[bucket]
+        got = [heapq.heappop(heap)[1]]
+        if device and self._policy.batch:
+            full, most = FULL * self._wave[got[0]], max(1, ready // (2 * self._gpus))
+            least = self._policy.least * self._wave[got[0]]
+            while heap and (work := self._work[got].sum()) < full and (len(got) < most or work < least):
+                got.append(heapq.heappop(heap)[1])
+        self._ready[bucket] -= len(got)
+        return got
+
+
+class UnitQueues:
+    """A queue for each unit: a task gets its unit when it becomes ready.
+
+    Parameters
+    ----------
+    policy : Policy
+        With a map, or mapping each task to the unit where it would end first.
+    graph : Graph
+    durations : Durations
+    node : Node
+    copies : Copies
+        Where data are: those that are missing add to the time at which a task would end.
+    """
+
+    def __init__(self, policy: Policy, graph: Graph, durations: Durations, node: Node, copies: Copies) -> None:
+        self._node, self._copies = node, copies
+        self._units = None if policy.units is None else _checked(policy.units, durations, node)
+        first = -graph.rank(durations.on_either(node)) if policy.begin is None else policy.begin
+        self._first, self._reads = first.tolist(), graph.reads.lists()
+        self._runs = [some.tolist() for some in durations.runs(node)]
+        self._seconds = durations.on_core(node).tolist(), durations.on_device(node).tolist()
+        self._free = [0.0] * node.units
+        self._queues: list[list[tuple[float, int]]] = [[] for _ in range(node.units)]
+
+    def push(self, task: int, now: float) -> None:
+        """Add a task to the queue of its unit."""
+        unit = self._where_it_ends_first(task, now) if self._units is None else self._units[task]
+        heapq.heappush(self._queues[unit], (self._first[task], task))
+
+    def lane(self, unit: int) -> int:
+        """Return the unit."""
+        return unit
+
+    def pop(self, unit: int) -> list[int]:
+        """Take the first task of a unit's queue."""
+        queue = self._queues[unit]
+        return [heapq.heappop(queue)[1]] if queue else []
+
+    def _where_it_ends_first(self, task: int, now: float) -> int:
+        node, free = self._node, self._free
+        units = [free.index(min(free[: node.cores]))] if self._runs[0][task] else []
+        units += range(node.cores, node.units) if self._runs[1][task] else []
+        began = [max(free[unit], now) + self._seconds[node.is_device(unit)][task] for unit in units]
+        copied = [self._copies.missing(self._reads[task], node.memory(unit)) / node.bandwidth for unit in units]
+        ends = [start + more for start, more in zip(began, copied, strict=True)]
+        best = ends.index(min(ends))
+        free[units[best]] = began[best]
+        return units[best]
+
+
+def _checked(units: Sequence[int] | np.ndarray, durations: Durations, node: Node) -> list[int]:
+    """Return a map of tasks to units as a list, if every unit is there and may run its tasks."""
+    units, n = np.asarray(units), len(durations.core)
+    if units.shape != (n,) or (n and not 0 <= units.min() <= units.max() < node.units):
+        found = f"found an array of shape {units.shape} with numbers to {units.max(initial=0)}"
+        raise ValueError(f"units: {found}, expected a unit below {node.units} for each of {n} tasks")
+    core, device = durations.runs(node)
+    wrong = np.flatnonzero(~np.where(units < node.cores, core, device))
+    if len(wrong):
+        found = f"task {wrong[0]} on {node.names[units[wrong[0]]]}"
+        raise ValueError(f"units: found {found}, expected a unit that may run it")
+    return units.tolist()

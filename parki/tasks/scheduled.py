@@ -1,0 +1,227 @@
+"""Lists of steps that run as tasks on the cores of a host."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.engine import spaces
+from parki.engine.ahead import compile_for
+from parki.engine.calls.table import CallTable
+from parki.engine.launch import Prepared
+from parki.engine.spaces import Space
+from parki.engine.steps import Handle, Step
+from parki.engine.steps.memory import BOUND, Memory, fits
+from parki.engine.steps.placing import Launch, NoTimes
+from parki.engine.steps.steplist import StepList
+from parki.tasks.cut import CutSteps, cut
+from parki.tasks.durations import Durations
+from parki.tasks.graph import IntLists
+from parki.tasks.means import Means
+from parki.tasks.node import Node
+from parki.tasks.pool import LINE, Calls, GraphRun
+from parki.tasks.trace import Trace
+
+LEARNT = 3  # runs whose times of tasks say which of the next ones come first
+ORDERS = ("drain", "fifo")  # the task with the longest way to the end first, or the one that has been ready longest
+
+
+class Scheduled:
+    """Arrays of a list of steps on a host, and its tasks.
+
+    Parameters
+    ----------
+    steps : StepList
+        Every step with a cut.
+    space : Space
+        A host.
+    order : {"drain", "fifo"}
+        Which of the ready tasks comes first.
+
+    Raises
+    ------
+    BuildError
+        A workunit does not compile.
+    ValueError
+        A step has no cut.
+    """
+
+    def __init__(self, steps: StepList, space: Space, order: str = "drain") -> None:
+        self.steps, self.space, self.order = steps, space, order
+        compile_for(steps.units(), space)
+        self.memory_of = Memory(space, 1)
+        self.memory_of.allocate(steps.handles)
+        self._listed: list[Step] = list(steps)
+        self.cut: CutSteps = cut(self._listed)
+        one = replace(space, threads=1)
+        self._launches = [Launch(step, one, self.memory_of) for step in self._listed]
+        self._changing = [k for k, launch in enumerate(self._launches) if launch.bound]
+        self._inputs = [handle for handle in steps.handles if handle.role in BOUND]
+        self._tables: _CallTables | None = None
+        self._job: GraphRun | None = None
+        self._means, self._runs = Means(), 0
+
+    def __getitem__(self, handle: Handle) -> Any:
+        """Return the array of a handle that is neither argument nor result."""
+        return self.memory_of.of(handle)
+
+    @property
+    def arrays(self) -> list[Any]:
+        """Return every array of the list that there is, and what launches and tasks keep for themselves."""
+        kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
+        tables = [] if self._tables is None else self._tables.arrays
+        return [*self.memory_of.arrays, *kept, *tables, *([] if self._job is None else self._job.arrays)]
+
+    @property
+    def replays(self) -> list[Any]:
+        """Return graphs of a device: none."""
+        return []
+
+    @property
+    def last(self) -> Trace | None:
+        """Return the trace of the last run, None before the first."""
+        if self._job is None:
+            return None
+        record, names = self._job.record(), [f"core {worker}" for worker in range(spaces.workers(self.space))]
+        return Trace.of(self.cut.graph, record.worker, record.began, record.ended, names)
+
+    def run(self, bound: Mapping[Any, Any] | None = None, times: Any = None) -> None:
+        """Run all tasks, as soon as those that they wait for have ended.
+
+        Parameters
+        ----------
+        bound : dict
+            Arrays by handle for every argument and result.
+        times : optional
+            Takes the time of each phase: its share of the seconds of all tasks.
+        """
+        bound = bound or {}
+        for handle in self._inputs:
+            fits(handle, bound.get(handle))
+        changed = {k: self._launches[k].bind(bound) for k in self._changing}
+        if self._tables is None or not self._tables.refreshed(changed):
+            ready = [changed.get(k) or launch.ready[0] for k, launch in enumerate(self._launches)]
+            self._tables = _CallTables(self._listed, ready, self.cut)
+            self._job = self._made(self._tables)
+        for k, one in changed.items():
+            one.release(*self._launches[k].bound)
+        times = times or NoTimes()
+        phase = self._listed[-1].phase
+        with times.phase(phase):
+            failed = self._job.run()
+        if failed is not None:
+            self._tables.refuse(failed, self.cut.graph.name(self._job.task_of(failed)))
+        trace = self.last
+        if self._runs < LEARNT:
+            self._learn(trace)
+        self._share(times, phase, trace.end - trace.begin)
+
+    def again(self, *phases: str) -> None:
+        """Refuse: tasks of single phases do not run by themselves."""
+        raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
+
+    def _made(self, tables: "_CallTables") -> GraphRun:
+        graph, threads = self.cut.graph, spaces.workers(self.space)
+        turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
+        return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
+
+    def _learn(self, trace: Trace) -> None:
+        """Order tasks by the means of the seconds that tasks of their kind and size took in the first runs."""
+        self._runs += 1
+        graph, node = self.cut.graph, Node(len(trace.units))
+        self._means.add(graph, trace, node)
+        if self.order == "drain":
+            measured = trace.end - trace.begin
+            few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
+            self._job.reorder(graph.turn(self._means.blended(graph, few).core))
+
+    def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
+        """Count for each phase its share of the seconds of all tasks."""
+        if isinstance(times, NoTimes):
+            return
+        first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
+        names = np.array([step.phase for step in self._listed])[first]
+        total, whole = float(seconds.sum()), times.time[phase]
+        for name in set(names.tolist()) - {phase}:
+            times.shift(whole * float(seconds[names == name].sum()) / total, phase, name)
+
+
+class _CallTables:
+    """Argument structures of the calls of all tasks."""
+
+    def __init__(self, steps: Sequence[Step], ready: Sequence[Prepared], cut: CutSteps) -> None:
+        self._ready, self._cut = list(ready), cut
+        order = np.argsort(cut.step, kind="stable")
+        ends = np.searchsorted(cut.step[order], np.arange(len(steps) + 1))
+        self._calls_of = [order[begin:end] for begin, end in pairwise(ends)]
+        self._fault = np.zeros((len(cut.step), 4), np.int64)
+        self._rooms, end = {}, 0
+        for step in steps:
+            for a in step.handles.values():
+                if a.whole.role == "scratch" and id(a.whole) not in self._rooms:
+                    self._rooms[id(a.whole)] = end
+                    end += -(-a.whole.nbytes // LINE) * LINE
+        self._team_scratch = end
+        most = max((one._call.scratch_bytes for one in ready), default=0)
+        self._room = end + -(-(most + LINE) // LINE) * LINE
+        self._tables = [self._table(k) for k in range(len(steps))]
+        n = len(cut.step)
+        run, args = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        owner, pointers = [], []
+        for step, table, calls in zip(steps, self._tables, self._calls_of, strict=True):
+            run[calls], args[calls] = table.entry, table.addresses
+            mine = self._pointers(step, table)
+            owner.append(np.repeat(calls, len(mine)))
+            pointers.append(np.tile(np.array(mine, np.int64).reshape(-1, 2), (len(calls), 1)))
+        owners, rows = np.concatenate(owner), np.concatenate(pointers)
+        patches = IntLists.of(owners, np.arange(len(owners)), n)
+        fault = self._fault.ctypes.data + 32 * np.arange(n, dtype=np.uint64)
+        self.calls = Calls(cut.begin, run, args, patches, rows, fault, self._room)
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return the arrays of the tables."""
+        return [self._fault, *(table.rows for table in self._tables)]
+
+    @property
+    def may_fault(self) -> bool:
+        """Tell whether a call may leave a record of a fault."""
+        return any(table.may_fault for table in self._tables)
+
+    def refreshed(self, changed: Mapping[int, Prepared]) -> bool:
+        """Take the arrays of a run; tell whether the launches are those that the tables were made for."""
+        if any(self._ready[k] is not one for k, one in changed.items()):
+            return False
+        for k in changed:
+            self._tables[k].rows[:] = self._table(k).rows
+        return True
+
+    def refuse(self, call: int, task: str) -> None:
+        """Raise the error of a call that has failed, with the name of its task."""
+        fault = self._fault[call].copy()
+        self._fault[:] = 0
+        try:
+            self._tables[self._cut.step[call]].call.refuse(fault)
+        except Exception as error:
+            error.add_note(f"in task {task}, one of {len(self._cut.graph)}")
+            raise
+
+    def _table(self, k: int) -> CallTable:
+        calls = self._calls_of[k]
+        table = CallTable(self._ready[k], self._cut.first[calls], self._cut.count[calls])
+        table.column("pk_fault_at", np.uint64)[:] = self._fault.ctypes.data + 32 * calls
+        return table
+
+    def _pointers(self, step: Step, table: CallTable) -> list[tuple[int, int]]:
+        """Return the offsets of pointers to the room of a worker, and of their bytes in it."""
+        made = [
+            (table.offset(name), self._rooms[id(a.whole)] + a.extent[0])
+            for name, a in step.handles.items()
+            if a.whole.role == "scratch"
+        ]
+        if table.call.scratch_bytes:
+            made.append((table.offset("pk_scratch"), self._team_scratch))
+        return made

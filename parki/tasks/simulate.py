@@ -1,0 +1,168 @@
+"""Simulate a schedule: units of a node take the tasks of a graph by a policy, event by event.
+
+Seconds of tasks and of copies are given; cores do not disturb each other, and a device runs one launch at a time while
+it copies what the next one reads.
+"""
+
+import heapq
+from itertools import count
+
+import numpy as np
+
+from parki.tasks import policy as policies
+from parki.tasks.durations import Durations
+from parki.tasks.graph import Graph
+from parki.tasks.memory import Channels, Copies
+from parki.tasks.node import HOST, Node
+from parki.tasks.phases import phases
+from parki.tasks.policy import Policy
+from parki.tasks.ready import Ready, SharedBuckets, UnitQueues
+from parki.tasks.trace import Trace
+
+
+def simulate(graph: Graph, durations: Durations, node: Node, policy: str | Policy = "drain") -> Trace:
+    """Return the trace of a run of a graph on a node.
+
+    Parameters
+    ----------
+    graph : Graph
+    durations : Durations
+        Seconds of its tasks.
+    node : Node
+        Units and links.
+    policy : str or Policy
+        A name of `policy.POLICIES`, or a policy.
+
+    Raises
+    ------
+    ValueError
+        For an unknown policy, durations of another graph, and a task that no unit may run.
+    """
+    if len(durations.core) != len(graph):
+        raise ValueError(f"durations: found those of {len(durations.core)} tasks, expected {len(graph)}")
+    policy = policies.find(policy) if isinstance(policy, str) else policy
+    durations.runs(node)
+    return _Run(graph, durations, node, policy).trace()
+
+
+class _HeldTasks:
+    """Tasks that are ready in a phase that has not begun."""
+
+    def __init__(self, phase: np.ndarray) -> None:
+        self._phase, self._now = phase.tolist(), 0
+        self._left = np.bincount(phase, minlength=1).tolist()
+        self._held: list[list[int]] = [[] for _ in self._left]
+
+    def holds(self, task: int) -> bool:
+        """Return whether a task has to wait for its phase; it is kept then."""
+        if self._phase[task] <= self._now:
+            return False
+        self._held[self._phase[task]].append(task)
+        return True
+
+    def end(self, tasks: list[int]) -> list[int]:
+        """Count tasks that have ended, and return those of phases that begin by this."""
+        for task in tasks:
+            self._left[self._phase[task]] -= 1
+        begun: list[int] = []
+        while self._now < len(self._left) - 1 and not self._left[self._now]:
+            self._now += 1
+            begun += self._held[self._now]
+        return begun
+
+
+class _Run:
+    """State of a simulated run."""
+
+    def __init__(self, graph: Graph, durations: Durations, node: Node, policy: Policy) -> None:
+        self._graph, self._node = graph, node
+        nbytes = graph.nbytes.tolist()
+        self._channels = Channels(nbytes, node)
+        self._copies = Copies(nbytes, self._channels, node.between > 0)
+        self._ready: Ready = (
+            UnitQueues(policy, graph, durations, node, self._copies)
+            if policy.mapped != "none"
+            else SharedBuckets(policy, policies.buckets(policy, graph, durations, node), durations, node)
+        )
+        self._barriers = _HeldTasks(phases(graph) if policy.barriers else np.zeros(len(graph), np.int32))
+        self._reads, self._writes, self._after = (rows.lists() for rows in (graph.reads, graph.writes, graph.after))
+        self._waits = np.diff(graph.before.begin).tolist()
+        self._core, self._device = durations.on_core(node).tolist(), durations.device
+        self._launch, self._wave = (durations.launches * node.launch).tolist(), durations.wave.tolist()
+        self._free, self._flying = [0.0] * node.units, [0] * node.units
+        self._events: list[tuple[float, int, int, list[int]]] = []
+        self._launches = count()
+        n = len(graph)
+        self._begin, self._end, self._unit, self._launch_of = [0.0] * n, [0.0] * n, [-1] * n, [-1] * n
+
+    def trace(self) -> Trace:
+        """Return the trace of the whole run."""
+        for task, waits in enumerate(self._waits):
+            if not waits:
+                self._push(task, 0.0)
+        self._give(0.0)
+        now, done = 0.0, 0
+        while self._events:
+            now, _, unit, tasks = heapq.heappop(self._events)
+            self._flying[unit] -= 1
+            done += len(tasks)
+            self._finish(tasks, self._node.memory(unit), now)
+            self._give(now)
+        if done != len(self._graph):
+            raise RuntimeError(f"schedule: found {len(self._graph) - done} tasks that no unit takes, expected none")
+        seconds = max(now, self._copies.fetch(results(self._graph), HOST, now))
+        return Trace.of(
+            self._graph, self._unit, self._begin, self._end, self._node.names, launch=self._launch_of, seconds=seconds,
+            moved=self._channels.moved,
+        )  # fmt: skip
+
+    def _push(self, task: int, now: float) -> None:
+        if not self._barriers.holds(task):
+            self._ready.push(task, now)
+
+    def _finish(self, tasks: list[int], memory: int, now: float) -> None:
+        """Make what tasks have written valid, and those that have waited for nothing else ready."""
+        for task in tasks:
+            self._copies.write(self._writes[task], memory, now)
+            for other in self._after[task]:
+                self._waits[other] -= 1
+                if not self._waits[other]:
+                    self._push(other, now)
+        for task in self._barriers.end(tasks):
+            self._push(task, now)
+
+    def _give(self, now: float) -> None:
+        """Give tasks to all units that have room, devices first."""
+        refused = set()
+        for unit in range(self._node.units - 1, -1, -1):
+            lane, most = self._ready.lane(unit), self._node.ahead if self._node.is_device(unit) else 1
+            while lane not in refused and self._flying[unit] < most:
+                tasks = self._ready.pop(unit)
+                if tasks:
+                    self._start(unit, tasks, now)
+                else:
+                    refused.add(lane)
+
+    def _start(self, unit: int, tasks: list[int], now: float) -> None:
+        memory = self._node.memory(unit)
+        there = [self._copies.fetch(self._reads[task], memory, now) for task in tasks]
+        begin, first = max(self._free[unit], *there), tasks[0]
+        if self._node.is_device(unit):
+            work = float(self._device[tasks].sum())
+            end = begin + (self._launch[first] + max(work, self._wave[first]))
+        else:
+            end = begin + self._core[first]
+        launch = next(self._launches)
+        for task in tasks:
+            self._begin[task], self._end[task], self._unit[task], self._launch_of[task] = begin, end, unit, launch
+        self._free[unit] = end
+        self._flying[unit] += 1
+        heapq.heappush(self._events, (end, launch, unit, tasks))
+
+
+def results(graph: Graph) -> list[int]:
+    """Return the data that tasks write and none reads afterwards: those of the caller."""
+    last = np.full((2, len(graph.nbytes)), -1)
+    for row, accesses in zip(last, (graph.reads, graph.writes), strict=True):
+        np.maximum.at(row, accesses.values, accesses.owner)
+    return np.flatnonzero((last[1] >= 0) & (last[1] >= last[0])).tolist()

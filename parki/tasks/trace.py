@@ -1,0 +1,224 @@
+"""Traces: which unit ran each task and when, of a real run or a simulated one, as a file for Perfetto and Chrome."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from parki.engine.runtime import writing
+from parki.tasks.graph import Floats, Graph, Ints
+
+MICRO = 1e6  # times in files are in microseconds
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Tasks of a run with their units and times.
+
+    Attributes
+    ----------
+    kinds : sequence of str
+        Names of kinds of tasks.
+    kind, group : array (n,)
+        Kind of each task, and its number among those of its kind.
+    units : sequence of str
+        Names of units.
+    unit : array (n,)
+        Unit that ran each task.
+    launch : array (n,)
+        Number of the launch that a task was in: tasks of one launch begin and end together.
+    begin, end : array (n,)
+        Seconds from the beginning of the run.
+    seconds : float
+        The whole run, with copies of results behind the last task.
+    moved : float
+        Bytes copied between memories.
+    """
+
+    kinds: Sequence[str]
+    kind: NDArray[np.uint8]
+    group: Ints
+    units: Sequence[str]
+    unit: Ints
+    launch: Ints
+    begin: Floats
+    end: Floats
+    seconds: float
+    moved: float = 0.0
+
+    @classmethod
+    def of(
+        cls, graph: Graph, unit: ArrayLike, begin: ArrayLike, end: ArrayLike, units: Sequence[str], *,
+        launch: ArrayLike | None = None, seconds: float | None = None, moved: float = 0.0,
+    ) -> "Trace":  # fmt: skip
+        """Return the trace of a run of a graph.
+
+        Parameters
+        ----------
+        graph : Graph
+        unit, begin, end : array (n,)
+            Unit of each task, and its times in seconds.
+        units : sequence of str
+            Names of units.
+        launch : array (n,), optional
+            Each task is a launch of its own if not given.
+        seconds : float, optional
+            Of the whole run; the end of the last task if not given.
+        moved : float
+            Bytes copied.
+        """
+        begin, end = np.asarray(begin, np.float64), np.asarray(end, np.float64)
+        launch = np.arange(len(graph)) if launch is None else launch
+        seconds = float(end.max(initial=0.0)) if seconds is None else float(seconds)
+        unit, launch = np.asarray(unit, np.int32), np.asarray(launch, np.int32)
+        return cls(
+            tuple(graph.kinds), graph.kind, graph.group, tuple(units), unit, launch, begin, end, seconds, float(moved)
+        )
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def launches(self) -> Ints:
+        """Return the first task of each launch, in the order of units and times."""
+        _, first = np.unique(self.launch, return_index=True)
+        return first[np.lexsort((self.begin[first], self.unit[first]))].astype(np.int32)
+
+    @property
+    def busy(self) -> Floats:
+        """Return the seconds that each unit ran tasks."""
+        first = self.launches
+        return np.bincount(self.unit[first], self.end[first] - self.begin[first], len(self.units))
+
+    def share(self, units: slice = slice(None)) -> float:
+        """Return the share of the run in which units ran tasks, 0 of no units.
+
+        Parameters
+        ----------
+        units : slice
+            All if not given.
+        """
+        busy = self.busy[units]
+        return float(busy.sum() / (len(busy) * self.seconds)) if len(busy) and self.seconds else 0.0
+
+    def seconds_of(self, kind: str) -> float:
+        """Return the seconds of all launches of a kind together."""
+        first = self.launches
+        some = first[self.kind[first] == list(self.kinds).index(kind)]
+        return float((self.end[some] - self.begin[some]).sum())
+
+    def check(self, graph: Graph | None = None) -> None:
+        """Raise an error where a trace cannot be that of a run.
+
+        Parameters
+        ----------
+        graph : Graph, optional
+            Whose tasks wait for each other.
+
+        Raises
+        ------
+        ValueError
+            Naming the task that ends before it begins, that overlaps another one on its unit, that shares its launch
+            with one of another time, or that begins before one ends that it waits for.
+        """
+        self._check_times()
+        first = self.launches
+        behind = (self.unit[first][1:] == self.unit[first][:-1]) & (self.begin[first][1:] < self.end[first][:-1])
+        self._refuse(first[1:][behind], "overlaps another task on its unit")
+        if graph is not None:
+            after, before = graph.before.owner, graph.before.values
+            self._refuse(after[self.begin[after] < self.end[before]], "begins before a task ends that it waits for")
+
+    def _check_times(self) -> None:
+        if len(self) and not 0 <= self.unit.min() <= self.unit.max() < len(self.units):
+            raise ValueError(f"unit: found {self.unit.min()} to {self.unit.max()}, expected 0 to {len(self.units) - 1}")
+        wrong = ~((self.begin >= 0) & (self.end >= self.begin) & (self.end <= self.seconds))
+        self._refuse(np.flatnonzero(wrong), "is not between the beginning and the end of the run")
+        _, first, of = np.unique(self.launch, return_index=True, return_inverse=True)
+        same = [a == a[first][of] for a in (self.unit, self.kind, self.begin, self.end)]
+        self._refuse(np.flatnonzero(~np.all(same, axis=0)), "has another unit, kind or time than its launch")
+
+    def _refuse(self, tasks: NDArray[Any], fault: str) -> None:
+        if len(tasks):
+            task = int(tasks[0])
+            when = f"from {self.begin[task]:.9g} to {self.end[task]:.9g} s on {self.units[self.unit[task]]}"
+            raise ValueError(f"trace: {self.name(task)} {fault}; found {when}")
+
+    def name(self, task: int) -> str:
+        """Return the name of a task, as "M2L 12"."""
+        return f"{self.kinds[self.kind[task]]} {self.group[task]}"
+
+    def write(self, path: Path) -> None:
+        """Write the trace in Chrome's format, which Perfetto shows; `read` reads it.
+
+        Parameters
+        ----------
+        path : Path
+            Of the file, as "sum.json".
+        """
+        writing.write(Path(path), json.dumps(self._events(), indent=None, separators=(",", ":")) + "\n")
+
+    def _events(self) -> dict[str, Any]:
+        threads = [
+            {"name": "thread_name", "ph": "M", "pid": 0, "tid": i, "args": {"name": name}}
+            for i, name in enumerate(self.units)
+        ]
+        order = np.argsort(self.launch, kind="stable")
+        tasks = np.split(order, np.flatnonzero(np.diff(self.launch[order])) + 1) if len(order) else []
+        done = [self._event([int(task) for task in some]) for some in tasks]
+        run = {"kinds": list(self.kinds), "seconds": self.seconds, "moved": self.moved, "tasks": len(self)}
+        return {"traceEvents": [*threads, *done], "displayTimeUnit": "ms", "parki": run}
+
+    def _event(self, tasks: list[int]) -> dict[str, Any]:
+        first = tasks[0]
+        begin, end = float(self.begin[first]), float(self.end[first])
+        more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
+        # exact times stand beside the microseconds that viewers show
+        args = {"tasks": tasks, "groups": self.group[tasks].tolist(), "begin": begin, "end": end}
+        return {
+            "name": f"{self.name(first)}{more}", "cat": self.kinds[self.kind[first]], "ph": "X", "pid": 0,
+            "tid": int(self.unit[first]), "ts": MICRO * begin, "dur": MICRO * (end - begin), "args": args,
+        }  # fmt: skip
+
+    @classmethod
+    def read(cls, path: Path) -> "Trace":
+        """Return the trace that `write` has written.
+
+        Parameters
+        ----------
+        path : Path
+
+        Raises
+        ------
+        ValueError
+            For a file that is no such trace.
+        """
+        try:
+            found = json.loads(Path(path).read_text("utf-8"))
+            run, events = found["parki"], found["traceEvents"]
+            return cls._parsed(run, [e for e in events if e["ph"] == "X"], [e for e in events if e["ph"] == "M"])
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ValueError(f"{path}: found no trace of this library ({error!r}), expected one") from error
+
+    @classmethod
+    def _parsed(cls, run: dict[str, Any], events: list[dict[str, Any]], threads: list[dict[str, Any]]) -> "Trace":
+        number = {name: i for i, name in enumerate(run["kinds"])}
+        columns = [
+            (task, number[e["cat"]], group, e["tid"], launch, e["args"]["begin"], e["args"]["end"])
+            for launch, e in enumerate(events)
+            for task, group in zip(e["args"]["tasks"], e["args"]["groups"], strict=True)
+        ]
+        rows = np.array(columns, np.float64).reshape(-1, 7)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        if not np.array_equal(rows[:, 0], np.arange(run["tasks"])):
+            raise ValueError(f"found {len(rows)} tasks, expected each of {run['tasks']} once")
+        kind, (group, unit, launch) = rows[:, 1].astype(np.uint8), (rows[:, i].astype(np.int32) for i in (2, 3, 4))
+        units = tuple(e["args"]["name"] for e in sorted(threads, key=lambda e: e["tid"]))
+        return cls(
+            tuple(run["kinds"]), kind, group, units, unit, launch, rows[:, 5], rows[:, 6], float(run["seconds"]),
+            float(run["moved"]),
+        )  # fmt: skip

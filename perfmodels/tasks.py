@@ -1,0 +1,134 @@
+"""Seconds of the tasks of a fast multipole sum on a core and on a device, from the steps of the whole sum.
+
+A step's counted work (`parki.perfmodels.fmm`) takes some seconds on a machine; over the work of all tasks of the kinds
+that do it, these are the seconds of a unit of work, such as a pair of octets, and a task takes as many of them as it
+has units.  Launches are apart: a device takes their cost and at least one wave, the time of items that fill it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parki.perfmodels import fmm, roofline
+from parki.perfmodels.counts import Counts
+from parki.perfmodels.machine import Machine
+from parki.tasks.durations import Durations
+from parki.tasks.graph import Floats, Graph
+from parki.tasks.node import Node
+
+#: The step that the tasks of a kind do; kinds that share a step do equal parts of it.
+STEPS = {
+    "P2M": "p2m", "M2M": "m2m", "FFT": "transforms", "M2L": "m2l", "IFFT": "transforms", "P2L": "p2l", "L2L": "l2l",
+    "L2P": "l2p", "M2P": "m2p", "P2P": "p2p",
+}  # fmt: skip
+#: Bytes moved for each byte of the data of a task, where memory sets the time; none of tasks that only join others.
+TRAFFIC = {"FILL": 1.0, "GATHER": 2.0, "ADD": 1.0, "SCATTER": 1.5, "JOIN": 0.0}
+#: Launches of a task on a device, where these are several (those of `parki.fmm`), or none.
+LAUNCHES = {"M2M": 5, "L2L": 5, "JOIN": 0}
+#: Items that fill a device once (assumed).
+FILL = {"P2M": 512, "M2M": 64, "FFT": 64, "M2L": 16, "IFFT": 64, "P2L": 512, "L2L": 64, "L2P": 512, "M2P": 512,
+        "P2P": 512}  # fmt: skip
+LAUNCH, TASK = 4e-6, 1e-6  # seconds of a launch, and of finding and ending a task on a core (assumed)
+LATENCY = 8e-6  # of a copy (assumed)
+
+
+@dataclass(frozen=True, eq=False)
+class UnitWork:
+    """One class of units of a node, with the counted work of the sum there.
+
+    Attributes
+    ----------
+    machine : Machine
+        A GPU, or a host of which all cores work.
+    counts : mapping
+        Of each step, as `parki.perfmodels.fmm.count` gives them for this machine.
+    units : int
+        Units at work; more cores than the machine has are those of several such machines.
+    """
+
+    machine: Machine
+    counts: Mapping[str, Counts]
+    units: int
+
+    @property
+    def together(self) -> int:
+        """Return the units that share a memory."""
+        if self.machine.is_gpu:
+            return 1
+        return math.ceil(self.units / math.ceil(self.units / self.machine.units))
+
+    def of_kinds(self, kinds: Sequence[str], dtype: str) -> dict[str, float]:
+        """Return the seconds that one unit takes for all tasks of each kind, while the others work, too.
+
+        Raises
+        ------
+        ValueError
+            For a kind that is no step of a fast multipole sum.
+        """
+        if unknown := set(kinds) - {*STEPS, *TRAFFIC}:
+            raise ValueError(f"kinds: found {min(unknown)!r}, expected some of {', '.join([*STEPS, *TRAFFIC])}")
+        some = {kind: STEPS[kind] for kind in kinds if kind in STEPS}
+        bounds = fmm.predict(self.counts, self.machine, dtype, self.together)
+        body = {step: self.together * (bound.seconds - bound.parts["launch"]) for step, bound in bounds.items()}
+        return {kind: body[step] / sum(STEPS.get(other) == step for other in kinds) for kind, step in some.items()}
+
+    def seconds(self, graph: Graph, dtype: str) -> Floats:
+        """Return the seconds of each task on one unit: see `of_kinds`."""
+        known, found = self.of_kinds(graph.kinds, dtype), np.zeros(len(graph))
+        rate = roofline.bandwidth(self.machine, "dram", self.together) / self.together
+        touched = sum(np.bincount(a.owner, graph.nbytes[a.values], len(graph)) for a in (graph.reads, graph.writes))
+        for number, name in enumerate(graph.kinds):
+            some = graph.kind == number
+            if name in TRAFFIC:
+                found[some] = TRAFFIC[name] * touched[some] / rate
+            else:
+                found[some] = _shared(known[name], graph.work[some])
+        return found
+
+
+def _shared(seconds: float, work: NDArray[np.float64]) -> Floats:
+    """Return seconds shared in proportion to work."""
+    whole = work.sum()
+    return seconds * work / whole if whole else np.zeros(len(work))
+
+
+def durations(graph: Graph, dtype: str, host: UnitWork | None, device: UnitWork | None) -> Durations:
+    """Return the durations of the tasks of a fast multipole sum.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtype : str
+        ``"float64"`` or ``"float32"``.
+    host, device : UnitWork, optional
+        None where there are no such units.
+    """
+    never = np.full(len(graph), np.inf)
+    core, on_device = (never if side is None else side.seconds(graph, dtype) for side in (host, device))
+    return Durations.of(graph, core, on_device, LAUNCHES, FILL)
+
+
+def node(host: UnitWork | None, device: UnitWork | None) -> Node:
+    """Return the node of cores and devices, with the links that the device's file states.
+
+    Parameters
+    ----------
+    host, device : UnitWork, optional
+        None where there are no such units.
+
+    Raises
+    ------
+    ValueError
+        For a device whose file states no link to the host.
+    """
+    cores, devices = (0 if side is None else side.units for side in (host, device))
+    if device is None:
+        return Node(cores, task=TASK)
+    rates = device.machine.links
+    if "host" not in rates:
+        found = f"found {', '.join(rates) or 'none'} of {device.machine.name}"
+        raise ValueError(f"links: {found}, expected one to the host")
+    return Node(cores, devices, rates["host"], rates.get("peer", 0.0), LATENCY, LAUNCH, TASK)
