@@ -111,6 +111,8 @@ class Maker:
         yield "gather", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
         yield "gather_columns", {}, n, {"a": rows, "order": order, "out": self.zeros(n, 9), "first": 3, "rows": 6}
         yield "scatter", {}, n, {"a": rows, "order": order, "out": self.zeros(6, n), "rows": 6}
+        both = {"a": rows, "b": self.normal(6, n), "order": order, "out": self.zeros(6, n), "rows": 6}
+        yield "scatter_both", {}, n, both
         yield "scatter_columns", {}, n, {"a": self.normal(n, 6), "order": order, "out": self.zeros(6, n), "rows": 6}
 
     # Pair sums -------------------------------------------------------------------------------------------------------
