@@ -48,7 +48,9 @@ def draw(trace: Trace, path: Path, title: str = "") -> None:
     check(path)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.0, 1.6 + 0.22 * len(trace.units)), layout="constrained")
+    kinds = len(np.unique(trace.kind))
+    height = max(1.6 + 0.22 * len(trace.units), 0.8 + 0.19 * kinds)  # inches: of rows, and of the legend
+    figure = Figure(figsize=(10.0, height), layout="constrained")
     axes = figure.subplots()
     scale, unit = (1.0, "s") if trace.seconds >= 1 else (1e3, "ms")
     _bars(axes, trace, scale)
