@@ -352,3 +352,10 @@ def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: 
         f"{' and '.join('xyz'[a] for a in axes)} (first: index {first}, {'xyz'[axis]} = {x[axis, first]:.9g}, expected "
         f"0 to {sides[axis]:.6g}). Move them into it, or take a larger box."
     )
+
+
+def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return first[k], first[k] + 1, …, count[k] numbers, for each k in turn."""
+    until = np.cumsum(count, dtype=np.int64)
+    total = int(until[-1]) if len(until) else 0
+    return np.arange(total) + np.repeat(first - (until - count), count)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
 from parki.fmm.limits import TaskSizes
 from parki.trees.octlists import OctLists
@@ -121,12 +122,13 @@ class SurfaceCuts:
         """Cut the fields of equivalents at targets along targets."""
         item, slot = step.args["item"].values, step.args["slot"].values
         u = Touched.each(step.args["u"], self.targets, item[:, 0], item[:, 1])
-        begin, at = _listed(item[:, 2], item[:, 3])
-        boxes = step.args["other"].values[at]
+        count = item[:, 3] - item[:, 2]
+        begin = np.concatenate([[0], np.cumsum(count)])
+        boxes = step.args["other"].values[spread(item[:, 2], count)]
         value = Touched.listed(step.args["value"], self.octets, begin, slot[boxes] // 8)
         if step.phase == "downward":
             return Cut("L2P", item[:, 1], [value], [u], u)
-        return Cut("M2P", item[:, 1] * np.diff(begin) * float(self.points), [value], [u], u)
+        return Cut("M2P", item[:, 1] * count * float(self.points), [value], [u], u)
 
     def near(self, step: Step) -> Cut:
         """Cut the sum over particles at particles along targets."""
@@ -199,12 +201,6 @@ def _first_row(a: Handle) -> int:
 
 def _row_bytes(whole: Handle) -> int:
     return whole.nbytes // len(whole)
-
-
-def _listed(first: NDArray[Any], end: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Return lists of the numbers `first` … `end` − 1: their begins, and all one after another."""
-    begin = np.concatenate([[0], np.cumsum(end - first)])
-    return begin, np.arange(begin[-1]) + np.repeat(first - begin[:-1], end - first)
 
 
 def _sums(values: NDArray[Any], begin: NDArray[Any]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
 from parki.tasks.graph import Graph, IntLists
 
@@ -64,7 +65,7 @@ class _Cutting:
         self.seen: dict[int, RowBlocks] = {}  # by array: the division that steps before have seen it in
         self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
         self.nbytes: list[NDArray[np.float64]] = []
-        self.data = self.tasks = self.calls = 0
+        self.data = self.tasks = 0
         self.kept: list[object] = []  # what numbers of objects are keys of
         self.columns: dict[str, list[NDArray]] = {
             name: [] for name in ("kind", "group", "work", "items", "place", "calls", "step", "first", "count")
@@ -128,8 +129,7 @@ class _Cutting:
         some = high > low
         low, high = (touched.division.block(rows) for rows in (low[some], high[some] - 1))
         count = high - low + 1
-        ends = np.cumsum(count)
-        block = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - count, count) + np.repeat(low, count)
+        block = spread(low, count)
         task = self.tasks + np.repeat(owner[some], count)
         task, block = np.divmod(np.unique(task * len(touched.division) + block), len(touched.division))
         return task, block + self._first(touched.array.whole, touched.division)

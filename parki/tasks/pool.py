@@ -1,7 +1,6 @@
 """The executor of graphs of tasks on a host: C++ with threads of its own, compiled on first use as kernels are."""
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -182,13 +181,3 @@ class GraphRun:
 def pool_threads() -> int:
     """Return the number of threads of the pool."""
     return int(_entries().pk_tasks_threads())
-
-
-def no_patches(calls: int) -> tuple[IntLists, NDArray[np.int64]]:
-    """Return the patches and pointers of calls that need no room."""
-    return IntLists(np.zeros(calls + 1, np.int32), np.zeros(0, np.int32)), np.zeros((0, 2), np.int64)
-
-
-def addresses(some: Sequence[Any]) -> NDArray[np.uint64]:
-    """Return the addresses of structures or of entry points."""
-    return np.array([ctypes.cast(one, ctypes.c_void_p).value for one in some], np.uint64)

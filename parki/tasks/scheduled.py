@@ -63,6 +63,9 @@ class Scheduled:
         self._tables: _CallTables | None = None
         self._job: GraphRun | None = None
         self._means, self._runs = Means(), 0
+        first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
+        self._phase_of = np.array([step.phase for step in self._listed])[first]  # of each task
+        self._phases = sorted(set(self._phase_of.tolist()))
 
     def __getitem__(self, handle: Handle) -> Any:
         """Return the array of a handle that is neither argument nor result."""
@@ -142,11 +145,10 @@ class Scheduled:
         """Count for each phase its share of the seconds of all tasks."""
         if isinstance(times, NoTimes):
             return
-        first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
-        names = np.array([step.phase for step in self._listed])[first]
         total, whole = float(seconds.sum()), times.time[phase]
-        for name in set(names.tolist()) - {phase}:
-            times.shift(whole * float(seconds[names == name].sum()) / total, phase, name)
+        for name in self._phases:
+            if name != phase:
+                times.shift(whole * float(seconds[self._phase_of == name].sum()) / total, phase, name)
 
 
 class _CallTables:
@@ -158,6 +160,7 @@ class _CallTables:
         ends = np.searchsorted(cut.step[order], np.arange(len(steps) + 1))
         self._calls_of = [order[begin:end] for begin, end in pairwise(ends)]
         self._fault = np.zeros((len(cut.step), 4), np.int64)
+        self._fault_at = self._fault.ctypes.data + self._fault.strides[0] * np.arange(len(cut.step), dtype=np.uint64)
         self._rooms, end = {}, 0
         for step in steps:
             for a in step.handles.values():
@@ -178,8 +181,7 @@ class _CallTables:
             pointers.append(np.tile(np.array(mine, np.int64).reshape(-1, 2), (len(calls), 1)))
         owners, rows = np.concatenate(owner), np.concatenate(pointers)
         patches = IntLists.of(owners, np.arange(len(owners)), n)
-        fault = self._fault.ctypes.data + 32 * np.arange(n, dtype=np.uint64)
-        self.calls = Calls(cut.begin, run, args, patches, rows, fault, self._room)
+        self.calls = Calls(cut.begin, run, args, patches, rows, self._fault_at, self._room)
 
     @property
     def arrays(self) -> list[NDArray[Any]]:
@@ -212,7 +214,7 @@ class _CallTables:
     def _table(self, k: int) -> CallTable:
         calls = self._calls_of[k]
         table = CallTable(self._ready[k], self._cut.first[calls], self._cut.count[calls])
-        table.column("pk_fault_at", np.uint64)[:] = self._fault.ctypes.data + 32 * calls
+        table.column("pk_fault_at", np.uint64)[:] = self._fault_at[calls]
         return table
 
     def _pointers(self, step: Step, table: CallTable) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import memory
+from parki.arrays import spread
 from parki.trees.cluster import ClusterNodes
 
 ASK = 1 << 20  # pairs between checks of free memory; each may become eight
@@ -172,10 +173,3 @@ class Children:
         """Return every child of each node, paired with the node's partner."""
         count = self._count[node]
         return spread(self._first[node], count).astype(np.int32), np.repeat(other, count)
-
-
-def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return first[k], first[k] + 1, …, count[k] numbers, for each k in turn."""
-    until = np.cumsum(count, dtype=np.int64)
-    total = int(until[-1]) if len(until) else 0
-    return np.arange(total) + np.repeat(first - (until - count), count)

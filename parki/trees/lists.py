@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from parki.arrays import index32
+from parki.arrays import index32, spread
 from parki.trees.cluster import ClusterNodes
-from parki.trees.dual import Children, GrowingPairs, NodeBalls, Nodes, Pairs, blocks, is_far, joined, spread
+from parki.trees.dual import Children, GrowingPairs, NodeBalls, Nodes, Pairs, blocks, is_far, joined
 
 
 def traverse(

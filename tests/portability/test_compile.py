@@ -25,8 +25,9 @@ from parki.treecode.steps import steps
 from parki.treecode.structure import TreecodeStructure
 from parki.trees import cluster
 from tests.engine import gpu_texts as texts
+from tests.quick import but
 
-ARCHES = [pytest.param("sm_80", marks=pytest.mark.slow), "sm_90", pytest.param("sm_100", marks=pytest.mark.slow)]
+ARCHES = but("sm_80", "sm_100", of=("sm_80", "sm_90", "sm_100"))
 BOX = (1.0, 1.0, 1.0)
 N = 1_000_000
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")

@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 
 from parki.tasks import pool
+from parki.tasks.graph import IntLists
 from tests.tasks import graphs
 
 LIBRARY = ctypes.CDLL(None)
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def no_patches(calls):
+    """Return the patches and pointers of calls that need no room."""
+    return IntLists(np.zeros(calls + 1, np.int32), np.zeros(0, np.int32)), np.zeros((0, 2), np.int64)
+
+
+def addresses(some):
+    """Return the addresses of entry points."""
+    return np.array([ctypes.cast(one, ctypes.c_void_p).value for one in some], np.uint64)
 
 
 def job(reads, writes, action, threads, turn=None):
@@ -23,9 +34,9 @@ def job(reads, writes, action, threads, turn=None):
     numbers = np.arange(n, dtype=np.int64)
     entry = FUNCTION(lambda address: action(ctypes.c_int64.from_address(address).value))
     fault = np.zeros((n, 4), np.int64)
-    patches, pointers = pool.no_patches(n)
+    patches, pointers = no_patches(n)
     calls = pool.Calls(
-        np.arange(n + 1, dtype=np.int32), np.full(n, pool.addresses([entry])[0], np.uint64),
+        np.arange(n + 1, dtype=np.int32), np.full(n, addresses([entry])[0], np.uint64),
         (numbers.ctypes.data + 8 * np.arange(n)).astype(np.uint64), patches, pointers,
         (fault.ctypes.data + 32 * np.arange(n)).astype(np.uint64), 0,
     )  # fmt: skip
@@ -105,9 +116,9 @@ def test_a_fault_stops_all_and_is_told(threads):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_ends_the_run_and_the_next_one_is_whole(threads):
     n, each = 60, 20_000  # tasks, and microseconds of each: code that knows nothing of Python
-    patches, pointers = pool.no_patches(n)
+    patches, pointers = no_patches(n)
     calls = pool.Calls(
-        np.arange(n + 1, dtype=np.int32), np.full(n, pool.addresses([LIBRARY.usleep])[0], np.uint64),
+        np.arange(n + 1, dtype=np.int32), np.full(n, addresses([LIBRARY.usleep])[0], np.uint64),
         np.full(n, each, np.uint64), patches, pointers, np.zeros(n, np.uint64), 0,
     )  # fmt: skip
     one = pool.GraphRun(graphs.graph([[]] * n, [[]] * n), calls, threads)

@@ -7,10 +7,10 @@ the sum of the random numbers: a source that is missing and another that comes t
 import numpy as np
 
 from parki import samples
+from parki.arrays import spread
 from parki.treecode.interactions import FarPairRule
 from parki.treecode.params import KINDS
 from parki.trees import dual, lists, octlists
-from parki.trees.dual import spread
 
 SHAPES = {
     "random": lambda rng, n: rng.random((3, n)),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.arrays import Array
+from parki.arrays import Array, spread
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.exchange.parcels import by_rank
@@ -24,7 +24,6 @@ from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.trees.dual import spread
 
 LEVEL_BITS = 5  # of the number of a box that is its key and its level
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from parki.arrays import spread
 from parki.trees.cluster import ClusterNodes
-from parki.trees.dual import blocks, spread
+from parki.trees.dual import blocks
 from parki.trees.nodes import Ints
 
 BOXES = 64  # into which targets are grouped, at most

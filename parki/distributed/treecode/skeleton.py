@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parki.arrays import Array
+from parki.arrays import Array, spread
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.exchange.parcels import by_rank
@@ -16,7 +16,6 @@ from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
 from parki.engine.spaces import Space
 from parki.trees.cluster import ClusterNodes
-from parki.trees.dual import spread
 from parki.trees.nodes import Ints
 
 

@@ -71,7 +71,7 @@ class Touched:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """How a step is cut into tasks.
+    """Say how a step is cut into tasks.
 
     Attributes
     ----------
