@@ -20,7 +20,6 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
 PARTS = 8  # tasks of a kind for each worker
-WHOLE = RowBlocks(np.array([0, 1]))  # of an array that tasks read all of
 Ints = NDArray[np.int64]
 Some = list[Touched | RowByRow]
 
@@ -87,15 +86,17 @@ class SurfaceCuts:
                 runs.setdefault(id(step.cut), []).append(step)
         cuts = {}
         for key, run in runs.items():
-            reads, writes = ([t for step in run for t in self._dense(step, some)] for some in ("reads", "writes"))
+            reads = [t for step in run for t in self._dense(step, step.reads)]
+            writes = [t for step in run for t in self._dense(step, step.writes)]
+            reads += [t for step in run if step.unit.l0.name != "unfold" for t in self._dense(step, step.writes)]
             cuts[key] = Cut(run[0].cut.kind, float(len(run[0].args["value"])), reads, writes)
         return [replace(step, cut=cuts.get(id(step.cut), step.cut)) for step in steps]
 
     # Steps ------------------------------------------------------------------------------------------------------------
-    def _dense(self, step: Step, way: str) -> Some:
-        """Return the rows that a step between boxes touches."""
+    def _dense(self, step: Step, arrays: Iterable[Handle]) -> Some:
+        """Return the rows of arrays that a step between boxes touches."""
         made: Some = []
-        for a in getattr(step, way):
+        for a in arrays:
             if a.whole.role != "state":
                 continue
             if "below" in step.args and a is step.args["value"]:
@@ -104,7 +105,7 @@ class SurfaceCuts:
                 rows = np.unique(rows[rows >= 0])
             else:
                 rows = _first_row(a) + np.arange(len(a))
-            made.append(Touched.listed(a, self.octets, [0, len(rows)], rows))
+            made.append(Touched.listed(a.whole, self.octets, [0, len(rows)], rows))
         return made
 
     def checks(self, step: Step) -> Cut:
@@ -115,33 +116,33 @@ class SurfaceCuts:
         src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
         met = _sums(span[:, 1] - span[:, 0], begin)
         if step.phase == "upward":
-            return Cut("P2M", met, [src], [value], value)
-        return Cut("P2L", met * self.points, [src], [value], value)
+            return Cut("P2M", met, [src, value], [value], value)
+        return Cut("P2L", met * self.points, [src, value], [value], value)
 
     def fields(self, step: Step) -> Cut:
         """Cut the fields of equivalents at targets along targets."""
         item, slot = step.args["item"].values, step.args["slot"].values
-        u = Touched.each(step.args["u"], self.targets, item[:, 0], item[:, 1])
+        u = Touched.each(step.args["u"], self.targets, item[:, 0], item[:, 1], axis=1)
         count = item[:, 3] - item[:, 2]
         begin = np.concatenate([[0], np.cumsum(count)])
         boxes = step.args["other"].values[spread(item[:, 2], count)]
         value = Touched.listed(step.args["value"], self.octets, begin, slot[boxes] // 8)
         if step.phase == "downward":
-            return Cut("L2P", item[:, 1], [value], [u], u)
-        return Cut("M2P", item[:, 1] * count * float(self.points), [value], [u], u)
+            return Cut("L2P", item[:, 1], [value, u], [u], u)
+        return Cut("M2P", item[:, 1] * count * float(self.points), [value, u], [u], u)
 
     def near(self, step: Step) -> Cut:
         """Cut the sum over particles at particles along targets."""
         item, span = step.args["item"].values, step.args["span"].values
-        u = Touched.each(step.args["u"], self.targets, item[:, 1], item[:, 2])
+        u = Touched.each(step.args["u"], self.targets, item[:, 1], item[:, 2], axis=1)
         begin = np.append(item[:, 4], item[-1, 5])
         src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
-        return Cut("P2P", item[:, 2] * _sums(span[:, 1] - span[:, 0], begin), [src], [u], u)
+        return Cut("P2P", item[:, 2] * _sums(span[:, 1] - span[:, 0], begin), [src, u], [u], u)
 
     def forward(self, step: Step) -> Cut:
         """Cut transforms of equivalents along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
-        rows = RowByRow(spectra, self._room(spectra, octet))
+        rows = RowByRow(spectra, self._room(spectra, octet), axis=1)
         given = Touched.each(step.args["given"], self.octets, octet)
         return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet))
 
@@ -151,17 +152,22 @@ class SurfaceCuts:
         begin = np.append(of[:, 0], of[-1, -1])
         work = (begin[item[:, 2]] - begin[item[:, 1]]).astype(float)
         each = self.sizes.products / step.args["table"].shape[1]  # products of components
-        runs = RowBlocks(divided(work, self.sizes.parts(float(work.sum()), each, PARTS)))
-        made = Touched.each(step.args["made"], runs, np.arange(len(item)))
-        given = Touched.each(step.args["given"], WHOLE, np.zeros(len(item)))
+        runs = divided(work, self.sizes.parts(float(work.sum()), each, PARTS))
+        frequencies, rows, values = step.args["made"].shape
+        first = item[:, 0].astype(np.int64) * rows + step.args["rows"].values[item[:, 1]]
+        bounds = np.append(first[runs[:-1]], frequencies * rows)
+        made = step.args["made"].reshape(frequencies * rows, values)
+        made = Touched.each(made, RowBlocks(bounds), first)
+        whole = RowBlocks(np.array([0, len(step.args["given"])]))
+        given = Touched.each(step.args["given"], whole, np.zeros(len(item)))
         return Cut("M2L", work, [given], [made], made)
 
     def backward(self, step: Step) -> Cut:
         """Cut transforms to check values along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
-        rows = RowByRow(spectra, self._room(spectra, octet))
+        rows = RowByRow(spectra, self._room(spectra, octet), axis=1)
         check = Touched.each(step.args["made"], self.octets, octet)
-        return Cut("IFFT", 1.0, [rows], [check], rows, step.items // len(octet))
+        return Cut("IFFT", 1.0, [rows, check], [check], rows, step.items // len(octet))
 
     def _room(self, room: Handle, octet: NDArray[Any]) -> RowBlocks:
         """Return the blocks of the octets of a room of spectra, one object as long as they are the same."""
@@ -172,25 +178,28 @@ class SurfaceCuts:
 
     def fill(self, step: Step) -> Cut:
         """Cut the clearing of an array: of octets along these, of sums not at all."""
-        out = step.args["out"]
-        if out.whole.ndim == 3:
-            each, (begin, end) = _row_bytes(out.whole), out.extent
+        out, whole = step.args["out"], step.args["out"].whole
+        partly = out.nbytes < whole.nbytes
+        if whole.ndim == 3:
+            each, (begin, end) = _row_bytes(whole), out.extent
             if begin % each == end % each == 0:
-                rows = RowByRow(out, self.octets, begin // each)
-                return Cut("FILL", 1.0, (), [rows], rows, each // out.dtype.itemsize)
-            some = Touched(out, self.octets, np.array([begin // each]), np.array([-(-end // each)]), np.array([0, 1]))
+                rows = RowByRow(whole, self.octets, begin // each)
+                return Cut("FILL", 1.0, [rows] * partly, [rows], rows, each // out.dtype.itemsize)
+            low, high = np.array([begin // each]), np.array([-(-end // each)])
+            some = Touched(whole, self.octets, low, high, np.array([0, 1]))
         else:
-            some = Touched(out, self.targets, self.targets.bounds[:1], self.targets.bounds[-1:], np.array([0, 1]))
-        return Cut("FILL", float(step.items), (), [some])
+            low, high = self.targets.bounds[:1], self.targets.bounds[-1:]
+            some = Touched(whole, self.targets, low, high, np.array([0, 1]), axis=1)
+        return Cut("FILL", float(step.items), [some] * partly, [some])
 
     def load(self, step: Step) -> Cut:
         """Cut the way of charges into the order of the tree along sources."""
-        rows = RowByRow(step.args["out"], self.sources)
-        return Cut("GATHER", 1.0, (), [rows], rows)
+        rows = RowByRow(step.args["out"].whole, self.sources)
+        return Cut("GATHER", 1.0, [rows], [rows], rows)
 
     def store(self, step: Step) -> Cut:
         """Cut the way of sums into the caller's order along targets."""
-        rows = [RowByRow(step.args[name], self.targets) for name in ("a", "b")]
+        rows = [RowByRow(step.args[name], self.targets, axis=1) for name in ("a", "b")]
         return Cut("SCATTER", 1.0, rows, (), rows[0])
 
 

@@ -1,18 +1,45 @@
 """Lists of steps cut into tasks: runs of items of one step, or several whole steps, with the data that they touch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import spread
-from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
+from parki.engine.steps import Cut, Handle, RowByRow, Step, Touched
 from parki.tasks.graph import Graph, IntLists
 
 JOIN = "JOIN"  # tasks without work, between steps that see one array in different blocks
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The bytes of data: of each one `rows` runs of `width` bytes, `pitch` bytes apart, from `first` on.
+
+    Attributes
+    ----------
+    arrays : sequence of Handle
+        Whole arrays.
+    array : array (data,)
+        Number of the array of each datum.
+    first, rows, width, pitch : arrays (data,)
+    """
+
+    arrays: Sequence[Handle]
+    array: Ints
+    first: Ints
+    rows: Ints
+    width: Ints
+    pitch: Ints
+
+    @property
+    def nbytes(self) -> NDArray[np.float64]:
+        """Return the bytes of each datum."""
+        return (self.rows * self.width).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +49,8 @@ class CutSteps:
     Attributes
     ----------
     graph : Graph
+    regions : Regions
+        Of the graph's data.
     begin : array (tasks + 1,) of int32
         Of each task among the calls.
     step, first, count : arrays (calls,) of int32
@@ -29,6 +58,7 @@ class CutSteps:
     """
 
     graph: Graph
+    regions: Regions
     begin: NDArray[np.int32]
     step: NDArray[np.int32]
     first: NDArray[np.int32]
@@ -62,9 +92,10 @@ class _Cutting:
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
-        self.seen: dict[int, RowBlocks] = {}  # by array: the division that steps before have seen it in
+        self.seen: dict[int, Touched | RowByRow] = {}  # by array: as the last steps have seen it
         self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
-        self.nbytes: list[NDArray[np.float64]] = []
+        self.arrays: dict[int, tuple[int, Handle]] = {}  # numbers of whole arrays
+        self.regions: dict[tuple[int, int], NDArray[np.int64]] = {}  # by array and division, a row for each datum
         self.data = self.tasks = 0
         self.kept: list[object] = []  # what numbers of objects are keys of
         self.columns: dict[str, list[NDArray]] = {
@@ -75,7 +106,7 @@ class _Cutting:
 
     def add(self, numbers: Sequence[int], steps: Sequence[Step], how: Cut) -> None:
         """Add the tasks of steps that share a cut."""
-        self._join([*how.reads, *how.writes])
+        self._join(how.reads, how.writes)
         starts, units = _starts(steps, how)
         firsts = starts[:, None] * how.per if how.along is not None else np.zeros((1, len(steps)), np.int64)
         ends = np.append(firsts[1:], [[step.items for step in steps]], axis=0)
@@ -98,12 +129,14 @@ class _Cutting:
             IntLists.of(*(np.concatenate([pair[k] for pair in some] or [np.zeros(0, np.int64)]) for k in (0, 1)), n)
             for some in self.touched.values()
         )
+        rows = np.concatenate([np.zeros((0, 5), np.int64), *self.regions.values()])
+        regions = Regions([a for _, a in self.arrays.values()], *rows.T)
         graph = Graph(
             list(self.kinds), column["kind"].astype(np.uint8), column["group"].astype(np.int32), column["work"],
-            column["items"], reads, writes, np.concatenate(self.nbytes), column["place"],
+            column["items"], reads, writes, regions.nbytes, column["place"],
         )  # fmt: skip
         begin = np.concatenate([[0], np.cumsum(column["calls"])]).astype(np.int32)
-        return CutSteps(graph, begin, *(column[name].astype(np.int32) for name in ("step", "first", "count")))
+        return CutSteps(graph, regions, begin, *(column[name].astype(np.int32) for name in ("step", "first", "count")))
 
     def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray) -> None:
         number, first = self.kinds.setdefault(kind, len(self.kinds)), self.groups.get(kind, 0)
@@ -132,33 +165,54 @@ class _Cutting:
         block = spread(low, count)
         task = self.tasks + np.repeat(owner[some], count)
         task, block = np.divmod(np.unique(task * len(touched.division) + block), len(touched.division))
-        return task, block + self._first(touched.array.whole, touched.division)
+        return task, block + self._first(touched)
 
-    def _first(self, whole: Handle, division: RowBlocks) -> int:
+    def _first(self, touched: Touched | RowByRow) -> int:
         """Return the number of the first datum of an array in a division."""
+        whole, division = touched.array.whole, touched.division
         key = id(whole), id(division)
         if key not in self.first_datum:
             self.first_datum[key] = self.data
             self.data += len(division)
             self.kept += [whole, division]
-            rows = np.diff(division.bounds)
-            self.nbytes.append(whole.nbytes * rows / max(int(rows.sum()), 1))
+            number, _ = self.arrays.setdefault(id(whole), (len(self.arrays), whole))
+            self.regions[key] = _regions(number, touched)
+        elif touched.axis:  # views of one memory differ in the rows before the axis
+            region = self.regions[key]
+            region[:, 2] = np.maximum(region[:, 2], prod(touched.array.shape[: touched.axis]))
         return self.first_datum[key]
 
-    def _join(self, some: Iterable[Touched | RowByRow]) -> None:
-        """Add a task that waits for all who have touched an array, if what follows sees it in other blocks."""
-        for touched in some:
+    def _join(self, reads: Sequence[Touched | RowByRow], writes: Sequence[Touched | RowByRow]) -> None:
+        """Add a task that waits for all who have touched an array, if the next steps see it in other blocks.
+
+        The task reads the blocks of before where their contents matter, and writes all others.
+        """
+        matter = {id(touched.array.whole) for touched in reads}
+        for touched in (*reads, *writes):
             whole, division = touched.array.whole, touched.division
-            before = self.seen.setdefault(id(whole), division)
-            if before is division:
+            before = self.seen.setdefault(id(whole), touched)
+            if before.division is division:
                 continue
-            self.seen[id(whole)] = division
-            for one in (before, division):
-                first = self._first(whole, one)
-                self.touched["writes"].append((np.full(len(one), self.tasks), first + np.arange(len(one))))
+            self.seen[id(whole)] = touched
+            for one in (before, touched):
+                data = self._first(one) + np.arange(len(one.division))
+                self.touched["writes"].append((np.full(len(data), self.tasks), data))
+                if one is before and id(whole) in matter:
+                    self.touched["reads"].append((np.full(len(data), self.tasks), data))
             self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1))
             self._append("calls", np.zeros(1, np.int64))
             self.tasks += 1
+
+
+def _regions(number: int, touched: Touched | RowByRow) -> NDArray[np.int64]:
+    """Return a row (array, first, rows, width, pitch) for each block."""
+    a, axis, bounds = touched.array, touched.axis, touched.division.bounds
+    inner = prod(a.shape[axis + 1 :]) * a.dtype.itemsize
+    made = np.empty((len(touched.division), 5), np.int64)
+    made[:, 0], made[:, 1] = number, a.extent[0] + bounds[:-1] * inner
+    made[:, 2], made[:, 3] = prod(a.shape[:axis]), np.diff(bounds) * inner
+    made[:, 4] = a.shape[axis] * inner
+    return made
 
 
 def _starts(steps: Sequence[Step], how: Cut) -> tuple[Ints, int]:

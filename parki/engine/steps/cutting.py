@@ -27,11 +27,12 @@ class RowBlocks:
 
 @dataclass(frozen=True, eq=False)
 class RowByRow:
-    """Rows of an array that units of a step touch: unit k the row `first` + k."""
+    """Rows of an array that units of a step touch: unit k the row `first` + k along `axis`."""
 
     array: Handle
     division: RowBlocks
     first: int = 0
+    axis: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +42,15 @@ class Touched:
     Attributes
     ----------
     array : Handle
-        The array, or a part of it: blocks are of its `whole`.
+        An array without gaps whose rows are counted; it may be a part of its `whole`, as a view of memory is.
     division : RowBlocks
         Steps that touch the same blocks give the same object.
     low, high : arrays (ranges,)
         First row and end of rows of each range.
     begin : array (units + 1,), optional
         Of each unit among the ranges; by default a unit has one range.
+    axis : int
+        Axis of the array along which rows count.
     """
 
     array: Handle
@@ -55,12 +58,15 @@ class Touched:
     low: Ints
     high: Ints
     begin: Ints | None = None
+    axis: int = 0
 
     @classmethod
-    def each(cls, array: Handle, division: RowBlocks, first: ArrayLike, count: ArrayLike = 1) -> "Touched":
+    def each(
+        cls, array: Handle, division: RowBlocks, first: ArrayLike, count: ArrayLike = 1, axis: int = 0
+    ) -> "Touched":
         """Return `count` rows from `first` on for each unit."""
         first = np.atleast_1d(np.asarray(first, np.int64))
-        return cls(array, division, first, first + count)
+        return cls(array, division, first, first + count, axis=axis)
 
     @classmethod
     def listed(cls, array: Handle, division: RowBlocks, begin: ArrayLike, rows: ArrayLike) -> "Touched":
@@ -80,7 +86,8 @@ class Cut:
     work : float or array (units,)
         Work of each unit, in the measure of the kind; of steps that are one task together, of all.
     reads, writes : sequence of Touched or RowByRow
-        Rows that steps before write, and rows that others read or write.
+        Rows whose contents matter, and rows that change.  Rows that the step adds to, or of whose blocks it changes a
+        part, are in both; blocks that it writes whole are in `writes` alone.
     along : Touched or RowByRow, optional
         The step is cut where the blocks of these rows, one range a unit and ascending, end; by default the step is one
         task, together with neighbours that have the same cut.
