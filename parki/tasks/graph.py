@@ -98,6 +98,15 @@ class Graph:
         """Return the tasks that wait for each one."""
         return self.before.turned(len(self))
 
+    @cached_property
+    def versions(self) -> Ints:
+        """Return for each read of `reads` the task that has written the datum as it is read, −1 for none."""
+        some = _Accesses.of(self.reads, self.writes)
+        found = np.where(some.after_write, some.task[some.last], -1)
+        versions = np.empty(len(some.task), np.int32)
+        versions[some.order] = found
+        return versions[: len(self.reads.values)]
+
     def name(self, task: int) -> str:
         """Return the name of a task, as "M2L 12"."""
         return f"{self.kinds[self.kind[task]]} {self.group[task]}"
@@ -140,23 +149,40 @@ def after_data(reads: IntLists, writes: IntLists) -> IntLists:
     A task waits for the last one before it that writes a datum of its own; if it writes itself, also for those that
     have read the datum since.
     """
-    n = len(reads)
-    datum = np.concatenate([reads.values, writes.values]).astype(np.int64)
-    task = np.concatenate([reads.owner, writes.owner]).astype(np.int64)
-    written = np.repeat([False, True], [len(reads.values), len(writes.values)])
-    # of a task that reads and writes a datum, reading comes first
-    order = np.lexsort((written, task, datum))
-    datum, task, written = datum[order], task[order], written[order]
-    at = np.arange(len(datum))
-    first = np.searchsorted(datum, datum)
-    # the place of the last access before each one that writes, and of the next one behind
-    last = np.maximum.accumulate(np.where(written, at, -1))
-    last = np.concatenate([[-1], last[:-1]])[: len(at)]
-    following = np.minimum.accumulate(np.where(written, at, len(at))[::-1])[::-1]
+    some = _Accesses.of(reads, writes)
+    datum, task, at = some.datum, some.task, np.arange(len(some.datum))
+    # the place of the next access behind each one that writes
+    following = np.minimum.accumulate(np.where(some.written, at, len(at))[::-1])[::-1]
     ends = np.searchsorted(datum, datum, side="right")
-    after_write = last >= first
-    after_read = ~written & (following < ends)
-    waits = np.concatenate([task[after_write], task[following[after_read]]])
-    awaited = np.concatenate([task[last[after_write]], task[after_read]])
+    after_read = ~some.written & (following < ends)
+    waits = np.concatenate([task[some.after_write], task[following[after_read]]])
+    awaited = np.concatenate([task[some.last[some.after_write]], task[after_read]])
     other = waits != awaited
-    return IntLists.of(waits[other], awaited[other], n)
+    return IntLists.of(waits[other], awaited[other], len(reads))
+
+
+@dataclass(frozen=True, eq=False)
+class _Accesses:
+    """Reads and writes sorted by datum, then by task; of a task that does both, reading comes first.
+
+    `last` is the place of the last access before each one that writes, a write of the same datum where `after_write`.
+    `order` are the places among all reads, then all writes.
+    """
+
+    order: NDArray[np.int64]
+    datum: NDArray[np.int64]
+    task: NDArray[np.int64]
+    written: NDArray[np.bool_]
+    last: NDArray[np.int64]
+    after_write: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, reads: IntLists, writes: IntLists) -> "_Accesses":
+        datum = np.concatenate([reads.values, writes.values]).astype(np.int64)
+        task = np.concatenate([reads.owner, writes.owner]).astype(np.int64)
+        written = np.repeat([False, True], [len(reads.values), len(writes.values)])
+        order = np.lexsort((written, task, datum))
+        datum, task, written = datum[order], task[order], written[order]
+        last = np.maximum.accumulate(np.where(written, np.arange(len(datum)), -1))
+        last = np.concatenate([[-1], last[:-1]])[: len(datum)].astype(np.int64)
+        return cls(order, datum, task, written, last, last >= np.searchsorted(datum, datum))

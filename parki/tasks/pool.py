@@ -1,8 +1,12 @@
 """The executor of graphs of tasks on a host: C++ with threads of its own, compiled on first use as kernels are."""
 
 import ctypes
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +16,13 @@ from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
 from parki.engine.settled import once
 from parki.tasks.graph import Graph, IntLists
+from parki.tasks.sharing import Sharing
 
-HEADER = "pk_tasks.h"
+HEADERS = ("pk_tasks.h", "pk_ready.h")
 SLICE = 50  # milliseconds after which the caller's thread looks for an interrupt
 LINE = 64  # bytes of a cache line
+MOST = 1024  # tasks of a batch of a device
+AHEAD = 2  # batches that a device has at once
 
 _ADDRESSES = (
     "call_begin run args patch_begin patches fault after_begin after waits turn worker began ended rooms".split()
@@ -30,19 +37,54 @@ class _PoolJob(ctypes.Structure):
         + [(name, ctypes.c_void_p) for name in _ADDRESSES]
         + [("room_bytes", ctypes.c_int64), ("now", ctypes.c_int64)]
         + [("failed", ctypes.c_int32), ("done", ctypes.c_int32), ("state", ctypes.c_void_p)]
+        + [("sharing", ctypes.c_void_p)]
     )
 
 
 @once
 def _entries() -> ctypes.CDLL:
     """Return the compiled executor."""
-    unit = build.Unit("tasks", "tasks", f'#include "{HEADER}"\n', (HEADER,), target(), ("-pthread",))
+    unit = build.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
     opened = loading.load(build.build(unit))
     for name in ("pk_tasks_begin", "pk_tasks_stop", "pk_tasks_end"):
         entry = getattr(opened, name)
         entry.argtypes, entry.restype = [ctypes.c_void_p], None
-    opened.pk_tasks_help.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+    number, tasks = ctypes.c_int32, ctypes.POINTER(ctypes.c_int32)
+    opened.pk_tasks_help.argtypes = [ctypes.c_void_p, number]
+    opened.pk_tasks_take.argtypes = [ctypes.c_void_p, number, tasks, number, number]
+    opened.pk_tasks_gave.argtypes, opened.pk_tasks_gave.restype = [ctypes.c_void_p, tasks, number, number], None
     return opened
+
+
+class DeviceUnit(Protocol):
+    """A device that runs tasks, on a thread of its own.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name: str
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return the context in which a thread works on the device."""
+
+    def begin(self) -> None:
+        """Forget the copies of earlier runs."""
+
+    def start(self, tasks: Sequence[int]) -> Any:
+        """Begin to run tasks; return what `finish` takes."""
+
+    def finish(self, event: Any) -> None:
+        """Wait for tasks that were begun, and for their results."""
+
+
+class DeviceFailure(NamedTuple):
+    """An error of a device, and the tasks that it was raised by: none if the device was not ready for any."""
+
+    error: BaseException
+    device: str
+    tasks: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,13 +145,18 @@ class GraphRun:
         Among ready tasks the one with the least number comes first; by default the first that became ready.
     may_fault : bool
         Whether calls leave records of faults.
+    sharing : Sharing, optional
+        How cores and devices share the tasks, instead of `turn`.
+    devices : sequence of DeviceUnit
+        Those of the sharing's node.
     """
 
     def __init__(
         self, graph: Graph, calls: Calls, threads: int, turn: NDArray[np.int32] | None = None, *,
-        may_fault: bool = False,
+        may_fault: bool = False, sharing: Sharing | None = None, devices: Sequence[DeviceUnit] = (),
     ) -> None:  # fmt: skip
-        self.graph, self.calls, self.threads = graph, calls, threads
+        self.graph, self.calls, self.threads, self.devices = graph, calls, threads, devices
+        self.failures: list[DeviceFailure] = []
         n, before, after = len(graph), graph.before, graph.after
         self._waits = np.diff(before.begin).astype(np.int32)
         self._room = np.zeros(calls.room * threads + LINE, np.uint8)
@@ -127,6 +174,8 @@ class GraphRun:
         for name, a in self._arrays.items():
             setattr(self._job, name, a.ctypes.data)
         self._job.rooms = start + -start % LINE
+        if sharing is not None:
+            self.share(sharing)
 
     @property
     def arrays(self) -> list[NDArray[Any]]:
@@ -139,7 +188,7 @@ class GraphRun:
         Returns
         -------
         int or None
-            The number of the first call that has failed, None if none has.
+            The number of the first call of a core that has failed, None if none has; `failures` has those of devices.
 
         Raises
         ------
@@ -148,21 +197,65 @@ class GraphRun:
         """
         entries, job = _entries(), self._job
         self._arrays["waits"][:] = self._waits
-        job.threads = 1 if spaces.forked() else self.threads
+        job.threads = 1 if spaces.forked() and not self.devices else self.threads
         address = ctypes.addressof(job)
+        self.failures = []
+        threads = [threading.Thread(target=self._serve, args=one, daemon=True) for one in enumerate(self.devices)]
         entries.pk_tasks_begin(address)
         try:
+            for thread in threads:
+                thread.start()
             while not entries.pk_tasks_help(address, SLICE):
                 pass
         finally:
             entries.pk_tasks_stop(address)
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
             entries.pk_tasks_end(address)
         return None if job.failed < 0 else job.failed
+
+    def _serve(self, number: int, device: DeviceUnit) -> None:
+        """Run tasks on a device until there are no more, or one has failed."""
+        entries, address, flying = _entries(), ctypes.addressof(self._job), deque[tuple[list[int], Any]]()
+
+        def give(tasks: list[int], *, good: bool) -> None:
+            entries.pk_tasks_gave(address, (ctypes.c_int32 * len(tasks))(*tasks), len(tasks), good)
+
+        tasks: list[int] = []
+        try:
+            with device.current():
+                device.begin()
+                room = (ctypes.c_int32 * MOST)()
+                while True:
+                    n = entries.pk_tasks_take(address, number, room, MOST, 0 if flying else SLICE)
+                    tasks = room[: max(n, 0)]
+                    if n > 0:
+                        flying.append((tasks, device.start(tasks)))
+                    if flying and (n <= 0 or len(flying) == AHEAD):
+                        tasks, event = flying[0]
+                        device.finish(event)
+                        flying.popleft()
+                        give(tasks, good=True)
+                    elif n < 0:
+                        return
+        except BaseException as error:  # the caller's thread raises it
+            self.failures.append(DeviceFailure(error, device.name, tasks))
+            entries.pk_tasks_stop(address)
+            for some in dict.fromkeys([*(tuple(one) for one, _ in flying), tuple(tasks)]):
+                if some:
+                    give(list(some), good=False)
 
     @property
     def done(self) -> int:
         """Return how many tasks of the last run have ended."""
         return int(self._job.done)
+
+    def share(self, sharing: Sharing) -> None:
+        """Take another way in which cores and devices share the tasks, for the next runs."""
+        self._sharing, self._record = sharing, sharing.record()
+        self._job.sharing, self._job.in_order = ctypes.addressof(self._record), sharing.in_order
+        self.reorder(sharing.turn)
 
     def reorder(self, turn: NDArray[np.int32]) -> None:
         """Take another order of ready tasks, for the next runs."""

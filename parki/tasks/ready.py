@@ -130,7 +130,7 @@ class UnitQueues:
 
     def __init__(self, policy: Policy, graph: Graph, durations: Durations, node: Node, copies: Copies) -> None:
         self._node, self._copies = node, copies
-        self._units = None if policy.units is None else _checked(policy.units, durations, node)
+        self._units = None if policy.units is None else checked_units(policy.units, durations, node)
         first = -graph.rank(durations.on_either(node)) if policy.begin is None else policy.begin
         self._first, self._reads = first.tolist(), graph.reads.lists()
         self._runs = [some.tolist() for some in durations.runs(node)]
@@ -164,7 +164,7 @@ class UnitQueues:
         return units[best]
 
 
-def _checked(units: Sequence[int] | np.ndarray, durations: Durations, node: Node) -> list[int]:
+def checked_units(units: Sequence[int] | np.ndarray, durations: Durations, node: Node) -> list[int]:
     """Return a map of tasks to units as a list, if every unit is there and may run its tasks."""
     units, n = np.asarray(units), len(durations.core)
     if units.shape != (n,) or (n and not 0 <= units.min() <= units.max() < node.units):

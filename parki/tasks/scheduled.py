@@ -1,4 +1,4 @@
-"""Lists of steps that run as tasks on the cores of a host."""
+"""Lists of steps that run as tasks on the cores of a host, and on devices beside them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,16 +17,22 @@ from parki.engine.steps import Handle, Step
 from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes
 from parki.engine.steps.steplist import StepList
+from parki.tasks import policy as policies
 from parki.tasks.cut import CutSteps, cut
+from parki.tasks.device import DeviceTasks, host_only
 from parki.tasks.durations import Durations
 from parki.tasks.graph import IntLists
 from parki.tasks.means import Means
 from parki.tasks.node import Node
-from parki.tasks.pool import LINE, Calls, GraphRun
+from parki.tasks.pool import LINE, Calls, GraphRun, Record
+from parki.tasks.sharing import Sharing
+from parki.tasks.simulate import simulate
 from parki.tasks.trace import Trace
+from parki.tasks.units import NodeUnits
 
 LEARNT = 3  # runs whose times of tasks say which of the next ones come first
-ORDERS = ("drain", "fifo")  # the task with the longest way to the end first, or the one that has been ready longest
+STATIC = "static"  # each task on the unit that the simulated run of "drain" gives it
+ORDERS = ("drain", "heteroprio", "heft", "fifo", STATIC)
 
 
 class Scheduled:
@@ -38,8 +44,10 @@ class Scheduled:
         Every step with a cut.
     space : Space
         A host.
-    order : {"drain", "fifo"}
-        Which of the ready tasks comes first.
+    order : str
+        Which of the ready tasks a unit takes: one of `ORDERS`, as `parki.tasks.policy` has them.
+    units : NodeUnits, optional
+        Devices beside the cores; none if not given.
 
     Raises
     ------
@@ -49,8 +57,10 @@ class Scheduled:
         A step has no cut.
     """
 
-    def __init__(self, steps: StepList, space: Space, order: str = "drain") -> None:
+    def __init__(self, steps: StepList, space: Space, order: str = "drain", units: NodeUnits | None = None) -> None:
         self.steps, self.space, self.order = steps, space, order
+        self.units = NodeUnits() if units is None else units
+        self.node = self.units.of_node(spaces.workers(space))
         compile_for(steps.units(), space)
         self.memory_of = Memory(space, 1)
         self.memory_of.allocate(steps.handles)
@@ -63,6 +73,12 @@ class Scheduled:
         self._tables: _CallTables | None = None
         self._job: GraphRun | None = None
         self._means, self._runs = Means(), 0
+        self._here = host_only(self._listed, self.cut)
+        self._durations = self.units.durations(self.cut.graph, self.node, self._here)
+        self.devices = [
+            DeviceTasks(steps, self.cut, self._here, there, index, self.memory_of)
+            for there, index in self.units.devices
+        ]
         first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
         self._phase_of = np.array([step.phase for step in self._listed])[first]  # of each task
         self._phases = sorted(set(self._phase_of.tolist()))
@@ -76,7 +92,8 @@ class Scheduled:
         """Return every array of the list that there is, and what launches and tasks keep for themselves."""
         kept = [a for launch in self._launches for ready in launch.ready for a in ready.own]
         tables = [] if self._tables is None else self._tables.arrays
-        return [*self.memory_of.arrays, *kept, *tables, *([] if self._job is None else self._job.arrays)]
+        away = [a for device in self.devices for a in device.arrays]
+        return [*self.memory_of.arrays, *kept, *tables, *([] if self._job is None else self._job.arrays), *away]
 
     @property
     def replays(self) -> list[Any]:
@@ -88,8 +105,11 @@ class Scheduled:
         """Return the trace of the last run, None before the first."""
         if self._job is None:
             return None
-        record, names = self._job.record(), [f"core {worker}" for worker in range(spaces.workers(self.space))]
-        return Trace.of(self.cut.graph, record.worker, record.began, record.ended, names)
+        record = self._job.record()
+        names = [*self.node.names[: self.node.cores], *(device.name for device in self.devices)]
+        launch, began = batches(record, self.node)
+        moved = sum(device.copied + device.returned for device in self.devices)
+        return Trace.of(self.cut.graph, record.worker, began, record.ended, names, launch=launch, moved=moved)
 
     def run(self, bound: Mapping[Any, Any] | None = None, times: Any = None) -> None:
         """Run all tasks, as soon as those that they wait for have ended.
@@ -115,8 +135,7 @@ class Scheduled:
         phase = self._listed[-1].phase
         with times.phase(phase):
             failed = self._job.run()
-        if failed is not None:
-            self._tables.refuse(failed, self.cut.graph.name(self._job.task_of(failed)))
+        self._refuse(failed)
         trace = self.last
         if self._runs < LEARNT:
             self._learn(trace)
@@ -126,20 +145,56 @@ class Scheduled:
         """Refuse: tasks of single phases do not run by themselves."""
         raise NotImplementedError("phases of a sum that runs as tasks are not repeated; expected schedule='phases'.")
 
+    def _refuse(self, failed: int | None) -> None:
+        """Raise the first error of the last run, with the name of its task."""
+        graph = self.cut.graph
+        for error, device, tasks in self._job.failures:
+            if tasks:
+                more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
+                error.add_note(f"in task {graph.name(tasks[0])}{more}, of {len(graph)}, on {device}")
+            else:
+                error.add_note(f"on {device}, before its first task")
+            raise error
+        if failed is not None:
+            self._tables.refuse(failed, graph.name(self._job.task_of(failed)))
+
+    @property
+    def _plain(self) -> bool:
+        """Return whether all units are alike, and take ready tasks from one bucket."""
+        return not self.devices and self.order in ("drain", "fifo")
+
     def _made(self, tables: "_CallTables") -> GraphRun:
         graph, threads = self.cut.graph, spaces.workers(self.space)
-        turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
-        return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
+        if self._plain:
+            turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
+            return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
+        sharing = self._shared(self._durations)
+        return GraphRun(
+            graph, tables.calls, threads, may_fault=tables.may_fault, sharing=sharing, devices=self.devices
+        )  # fmt: skip
+
+    def _shared(self, durations: Durations) -> Sharing:
+        """Return how units share tasks of these durations."""
+        graph, static = self.cut.graph, self.units.deterministic or self.order == STATIC
+        policy = policies.find("drain" if self.order == STATIC else self.order)
+        if static and policy.mapped == "none":
+            trace = simulate(graph, durations, self.node, policy)
+            policy = policies.static(trace.unit, trace.begin)
+        return Sharing.of(policy, graph, durations, self.node)
 
     def _learn(self, trace: Trace) -> None:
         """Order tasks by the means of the seconds that tasks of their kind and size took in the first runs."""
         self._runs += 1
-        graph, node = self.cut.graph, Node(len(trace.units))
-        self._means.add(graph, trace, node)
-        if self.order == "drain":
-            measured = trace.end - trace.begin
-            few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
-            self._job.reorder(graph.turn(self._means.blended(graph, few).core))
+        graph = self.cut.graph
+        self._means.add(graph, trace, self.node)
+        if self.order == "fifo" or self.units.deterministic:
+            return
+        if not self._plain:
+            self._job.share(self._shared(self._means.blended(graph, self._durations)))
+            return
+        measured = trace.end - trace.begin
+        few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
+        self._job.reorder(graph.turn(self._means.blended(graph, few).core))
 
     def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
         """Count for each phase its share of the seconds of all tasks."""
@@ -149,6 +204,25 @@ class Scheduled:
         for name in self._phases:
             if name != phase:
                 times.shift(whole * float(seconds[self._phase_of == name].sum()) / total, phase, name)
+
+
+def batches(record: Record, node: Node) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the number of the launch that each task was in, and its beginning.
+
+    Tasks of a device that were taken at once are one launch, which begins when the launch before has ended.
+    """
+    n = len(record.worker)
+    launch, began = np.arange(n), record.began.copy()
+    for device in range(node.cores, node.units):
+        mine = np.flatnonzero(record.worker == device)
+        _, of = np.unique(record.began[mine], return_inverse=True)
+        launch[mine] = n + device * n + of
+        free = 0.0
+        for number in range(int(of.max(initial=-1)) + 1):
+            some = mine[of == number]
+            began[some] = max(free, float(record.began[some[0]]))
+            free = float(record.ended[some].max())
+    return np.unique(launch, return_inverse=True)[1], began
 
 
 class _CallTables:

@@ -1,6 +1,7 @@
 """Calls of the GPU text compiled for the host: every block's threads as fibres, every access checked."""
 
 import ctypes
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from parki.engine.runtime.compiler import target
 from parki.engine.workunit import Workunit
 
 SHARED = 64 << 10  # bytes of scratch for a team: as much as AMD devices have, the least of those supported
+ONE = threading.Lock()  # a simulated object has one memory: one launch at a time
 FLAGS = ("-O1", "-fno-strict-aliasing", "-DPK_SIM", "-DPK_BLOCK=1024")
 
 
@@ -83,6 +85,7 @@ class SimCall(GpuCall):
             grid=self.grid, block_x=self.block[0], block_y=self.block[1], warp=self.policy.space.warp,
             shared_bytes=self.shared, seed=seed, order=order,
         )  # fmt: skip
-        self.object(ctypes.addressof(record), ctypes.addressof(self.struct))
+        with ONE:
+            self.object(ctypes.addressof(record), ctypes.addressof(self.struct))
         if record.fault[0]:
             raise gpusim.GpuFault(gpusim.explain(record.fault, self.lowered.sites, self.kernel.name))

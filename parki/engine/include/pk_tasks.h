@@ -2,6 +2,7 @@
 //
 // A job is plain data of the caller's.  Its own thread is worker 0; threads of one pool, which all jobs share, are the
 // others.  Nobody waits for a phase.  Pool threads that find nothing to do sleep, and end when that lasts.
+// Devices have threads of the caller's, which take tasks by `pk_tasks_take` and give them back by `pk_tasks_gave`.
 #ifndef PK_TASKS_H
 #define PK_TASKS_H
 #include <stdint.h>
@@ -18,31 +19,7 @@
 #include <signal.h>
 #endif
 
-struct pk_patch {
-  int64_t field, at;  // offset of a pointer in an argument structure, and of its bytes in a worker's room
-};
-
-// Filled by the caller but for the end, as `parki.tasks.pool` declares it.
-struct pk_job {
-  int32_t tasks, threads, in_order, may_fault;
-  const int32_t* call_begin;          // of each task among the calls, and one more
-  void (*const* run)(const void*);    // of each call
-  char* const* args;                  // of each call
-  const int32_t* patch_begin;         // of each call among the patches, and one more
-  const pk_patch* patches;            // pointers to the room of the worker that runs the call
-  const int64_t* const* fault;        // of each call: four numbers, the first 0 as long as nothing has failed
-  const int32_t *after_begin, *after; // the tasks that wait for each one
-  int32_t* waits;                     // of each task: how many it waits for
-  const int32_t* turn;                // of each task: among ready ones the least comes first
-  int32_t* worker;                    // of each task: who has run it
-  int64_t *began, *ended;             // of each task: nanoseconds
-  char* rooms;                        // of each worker, one after another
-  int64_t room_bytes;
-  int64_t now;       // nanoseconds of the same clock, when the job began
-  int32_t failed;    // the call that has failed, -1 for none
-  int32_t done;      // tasks that have ended
-  void* state;       // of `pk_tasks_begin`
-};
+#include "pk_ready.h"
 
 namespace {
 
@@ -69,31 +46,6 @@ struct pk_spin {
     }
   }
   void unlock() { held.store(false, std::memory_order_release); }
-};
-
-struct pk_state {
-  pk_job* job;
-  std::vector<uint64_t> ready;  // a heap: turn, task
-  std::vector<int32_t> slots;   // numbers of workers that nobody is
-  int32_t running = 0, entered = 0, arrivals = 0;
-  bool stopped = false;
-  std::condition_variable news;  // for the caller: of ready tasks, and of the end
-  bool waiting = false;
-
-  bool over() const { return running == 0 && (stopped || job->done == job->tasks); }
-  void push(int32_t task) {
-    const uint32_t turn = job->in_order ? (uint32_t)arrivals++ : (uint32_t)job->turn[task];
-    ready.push_back((uint64_t)turn << 32 | (uint32_t)task);
-    std::push_heap(ready.begin(), ready.end(), std::greater<uint64_t>());
-  }
-  int32_t pop() {
-    if (stopped || ready.empty()) return -1;
-    std::pop_heap(ready.begin(), ready.end(), std::greater<uint64_t>());
-    const int32_t task = (int32_t)(uint32_t)ready.back();
-    ready.pop_back();
-    running++;
-    return task;
-  }
 };
 
 struct pk_pool {
@@ -149,10 +101,11 @@ int32_t pk_finish(pk_state& state, int32_t task, bool good) {
 }
 
 // Wakes those who may run `more` tasks, within no lock.
-void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller) {
-  if (caller) {
+void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller, bool devices = false) {
+  if (caller || devices) {
     std::lock_guard<std::mutex> awake(pool.bed);
-    state.news.notify_one();
+    if (caller) state.news.notify_one();
+    if (devices) state.call.notify_all();
   }
   if (more > 0) {
     std::lock_guard<std::mutex> awake(pool.bed);
@@ -162,28 +115,39 @@ void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller) {
 
 // Runs tasks as one worker until none is ready or the time is over; the lock is held before and behind.
 void pk_work(pk_pool& pool, pk_state& state, int32_t worker, int64_t until) {
-  for (int32_t task = state.pop(); task >= 0;) {
+  for (int32_t task = state.pop(worker); task >= 0;) {
     pool.lock.unlock();
     const bool good = pk_do(*state.job, task, worker);
     pool.lock.lock();
     const int32_t ready = pk_finish(state, task, good);
     const bool late = until && pk_clock() >= until;
-    task = late ? -1 : state.pop();
-    const int32_t spare = std::min<int32_t>(std::min<int32_t>(ready, (int32_t)state.ready.size()), pool.asleep);
-    const bool caller = worker && state.waiting && (state.over() || !state.ready.empty());
-    if (spare > 0 || caller) {
+    task = late ? -1 : state.pop(worker);
+    const int32_t spare = std::min<int32_t>(std::min<int32_t>(ready, state.all), pool.asleep);
+    const bool caller = worker && state.waiting && (state.over() || state.find(0) >= 0);
+    const bool devices = state.listening && (ready > 0 || state.over() || state.stopped);
+    if (spare > 0 || caller || devices) {
       if (caller) state.waiting = false;
       pool.lock.unlock();
-      pk_wake(pool, state, spare, caller);
+      pk_wake(pool, state, spare, caller, devices);
       pool.lock.lock();
     }
   }
 }
 
-// A job with ready tasks and a free number for a worker, within the lock.
+// A job with a ready task for a worker whose number is free, which comes last then; within the lock.
 pk_state* pk_find(pk_pool& pool) {
-  for (pk_state* state : pool.jobs)
-    if (!state->stopped && !state->ready.empty() && !state->slots.empty()) return state;
+  for (pk_state* state : pool.jobs) {
+    if (state->stopped || !state->all) continue;
+    std::vector<int32_t>& slots = state->slots;
+    const bool mapped = state->job->sharing && state->job->sharing->mapped;
+    for (size_t i = slots.size(); i > 0; i--) {
+      if (state->find(slots[i - 1]) >= 0) {
+        std::swap(slots[i - 1], slots.back());
+        return state;
+      }
+      if (!mapped) break;  // others find no more
+    }
+  }
   return nullptr;
 }
 
@@ -266,8 +230,13 @@ void pk_hire(pk_pool& pool, int32_t wanted) {
 extern "C" void pk_tasks_begin(pk_job* const job) {
   pk_pool& pool = *pk_the_pool;
   pk_state* const state = new pk_state;
+  const pk_sharing* const sharing = job->sharing;
   state->job = job;
-  state->ready.reserve(job->tasks);
+  state->heaps.resize(sharing ? sharing->buckets * sharing->owners : 1);
+  state->ready.assign(sharing ? sharing->buckets : 1, 0);
+  if (!sharing) state->heaps[0].reserve(job->tasks);
+  for (int32_t task = 0; sharing && task < job->tasks; task++)
+    if (sharing->shared[sharing->bucket[task]]) state->left += sharing->device[task];
   job->failed = -1;
   job->done = 0;
   job->state = state;
@@ -275,7 +244,7 @@ extern "C" void pk_tasks_begin(pk_job* const job) {
   for (int32_t worker = job->threads - 1; worker > 0; worker--) state->slots.push_back(worker);
   for (int32_t task = 0; task < job->tasks; task++)
     if (job->waits[task] == 0) state->push(task);
-  if (job->threads == 1) return;
+  if (job->threads == 1 && !(sharing && sharing->devices)) return;
   pool.lock.lock();
   pool.jobs.push_back(state);
   const int32_t awake = std::min(pool.asleep, job->threads - 1);
@@ -310,7 +279,7 @@ extern "C" int32_t pk_tasks_help(pk_job* const job, int32_t milliseconds) {
     looks = 0;
     std::unique_lock<std::mutex> bed(pool.bed);
     pool.lock.lock();
-    if ((state.stopped || state.ready.empty()) && !state.over()) {
+    if (state.find(0) < 0 && !state.over()) {
       state.waiting = true;
       pool.lock.unlock();
       state.news.wait_for(bed, std::chrono::nanoseconds(std::max<int64_t>(until - pk_clock(), 1)));
@@ -321,12 +290,59 @@ extern "C" int32_t pk_tasks_help(pk_job* const job, int32_t milliseconds) {
   }
 }
 
+// Takes tasks for a device, within some milliseconds; returns their number, 0 if there are none yet, -1 after the last.
+extern "C" int32_t pk_tasks_take(pk_job* const job, int32_t device, int32_t* out, int32_t most, int32_t milliseconds) {
+  pk_pool& pool = *pk_the_pool;
+  pk_state& state = *(pk_state*)job->state;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  for (;;) {
+    std::unique_lock<std::mutex> bed(pool.bed);
+    pool.lock.lock();
+    const int32_t n = state.pop_many(job->threads + device, out, most);
+    const bool last = state.stopped || job->done == job->tasks;
+    const bool late = std::chrono::steady_clock::now() >= until;
+    const bool listens = n == 0 && !last && !late;
+    state.listening += listens;
+    pool.lock.unlock();
+    if (!listens) {
+      const int64_t now = pk_clock();
+      for (int32_t i = 0; i < n; i++) {
+        job->worker[out[i]] = job->threads + device;
+        job->began[out[i]] = now;
+      }
+      return n > 0 ? n : last ? -1 : 0;
+    }
+    state.call.wait_until(bed, until);
+    pool.lock.lock();
+    state.listening--;
+    pool.lock.unlock();
+  }
+}
+
+// Ends tasks that a device has taken.
+extern "C" void pk_tasks_gave(pk_job* const job, const int32_t* tasks, int32_t n, int32_t good) {
+  pk_pool& pool = *pk_the_pool;
+  pk_state& state = *(pk_state*)job->state;
+  const int64_t now = pk_clock();
+  int32_t ready = 0;
+  for (int32_t i = 0; i < n; i++) job->ended[tasks[i]] = now;
+  pool.lock.lock();
+  for (int32_t i = 0; i < n; i++) ready += pk_finish(state, tasks[i], good);
+  const int32_t spare = std::min(ready, pool.asleep);
+  const bool caller = state.waiting;
+  state.waiting = false;
+  pool.lock.unlock();
+  pk_wake(pool, state, spare, caller, true);
+}
+
 // Lets no further task begin.
 extern "C" void pk_tasks_stop(pk_job* const job) {
   pk_pool& pool = *pk_the_pool;
+  pk_state& state = *(pk_state*)job->state;
   pool.lock.lock();
-  ((pk_state*)job->state)->stopped = true;
+  state.stopped = true;
   pool.lock.unlock();
+  pk_wake(pool, state, 0, false, true);
 }
 
 // Waits until nobody is in a job that is over, and forgets it.

@@ -113,6 +113,29 @@ class SideStream:
         cupy().cuda.get_current_stream().wait_event(self.stream.record())
 
 
+class OwnStream:
+    """A stream of one device, for a thread that works there.
+
+    Parameters
+    ----------
+    kind : str
+        ``"Cuda"`` or ``"HIP"``.
+    index : int
+        Number of the device among those that kernels can run on.
+    """
+
+    def __init__(self, kind: str, index: int) -> None:
+        self._device = cupy().cuda.Device(find(kind)[index].index)
+        with self._device:
+            self._stream = cupy().cuda.Stream(non_blocking=True)
+
+    @contextlib.contextmanager
+    def work(self) -> Iterator[None]:
+        """Run launches and copies of the body on the stream."""
+        with self._device, self._stream:
+            yield
+
+
 def installed() -> bool:
     """Tell whether there is a CuPy to be imported; this imports nothing."""
     if "cupy" in sys.modules:

@@ -1,0 +1,145 @@
+// Jobs of `pk_tasks.h` as plain data of the caller's, and their ready tasks, as units find them.
+//
+// Ready tasks lie in buckets.  A unit, worker or device, polls the buckets of its list in their order.
+#ifndef PK_READY_H
+#define PK_READY_H
+#include <stdint.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <vector>
+
+struct pk_patch {
+  int64_t field, at;  // offset of a pointer in an argument structure, and of its bytes in a worker's room
+};
+
+// How units find tasks, as `parki.tasks.sharing` declares it; without it all tasks are in one bucket.
+struct pk_sharing {
+  int32_t buckets, owners, devices, mapped;  // mapped: units of one class differ in their buckets
+  int32_t remaining, batch;                  // rules, as `parki.tasks.policy` has them
+  const int32_t *bucket, *owner;             // of each task
+  const int32_t *list_begin, *list;          // of each unit its buckets: workers, then devices
+  const double *few[2];                      // of each bucket the ready tasks that workers, and devices, leave alone
+  const double *core, *device, *wave;        // seconds of each task
+  const uint8_t* shared;                     // of each bucket: devices may run its tasks
+  double full, least;                        // waves that a batch is filled up to, and that it has before it leaves any
+};
+
+// Filled by the caller but for the end, as `parki.tasks.pool` declares it.
+struct pk_job {
+  int32_t tasks, threads, in_order, may_fault;
+  const int32_t* call_begin;          // of each task among the calls, and one more
+  void (*const* run)(const void*);    // of each call
+  char* const* args;                  // of each call
+  const int32_t* patch_begin;         // of each call among the patches, and one more
+  const pk_patch* patches;            // pointers to the room of the worker that runs the call
+  const int64_t* const* fault;        // of each call: four numbers, the first 0 as long as nothing has failed
+  const int32_t *after_begin, *after; // the tasks that wait for each one
+  int32_t* waits;                     // of each task: how many it waits for
+  const int32_t* turn;                // of each task: among ready ones the least comes first
+  int32_t* worker;                    // of each task: who has run it
+  int64_t *began, *ended;             // of each task: nanoseconds
+  char* rooms;                        // of each worker, one after another
+  int64_t room_bytes;
+  int64_t now;       // nanoseconds of the same clock, when the job began
+  int32_t failed;    // the call that has failed, -1 for none
+  int32_t done;      // tasks that have ended
+  void* state;       // of `pk_tasks_begin`
+  const pk_sharing* sharing;
+};
+
+namespace {
+
+typedef std::vector<uint64_t> pk_heap;  // turn, task
+
+struct pk_state {
+  pk_job* job;
+  std::vector<pk_heap> heaps;  // of each bucket one for every owner
+  std::vector<int32_t> ready;  // tasks of each bucket
+  int32_t all = 0;             // ready tasks together
+  double left = 0;             // seconds on a device of tasks that nobody has begun
+  std::vector<int32_t> slots;  // numbers of workers that nobody is
+  int32_t running = 0, entered = 0, arrivals = 0;
+  bool stopped = false;
+  std::condition_variable news, call;  // for the caller and for devices: of ready tasks, and of the end
+  bool waiting = false;
+  int32_t listening = 0;  // devices that wait
+
+  bool over() const { return running == 0 && (stopped || job->done == job->tasks); }
+  void push(int32_t task) {
+    const pk_sharing* const s = job->sharing;
+    const uint32_t turn = job->in_order ? (uint32_t)arrivals++ : (uint32_t)job->turn[task];
+    const int32_t bucket = s ? s->bucket[task] : 0;
+    pk_heap& heap = heaps[s ? bucket * s->owners + s->owner[task] : 0];
+    heap.push_back((uint64_t)turn << 32 | (uint32_t)task);
+    std::push_heap(heap.begin(), heap.end(), std::greater<uint64_t>());
+    ready[bucket]++;
+    all++;
+  }
+  // A unit's heap for its next task, -1 for none.
+  int32_t find(int32_t unit) const {
+    if (stopped || !all) return -1;
+    const pk_sharing* const s = job->sharing;
+    if (!s) return 0;
+    const int32_t own = unit - job->threads;  // number among devices
+    const bool device = own >= 0;
+    const int32_t *const begin = s->list + s->list_begin[unit], *const end = s->list + s->list_begin[unit + 1];
+    if (job->in_order) {
+      int32_t first = -1;
+      for (const int32_t* b = begin; b < end; b++)
+        for (int32_t h = *b * s->owners; h < (*b + 1) * s->owners; h++)
+          if (!heaps[h].empty() && (first < 0 || heaps[h][0] < heaps[first][0])) first = h;
+      return first;
+    }
+    if (device && s->owners > 1)
+      for (const int32_t* b = begin; b < end; b++)
+        if (ready[*b] > s->few[1][*b] && !heaps[*b * s->owners + own].empty()) return *b * s->owners + own;
+    for (const int32_t* b = begin; b < end; b++)
+      if (ready[*b] > s->few[device][*b])
+        for (int32_t h = *b * s->owners; h < (*b + 1) * s->owners; h++)
+          if (!heaps[h].empty() && (device || !leaves(*b, heaps[h][0]))) return h;
+    return -1;
+  }
+  // Whether a core leaves a task to the devices, which have done all else before the core would end.
+  bool leaves(int32_t bucket, uint64_t head) const {
+    const pk_sharing& s = *job->sharing;
+    return s.remaining && s.shared[bucket] && s.core[(uint32_t)head] > left / std::max(s.devices, 1);
+  }
+  int32_t take(int32_t h) {
+    pk_heap& heap = heaps[h];
+    std::pop_heap(heap.begin(), heap.end(), std::greater<uint64_t>());
+    const int32_t task = (int32_t)(uint32_t)heap.back();
+    heap.pop_back();
+    const pk_sharing* const s = job->sharing;
+    const int32_t bucket = s ? s->bucket[task] : 0;
+    ready[bucket]--;
+    all--;
+    running++;
+    if (s && s->shared[bucket]) left -= s->device[task];
+    return task;
+  }
+  int32_t pop(int32_t worker) {
+    const int32_t h = find(worker);
+    return h < 0 ? -1 : take(h);
+  }
+  // Takes tasks of one bucket that a device launches together; `most` at most.
+  int32_t pop_many(int32_t unit, int32_t* out, int32_t most) {
+    const int32_t h = find(unit);
+    if (h < 0) return 0;
+    const pk_sharing& s = *job->sharing;
+    const int32_t some = std::max(1, ready[h / s.owners] / (2 * std::max(s.devices, 1)));
+    int32_t n = 0;
+    double work = 0, wave = 0;
+    do {
+      out[n] = take(h);
+      work += s.device[out[n]];
+      if (!n) wave = s.wave[out[0]];
+      n++;
+    } while (s.batch && n < most && !heaps[h].empty() && work < s.full * wave && (n < some || work < s.least * wave));
+    return n;
+  }
+};
+
+}  // namespace
+#endif

@@ -1,0 +1,238 @@
+"""Tasks on a device: its own arrays, copies of the rows that tasks read, and launches of their calls.
+
+The host always holds the last version of every datum: the results of a device go home with the end of their tasks.  The
+device keeps its copies, and knows of each the task that had written it: a read asks for the version of one task, the
+last before it in the order of the list.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from parki.engine.ahead import compile_for
+from parki.engine.launch import Prepared
+from parki.engine.runtime import devices
+from parki.engine.spaces import Space
+from parki.engine.steps import Step
+from parki.engine.steps.memory import Memory
+from parki.engine.steps.placing import Launch
+from parki.engine.steps.steplist import StepList
+from parki.tasks.cut import JOIN, CutSteps, Regions
+
+NOTHING = -2  # in place of the task that has written a copy: there is none; −1 is the host's of the beginning
+
+
+class DeviceTasks:
+    """The tasks of a list of steps on one device.
+
+    Parameters
+    ----------
+    steps : StepList
+    cut : CutSteps
+    here : array (tasks,) of bool
+        Tasks that only the host may run.
+    space : Space
+        A device, or the simulator, which begins each run with arrays of NaN.
+    index : int
+        Number of the device among those of its kind.
+    home : Memory
+        The arrays of the host.
+
+    Attributes
+    ----------
+    name : str
+        As "Cuda 0".
+    copied, returned : int
+        Bytes to the device, and from there, of the last run.
+    """
+
+    def __init__(
+        self, steps: StepList, cut: CutSteps, here: NDArray[np.bool_], space: Space, index: int, home: Memory
+    ) -> None:  # fmt: skip
+        self.space, self.name = space, f"{space.name} {index}"
+        self._cut, self._graph = cut, cut.graph
+        step_is_here = np.zeros(len(steps), bool)
+        step_is_here[cut.step[np.repeat(here, np.diff(cut.begin))]] = True
+        self._stream = devices.OwnStream(space.name, index) if space.own_memory else None
+        with self.current():
+            compile_for(steps.units(), space)
+            self._memory = Memory(space, 1)
+            self._memory.allocate([a for a in steps.handles if a.role in ("state", "scratch", "constant")])
+            self._ready: list[Prepared | None] = [
+                None if away else Launch(step, space, self._memory).ready[0]
+                for step, away in zip(steps, step_is_here, strict=True)
+            ]
+            self._link = _links(space)(cut.regions, home, self._memory)
+        graph = cut.graph
+        self._have = np.empty(len(graph.nbytes), np.int64)
+        self._joins = {k for k, name in enumerate(graph.kinds) if name == JOIN}
+        self.copied = self.returned = 0
+
+    @property
+    def arrays(self) -> list[Any]:
+        """Return the arrays of the device."""
+        return [*self._memory.arrays, *(a for ready in self._ready if ready is not None for a in ready.own)]
+
+    def current(self) -> AbstractContextManager[None]:
+        """Return the context in which a thread works on the device."""
+        return nullcontext() if self._stream is None else self._stream.work()
+
+    def begin(self) -> None:
+        """Forget all copies."""
+        self._have[:] = NOTHING
+        self.copied = self.returned = 0
+        if self.space.checks_accesses:
+            for a in self._link.arrays:
+                if a.dtype.kind == "f":
+                    a[...] = np.nan
+
+    def start(self, tasks: Sequence[int]) -> Any:
+        """Copy the data of tasks that are ready, and launch them; return an event that `finish` waits for.
+
+        Parameters
+        ----------
+        tasks : sequence of int
+            Of one kind.
+        """
+        graph, written = self._graph, []
+        for task in tasks:
+            self._fetch(task)
+            written.append(graph.writes[task])
+        for step, first, count in self._ranges(tasks):
+            self._ready[step].part(first, count).run()
+        for task, data in zip(tasks, written, strict=True):
+            self._have[data] = task
+            for datum in data.tolist():
+                self.returned += self._link.home(datum)
+        return self._link.event()
+
+    def finish(self, event: Any) -> None:
+        """Wait until the results of tasks are at the host."""
+        self._link.wait(event)
+
+    def _fetch(self, task: int) -> None:
+        """Copy the data that a task reads and of which the device has another version."""
+        graph, begin = self._graph, self._graph.reads.begin
+        at = slice(begin[task], begin[task + 1])
+        data, wanted = graph.reads.values[at], graph.versions[at]
+        for datum, version in zip(data.tolist(), wanted.tolist(), strict=True):
+            if self._have[datum] != version:
+                if not self._joined(version):
+                    self.copied += self._link.fetch(datum)
+                self._have[datum] = version
+
+    def _joined(self, task: int) -> bool:
+        """Return whether a version is that of a join of blocks of which the device has all."""
+        graph, begin = self._graph, self._graph.reads.begin
+        if task < 0 or int(graph.kind[task]) not in self._joins:
+            return False
+        at = slice(begin[task], begin[task + 1])
+        return at.stop > at.start and np.array_equal(self._have[graph.reads.values[at]], graph.versions[at])
+
+    def _ranges(self, tasks: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Return the ranges of steps of tasks: neighbouring ranges of a step together."""
+        cut = self._cut
+        calls = [range(cut.begin[task], cut.begin[task + 1]) for task in tasks]
+        found = [[(int(cut.step[c]), int(cut.first[c]), int(cut.count[c])) for c in some] for some in calls]
+        if any(len(some) != 1 for some in found):
+            return [one for some in found for one in some]
+        merged: list[tuple[int, int, int]] = []
+        for step, some in groupby(sorted(one for (one,) in found), key=lambda one: one[0]):
+            for _, first, count in some:
+                if merged and merged[-1][0] == step and merged[-1][1] + merged[-1][2] == first:
+                    merged[-1] = (step, merged[-1][1], merged[-1][2] + count)
+                else:
+                    merged.append((step, first, count))
+        return merged
+
+
+def host_only(steps: Sequence[Step], cut: CutSteps) -> NDArray[np.bool_]:
+    """Return the tasks that only a host may run: they touch arrays of the caller's, or join blocks."""
+    bound = np.array([any(a.whole.role in ("argument", "result") for a in step.handles.values()) for step in steps])
+    first = cut.step[np.minimum(cut.begin[:-1], len(cut.step) - 1)]
+    return bound[first] | (np.diff(cut.begin) == 0)
+
+
+class _SameMemory:
+    """Copies between arrays of NumPy."""
+
+    def __init__(self, regions: Regions, home: Memory, there: Memory) -> None:
+        self._regions = regions
+        self._home = [_flat(home.of(a)) for a in regions.arrays]
+        self.arrays = [there.of(a) for a in regions.arrays]
+        self._there = [_flat(a) for a in self.arrays]
+
+    def fetch(self, datum: int) -> int:
+        """Copy a datum to the device; return its bytes."""
+        return self._copy(datum, self._home, self._there)
+
+    def home(self, datum: int) -> int:
+        """Copy a datum from the device; return its bytes."""
+        return self._copy(datum, self._there, self._home)
+
+    def event(self) -> None:
+        """Return an event: all is done."""
+
+    def wait(self, event: None) -> None:
+        """Wait for nothing."""
+
+    def _copy(self, datum: int, source: list[NDArray[np.uint8]], to: list[NDArray[np.uint8]]) -> int:
+        r = self._regions
+        array, shape, pitch = r.array[datum], (r.rows[datum], r.width[datum]), r.pitch[datum]
+        first = r.first[datum]
+        into, of = (as_strided(a[array][first:], shape, (pitch, 1)) for a in (to, source))
+        into[...] = of
+        return int(shape[0] * shape[1])
+
+
+class _OwnMemory:
+    """Copies between arrays of NumPy and of CuPy, in the order of the current stream."""
+
+    def __init__(self, regions: Regions, home: Memory, there: Memory) -> None:
+        self._regions, self._cuda = regions, devices.cupy().cuda
+        self.arrays = [there.of(a) for a in regions.arrays]
+        self._kept = [home.of(a) for a in regions.arrays]
+        self._home = [a.ctypes.data for a in self._kept]
+        self._there = [a.data.ptr for a in self.arrays]
+
+    def fetch(self, datum: int) -> int:
+        """Begin to copy a datum to the device; return its bytes."""
+        return self._copy(datum, self._there, self._home, self._cuda.runtime.memcpyHostToDevice)
+
+    def home(self, datum: int) -> int:
+        """Begin to copy a datum from the device; return its bytes."""
+        return self._copy(datum, self._home, self._there, self._cuda.runtime.memcpyDeviceToHost)
+
+    def event(self) -> Any:
+        """Return an event of all that was begun."""
+        event = self._cuda.Event(block=True, disable_timing=True)  # a waiting thread leaves its core to others
+        event.record()
+        return event
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event."""
+        event.synchronize()
+
+    def _copy(self, datum: int, to: list[int], source: list[int], way: int) -> int:
+        r, stream = self._regions, self._cuda.get_current_stream().ptr
+        array, first = int(r.array[datum]), int(r.first[datum])
+        rows, width, pitch = int(r.rows[datum]), int(r.width[datum]), int(r.pitch[datum])
+        if rows * width:
+            self._cuda.runtime.memcpy2DAsync(
+                to[array] + first, pitch, source[array] + first, pitch, width, rows, way, stream
+            )
+        return rows * width
+
+
+def _links(space: Space) -> type[_SameMemory] | type[_OwnMemory]:
+    return _OwnMemory if space.own_memory else _SameMemory
+
+
+def _flat(a: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of an array without gaps."""
+    return a.reshape(-1).view(np.uint8)
