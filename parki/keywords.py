@@ -103,7 +103,10 @@ class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
+    execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None
     schedule: names.FmmSchedule
+    devices: Sequence[int] | Literal["all"] | None
+    deterministic: bool
 
 
 class FmmAlone(FmmKeywords, NoReports):

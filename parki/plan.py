@@ -317,7 +317,7 @@ def make(method: Method, targets: Any, sources: Any) -> Plan[Any]:
 def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
     given, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
     with ranks.ALONE if options.comm is None else ranks.together(options.comm, "finding a space"):
-        space = arrays.space_of(options.execution_space, options.threads, **given)
+        space = arrays.space_of(method.asked_space(targets), options.threads, **given)
         if options.comm is not None:
             ranks.take_gpu(options.comm, space, **given)
         placed = method.in_space(space)

@@ -62,6 +62,7 @@ EDGES = {
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode.api": ("parki.treecode", *SHARED, "parki.engine", "parki.distributed.treecode"),
     "parki.fmm.api": ("parki.fmm", *SHARED, "parki.engine", "parki.distributed.fmm"),
+    "parki.fmm.scheduling": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", "parki.perfmodels.tasks", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", *MODELS),
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
     "parki.samples": ("parki.docstrings", "parki.memory"),

@@ -15,6 +15,7 @@ from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.proxies import THREADS
 from parki.tasks.scheduled import Scheduled
+from parki.tasks.units import NodeUnits
 from parki.trees.octlists import OctLists, near
 from parki.trees.octree import Octree
 
@@ -211,9 +212,12 @@ class Expansion:
     steps: Steps
     particles: Particles
 
-    def place(self, space: Space, schedule: str | None = None) -> Placed | Scheduled:
-        """Return the steps in a space, with the rows of all sources but for their charges; as tasks by a schedule."""
-        placed = self.steps.place(space) if schedule is None else Scheduled(self.steps, space, schedule)
+    def place(self, space: Space, order: str | None = None, units: NodeUnits | None = None) -> Placed | Scheduled:
+        """Return the steps in a space, with the rows of all sources but for their charges.
+
+        As tasks they are taken by units in an order: see `Scheduled`.
+        """
+        placed = self.steps.place(space) if order is None else Scheduled(self.steps, space, order, units)
         p = self.particles
         rows = placed[p.rows]
         rows[:, :3] = placed[p.sources].T

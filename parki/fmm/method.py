@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -16,7 +16,7 @@ from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
+from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, scheduling, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
@@ -26,6 +26,7 @@ from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
+from parki.fmm.scheduling import ScheduleChoice
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
@@ -65,6 +66,7 @@ class Aim:
         Of interpolation, the share of fields that does not cancel where charges add up to 0.
     shares : array (P + 1,), optional
         Of a sum over ranks, the shares of the tree's places at which the parts of the last points began.
+    schedule : ScheduleChoice
     """
 
     linear: Pair
@@ -74,6 +76,7 @@ class Aim:
     parameters: Parameters
     left: float = 1.0
     shares: NDArray[np.float64] | None = None
+    schedule: ScheduleChoice = field(default_factory=ScheduleChoice)
 
 
 class Leaves(NamedTuple):
@@ -107,9 +110,14 @@ class Fmm(FreeMethod):
             For a schedule of tasks where there are none.
         """
         schedule = self.options.schedule
-        if schedule != "phases" and not (space.pick(True, False) and space.engine == "parki"):
+        if self.options.asks_for_tasks and not (space.native and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
         return super().in_space(space)
+
+    def asked_space(self, points: Any) -> Any:
+        """Return the space of the options, of several that of the plan's arrays."""
+        single = getattr(points, "dtype", None) == np.float32
+        return scheduling.space_of(self.options, "float32" if single else "float64")
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
@@ -152,6 +160,7 @@ class Fmm(FreeMethod):
             lists = octlists.lists(tree.nodes, self._points(aim.parameters.order)).only
         with times.phase("prepare"):
             aim = self._refined(aim, shape, tree.nodes, lists)
+            aim = replace(aim, schedule=self._schedule(aim, tree, lists))
             expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(tree.nodes, lists, aim.parameters.order)
         return aim, FmmStructure(tree, lists, aim.representation, expansion)
@@ -178,6 +187,16 @@ class Fmm(FreeMethod):
             estimate.require_values(tree, self._points(aim.parameters.order), components, self.space)
         return self._expansion(aim, tree, lists)
 
+    def _schedule(self, aim: Aim, tree: Octree, lists: OctLists) -> ScheduleChoice:
+        """Return how the sum shares its units."""
+        options, dtype = self.options, aim.dtype.name
+        choice = scheduling.without_model(options, self.space, dtype)
+        if choice is not None:
+            return choice
+        tasks = self._expansion(replace(aim, schedule=ScheduleChoice(scheduling.BEST)), tree, lists)
+        structure = FmmStructure(tree, lists, aim.representation, tasks)
+        return scheduling.modelled(options, self.space, dtype, structure, aim.parameters)
+
     def _pairs(self, nodes: OctNodes, lists: OctLists, order: int) -> dict[str, float]:
         """Return the evaluations of the kernel by phase."""
         n_trg, n_src = (spans.count.astype(float) for spans in (nodes.targets, nodes.sources))
@@ -195,8 +214,11 @@ class Fmm(FreeMethod):
         expansion = structure.expansion
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            schedule = self.options.schedule
-            placed = expansion.place(self.space, None if schedule == "phases" else schedule)
+            given: tuple[Any, ...] = ()
+            if (choice := aim.schedule).as_tasks:
+                more = self.options, self.space, aim.dtype.name, structure, aim.parameters
+                given = choice.order, scheduling.with_model(choice, *more)
+            placed = expansion.place(self.space, *given)
         particles = expansion.particles
         return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
 
@@ -219,9 +241,20 @@ class Fmm(FreeMethod):
     def describe(self, problem: FreeProblem, aim: Aim, prediction: Prediction) -> dict[str, str]:
         """Describe a plan in a few lines."""
         lines = super().describe(problem, aim.parameters, prediction)
-        if self.options.schedule != "phases":
-            lines["schedule"] = f"tasks on {spaces.workers(self.space)} cores, {self.options.schedule}"
+        choice = aim.schedule
+        if choice.as_tasks or choice.why:
+            why = f" ({choice.why})" if choice.why else ""
+            lines["schedule"] = f"{self._said(choice)}{why}"
         return lines
+
+    def _said(self, choice: ScheduleChoice) -> str:
+        """Return a schedule in words."""
+        if not choice.as_tasks:
+            return choice.order
+        cores, devices = spaces.workers(self.space), choice.units.devices
+        beside = [f"{space.name} {number}" for space, number in devices]
+        working = [f"{cores} cores"] if choice.units.cores else []
+        return f"tasks on {' and '.join([*working, *beside])}, {choice.order}"
 
     def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
         """Predict the time of a call."""
@@ -298,8 +331,9 @@ class Kifmm(Fmm):
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         at = limits.of(self.space)
-        if self.options.schedule != "phases":
-            at = replace(at, tasks=TaskSizes(spaces.workers(self.space)))
+        if aim.schedule.as_tasks:
+            devices = len(aim.schedule.units.devices)
+            at = replace(limits.DEVICE if devices else at, tasks=TaskSizes(spaces.workers(self.space) + devices))
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 

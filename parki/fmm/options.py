@@ -1,11 +1,13 @@
 """Options of a fast multipole method."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from parki.engine.spaces import Space
 from parki.fmm import params
-from parki.names import FmmMethod, FmmSchedule
-from parki.options import ToleranceOptions, option, whole
+from parki.names import FmmMethod, FmmSchedule, SpaceName
+from parki.options import ToleranceOptions, flag, option, whole
 from parki.tasks.scheduled import ORDERS
 
 METHODS = ("kifmm", "chebyshev")
@@ -23,24 +25,55 @@ class FmmOptions(ToleranceOptions):
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
     tolerance : float, default 1e-6
         Relative error, as a 2-norm over all targets.
-    schedule : {"phases", "drain", "fifo"}, default "phases"
-        How the steps of method ``"kifmm"`` share the cores of a host: one phase after another, or as tasks, which begin
-        when others have made what they read.  Of ready tasks the one with the longest way to the end comes first
-        (``"drain"``), or the one that has been ready longest (``"fifo"``).
+    execution_space : str, Space or tuple of these, optional
+        As of other sums; or a host and a kind of devices, as ``("Cuda", "OpenMP")``, which share the tasks of method
+        ``"kifmm"``: arrays are the host's then.
+    schedule : {"auto", "phases", "drain", "heteroprio", "heft", "fifo", "static"}, default "auto"
+        How the steps of method ``"kifmm"`` share units: one phase after another, or as tasks, which begin when others
+        have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
+        the one that has been ready longest (``"fifo"``); others are those of `parki.tasks.policy`, and ``"static"`` is
+        a simulated run of ``"drain"``.  ``"auto"`` takes tasks where models promise a gain, and says why.
+    devices : sequence of int or "all", optional
+        Numbers of the devices of `execution_space` that share the tasks; the first one if not given.
+    deterministic : bool, default False
+        Give each task to the same unit in all calls of a plan that several kinds of units share, so that results are
+        the same to the last bit.
     """
 
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
-    schedule: FmmSchedule = option("phases", choices=("phases", *ORDERS))
+    execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None = None
+    schedule: FmmSchedule = option("auto", choices=("auto", "phases", *ORDERS))
+    devices: Sequence[int] | Literal["all"] | None = None
+    deterministic: bool = option(False, flag)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
-        if self.schedule != "phases" and self.method != "kifmm":
+        if self.asks_for_tasks and self.method != "kifmm":
             raise ValueError(f"schedule is {self.schedule!r} with method={self.method!r}; expected method='kifmm'.")
-        if self.schedule != "phases" and self.comm is not None:
+        if self.asks_for_tasks and self.comm is not None:
             raise ValueError(f"schedule is {self.schedule!r} with comm; expected 'phases' over ranks.")
+        self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
+
+    @property
+    def asks_for_tasks(self) -> bool:
+        """Tell whether the schedule is a policy of tasks."""
+        return self.schedule not in ("auto", "phases")
+
+    def _check_units(self) -> None:
+        """Raise ValueError for several units where one space does the whole sum."""
+        several = isinstance(self.execution_space, tuple | list) and len(self.execution_space) > 1
+        if not several and self.devices is None:
+            return
+        named = "devices was given" if self.devices is not None else "execution_space names several spaces"
+        if self.method != "kifmm":
+            raise ValueError(f"{named} with method={self.method!r}; expected method='kifmm', or one space.")
+        if self.comm is not None:
+            raise ValueError(f"{named} with comm; expected one space for each rank.")
+        if self.schedule == "phases":
+            raise ValueError(f"{named} with schedule='phases'; expected 'auto', or a policy of tasks.")

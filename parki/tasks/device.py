@@ -59,6 +59,7 @@ class DeviceTasks:
         step_is_here = np.zeros(len(steps), bool)
         step_is_here[cut.step[np.repeat(here, np.diff(cut.begin))]] = True
         self._stream = devices.OwnStream(space.name, index) if space.own_memory else None
+        self._require(steps, index)
         with self.current():
             compile_for(steps.units(), space)
             self._memory = Memory(space, 1)
@@ -72,6 +73,13 @@ class DeviceTasks:
         self._have = np.empty(len(graph.nbytes), np.int64)
         self._joins = {k for k, name in enumerate(graph.kinds) if name == JOIN}
         self.copied = self.returned = 0
+
+    def _require(self, steps: StepList, index: int) -> None:
+        """Raise MemoryError where the arrays would take more than the device has free."""
+        needed = steps.nbytes()
+        free = devices.free_bytes(devices.find(self.space.name)[index]) if self.space.own_memory else needed
+        if needed > free:
+            raise MemoryError(f"{self.name} has {free:,} bytes free; the arrays of the sum take {needed:,}.")
 
     @property
     def arrays(self) -> list[Any]:

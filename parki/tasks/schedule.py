@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from parki.engine import spaces
 from parki.tasks import gantt
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.trace import Trace
 
 
 class Schedule:
-    """Show how the tasks of a plan share the cores of a host.
+    """Show how units share the tasks of a plan: cores of a host, and devices beside them.
 
     Parameters
     ----------
@@ -21,7 +20,9 @@ class Schedule:
     policy : str
         Which of the ready tasks comes first, as in `parki.fmm.FmmOptions`.
     tasks, workers : int
-        Numbers of tasks, and of threads that run them.
+        Numbers of tasks, and of threads that run them on cores.
+    units : list of str
+        Names of all units: cores, then devices.
 
     See Also
     --------
@@ -40,7 +41,7 @@ class Schedule:
     def __init__(self, scheduled: Scheduled) -> None:
         self._scheduled = scheduled
         self.policy, self.tasks = scheduled.order, len(scheduled.cut.graph)
-        self.workers = spaces.workers(scheduled.space)
+        self.workers, self.units = scheduled.node.cores, scheduled.names
 
     @property
     def last(self) -> Trace | None:
@@ -55,16 +56,21 @@ class Schedule:
 
     @property
     def bound(self) -> float:
-        """Return the least seconds that any order of the tasks takes, by their times in the last sum."""
-        last = self.last
+        """Return the least seconds that any order of the tasks takes, by their times in the last sum.
+
+        With devices each task stays on its kind of unit, and none waits for another.
+        """
+        last, cores = self.last, self.workers
         if last is None:
             return float("nan")
+        if cores < len(self.units):
+            return max(float(some.mean()) for some in (last.busy[:cores], last.busy[cores:]))
         seconds = last.end - last.begin
         return max(float(seconds.sum()) / self.workers, self._scheduled.cut.graph.critical_path(seconds))
 
     @property
     def busy(self) -> list[float]:
-        """Return the share of the last sum in which each worker ran tasks."""
+        """Return the share of the last sum in which each unit ran tasks."""
         last = self.last
         return [] if last is None else (last.busy / last.seconds).tolist()
 
@@ -84,7 +90,7 @@ class Schedule:
         self._present().write(Path(path))
 
     def gantt(self, path: str | Path) -> None:
-        """Draw the last sum: a row for each worker, a bar for each task.
+        """Draw the last sum: a row for each unit, a bar for each launch.
 
         Parameters
         ----------
@@ -107,7 +113,8 @@ class Schedule:
         return last
 
     def __str__(self) -> str:
-        told = f"{self.tasks} tasks by {self.workers} workers, {self.policy}"
+        beside = "".join(f" and {name}" for name in self.units[self.workers :])
+        told = f"{self.tasks} tasks by {self.workers} workers{beside}, {self.policy}"
         last = self.last
         if last is None:
             return told

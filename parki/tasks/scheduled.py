@@ -106,10 +106,14 @@ class Scheduled:
         if self._job is None:
             return None
         record = self._job.record()
-        names = [*self.node.names[: self.node.cores], *(device.name for device in self.devices)]
         launch, began = batches(record, self.node)
         moved = sum(device.copied + device.returned for device in self.devices)
-        return Trace.of(self.cut.graph, record.worker, began, record.ended, names, launch=launch, moved=moved)
+        return Trace.of(self.cut.graph, record.worker, began, record.ended, self.names, launch=launch, moved=moved)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of all units."""
+        return [*self.node.names[: self.node.cores], *(device.name for device in self.devices)]
 
     def run(self, bound: Mapping[Any, Any] | None = None, times: Any = None) -> None:
         """Run all tasks, as soon as those that they wait for have ended.
@@ -122,6 +126,8 @@ class Scheduled:
             Takes the time of each phase: its share of the seconds of all tasks.
         """
         bound = bound or {}
+        if self.devices and spaces.forked():
+            raise RuntimeError(f"{self.devices[0].name} cannot be used in a forked process; expected one of 'spawn'.")
         for handle in self._inputs:
             fits(handle, bound.get(handle))
         changed = {k: self._launches[k].bind(bound) for k in self._changing}
@@ -190,7 +196,8 @@ class Scheduled:
         if self.order == "fifo" or self.units.deterministic:
             return
         if not self._plain:
-            self._job.share(self._shared(self._means.blended(graph, self._durations)))
+            if self.units.modelled is not None:  # else seconds of kinds that a unit has not run are unknown
+                self._job.share(self._shared(self._means.blended(graph, self._durations)))
             return
         measured = trace.end - trace.begin
         few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})

@@ -1,7 +1,7 @@
 """How units of a node find ready tasks: a policy for one graph, as the executor takes it."""
 
 import ctypes
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,10 @@ class Sharing:
         cls, node: Node, numbers: dict[str, int | float], arrays: dict[str, NDArray[Any]], lists: list[tuple[int, ...]],
         durations: Durations, turn: Ints, in_order: bool,
     ) -> "Sharing":  # fmt: skip
-        arrays |= {"list_begin": np.cumsum([0, *map(len, lists)]), "list": np.array([b for some in lists for b in some])}
+        arrays |= {
+            "list_begin": np.cumsum([0, *map(len, lists)]),
+            "list": np.array([b for some in lists for b in some]),
+        }
         arrays |= {"core": durations.on_core(node), "device": durations.device, "wave": durations.wave}
         types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32) | {"shared": np.uint8}
         typed = {name: np.ascontiguousarray(a, types.get(name, np.float64)) for name, a in arrays.items()}
@@ -107,7 +110,3 @@ class Sharing:
         for name, a in self.arrays.items():
             setattr(made, name, a.ctypes.data)
         return made
-
-    def replayed(self, units: Ints, begin: NDArray[np.float64], graph: Graph, durations: Durations) -> "Sharing":
-        """Return the sharing that gives each task the unit of an earlier run, in that run's order."""
-        return self._mapped(replace(policies.static(units), begin=begin), graph, durations, self.node)

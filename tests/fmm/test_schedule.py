@@ -67,7 +67,7 @@ def test_bits_are_those_of_phases(name, rng):
 
 
 @pytest.mark.parametrize("threads", [1, 5])
-@pytest.mark.parametrize("schedule", ["drain", "fifo"])
+@pytest.mark.parametrize("schedule", ["drain", "fifo", "heteroprio", "heft", "static"])
 def test_any_number_of_workers(threads, schedule, rng):
     x, _ = points("clusters", rng)
     q = rng.standard_normal(x.shape[1])
@@ -185,7 +185,7 @@ def test_schedules_are_refused_where_there_are_none(rng):
     x = rng.random((3, 10))
     with pytest.raises(ValueError, match="schedule is 'drain' with method='chebyshev'; expected method='kifmm'"):
         parki.fmm.plan("coulomb", x, x, method="chebyshev", schedule="drain")
-    with pytest.raises(ValueError, match="schedule is 'heft'"):
-        parki.fmm.plan("coulomb", x, x, schedule="heft")
+    with pytest.raises(ValueError, match="schedule is 'halves'"):
+        parki.fmm.plan("coulomb", x, x, schedule="halves")
     with pytest.raises(ValueError, match="schedule is 'drain' in 'GpuSim'; expected a host"):
         parki.fmm.plan("coulomb", x, x, schedule="drain", execution_space="GpuSim")

@@ -1,0 +1,271 @@
+"""Schedules of a sum: the units that run its tasks, the policy by which they take these, and why.
+
+Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from parki.engine import spaces
+from parki.engine.runtime import devices
+from parki.engine.spaces import Space
+from parki.fmm import work
+from parki.fmm.options import FmmOptions
+from parki.fmm.params import Parameters
+from parki.fmm.structure import FmmStructure
+from parki.perfmodels import tasks
+from parki.perfmodels.machine import GENERIC, Machine
+from parki.perfmodels.tasks import UnitWork
+from parki.prediction import machine_of
+from parki.tasks.cut import cut
+from parki.tasks.device import host_only
+from parki.tasks.durations import Durations
+from parki.tasks.graph import Graph
+from parki.tasks.node import Node
+from parki.tasks.simulate import simulate
+from parki.tasks.units import NodeUnits
+
+PHASES, AUTO, BEST = "phases", "auto", "drain"
+PLAIN = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
+MANY_CORES = 16  # from which on barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
+WORTH_TASKS = 1.05  # gain that tasks on cores alone are taken for
+WORTH_CORES = 1.15  # gain that cores beside devices are taken for
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleChoice:
+    """How a sum is run.
+
+    Attributes
+    ----------
+    order : str
+        ``"phases"``, or a policy of tasks.
+    units : NodeUnits
+    why : str
+        The reason of a choice that was not the caller's.
+    """
+
+    order: str = PHASES
+    units: NodeUnits = field(default_factory=NodeUnits)
+    why: str = ""
+
+    @property
+    def as_tasks(self) -> bool:
+        """Tell whether the sum is cut into tasks."""
+        return self.order != PHASES
+
+
+@dataclass(frozen=True)
+class AskedUnits:
+    """Units that a caller asks for.
+
+    Attributes
+    ----------
+    host : str or Space
+        Where the plan and its arrays are.
+    device : Space
+        A kind of devices.
+    numbers : tuple of int
+        Of devices among those of their kind.
+    cores : bool
+        Whether cores work beside them.
+    """
+
+    host: str | Space
+    device: Space
+    numbers: tuple[int, ...]
+    cores: bool
+
+
+def asked(options: FmmOptions) -> AskedUnits | None:
+    """Return the units that options ask for, None where one space does it all.
+
+    Raises
+    ------
+    ValueError
+        For two hosts, devices of two kinds, and numbers of devices that are not there.
+    """
+    given = options.execution_space
+    names: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
+    if not names:
+        raise ValueError("execution_space is (); expected one space at least.")
+    if len(names) == 1 and options.devices is None:
+        return None
+    found = [spaces.get(name) for name in names]
+    hosts, others = ([one for one in found if one.native is native] for native in (True, False))
+    if len(hosts) > 1 or len(others) > 1:
+        said = ", ".join(one.name for one in found)
+        raise ValueError(f"execution_space is {said}; expected one host and one kind of devices at most.")
+    if not others:
+        raise ValueError(f"devices is {options.devices!r} with {hosts[0].name!r}; expected a space of devices.")
+    return AskedUnits(hosts[0] if hosts else "CPU", others[0], _numbers(options.devices, others[0]), bool(hosts))
+
+
+def space_of(options: FmmOptions, dtype: str) -> Any:
+    """Return the space that a plan is asked for: the host of several units, or one device where no core is worth it."""
+    units = asked(options)
+    if units is None:
+        given = options.execution_space
+        return given[0] if isinstance(given, tuple | list) else given
+    return units.device if alone(options, units, dtype) else units.host
+
+
+def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
+    """Return why one device does the sum alone, an empty string where it does not."""
+    if options.schedule != AUTO or units.device.checks_accesses or not units.cores or len(units.numbers) > 1:
+        return ""
+    if options.devices not in (None, [0], (0,), "all"):
+        return ""
+    host = spaces.get(units.host)
+    cores = options.threads or spaces.workers(host)
+    gpu, core = machine_of(units.device), machine_of(host)
+    most = most_gain(gpu, core, cores, dtype)
+    if most >= WORTH_CORES:
+        return ""
+    worth = round(gpu.operations[dtype]["fma"] / core.operations[dtype]["fma"])
+    return f"{gpu.name} computes as {worth} cores: {cores} beside it win {100 * (most - 1):.0f} % at most"
+
+
+def most_gain(gpu: Machine, host: Machine, cores: int, dtype: str) -> float:
+    """Return how many times as fast as a device it is with cores at most, by the rates of their arithmetic."""
+    return 1 + cores * host.operations[dtype]["fma"] / gpu.operations[dtype]["fma"]
+
+
+def without_model(options: FmmOptions, space: Space, dtype: str) -> ScheduleChoice | None:
+    """Return the schedule that options and space decide, None where models of the tasks have to.
+
+    Parameters
+    ----------
+    options : FmmOptions
+    space : Space
+        Of the plan.
+    dtype : str
+    """
+    units = asked(options)
+    if units is not None and not space.native:
+        return ScheduleChoice(why=alone(options, units, dtype))
+    some = NodeUnits(deterministic=options.deterministic)
+    if units is not None:
+        some = replace(some, devices=tuple((units.device, number) for number in units.numbers), cores=units.cores)
+    if options.asks_for_tasks:
+        return ScheduleChoice(options.schedule, some)
+    if options.schedule == PHASES or options.method != "kifmm" or options.comm is not None:
+        return ScheduleChoice()
+    if units is not None:
+        if units.device.checks_accesses:
+            return ScheduleChoice(BEST, some, f"{units.device.name} has no model: all units work")
+        return None
+    if not space.native or space.engine != "parki":
+        return ScheduleChoice()
+    cores = spaces.workers(space)
+    return ScheduleChoice() if cores < MANY_CORES else None
+
+
+def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStructure, p: Parameters) -> ScheduleChoice:
+    """Return the schedule that simulated runs decide.
+
+    Parameters
+    ----------
+    options : FmmOptions
+    space : Space
+        A host.
+    dtype : str
+    structure : FmmStructure
+        Of a sum that is cut into tasks.
+    p : Parameters
+    """
+    units, cores = asked(options), spaces.workers(space)
+    durations = Model(structure, p, dtype, space, units, options.deterministic)
+    steps = list(structure.expansion.steps)
+    parts = cut(steps)
+    graph, here, node = parts.graph, host_only(steps, parts), durations.node(cores)
+    if units is None:
+        seconds = {name: simulate(graph, durations(graph, node), node, name).seconds for name in (PHASES, BEST)}
+        gain = seconds[PHASES] / seconds[BEST]
+        why = f"simulated on {cores} cores, {gain:.2f} × as fast as phases"
+        some = NodeUnits(modelled=durations, deterministic=options.deterministic)
+        return ScheduleChoice(BEST, some, why) if gain >= WORTH_TASKS else ScheduleChoice(why=f"tasks: {why}")
+    ways = tuple((units.device, number) for number in units.numbers)
+    some = NodeUnits(ways, units.cores, node, durations, options.deterministic)
+    names = f"{len(ways)} × {units.device.name}"
+    if not units.cores:
+        return ScheduleChoice(BEST, some, f"{names}: as asked")
+    apart = replace(some, cores=False)
+    both, devices_alone = (
+        simulate(graph, one.durations(graph, node, here), node, BEST).seconds for one in (some, apart)
+    )
+    gain = devices_alone / both
+    why = f"simulated, {cores} cores beside {names} are {gain:.2f} × as fast as without"
+    return ScheduleChoice(BEST, some if gain >= WORTH_CORES else apart, why)
+
+
+def with_model(
+    choice: ScheduleChoice, options: FmmOptions, space: Space, dtype: str, structure: FmmStructure, p: Parameters
+) -> NodeUnits:  # fmt: skip
+    """Return the units of a choice, with the modelled seconds of their tasks where policies need these.
+
+    A simulator of a GPU has no model.
+    """
+    units, some = asked(options), choice.units
+    simulated = any(device.checks_accesses for device, _ in some.devices)
+    if some.modelled is not None or simulated or (not some.devices and choice.order in PLAIN):
+        return some
+    model = Model(structure, p, dtype, space, units, options.deterministic)
+    return replace(some, modelled=model, node=model.node(spaces.workers(space)))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Modelled seconds of the tasks of a sum, on cores of a host and on devices.
+
+    Parameters
+    ----------
+    structure : FmmStructure
+    parameters : Parameters
+    dtype : str
+    space : Space
+        The host.
+    units : AskedUnits or None
+    deterministic : bool
+        Take a generic server for the host: measured rates differ from process to process.
+    """
+
+    structure: FmmStructure
+    parameters: Parameters
+    dtype: str
+    space: Space
+    units: AskedUnits | None
+    deterministic: bool
+
+    def _sides(self, cores: int) -> tuple[UnitWork, UnitWork | None]:
+        host = Machine.load(GENERIC) if self.deterministic else machine_of(self.space)
+        gpu = None if self.units is None else machine_of(self.units.device)
+        made = [
+            None if one is None else UnitWork(one, work.counts(self.structure, self.parameters, one), many)
+            for one, many in ((host, cores), (gpu, len(self.units.numbers) if self.units else 0))
+        ]
+        return made[0], made[1]
+
+    def node(self, cores: int) -> Node:
+        """Return the node of these units, with the links of the device's file."""
+        return tasks.node(*self._sides(cores))
+
+    def __call__(self, graph: Graph, node: Node) -> Durations:
+        """Return the seconds of the tasks of a graph."""
+        return tasks.durations(graph, self.dtype, *self._sides(node.cores))
+
+
+def _numbers(given: Any, space: Space) -> tuple[int, ...]:
+    """Return the numbers of devices: the first one if none are given, any of the simulator."""
+    there = devices.find(space.name) if space.own_memory else None
+    if given is None:
+        return (0,)
+    if given == "all":
+        return tuple(range(1 if there is None else len(there)))
+    numbers = tuple(int(one) for one in given)
+    if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
+        raise ValueError(f"devices is {given!r}; expected different numbers from 0 on, or 'all'.")
+    if there is not None and max(numbers) >= len(there):
+        raise ValueError(f"devices is {given!r}; expected numbers below {len(there)}: there are so many {space.name}.")
+    return numbers
