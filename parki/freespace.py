@@ -186,10 +186,6 @@ class FreeMethod:
         wait = spaces.waiter(self.space) if self.options.reports_times else None
         return PhaseTimes(self.phases, self.planned, wait)
 
-    def asked_space(self, points: Any) -> Any:
-        """Return the space of the options."""
-        return self.options.execution_space
-
     def in_space(self, space: Space) -> Self:
         """Return the method in a space."""
         return replace(self, space=space)

@@ -127,9 +127,6 @@ class Method(Protocol):
     gradient: bool | str
     logger: str
 
-    def asked_space(self, points: Any) -> Any:
-        """Return the name of the space that a plan of such points is asked for, None for that of the points."""
-
     def in_space(self, space: Space) -> Method:
         """Return the method in a space."""
 

@@ -96,10 +96,6 @@ class Ewald:
     gradient = False
     logger = "parki.ewald"
 
-    def asked_space(self, points: Any) -> Any:
-        """Return the space of the options."""
-        return self.options.execution_space
-
     def in_space(self, space: Space) -> Self:
         """Return the method in a space."""
         return replace(self, space=space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -40,6 +40,7 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
 COMPRESS = 0.1  # error of compressed translations over the tolerance
+MANY_CORES = 16  # from which on barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
 FINE = 1e-8  # tolerance from which on gradients of crowded points need one more point per edge than others
@@ -66,7 +67,8 @@ class Aim:
         Of interpolation, the share of fields that does not cancel where charges add up to 0.
     shares : array (P + 1,), optional
         Of a sum over ranks, the shares of the tree's places at which the parts of the last points began.
-    schedule : ScheduleChoice
+    schedule : ScheduleChoice or None
+        How units share the tasks; None for phases.
     """
 
     linear: Pair
@@ -76,7 +78,7 @@ class Aim:
     parameters: Parameters
     left: float = 1.0
     shares: NDArray[np.float64] | None = None
-    schedule: ScheduleChoice = field(default_factory=ScheduleChoice)
+    schedule: ScheduleChoice | None = None
 
 
 class Leaves(NamedTuple):
@@ -110,14 +112,21 @@ class Fmm(FreeMethod):
             For a schedule of tasks where there are none.
         """
         schedule = self.options.schedule
-        if self.options.asks_for_tasks and not (space.native and space.engine == "parki"):
+        if schedule not in ("auto", "phases") and not (space.native and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
         return super().in_space(space)
 
     def asked_space(self, points: Any) -> Any:
         """Return the space of the options, of several that of the plan's arrays."""
+        if self._alone:
+            return self.options.execution_space
         single = getattr(points, "dtype", None) == np.float32
         return scheduling.space_of(self.options, "float32" if single else "float64")
+
+    @property
+    def _alone(self) -> bool:
+        """Tell whether one space does the whole sum."""
+        return self.options.devices is None and not isinstance(self.options.execution_space, tuple | list)
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
@@ -187,9 +196,12 @@ class Fmm(FreeMethod):
             estimate.require_values(tree, self._points(aim.parameters.order), components, self.space)
         return self._expansion(aim, tree, lists)
 
-    def _schedule(self, aim: Aim, tree: Octree, lists: OctLists) -> ScheduleChoice:
-        """Return how the sum shares its units."""
+    def _schedule(self, aim: Aim, tree: Octree, lists: OctLists) -> ScheduleChoice | None:
+        """Return how units share the sum, None where its phases follow each other and no reason is needed."""
         options, dtype = self.options, aim.dtype.name
+        few = options.schedule == "auto" and spaces.workers(self.space) < MANY_CORES
+        if self._alone and (few or options.schedule == "phases"):
+            return None
         choice = scheduling.without_model(options, self.space, dtype)
         if choice is not None:
             return choice
@@ -215,7 +227,7 @@ class Fmm(FreeMethod):
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
             given: tuple[Any, ...] = ()
-            if (choice := aim.schedule).as_tasks:
+            if (choice := aim.schedule) is not None and choice.as_tasks:
                 more = self.options, self.space, aim.dtype.name, structure, aim.parameters
                 given = choice.order, scheduling.with_model(choice, *more)
             placed = expansion.place(self.space, *given)
@@ -241,20 +253,9 @@ class Fmm(FreeMethod):
     def describe(self, problem: FreeProblem, aim: Aim, prediction: Prediction) -> dict[str, str]:
         """Describe a plan in a few lines."""
         lines = super().describe(problem, aim.parameters, prediction)
-        choice = aim.schedule
-        if choice.as_tasks or choice.why:
-            why = f" ({choice.why})" if choice.why else ""
-            lines["schedule"] = f"{self._said(choice)}{why}"
+        if (choice := aim.schedule) is not None and (choice.as_tasks or choice.why):
+            lines["schedule"] = choice.said(spaces.workers(self.space))
         return lines
-
-    def _said(self, choice: ScheduleChoice) -> str:
-        """Return a schedule in words."""
-        if not choice.as_tasks:
-            return choice.order
-        cores, devices = spaces.workers(self.space), choice.units.devices
-        beside = [f"{space.name} {number}" for space, number in devices]
-        working = [f"{cores} cores"] if choice.units.cores else []
-        return f"tasks on {' and '.join([*working, *beside])}, {choice.order}"
 
     def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
         """Predict the time of a call."""
@@ -331,7 +332,7 @@ class Kifmm(Fmm):
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
         at = limits.of(self.space)
-        if aim.schedule.as_tasks:
+        if aim.schedule is not None and aim.schedule.as_tasks:
             devices = len(aim.schedule.units.devices)
             at = replace(limits.DEVICE if devices else at, tasks=TaskSizes(spaces.workers(self.space) + devices))
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)

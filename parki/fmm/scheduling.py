@@ -28,7 +28,6 @@ from parki.tasks.units import NodeUnits
 
 PHASES, AUTO, BEST = "phases", "auto", "drain"
 PLAIN = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
-MANY_CORES = 16  # from which on barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
 WORTH_TASKS = 1.05  # gain that tasks on cores alone are taken for
 WORTH_CORES = 1.15  # gain that cores beside devices are taken for
 
@@ -54,6 +53,13 @@ class ScheduleChoice:
     def as_tasks(self) -> bool:
         """Tell whether the sum is cut into tasks."""
         return self.order != PHASES
+
+    def said(self, cores: int) -> str:
+        """Return the schedule in words, on a host of so many cores."""
+        names = [f"{cores} cores"] if self.units.cores else []
+        names += [f"{space.name} {number}" for space, number in self.units.devices]
+        told = f"tasks on {' and '.join(names)}, {self.order}" if self.as_tasks else self.order
+        return f"{told} ({self.why})" if self.why else told
 
 
 @dataclass(frozen=True)
@@ -156,10 +162,7 @@ def without_model(options: FmmOptions, space: Space, dtype: str) -> ScheduleChoi
         if units.device.checks_accesses:
             return ScheduleChoice(BEST, some, f"{units.device.name} has no model: all units work")
         return None
-    if not space.native or space.engine != "parki":
-        return ScheduleChoice()
-    cores = spaces.workers(space)
-    return ScheduleChoice() if cores < MANY_CORES else None
+    return None if space.native and space.engine == "parki" else ScheduleChoice()
 
 
 def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStructure, p: Parameters) -> ScheduleChoice:
@@ -176,7 +179,7 @@ def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStruct
     p : Parameters
     """
     units, cores = asked(options), spaces.workers(space)
-    durations = Model(structure, p, dtype, space, units, options.deterministic)
+    durations = TaskModel(structure, p, dtype, space, units, options.deterministic)
     steps = list(structure.expansion.steps)
     parts = cut(steps)
     graph, here, node = parts.graph, host_only(steps, parts), durations.node(cores)
@@ -211,12 +214,12 @@ def with_model(
     simulated = any(device.checks_accesses for device, _ in some.devices)
     if some.modelled is not None or simulated or (not some.devices and choice.order in PLAIN):
         return some
-    model = Model(structure, p, dtype, space, units, options.deterministic)
+    model = TaskModel(structure, p, dtype, space, units, options.deterministic)
     return replace(some, modelled=model, node=model.node(spaces.workers(space)))
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class TaskModel:
     """Modelled seconds of the tasks of a sum, on cores of a host and on devices.
 
     Parameters

@@ -9,7 +9,7 @@ import pytest
 
 import parki
 from parki.engine.spaces import Space
-from parki.fmm import scheduling
+from parki.fmm import method, scheduling
 from parki.fmm.options import FmmOptions
 from parki.perfmodels.machine import Machine
 from parki.tasks import device as devices
@@ -252,7 +252,7 @@ def test_cores_that_are_not_worth_a_task(gpu, cores, dtype, reason, monkeypatch)
 def test_many_cores_take_tasks_where_models_promise_a_gain(rng, monkeypatch):
     x = clusters(rng, 4000)
     given = {"order": 4, "leaf_size": 30, "threads": 2}
-    monkeypatch.setattr(scheduling, "MANY_CORES", 2)
+    monkeypatch.setattr(method, "MANY_CORES", 2)
     for least, order in ((0.0, "drain"), (np.inf, "phases")):
         monkeypatch.setattr(scheduling, "WORTH_TASKS", least)
         plan = parki.fmm.plan("coulomb", x, x, **given)
