@@ -18,7 +18,10 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
-FmmSchedule = Literal["phases", "drain", "fifo"]
+FmmSchedule = Literal[
+    "phases", "drain", "fifo", "starpu", "starpu:dm", "starpu:dmda", "starpu:dmdap", "starpu:dmdar", "starpu:dmdas",
+    "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws", "starpu:prio", "starpu:random", "starpu:ws",
+]  # fmt: skip
 Gradient = bool | Literal["only"]
 Layout = Literal["dn", "nd"]
 Precision = Literal["double", "single"]

@@ -31,6 +31,7 @@ from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
+from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.timing import PhaseTimes
@@ -104,11 +105,13 @@ class Fmm(FreeMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks where there are none.
+            For a schedule of tasks where there are none, and for one by StarPU without it.
         """
         schedule = self.options.schedule
         if schedule != "phases" and not (space.pick(True, False) and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        if starpu.is_starpu(schedule):
+            starpu.check(schedule, spaces.workers(space))
         return super().in_space(space)
 
     @engine.settled()

@@ -1,14 +1,25 @@
 """Options of a fast multipole method."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from parki.checks import check_choice
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule
 from parki.options import ToleranceOptions, option, whole
+from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
 
 METHODS = ("kifmm", "chebyshev")
+SCHEDULES = ("phases", *ORDERS, *starpu.SCHEDULES)
+
+
+def _schedule(name: str, value: Any) -> Any:
+    """Check a schedule; StarPU says which other policies it has when a plan is made."""
+    if not (isinstance(value, str) and starpu.is_starpu(value)):
+        check_choice(name, value, ("phases", *ORDERS, "starpu", "starpu:NAME"))
+        return value
+    return starpu.full(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +34,17 @@ class FmmOptions(ToleranceOptions):
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
     tolerance : float, default 1e-6
         Relative error, as a 2-norm over all targets.
-    schedule : {"phases", "drain", "fifo"}, default "phases"
+    schedule : {"phases", "drain", "fifo", "starpu", "starpu:NAME"}, default "phases"
         How the steps of method ``"kifmm"`` share the cores of a host: one phase after another, or as tasks, which begin
         when others have made what they read.  Of ready tasks the one with the longest way to the end comes first
-        (``"drain"``), or the one that has been ready longest (``"fifo"``).
+        (``"drain"``), or the one that has been ready longest (``"fifo"``).  Where StarPU is installed it runs them by
+        the policy ``NAME`` of its own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.
     """
 
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
-    schedule: FmmSchedule = option("phases", choices=("phases", *ORDERS))
+    schedule: FmmSchedule = option("phases", _schedule, choices=SCHEDULES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,6 +17,7 @@ from parki.engine.steps import Handle, Step
 from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes
 from parki.engine.steps.steplist import StepList
+from parki.tasks import starpu
 from parki.tasks.cut import CutSteps, cut
 from parki.tasks.durations import Durations
 from parki.tasks.graph import IntLists
@@ -38,8 +39,8 @@ class Scheduled:
         Every step with a cut.
     space : Space
         A host.
-    order : {"drain", "fifo"}
-        Which of the ready tasks comes first.
+    order : str
+        Which of the ready tasks comes first: one of `ORDERS`, or StarPU with one of its policies, as "starpu:prio".
 
     Raises
     ------
@@ -128,7 +129,10 @@ class Scheduled:
 
     def _made(self, tables: "_CallTables") -> GraphRun:
         graph, threads = self.cut.graph, spaces.workers(self.space)
-        turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
+        turn = None if self.order == "fifo" else graph.turn(np.ones(len(graph)))
+        if starpu.is_starpu(self.order):
+            name = starpu.policy(self.order)
+            return starpu.StarpuRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault, name=name)
         return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
 
     def _learn(self, trace: Trace) -> None:
@@ -136,10 +140,12 @@ class Scheduled:
         self._runs += 1
         graph, node = self.cut.graph, Node(len(trace.units))
         self._means.add(graph, trace, node)
-        if self.order == "drain":
+        if self.order != "fifo":
             measured = trace.end - trace.begin
             few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
-            self._job.reorder(graph.turn(self._means.blended(graph, few).core))
+            seconds = self._means.blended(graph, few).core
+            self._job.reorder(graph.turn(seconds))
+            self._job.expect(seconds)
 
     def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
         """Count for each phase its share of the seconds of all tasks."""
