@@ -110,7 +110,7 @@ class Fmm(FreeMethod):
         schedule = self.options.schedule
         if schedule != "phases" and not (space.pick(True, False) and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
-        if starpu.is_starpu(schedule):
+        if schedule.startswith(starpu.PREFIX):
             starpu.check(schedule, spaces.workers(space))
         return super().in_space(space)
 

@@ -1,25 +1,17 @@
 """Options of a fast multipole method."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from parki.checks import check_choice
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule
-from parki.options import ToleranceOptions, option, whole
+from parki.options import ToleranceOptions, one_of, option, whole
 from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
 
 METHODS = ("kifmm", "chebyshev")
-SCHEDULES = ("phases", *ORDERS, *starpu.SCHEDULES)
-
-
-def _schedule(name: str, value: Any) -> Any:
-    """Check a schedule; StarPU says which other policies it has when a plan is made."""
-    if not (isinstance(value, str) and starpu.is_starpu(value)):
-        check_choice(name, value, ("phases", *ORDERS, "starpu", "starpu:NAME"))
-        return value
-    return starpu.full(value)
+SCHEDULES = ("phases", *ORDERS, *starpu.SCHEDULES)  # StarPU says which others it has when a plan is made
+NAMED = ("phases", *ORDERS, "starpu", "starpu:NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +36,12 @@ class FmmOptions(ToleranceOptions):
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
-    schedule: FmmSchedule = option("phases", _schedule, choices=SCHEDULES)
+    schedule: FmmSchedule = option("phases", one_of(*NAMED, prefix=starpu.PREFIX), choices=SCHEDULES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.schedule == "starpu":
+            object.__setattr__(self, "schedule", starpu.USUAL)
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
         if self.schedule != "phases" and self.method != "kifmm":

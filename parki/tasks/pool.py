@@ -146,6 +146,10 @@ class GraphRun:
         KeyboardInterrupt
             When tasks that run have ended; none begins after an interrupt.
         """
+        self._run()
+        return None if self._job.failed < 0 else self._job.failed
+
+    def _run(self) -> None:
         entries, job = _entries(), self._job
         self._arrays["waits"][:] = self._waits
         job.threads = 1 if spaces.forked() else self.threads
@@ -157,7 +161,6 @@ class GraphRun:
         finally:
             entries.pk_tasks_stop(address)
             entries.pk_tasks_end(address)
-        return None if job.failed < 0 else job.failed
 
     @property
     def done(self) -> int:

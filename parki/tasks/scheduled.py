@@ -130,7 +130,7 @@ class Scheduled:
     def _made(self, tables: "_CallTables") -> GraphRun:
         graph, threads = self.cut.graph, spaces.workers(self.space)
         turn = None if self.order == "fifo" else graph.turn(np.ones(len(graph)))
-        if starpu.is_starpu(self.order):
+        if self.order.startswith(starpu.PREFIX):
             name = starpu.policy(self.order)
             return starpu.StarpuRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault, name=name)
         return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)

@@ -1,6 +1,6 @@
 """StarPU as the executor of graphs of tasks on a host, where it is installed: a shim, compiled on first use.
 
-A process has one StarPU with one policy and one number of workers: another one starts it anew, in tenths of a second.
+A process has one StarPU with one policy and one number of workers: another one starts it anew, in some hundredths of a second.
 """
 
 import atexit
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from parki.engine import spaces
 from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
-from parki.engine.settled import once
 from parki.tasks import pool
 from parki.tasks.graph import Graph
 
@@ -32,7 +31,7 @@ PREFIX = "starpu:"
 SCHEDULES = ("starpu", *(PREFIX + name for name in (
     "dm", "dmda", "dmdap", "dmdar", "dmdas", "dmdasd", "eager", "heteroprio", "lws", "prio", "random", "ws",
 )))  # fmt: skip
-USUAL = "prio"  # the policy of "starpu": of ready tasks the one with the longest way to the end comes first
+USUAL = "starpu:prio"  # which "starpu" is: of ready tasks the one with the longest way to the end comes first
 BUCKETS = "heteroprio"  # the policy whose priorities are numbers of buckets
 MOST_BUCKETS = 99
 GUESS = 1e-3  # seconds of a task before any has run: steps are cut into tasks of about so much
@@ -53,19 +52,9 @@ class _Job(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("job", "before_begin", "before", "bucket", "seconds", "state")]
 
 
-def full(schedule: str) -> str:
-    """Return the schedule with the name of its policy, as "starpu:prio"; of others the schedule."""
-    return PREFIX + USUAL if schedule == "starpu" else schedule
-
-
-def is_starpu(schedule: str) -> bool:
-    """Tell whether StarPU runs a schedule."""
-    return full(schedule).startswith(PREFIX)
-
-
 def policy(schedule: str) -> str:
     """Return the name that StarPU has for the policy of a schedule."""
-    return full(schedule).removeprefix(PREFIX)
+    return schedule.removeprefix(PREFIX)
 
 
 def check(schedule: str, threads: int) -> None:
@@ -125,7 +114,6 @@ def _ask(name: str, option: str) -> str | None:
     return None if done.returncode else done.stdout.strip()
 
 
-@once
 def _entries() -> ctypes.CDLL:
     """Return the compiled shim."""
     global _loaded
@@ -197,27 +185,22 @@ def stop() -> None:
 
 # Runs -----------------------------------------------------------------------------------------------------------------
 class StarpuRun(pool.GraphRun):
-    """A graph of tasks with their calls, which StarPU runs.
+    """A graph of tasks with their calls, which StarPU runs; the thread of the caller waits.
 
     Parameters
     ----------
     graph : Graph
-    calls : pool.Calls
-    threads : int
-        Workers; the caller's thread waits for them.
-    turn : array (tasks,), optional
-        The task with the least number has the highest priority; all have the same one if not given.
-    may_fault : bool
-        Whether calls leave records of faults.
+    *more
+        Calls, workers and order, as `parki.tasks.pool.GraphRun` takes them: the task with the least turn has the
+        highest priority.
     name : str
         StarPU's name of the policy.
+    **named
+        The rest of the options of `parki.tasks.pool.GraphRun`.
     """
 
-    def __init__(
-        self, graph: Graph, calls: pool.Calls, threads: int, turn: NDArray[np.int32] | None = None, *,
-        may_fault: bool = False, name: str = USUAL,
-    ) -> None:  # fmt: skip
-        super().__init__(graph, calls, threads, turn, may_fault=may_fault)
+    def __init__(self, graph: Graph, *more: Any, name: str = "prio", **named: Any) -> None:
+        super().__init__(graph, *more, **named)
         self.name = name
         self._seconds, self._bucket = np.full(len(graph), GUESS), np.zeros(len(graph), np.int32)
         self._own = {"before_begin": graph.before.begin, "before": graph.before.values, "seconds": self._seconds}
@@ -231,24 +214,10 @@ class StarpuRun(pool.GraphRun):
         """Return the arrays that the job keeps."""
         return [*super().arrays, *self._own.values()]
 
-    def run(self) -> int | None:
-        """Run all tasks.
-
-        Returns
-        -------
-        int or None
-            The number of the first call that has failed, None if none has.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            When tasks that run have ended; none begins after an interrupt.
-        RuntimeError
-            Where StarPU does not start, or refuses a task.
-        """
+    def _run(self) -> None:
         if spaces.forked():
-            return super().run()
-        job, address = self._job, ctypes.addressof(self._starpu)
+            return super()._run()
+        address = ctypes.addressof(self._starpu)
         with _started(self.name, self.threads) as entries:
             try:
                 if entries.pk_starpu_begin(address):
@@ -257,7 +226,7 @@ class StarpuRun(pool.GraphRun):
                     pass
             finally:
                 entries.pk_starpu_end(address)
-        return None if job.failed < 0 else job.failed
+        return None
 
     def reorder(self, turn: NDArray[np.int32]) -> None:
         """Take another order of ready tasks, for the next runs."""
