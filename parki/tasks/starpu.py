@@ -1,6 +1,6 @@
 """StarPU as the executor of graphs of tasks on a host, where it is installed: a shim, compiled on first use.
 
-A process has one StarPU with one policy and one number of workers: another one starts it anew, in some hundredths of a second.
+A process has one StarPU with one policy and one number of workers; others start it anew, in hundredths of a second.
 """
 
 import atexit
@@ -16,13 +16,12 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parki.engine import spaces
 from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
 from parki.tasks import pool
-from parki.tasks.graph import Graph
+from parki.tasks.graph import Floats, Graph, Ints
 
 HEADER = "pk_starpu.h"
 PACKAGES = ("starpu-1.4", "starpu-1.3")  # names of pkg-config, the best first
@@ -210,7 +209,7 @@ class StarpuRun(pool.GraphRun):
         self._starpu = _Job(ctypes.addressof(self._job), **{name: a.ctypes.data for name, a in self._own.items()})
 
     @property
-    def arrays(self) -> list[NDArray[Any]]:
+    def arrays(self) -> list[Any]:
         """Return the arrays that the job keeps."""
         return [*super().arrays, *self._own.values()]
 
@@ -228,12 +227,12 @@ class StarpuRun(pool.GraphRun):
                 entries.pk_starpu_end(address)
         return None
 
-    def reorder(self, turn: NDArray[np.int32]) -> None:
+    def reorder(self, turn: Ints) -> None:
         """Take another order of ready tasks, for the next runs."""
         super().reorder(turn)
         self._fill()
 
-    def expect(self, seconds: NDArray[np.float64]) -> None:
+    def expect(self, seconds: Floats) -> None:
         """Take the seconds that tasks are expected to last: policies may map tasks to workers by these."""
         self._seconds[:] = seconds
 
