@@ -18,7 +18,11 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
-FmmSchedule = Literal["auto", "phases", "drain", "heteroprio", "heft", "fifo", "static"]
+FmmSchedule = Literal[
+    "auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu", "starpu:dm", "starpu:dmda",
+    "starpu:dmdap", "starpu:dmdar", "starpu:dmdas", "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws",
+    "starpu:prio", "starpu:random", "starpu:ws",
+]  # fmt: skip
 Gradient = bool | Literal["only"]
 Layout = Literal["dn", "nd"]
 Precision = Literal["double", "single"]

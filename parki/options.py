@@ -42,11 +42,12 @@ def check_fields(options: Any) -> None:
             object.__setattr__(options, field.name, checked)
 
 
-def one_of(*allowed: Any) -> Check:
-    """Return the check of an option that is one of these."""
+def one_of(*allowed: Any, prefix: str = "") -> Check:
+    """Return the check of an option that is one of these, or begins with the prefix if there is one."""
 
     def check(name: str, value: Any) -> Any:
-        check_choice(name, value, allowed)
+        if not (prefix and isinstance(value, str) and value.startswith(prefix)):
+            check_choice(name, value, allowed)
         return value
 
     return check

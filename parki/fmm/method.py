@@ -32,6 +32,7 @@ from parki.fmm.surface_expansion import any_far, surface_expansion
 from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
+from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.timing import PhaseTimes
@@ -109,11 +110,13 @@ class Fmm(FreeMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks where there are none.
+            For a schedule of tasks where there are none, and for one by StarPU without it.
         """
         schedule = self.options.schedule
         if schedule not in ("auto", "phases") and not (space.native and space.engine == "parki"):
             raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        if schedule.startswith(starpu.PREFIX):
+            starpu.check(schedule, spaces.workers(space))
         return super().in_space(space)
 
     def asked_space(self, points: Any) -> Any:

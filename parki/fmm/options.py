@@ -7,10 +7,13 @@ from typing import ClassVar, Literal
 from parki.engine.spaces import Space
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule, SpaceName
-from parki.options import ToleranceOptions, flag, option, whole
+from parki.options import ToleranceOptions, flag, one_of, option, whole
+from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
 
 METHODS = ("kifmm", "chebyshev")
+SCHEDULES = ("auto", "phases", *ORDERS, *starpu.SCHEDULES)  # StarPU says which others it has when a plan is made
+NAMED = ("auto", "phases", *ORDERS, "starpu", "starpu:NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +31,13 @@ class FmmOptions(ToleranceOptions):
     execution_space : str, Space or tuple of these, optional
         As of other sums; or a host and a kind of devices, as ``("Cuda", "OpenMP")``, which share the tasks of method
         ``"kifmm"``: arrays are the host's then.
-    schedule : {"auto", "phases", "drain", "heteroprio", "heft", "fifo", "static"}, default "auto"
+    schedule : {"auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu:NAME"}, default "auto"
         How the steps of method ``"kifmm"`` share units: one phase after another, or as tasks, which begin when others
         have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
         the one that has been ready longest (``"fifo"``); others are those of `parki.tasks.policy`, and ``"static"`` is
-        a simulated run of ``"drain"``.  ``"auto"`` takes tasks where models promise a gain, and says why.
+        a simulated run of ``"drain"``.  Where StarPU is installed it runs them on cores by the policy ``NAME`` of its
+        own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.  ``"auto"`` takes tasks where models promise a
+        gain, and says why.
     devices : sequence of int or "all", optional
         Numbers of the devices of `execution_space` that share the tasks; the first one if not given.
     deterministic : bool, default False
@@ -44,12 +49,14 @@ class FmmOptions(ToleranceOptions):
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
     execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None = None
-    schedule: FmmSchedule = option("auto", choices=("auto", "phases", *ORDERS))
+    schedule: FmmSchedule = option("auto", one_of(*NAMED, prefix=starpu.PREFIX), choices=SCHEDULES)
     devices: Sequence[int] | Literal["all"] | None = None
     deterministic: bool = option(False, flag)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.schedule == "starpu":
+            object.__setattr__(self, "schedule", starpu.USUAL)
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
         if self.asks_for_tasks and self.method != "kifmm":
@@ -75,5 +82,5 @@ class FmmOptions(ToleranceOptions):
             raise ValueError(f"{named} with method={self.method!r}; expected method='kifmm', or one space.")
         if self.comm is not None:
             raise ValueError(f"{named} with comm; expected one space for each rank.")
-        if self.schedule == "phases":
-            raise ValueError(f"{named} with schedule='phases'; expected 'auto', or a policy of tasks.")
+        if self.schedule == "phases" or self.schedule.startswith(starpu.PREFIX):
+            raise ValueError(f"{named} with schedule={self.schedule!r}; expected 'auto', or a policy of parki's.")

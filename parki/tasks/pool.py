@@ -195,6 +195,10 @@ class GraphRun:
         KeyboardInterrupt
             When tasks that run have ended; none begins after an interrupt.
         """
+        self._run()
+        return None if self._job.failed < 0 else self._job.failed
+
+    def _run(self) -> None:
         entries, job = _entries(), self._job
         self._arrays["waits"][:] = self._waits
         job.threads = 1 if spaces.forked() and not self.devices else self.threads
@@ -213,7 +217,6 @@ class GraphRun:
                 if thread.ident is not None:
                     thread.join()
             entries.pk_tasks_end(address)
-        return None if job.failed < 0 else job.failed
 
     def _serve(self, number: int, device: DeviceUnit) -> None:
         """Run tasks on a device until there are no more, or one has failed."""
@@ -260,6 +263,9 @@ class GraphRun:
     def reorder(self, turn: NDArray[np.int32]) -> None:
         """Take another order of ready tasks, for the next runs."""
         self._arrays["turn"][:] = turn
+
+    def expect(self, seconds: NDArray[np.float64]) -> None:
+        """Take the seconds that tasks are expected to last; this executor goes by their order alone."""
 
     def task_of(self, call: int) -> int:
         """Return the task that a call belongs to."""

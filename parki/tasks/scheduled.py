@@ -18,6 +18,7 @@ from parki.engine.steps.memory import BOUND, Memory, fits
 from parki.engine.steps.placing import Launch, NoTimes
 from parki.engine.steps.steplist import StepList
 from parki.tasks import policy as policies
+from parki.tasks import starpu
 from parki.tasks.cut import CutSteps, cut
 from parki.tasks.device import DeviceTasks, host_only
 from parki.tasks.durations import Durations
@@ -45,7 +46,8 @@ class Scheduled:
     space : Space
         A host.
     order : str
-        Which of the ready tasks a unit takes: one of `ORDERS`, as `parki.tasks.policy` has them.
+        Which of the ready tasks a unit takes: one of `ORDERS`, as `parki.tasks.policy` has them, or StarPU with one of
+        its policies, as "starpu:prio".
     units : NodeUnits, optional
         Devices beside the cores; none if not given.
 
@@ -166,17 +168,20 @@ class Scheduled:
 
     @property
     def _plain(self) -> bool:
-        """Return whether all units are alike, and take ready tasks from one bucket."""
-        return not self.devices and self.order in ("drain", "fifo")
+        """Return whether all units are alike, and take ready tasks from one bucket, or from StarPU's."""
+        return not self.devices and (self.order in ("drain", "fifo") or self.order.startswith(starpu.PREFIX))
 
     def _made(self, tables: "_CallTables") -> GraphRun:
         graph, threads = self.cut.graph, spaces.workers(self.space)
+        turn = None if self.order == "fifo" else graph.turn(np.ones(len(graph)))
+        if self.order.startswith(starpu.PREFIX):
+            name = starpu.policy(self.order)
+            return starpu.StarpuRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault, name=name)
         if self._plain:
-            turn = graph.turn(np.ones(len(graph))) if self.order == "drain" else None
             return GraphRun(graph, tables.calls, threads, turn, may_fault=tables.may_fault)
-        sharing = self._shared(self._durations)
         return GraphRun(
-            graph, tables.calls, threads, may_fault=tables.may_fault, sharing=sharing, devices=self.devices
+            graph, tables.calls, threads, may_fault=tables.may_fault, sharing=self._shared(self._durations),
+            devices=self.devices,
         )  # fmt: skip
 
     def _shared(self, durations: Durations) -> Sharing:
@@ -193,7 +198,7 @@ class Scheduled:
         self._runs += 1
         graph = self.cut.graph
         self._means.add(graph, trace, self.node)
-        if self.order == "fifo" or self.units.deterministic:
+        if self.order == "fifo" or (self.units.deterministic and not self._plain):
             return
         if not self._plain:
             if self.units.modelled is not None:  # else seconds of kinds that a unit has not run are unknown
@@ -201,7 +206,9 @@ class Scheduled:
             return
         measured = trace.end - trace.begin
         few = Durations.of(graph, measured, np.full(len(graph), np.inf), {}, {})
-        self._job.reorder(graph.turn(self._means.blended(graph, few).core))
+        seconds = self._means.blended(graph, few).core
+        self._job.reorder(graph.turn(seconds))
+        self._job.expect(seconds)
 
     def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
         """Count for each phase its share of the seconds of all tasks."""

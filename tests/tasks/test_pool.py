@@ -27,9 +27,13 @@ def addresses(some):
     return np.array([ctypes.cast(one, ctypes.c_void_p).value for one in some], np.uint64)
 
 
-def job(reads, writes, action, threads, turn=None):
+def job(reads, writes, action, threads, turn=None, run=pool.GraphRun):
     """Return a job whose tasks call ``action(task)``, and what must be kept for it."""
-    made = graphs.graph(reads, writes)
+    return of_graph(graphs.graph(reads, writes), action, threads, turn, run)
+
+
+def of_graph(made, action, threads, turn=None, run=pool.GraphRun):
+    """Return a job of a graph whose tasks call ``action(task)``, and what must be kept for it."""
     n = len(made)
     numbers = np.arange(n, dtype=np.int64)
     entry = FUNCTION(lambda address: action(ctypes.c_int64.from_address(address).value))
@@ -40,7 +44,7 @@ def job(reads, writes, action, threads, turn=None):
         (numbers.ctypes.data + 8 * np.arange(n)).astype(np.uint64), patches, pointers,
         (fault.ctypes.data + 32 * np.arange(n)).astype(np.uint64), 0,
     )  # fmt: skip
-    one = pool.GraphRun(made, calls, threads, turn, may_fault=True)
+    one = run(made, calls, threads, turn, may_fault=True)
     one.kept = entry, numbers, fault
     return one
 
