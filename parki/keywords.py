@@ -89,6 +89,7 @@ class TreecodeKeywords(FreeKeywords, total=False):
     degree: int | None
     batch_size: int | None
     far_precision: Precision | None
+    schedule: names.TaskSchedule
 
 
 class TreecodeAlone(TreecodeKeywords, NoReports):
@@ -103,7 +104,7 @@ class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
-    schedule: names.FmmSchedule
+    schedule: names.TaskSchedule
 
 
 class FmmAlone(FmmKeywords, NoReports):

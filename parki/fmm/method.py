@@ -7,32 +7,28 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
-from parki.engine import spaces
-from parki.engine.spaces import Space
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
-from parki.fmm.limits import TaskSizes
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import any_far, surface_expansion
-from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
-from parki.tasks.schedule import Schedule
-from parki.tasks.scheduled import Scheduled
+from parki.tasks.method import TaskMethod
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
@@ -84,7 +80,7 @@ class Leaves(NamedTuple):
     deepest: int
 
 
-class Fmm(FreeMethod):
+class Fmm(TaskMethod):
     """A fast multipole method on an adaptive octree, see `parki.fmm`."""
 
     options: FmmOptions
@@ -97,19 +93,6 @@ class Fmm(FreeMethod):
         """Return the tolerance of the options, None where the order is given."""
         o = self.options
         return params.TOLERANCE if o.tolerance is None and o.order is None else o.tolerance
-
-    def in_space(self, space: Space) -> Self:
-        """Return the method in a space.
-
-        Raises
-        ------
-        ValueError
-            For a schedule of tasks where there are none.
-        """
-        schedule = self.options.schedule
-        if schedule != "phases" and not (space.pick(True, False) and space.engine == "parki"):
-            raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
-        return super().in_space(space)
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:
@@ -195,14 +178,9 @@ class Fmm(FreeMethod):
         expansion = structure.expansion
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            schedule = self.options.schedule
-            placed = expansion.place(self.space, None if schedule == "phases" else schedule)
+            placed = expansion.filled(self.placed(expansion.steps))
         particles = expansion.particles
         return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
-
-    def schedule(self, sums: FreeSum) -> Schedule | None:
-        """Return the schedule of a sum that runs as tasks."""
-        return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
 
     def transposed_options(self, aim: Aim) -> FmmOptions:
         """Return the options of the transposed sum: the same tolerance or order, and size of leaves."""
@@ -218,10 +196,7 @@ class Fmm(FreeMethod):
 
     def describe(self, problem: FreeProblem, aim: Aim, prediction: Prediction) -> dict[str, str]:
         """Describe a plan in a few lines."""
-        lines = super().describe(problem, aim.parameters, prediction)
-        if self.options.schedule != "phases":
-            lines["schedule"] = f"tasks on {spaces.workers(self.space)} cores, {self.options.schedule}"
-        return lines
+        return super().describe(problem, aim.parameters, prediction)
 
     def predict(self, problem: FreeProblem, aim: Aim, structure: FmmStructure | None, held: int) -> Prediction:
         """Predict the time of a call."""
@@ -297,9 +272,7 @@ class Kifmm(Fmm):
         enough = short(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
-        at = limits.of(self.space)
-        if self.options.schedule != "phases":
-            at = replace(at, tasks=TaskSizes(spaces.workers(self.space)))
+        at = replace(limits.of(self.space), tasks=self.task_sizes)
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 

@@ -11,9 +11,10 @@ from parki import all_pairs, engine, memory, scaling
 from parki.arrays import PRECISIONS, Array
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps
-from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, short
 from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
+from parki.tasks.method import TaskMethod
 from parki.timing import PhaseTimes
 from parki.treecode import costs, interactions, params, work
 from parki.treecode.interactions import FarPairRule
@@ -31,7 +32,7 @@ ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a lar
 EXCHANGED = {"pc": "cp", "cp": "pc"}  # methods of the transposed sum
 
 
-class Treecode(FreeMethod):
+class Treecode(TaskMethod):
     """Barycentric Lagrange treecodes, see `parki.treecode`."""
 
     options: TreecodeOptions
@@ -110,11 +111,11 @@ class Treecode(FreeMethod):
             Where the arrays would take more memory of the host than is free.
         """
         with times.phase("lists"):
-            listed = steps(structure)
+            listed = steps(structure, self.task_sizes)
             self._require_memory(structure, listed.steps)
         engine.compile_for(listed.steps.units(), self.space)
         with times.phase("lists"):
-            return FreeSum(listed.steps.place(self.space), listed.charges, listed.u, problem.with_points(None, None))
+            return FreeSum(self.placed(listed.steps), listed.charges, listed.u, problem.with_points(None, None))
 
     def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
         """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
