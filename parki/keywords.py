@@ -80,6 +80,7 @@ class FreeKeywords(DirectKeywords, total=False):
 
     tolerance: float | None
     leaf_size: int | None
+    schedule: names.TaskSchedule
 
 
 class TreecodeKeywords(FreeKeywords, total=False):
@@ -89,7 +90,6 @@ class TreecodeKeywords(FreeKeywords, total=False):
     degree: int | None
     batch_size: int | None
     far_precision: Precision | None
-    schedule: names.TaskSchedule
 
 
 class TreecodeAlone(TreecodeKeywords, NoReports):
@@ -104,7 +104,6 @@ class FmmKeywords(FreeKeywords, total=False):
     """Options of a fast multipole method."""
 
     order: int | None
-    schedule: names.TaskSchedule
 
 
 class FmmAlone(FmmKeywords, NoReports):

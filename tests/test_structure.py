@@ -58,7 +58,6 @@ EDGES = {
     "parki.direct_method": (*SHARED, "parki.engine", "parki.perfmodels.clusters"),
     "parki.direct": (*SHARED, "parki.engine", "parki.distributed.direct"),
     "parki.prediction": ("parki.engine", "parki.perfmodels.machine"),
-    **dict.fromkeys(("parki.tasks.method", "parki.tasks.options"), ("parki.tasks", *SHARED, "parki.engine")),
     "parki.tasks": ("parki.tasks", "parki.arrays", "parki.engine"),
     "parki.trees": ("parki.trees", "parki.arrays", "parki.memory", "parki.engine"),
     "parki.treecode.api": ("parki.treecode", *SHARED, "parki.engine", "parki.distributed.treecode"),

@@ -19,7 +19,7 @@ from parki.ewald import EwaldOptions, kernels
 from parki.fmm.options import METHODS as FMM_METHODS
 from parki.fmm.options import FmmOptions
 from parki.options import choices
-from parki.tasks.options import TaskOptions
+from parki.tasks.scheduled import ORDERS
 from parki.treecode.api import VARIANTS
 from parki.treecode.options import METHODS as TREECODE_METHODS
 from parki.treecode.options import TreecodeOptions
@@ -32,7 +32,7 @@ ACCEPTED = {
     "TreecodeMethod": TREECODE_METHODS,
     "TreecodeVariant": VARIANTS,
     "FmmMethod": FMM_METHODS,
-    "TaskSchedule": choices(TaskOptions, "schedule"),
+    "TaskSchedule": ("phases", *ORDERS),
     "Layout": arrays.LAYOUTS,
     "Precision": arrays.PRECISIONS,
     "ExchangeBits": wire.BITS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -23,7 +23,6 @@ TOP_LEVEL = 2  # level of the largest boxes that have expansions
 
 Listed = Sequence[Step | Call]
 Near = Callable[[OctLists], list[Step]]
-OneOf = TypeVar("OneOf", Placed, Scheduled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +211,9 @@ class Expansion:
     steps: Steps
     particles: Particles
 
-    def place(self, space: Space) -> Placed:
-        """Return the steps in a space, with the rows of all sources but for their charges."""
-        return self.filled(self.steps.place(space))
-
-    def filled(self, placed: OneOf) -> OneOf:
-        """Return placed steps with the rows of all sources but for their charges."""
+    def place(self, space: Space, schedule: str | None = None) -> Placed | Scheduled:
+        """Return the steps in a space, with the rows of all sources but for their charges; as tasks by a schedule."""
+        placed = self.steps.place(space) if schedule is None else Scheduled(self.steps, space, schedule)
         p = self.particles
         rows = placed[p.rows]
         rows[:, :3] = placed[p.sources].T

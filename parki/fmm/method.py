@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
+from parki.engine import spaces
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
@@ -25,10 +26,11 @@ from parki.fmm.report import PHASES, PLANNED
 from parki.fmm.representations import Representation
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import any_far, surface_expansion
-from parki.freespace import FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
-from parki.tasks.method import TaskMethod
+from parki.tasks.schedule import Schedule
+from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
@@ -178,9 +180,13 @@ class Fmm(TaskMethod):
         expansion = structure.expansion
         with times.phase("prepare"):
             estimate.require(expansion.steps, structure.tree, self.space)
-            placed = expansion.filled(self.placed(expansion.steps))
+            placed = expansion.place(self.space, self.options.schedule if self.options.tasks else None)
         particles = expansion.particles
         return FreeSum(placed, particles.charges, particles.result, problem.with_points(None, None))
+
+    def schedule(self, sums: FreeSum) -> Schedule | None:
+        """Return the schedule of a sum that runs as tasks."""
+        return Schedule.of(sums.placed)
 
     def transposed_options(self, aim: Aim) -> FmmOptions:
         """Return the options of the transposed sum: the same tolerance or order, and size of leaves."""
@@ -272,7 +278,9 @@ class Kifmm(Fmm):
         enough = short(cut)
         if aim.dtype == np.float32:
             cut = max(cut, SINGLE)
-        at = replace(limits.of(self.space), tasks=self.task_sizes)
+        at = limits.of(self.space)
+        if self.options.tasks:
+            at = replace(at, tasks=TaskSizes(spaces.workers(self.space)))
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 

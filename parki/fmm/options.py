@@ -5,14 +5,13 @@ from typing import ClassVar
 
 from parki.fmm import params
 from parki.names import FmmMethod
-from parki.options import option, whole
-from parki.tasks.options import TaskOptions
+from parki.options import ToleranceOptions, option, whole
 
 METHODS = ("kifmm", "chebyshev")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FmmOptions(TaskOptions):
+class FmmOptions(ToleranceOptions):
     """Options of a fast multipole method.
 
     Parameters

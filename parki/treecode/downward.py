@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 from parki.arrays import index32
 from parki.engine.steps import Handle, Step
+from parki.engine.steps.values import ArraysOf
 from parki.proxies import THREADS
 from parki.treecode.interactions import FEWER, InteractionLists
 from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
-from parki.treecode.values import Parts
 
 
 class Potentials:
@@ -30,7 +30,7 @@ class Potentials:
         Set all sums to zero, and add far ones to near ones, if apart.
     """
 
-    def __init__(self, s: TreecodeStructure, parts: Parts) -> None:
+    def __init__(self, s: TreecodeStructure, parts: ArraysOf) -> None:
         self._s, kernels = s, s.kernels
         count = {m: len(nodes) for m, nodes in s.down.items()} | ({kernels.points: s.target.nodes} if s.down else {})
         self.place, total = {}, 0

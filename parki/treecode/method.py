@@ -9,12 +9,15 @@ import numpy as np
 
 from parki import all_pairs, engine, memory, scaling
 from parki.arrays import PRECISIONS, Array
+from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps
-from parki.freespace import FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
-from parki.tasks.method import TaskMethod
+from parki.tasks.schedule import Schedule
+from parki.tasks.scheduled import Scheduled
+from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.treecode import costs, interactions, params, work
 from parki.treecode.interactions import FarPairRule
@@ -110,12 +113,15 @@ class Treecode(TaskMethod):
         MemoryError
             Where the arrays would take more memory of the host than is free.
         """
+        options = self.options
         with times.phase("lists"):
-            listed = steps(structure, self.task_sizes)
+            listed = steps(structure, TaskSizes(spaces.workers(self.space)) if options.tasks else None)
             self._require_memory(structure, listed.steps)
         engine.compile_for(listed.steps.units(), self.space)
         with times.phase("lists"):
-            return FreeSum(self.placed(listed.steps), listed.charges, listed.u, problem.with_points(None, None))
+            there = listed.steps
+            placed = Scheduled(there, self.space, options.schedule) if options.tasks else there.place(self.space)
+            return FreeSum(placed, listed.charges, listed.u, problem.with_points(None, None))
 
     def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
         """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
@@ -123,6 +129,10 @@ class Treecode(TaskMethod):
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
             memory.require(needed.nbytes() - there, clusters, ADVICE)
+
+    def schedule(self, sums: FreeSum) -> Schedule | None:
+        """Return the schedule of a sum that runs as tasks."""
+        return Schedule.of(sums.placed)
 
     def transposed_options(self, p: Parameters) -> TreecodeOptions:
         """Return options that lead to the same parameters, targets and sources exchanged."""

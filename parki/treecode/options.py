@@ -5,15 +5,14 @@ from typing import ClassVar
 
 from parki.arrays import PRECISIONS
 from parki.names import Precision, TreecodeMethod
-from parki.options import option, share, whole
-from parki.tasks.options import TaskOptions
+from parki.options import ToleranceOptions, option, share, whole
 from parki.treecode import params
 
 METHODS = ("dual", "pc", "cp")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreecodeOptions(TaskOptions):
+class TreecodeOptions(ToleranceOptions):
     """Options of a treecode.
 
     Parameters

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from parki.arrays import Array
-from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
+from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state, values
 from parki.proxies import THREADS
 from parki.tasks.sizes import TaskSizes
-from parki.treecode import upward, values
+from parki.treecode import upward
 from parki.treecode.downward import Potentials
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.structure import TreecodeStructure, indices

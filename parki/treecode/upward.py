@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.engine.steps import Handle, Step, constant, state
+from parki.engine.steps.values import ArraysOf
 from parki.proxies import WARPS
 from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
-from parki.treecode.values import Parts
 
 PIECE = 128  # sources of a crowd that are summed at once, at most
 EVEN = 8  # partial sums of a piece: halves of a crowd are multiples of these
@@ -80,7 +80,7 @@ def _halves(begin: int, end: int) -> Pieces:
     return [*others, (first, last, merges + 1)]
 
 
-def proxy_charges(s: TreecodeStructure, src: Handle, parts: Parts) -> tuple[dict[int, Handle], list[Step]]:
+def proxy_charges(s: TreecodeStructure, src: Handle, parts: ArraysOf) -> tuple[dict[int, Handle], list[Step]]:
     """Return proxy charges by points per direction, in the far precision, and the steps to them.
 
     Of the largest number of points, made from particles or children, row c is that of cluster c; of the others, made
