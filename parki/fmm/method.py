@@ -30,6 +30,7 @@ from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
 from parki.tasks.schedule import Schedule
+from parki.tasks.scheduled import Scheduled
 from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
@@ -186,7 +187,7 @@ class Fmm(TaskMethod):
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""
-        return Schedule.of(sums.placed)
+        return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
 
     def transposed_options(self, aim: Aim) -> FmmOptions:
         """Return the options of the transposed sum: the same tolerance or order, and size of leaves."""

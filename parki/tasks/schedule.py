@@ -42,11 +42,6 @@ class Schedule:
         self.policy, self.tasks = scheduled.order, len(scheduled.cut.graph)
         self.workers = spaces.workers(scheduled.space)
 
-    @classmethod
-    def of(cls, placed: object) -> "Schedule | None":
-        """Return the schedule of placed steps, None of those that do not run as tasks."""
-        return cls(placed) if isinstance(placed, Scheduled) else None
-
     @property
     def last(self) -> Trace | None:
         """Return the trace of the last sum, None before the first."""

@@ -132,7 +132,7 @@ class Treecode(TaskMethod):
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""
-        return Schedule.of(sums.placed)
+        return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
 
     def transposed_options(self, p: Parameters) -> TreecodeOptions:
         """Return options that lead to the same parameters, targets and sources exchanged."""
