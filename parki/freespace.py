@@ -19,7 +19,7 @@ from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Placed
 from parki.error import PrecisionWarning
 from parki.method import Method, Structure, Sum
-from parki.options import FreeOptions
+from parki.options import FreeOptions, ToleranceOptions
 from parki.pairs import PAIRS, Pair
 from parki.prediction import Prediction
 from parki.scaling import Powers
@@ -304,3 +304,29 @@ class FreeMethod:
     def describe(self, problem: FreeProblem, parameters: Any, prediction: Prediction) -> dict[str, str]:
         """Describe a plan: lines by title, without its kernel and points."""
         return {"method": f"{self.name}, {parameters}", "call": str(prediction)}
+
+
+class TaskMethod(FreeMethod):
+    """A method of summation in free space whose sums may run as tasks."""
+
+    options: ToleranceOptions
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space.
+
+        Raises
+        ------
+        ValueError
+            For a schedule of tasks where there are none.
+        """
+        schedule = self.options.schedule
+        if self.options.tasks and not (space.pick(True, False) and space.engine == "parki"):
+            raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        return super().in_space(space)
+
+    def describe(self, problem: FreeProblem, parameters: Any, prediction: Prediction) -> dict[str, str]:
+        """Describe a plan in a few lines."""
+        lines = super().describe(problem, parameters, prediction)
+        if self.options.tasks:
+            lines["schedule"] = f"tasks on {spaces.workers(self.space)} cores, {self.options.schedule}"
+        return lines

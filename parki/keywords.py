@@ -89,6 +89,7 @@ class TreecodeKeywords(FreeKeywords, total=False):
     degree: int | None
     batch_size: int | None
     far_precision: Precision | None
+    schedule: names.TaskSchedule
 
 
 class TreecodeAlone(TreecodeKeywords, NoReports):

@@ -18,6 +18,7 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
+TaskSchedule = Literal["phases", "drain", "fifo"]
 FmmSchedule = Literal[
     "auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu", "starpu:dm", "starpu:dmda",
     "starpu:dmdap", "starpu:dmdar", "starpu:dmdas", "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws",

@@ -9,14 +9,14 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
 from parki.arrays import LAYOUTS
 from parki.checks import check_choice, check_flag, check_share, check_spelling, check_whole
 from parki.engine.spaces import Space
-from parki.names import Gradient, Layout, SpaceName
+from parki.names import Gradient, Layout, SpaceName, TaskSchedule
 
 Check = Callable[[str, Any], Any]  # of the name and value of an option; returns the value as it is spelled
 
@@ -179,7 +179,22 @@ class ToleranceOptions(FreeOptions):
         Relative error, as a 2-norm over all targets.
     leaf_size : int, optional
         Points of a leaf at most; chosen if not given.
+    schedule : {"phases", "drain", "fifo"}, default "phases"
+        How the steps of a sum share the cores of a host: one phase after another, or as tasks, which begin when others
+        have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
+        the one that has been ready longest (``"fifo"``).
     """
 
     tolerance: float | None = option(None, share)
     leaf_size: int | None = option(None, whole())
+    schedule: TaskSchedule = option("phases", choices=get_args(TaskSchedule))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tasks and self.comm is not None:
+            raise ValueError(f"schedule is {self.schedule!r} with comm; expected 'phases' over ranks.")
+
+    @property
+    def tasks(self) -> bool:
+        """Tell whether sums run as tasks."""
+        return self.schedule not in ("auto", "phases")

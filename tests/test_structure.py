@@ -64,7 +64,7 @@ EDGES = {
     "parki.fmm.api": ("parki.fmm", *SHARED, "parki.engine", "parki.distributed.fmm"),
     "parki.fmm.scheduling": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", "parki.perfmodels.tasks", *MODELS),
     "parki.fmm": ("parki.fmm", *SHARED, "parki.engine", "parki.tasks", *MODELS),
-    "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", *MODELS),
+    "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", "parki.tasks", *MODELS),
     "parki.samples": ("parki.docstrings", "parki.memory"),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
     "parki.torch": ("parki.ewald", "parki.keywords", "parki.torch_sum"),

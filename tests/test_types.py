@@ -31,6 +31,7 @@ ACCEPTED = {
     "TreecodeMethod": TREECODE_METHODS,
     "TreecodeVariant": VARIANTS,
     "FmmMethod": FMM_METHODS,
+    "TaskSchedule": choices(TreecodeOptions, "schedule"),
     "FmmSchedule": choices(FmmOptions, "schedule"),
     "Layout": arrays.LAYOUTS,
     "Precision": arrays.PRECISIONS,

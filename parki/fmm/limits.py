@@ -4,32 +4,7 @@ import math
 from dataclasses import dataclass
 
 from parki.engine.spaces import Space
-
-
-@dataclass(frozen=True)
-class TaskSizes:
-    """Sizes of tasks: a core works on one for about a millisecond.
-
-    Attributes
-    ----------
-    threads : int
-        Workers, which should have several tasks of a kind each.
-    octets : int
-        Octets of a run: their values stay in a second-level cache.
-    pairs : float
-        Pairs of particles of a task.
-    products : float
-        Products of spectra of octets, for one frequency and one pair of components, of a task.
-    """
-
-    threads: int
-    octets: int = 64
-    pairs: float = 4e6
-    products: float = 1e5
-
-    def parts(self, work: float, each: float, many: int) -> int:
-        """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""
-        return max(math.ceil(work / each), many * self.threads)
+from parki.tasks.sizes import TaskSizes
 
 
 @dataclass(frozen=True)

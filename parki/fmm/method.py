@@ -21,7 +21,6 @@ from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.chebyshev_order import Met
 from parki.fmm.expansion import Expansion
-from parki.fmm.limits import TaskSizes
 from parki.fmm.options import FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.report import PHASES, PLANNED
@@ -29,12 +28,13 @@ from parki.fmm.representations import Representation
 from parki.fmm.scheduling import ScheduleChoice
 from parki.fmm.structure import FmmStructure
 from parki.fmm.surface_expansion import any_far, surface_expansion
-from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.pairs import Pair
 from parki.prediction import Prediction
 from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
+from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
@@ -90,7 +90,7 @@ class Leaves(NamedTuple):
     deepest: int
 
 
-class Fmm(FreeMethod):
+class Fmm(TaskMethod):
     """A fast multipole method on an adaptive octree, see `parki.fmm`."""
 
     options: FmmOptions
@@ -112,12 +112,10 @@ class Fmm(FreeMethod):
         ValueError
             For a schedule of tasks where there are none, and for one by StarPU without it.
         """
-        schedule = self.options.schedule
-        if schedule not in ("auto", "phases") and not (space.native and space.engine == "parki"):
-            raise ValueError(f"schedule is {schedule!r} in {space.name!r}; expected a host, or schedule='phases'.")
+        placed, schedule = super().in_space(space), self.options.schedule
         if schedule.startswith(starpu.PREFIX):
             starpu.check(schedule, spaces.workers(space))
-        return super().in_space(space)
+        return placed
 
     def asked_space(self, points: Any) -> Any:
         """Return the space of the options, of several that of the plan's arrays."""

@@ -23,7 +23,8 @@ class FmmOptions(ToleranceOptions):
     Parameters
     ----------
     method : {"kifmm", "chebyshev"}, default "kifmm"
-        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.  Sums by the first
+        may run as tasks.
     order : int, optional
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
     tolerance : float, default 1e-6
@@ -59,18 +60,11 @@ class FmmOptions(ToleranceOptions):
             object.__setattr__(self, "schedule", starpu.USUAL)
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
-        if self.asks_for_tasks and self.method != "kifmm":
+        if self.tasks and self.method != "kifmm":
             raise ValueError(f"schedule is {self.schedule!r} with method={self.method!r}; expected method='kifmm'.")
-        if self.asks_for_tasks and self.comm is not None:
-            raise ValueError(f"schedule is {self.schedule!r} with comm; expected 'phases' over ranks.")
         self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")
-
-    @property
-    def asks_for_tasks(self) -> bool:
-        """Tell whether the schedule is a policy of tasks."""
-        return self.schedule not in ("auto", "phases")
 
     def _check_units(self) -> None:
         """Raise ValueError for several units where one space does the whole sum."""

@@ -154,7 +154,7 @@ def without_model(options: FmmOptions, space: Space, dtype: str) -> ScheduleChoi
     some = NodeUnits(deterministic=options.deterministic)
     if units is not None:
         some = replace(some, devices=tuple((units.device, number) for number in units.numbers), cores=units.cores)
-    if options.asks_for_tasks:
+    if options.tasks:
         return ScheduleChoice(options.schedule, some)
     if options.schedule == PHASES or options.method != "kifmm" or options.comm is not None:
         return ScheduleChoice()

@@ -15,20 +15,12 @@ from numpy.typing import NDArray
 
 from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
-from parki.fmm.limits import TaskSizes
+from parki.tasks.sizes import PARTS, TaskSizes, divided
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
-PARTS = 8  # tasks of a kind for each worker
 Ints = NDArray[np.int64]
 Some = list[Touched | RowByRow]
-
-
-def divided(count: NDArray[Any], parts: int) -> Ints:
-    """Return the bounds of at most `parts` runs of entries of about equal sums, by entry; none is empty."""
-    ends = np.cumsum(count, dtype=np.float64)
-    goals = np.arange(1, parts) * (ends[-1] / parts if len(ends) else 0.0)
-    return np.unique(np.concatenate([[0], np.searchsorted(ends, goals) + 1, [len(ends)]]).clip(0, len(ends)))
 
 
 @dataclass(frozen=True, eq=False)

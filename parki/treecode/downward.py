@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import index32
-from parki.engine.steps import Handle, Step, alike, glue, together
+from parki.engine.steps import Handle, Step
+from parki.engine.steps.values import ArraysOf
 from parki.proxies import THREADS
 from parki.treecode.interactions import FEWER, InteractionLists
 from parki.treecode.structure import TreecodeStructure
@@ -23,29 +24,33 @@ class Potentials:
         Sums over particles, and sums over proxy points in the far precision: the same array where that is the points'.
     u, far_u : Handle
         Likewise sums at targets, in the order of the tree.
+    place : dict of slice
+        Places of the potentials of m points per direction, in the order of m.
     zeros, added : list of Step
         Set all sums to zero, and add far ones to near ones, if apart.
     """
 
-    def __init__(self, s: TreecodeStructure) -> None:
+    def __init__(self, s: TreecodeStructure, parts: ArraysOf) -> None:
         self._s, kernels = s, s.kernels
         count = {m: len(nodes) for m, nodes in s.down.items()} | ({kernels.points: s.target.nodes} if s.down else {})
-        self._place, total = {}, 0
+        self.place, total = {}, 0
         for m in sorted(count):
-            self._place[m] = slice(total, total + count[m] * m**3)
-            total = self._place[m].stop
+            self.place[m] = slice(total, total + count[m] * m**3)
+            total = self.place[m].stop
         index32("the number of proxy points of targets", np.array([total]), FEWER)
         shapes = {"proxy potentials": (kernels.linear.result, total), "sorted u": (kernels.linear.result, s.target.n)}
-        near, (self.near, self.u) = together("potentials", shapes, kernels.real)
-        self.far, self.far_u, self.zeros, self.added = self.near, self.u, glue.fill("downward", near), []
+        near = parts("potentials", shapes, kernels.real)
+        (self.near, self.u), self.zeros, self.added = near.arrays, near.zeros("downward"), []
+        self.far, self.far_u = self.near, self.u
         if kernels.far != kernels.real:
-            far, (self.far, self.far_u) = alike("far", near, [self.near, self.u], kernels.far)
-            self.zeros += glue.fill("downward", far)
-            self.added += glue.add("downward", far, near)
+            far = near.alike("far", kernels.far)
+            self.far, self.far_u = far.arrays
+            self.zeros += far.zeros("downward")
+            self.added += far.added("downward", near)
 
     def of(self, m: int) -> Handle:
         """Return the potentials of m points per direction."""
-        return self.near[:, self._place[m]]
+        return self.near[:, self.place[m]]
 
     def items(self, of: InteractionLists) -> NDArray[np.integer]:
         """Return the items of a list whose first target is counted from the start of all potentials."""
@@ -53,7 +58,7 @@ class Potentials:
         for m, nodes in self._s.down.items():
             at = items[:, 3] == m
             row = items[at, 0] if m == self._s.kernels.points else np.searchsorted(nodes, items[at, 0])
-            items[at, 1] = self._place[m].start + row.astype(np.int64) * m**3
+            items[at, 1] = self.place[m].start + row.astype(np.int64) * m**3
         return items
 
     def steps(self) -> list[Step]:

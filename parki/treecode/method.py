@@ -9,11 +9,15 @@ import numpy as np
 
 from parki import all_pairs, engine, memory, scaling
 from parki.arrays import PRECISIONS, Array
+from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.engine.steps import Steps
-from parki.freespace import FreeMethod, FreeProblem, FreeSum, short
+from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
+from parki.tasks.schedule import Schedule
+from parki.tasks.scheduled import Scheduled
+from parki.tasks.sizes import TaskSizes
 from parki.timing import PhaseTimes
 from parki.treecode import costs, interactions, params, work
 from parki.treecode.interactions import FarPairRule
@@ -31,7 +35,7 @@ ADVICE = "A larger leaf_size and batch_size, a smaller degree or theta, or a lar
 EXCHANGED = {"pc": "cp", "cp": "pc"}  # methods of the transposed sum
 
 
-class Treecode(FreeMethod):
+class Treecode(TaskMethod):
     """Barycentric Lagrange treecodes, see `parki.treecode`."""
 
     options: TreecodeOptions
@@ -109,12 +113,15 @@ class Treecode(FreeMethod):
         MemoryError
             Where the arrays would take more memory of the host than is free.
         """
+        options = self.options
         with times.phase("lists"):
-            listed = steps(structure)
+            listed = steps(structure, TaskSizes(spaces.workers(self.space)) if options.tasks else None)
             self._require_memory(structure, listed.steps)
         engine.compile_for(listed.steps.units(), self.space)
         with times.phase("lists"):
-            return FreeSum(listed.steps.place(self.space), listed.charges, listed.u, problem.with_points(None, None))
+            there = listed.steps
+            placed = Scheduled(there, self.space, options.schedule) if options.tasks else there.place(self.space)
+            return FreeSum(placed, listed.charges, listed.u, problem.with_points(None, None))
 
     def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
         """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
@@ -122,6 +129,10 @@ class Treecode(FreeMethod):
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
             memory.require(needed.nbytes() - there, clusters, ADVICE)
+
+    def schedule(self, sums: FreeSum) -> Schedule | None:
+        """Return the schedule of a sum that runs as tasks."""
+        return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
 
     def transposed_options(self, p: Parameters) -> TreecodeOptions:
         """Return options that lead to the same parameters, targets and sources exchanged."""

@@ -5,12 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from parki.arrays import Array
-from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
+from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state, values
 from parki.proxies import THREADS
+from parki.tasks.sizes import TaskSizes
 from parki.treecode import upward
 from parki.treecode.downward import Potentials
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.structure import TreecodeStructure, indices
+from parki.treecode.tasks import TreecodeCuts
 
 
 class TreecodeSteps(NamedTuple):
@@ -30,14 +32,14 @@ class TreecodeSteps(NamedTuple):
     u: Handle
 
 
-def steps(s: TreecodeStructure) -> TreecodeSteps:
-    """Return the steps of a sum over all lists."""
-    kernels = s.kernels
+def steps(s: TreecodeStructure, sizes: TaskSizes | None = None) -> TreecodeSteps:
+    """Return the steps of a sum over all lists, with cuts into tasks of these sizes if there are any."""
+    kernels, parts = s.kernels, values.whole if sizes is None else values.apart
     charges = argument("charges", (kernels.charges, s.source.n), kernels.real)
     u = result("u", (kernels.linear.result, s.target.n), kernels.real)
     src, gathered = upward.rows(s, charges)
-    charge, up = upward.proxy_charges(s, src)
-    potentials = Potentials(s)
+    charge, up = upward.proxy_charges(s, src, parts)
+    potentials = Potentials(s, parts)
     own = [*_particles(s, s.lists, src, potentials), *_proxies(s, s.lists, charge, potentials)]
     first = []
     if s.elsewhere is not None:
@@ -53,6 +55,8 @@ def steps(s: TreecodeStructure) -> TreecodeSteps:
         *potentials.steps(),
         glue.scatter("downward", potentials.u, s.target.order, u),
     ]
+    if sizes is not None:
+        every = TreecodeCuts.of(s, potentials, sizes).steps(every)
     return TreecodeSteps(Steps(every, first), charges, u)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.steps import Handle, Step, alike, constant, glue, state, together
+from parki.engine.steps import Handle, Step, constant, state
+from parki.engine.steps.values import ArraysOf
 from parki.proxies import WARPS
 from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
@@ -79,7 +80,7 @@ def _halves(begin: int, end: int) -> Pieces:
     return [*others, (first, last, merges + 1)]
 
 
-def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle], list[Step]]:
+def proxy_charges(s: TreecodeStructure, src: Handle, parts: ArraysOf) -> tuple[dict[int, Handle], list[Step]]:
     """Return proxy charges by points per direction, in the far precision, and the steps to them.
 
     Of the largest number of points, made from particles or children, row c is that of cluster c; of the others, made
@@ -90,9 +91,9 @@ def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle],
     kernels, side, most = s.kernels, s.source, s.kernels.points
     count = {m: len(nodes) for m, nodes in s.up.items() if m != most} | {most: side.nodes}
     shapes = {f"charges of {m}": (n, m**3 * kernels.charges) for m, n in count.items()}
-    every, parts = together("proxy charges", shapes, kernels.real)
-    charge = dict(zip(count, parts, strict=True))
-    steps = glue.fill("upward", every)
+    near = parts("proxy charges", shapes, kernels.real)
+    charge = dict(zip(count, near.arrays, strict=True))
+    steps = near.zeros("upward")
     steps += [_leaves(s, src, charge[most]), *_parents(s, charge[most])]
     for m, nodes in s.up.items():
         if m != most:
@@ -101,8 +102,8 @@ def proxy_charges(s: TreecodeStructure, src: Handle) -> tuple[dict[int, Handle],
             steps += transfer(s, True, (most, m), items, boxes, (charge[most], charge[m]))
     if kernels.far == kernels.real:
         return charge, steps
-    far, parts = alike("far", every, parts, kernels.far)
-    return dict(zip(count, parts, strict=True)), [*steps, *glue.copy("upward", every, far)]
+    far = near.alike("far", kernels.far)
+    return dict(zip(count, far.arrays, strict=True)), [*steps, *near.copied("upward", far)]
 
 
 def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:

@@ -1,0 +1,43 @@
+"""Sizes of tasks, and runs of entries of about equal work."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS = 8  # tasks of a kind for each worker
+
+
+@dataclass(frozen=True)
+class TaskSizes:
+    """Sizes of tasks: a core works on one for about a millisecond.
+
+    Attributes
+    ----------
+    threads : int
+        Workers, which should have several tasks of a kind each.
+    octets : int
+        Octets of a run: their values stay in a second-level cache.
+    pairs : float
+        Pairs of particles, or of proxy points, of a task.
+    products : float
+        Products of spectra of octets, for one frequency and one pair of components, of a task.
+    """
+
+    threads: int
+    octets: int = 64
+    pairs: float = 4e6
+    products: float = 1e5
+
+    def parts(self, work: float, each: float, many: int) -> int:
+        """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""
+        return max(math.ceil(work / each), many * self.threads)
+
+
+def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:
+    """Return the bounds of at most `parts` runs of entries of about equal sums, by entry; none is empty."""
+    ends = np.cumsum(count, dtype=np.float64)
+    goals = np.arange(1, parts) * (ends[-1] / parts if len(ends) else 0.0)
+    return np.unique(np.concatenate([[0], np.searchsorted(ends, goals) + 1, [len(ends)]]).clip(0, len(ends)))
