@@ -151,7 +151,7 @@ def test_without_starpu_a_plan_says_how_to_get_it(absent, rng, monkeypatch):
 def test_names_that_are_no_schedules(rng):
     x = rng.random((3, 10))
     for name in ("starpu prio", "starpu-prio", 3):
-        with pytest.raises(ValueError, match="expected one of 'auto', .* 'starpu', 'starpu:NAME'"):
+        with pytest.raises(ValueError, match=r"expected one of 'auto', .* 'starpu', 'starpu:NAME'"):
             parki.fmm.plan("coulomb", x, x, schedule=name)
     with pytest.raises(ValueError, match="schedule is 'starpu:prio' with method='chebyshev'"):
         parki.fmm.plan("coulomb", x, x, schedule="starpu", method="chebyshev")
