@@ -93,6 +93,25 @@ def count(name: str, value: Any) -> Any:
     return value
 
 
+def one_or_several(name: str, value: Any) -> Any:
+    """Check an option that is one value or several, which become a tuple."""
+    if not isinstance(value, tuple | list):
+        return value
+    if not value:
+        raise ValueError(f"{name} is {value!r}; expected one at least.")
+    return value[0] if len(value) == 1 else tuple(value)
+
+
+def numbers_from_0(name: str, value: Any) -> Any:
+    """Check an option, None if it is not given, that is different numbers from 0 on, which become a tuple, or "all"."""
+    if value is None or (isinstance(value, str) and value == "all"):
+        return value
+    found = [] if isinstance(value, str) else [one for one in np.atleast_1d(value).tolist() if type(one) is int]
+    if not found or len(found) != np.size(value) or len(set(found)) < len(found) or min(found) < 0:
+        raise ValueError(f"{name} is {value!r}; expected different whole numbers from 0 on, or 'all'.")
+    return tuple(found)
+
+
 def positive(name: str, value: Any) -> Any:
     """Check an option, None if it is to be chosen, that is a positive finite number."""
     number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

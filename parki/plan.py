@@ -317,9 +317,9 @@ def make(method: Method, targets: Any, sources: Any) -> Plan[Any]:
 def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:
     given, options = dict(zip(method.names[:2], (targets, sources), strict=True)), method.options
     with ranks.ALONE if options.comm is None else ranks.together(options.comm, "finding a space"):
-        of_several = getattr(method, "asked_space", None)  # of a method that shares its work among units
-        name = options.execution_space if of_several is None else of_several(targets)
-        space = arrays.space_of(name, options.threads, **given)
+        asked = getattr(method, "asked_space", None)  # of a method that shares its work among units
+        place = (options.execution_space, options.threads) if asked is None else asked(targets)
+        space = arrays.space_of(*place, **given)
         if options.comm is not None:
             ranks.take_gpu(options.comm, space, **given)
         placed = method.in_space(space)

@@ -117,17 +117,17 @@ class Fmm(TaskMethod):
             starpu.check(schedule, spaces.workers(space))
         return placed
 
-    def asked_space(self, points: Any) -> Any:
-        """Return the space of the options, of several that of the plan's arrays."""
+    def asked_space(self, points: Any) -> tuple[Any, int | None]:
+        """Return the space of the options, of several that of the plan's arrays, and its threads."""
         if self._alone:
-            return self.options.execution_space
+            return self.options.execution_space, self.options.threads
         single = getattr(points, "dtype", None) == np.float32
         return scheduling.space_of(self.options, "float32" if single else "float64")
 
     @property
     def _alone(self) -> bool:
         """Tell whether one space does the whole sum."""
-        return self.options.devices is None and not isinstance(self.options.execution_space, tuple | list)
+        return self.options.devices is None and not isinstance(self.options.execution_space, tuple)
 
     @engine.settled()
     def choose(self, problem: FreeProblem) -> Aim:

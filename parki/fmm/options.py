@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from parki.engine.spaces import Space
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule, SpaceName
-from parki.options import ToleranceOptions, flag, one_of, option, whole
+from parki.options import ToleranceOptions, flag, numbers_from_0, one_of, one_or_several, option, whole
 from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
 
@@ -49,9 +49,9 @@ class FmmOptions(ToleranceOptions):
     TITLE: ClassVar[str] = "fast multipole methods"
     method: FmmMethod = option("kifmm", choices=METHODS)
     order: int | None = option(None, whole(params.MOST_ORDER))
-    execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None = None
+    execution_space: SpaceName | Space | Sequence[SpaceName | Space] | None = option(None, one_or_several)
     schedule: FmmSchedule = option("auto", one_of(*NAMED, prefix=starpu.PREFIX), choices=SCHEDULES)
-    devices: Sequence[int] | Literal["all"] | None = None
+    devices: Sequence[int] | Literal["all"] | None = option(None, numbers_from_0)
     deterministic: bool = option(False, flag)
 
     def __post_init__(self) -> None:
@@ -68,8 +68,7 @@ class FmmOptions(ToleranceOptions):
 
     def _check_units(self) -> None:
         """Raise ValueError for several units where one space does the whole sum."""
-        several = isinstance(self.execution_space, tuple | list) and len(self.execution_space) > 1
-        if not several and self.devices is None:
+        if self.devices is None and not isinstance(self.execution_space, tuple):
             return
         named = "devices was given" if self.devices is not None else "execution_space names several spaces"
         if self.method != "kifmm":

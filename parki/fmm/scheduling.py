@@ -3,7 +3,6 @@
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,9 +92,7 @@ def asked(options: FmmOptions) -> AskedUnits | None:
         For two hosts, devices of two kinds, and numbers of devices that are not there.
     """
     given = options.execution_space
-    names: Sequence[Any] = given if isinstance(given, tuple | list) else (given,)
-    if not names:
-        raise ValueError("execution_space is (); expected one space at least.")
+    names = given if isinstance(given, tuple) else (given,)
     if len(names) == 1 and options.devices is None:
         return None
     found = [spaces.get(name) for name in names]
@@ -108,20 +105,19 @@ def asked(options: FmmOptions) -> AskedUnits | None:
     return AskedUnits(hosts[0] if hosts else "CPU", others[0], _numbers(options.devices, others[0]), bool(hosts))
 
 
-def space_of(options: FmmOptions, dtype: str) -> Any:
-    """Return the space that a plan is asked for: the host of several units, or one device where no core is worth it."""
+def space_of(options: FmmOptions, dtype: str) -> tuple[Any, int | None]:
+    """Return the host of several units and its threads, or one device where no core is worth it."""
     units = asked(options)
     if units is None:
-        given = options.execution_space
-        return given[0] if isinstance(given, tuple | list) else given
-    return units.device if alone(options, units, dtype) else units.host
+        return options.execution_space, options.threads
+    return (units.device, None) if alone(options, units, dtype) else (units.host, options.threads)
 
 
 def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
     """Return why one device does the sum alone, an empty string where it does not."""
     if options.schedule != AUTO or units.device.checks_accesses or not units.cores or len(units.numbers) > 1:
         return ""
-    if options.devices not in (None, [0], (0,), "all"):
+    if units.numbers != (0,):  # plans of one space take the first device
         return ""
     host = spaces.get(units.host)
     cores = options.threads or spaces.workers(host)
@@ -134,7 +130,7 @@ def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
 
 
 def most_gain(gpu: Machine, host: Machine, cores: int, dtype: str) -> float:
-    """Return how many times as fast as a device it is with cores at most, by the rates of their arithmetic."""
+    """Return the most that cores add to a device, as the speed of both over that of the device by their arithmetic."""
     return 1 + cores * host.operations[dtype]["fma"] / gpu.operations[dtype]["fma"]
 
 
@@ -266,9 +262,6 @@ def _numbers(given: Any, space: Space) -> tuple[int, ...]:
         return (0,)
     if given == "all":
         return tuple(range(1 if there is None else len(there)))
-    numbers = tuple(int(one) for one in given)
-    if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
-        raise ValueError(f"devices is {given!r}; expected different numbers from 0 on, or 'all'.")
-    if there is not None and max(numbers) >= len(there):
-        raise ValueError(f"devices is {given!r}; expected numbers below {len(there)}: there are so many {space.name}.")
-    return numbers
+    if there is not None and max(given) >= len(there):
+        raise ValueError(f"devices is {given!r}; expected numbers below {len(there)}, the devices of {space.name}.")
+    return given

@@ -1,5 +1,6 @@
 """Sums by equivalent sources on cores and simulated devices: results, copies, units, reasons, refusals."""
 
+import _thread
 import json
 import threading
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import parki
+from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.fmm import method, scheduling
 from parki.fmm.options import FmmOptions
@@ -186,6 +188,37 @@ def test_a_kernel_that_breaks_a_rule_on_a_device(rng, monkeypatch):
     assert difference(plan(q), expected) < 1e-13
 
 
+def test_an_interrupt_ends_devices_too(rng):
+    plan, q, expected = made(rng, execution_space="GpuSim", devices=[0, 1])
+    plan(q)
+    threads = threading.active_count()
+    stop = threading.Event()
+
+    def interrupt():
+        stop.wait(0.3 * plan.schedule.seconds)
+        _thread.interrupt_main()
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+
+    def sums():
+        while True:
+            plan(q)
+
+    with pytest.raises(KeyboardInterrupt):
+        sums()
+    other.join()
+    assert threading.active_count() == threads
+    assert difference(plan(q), expected) < 1e-13
+
+
+def test_the_child_of_a_fork_has_no_devices(rng, monkeypatch):
+    plan, q, _ = made(rng)
+    monkeypatch.setattr(spaces, "_forked", True)
+    with pytest.raises(RuntimeError, match="GpuSim 0 cannot be used in a forked process; expected one of 'spawn'"):
+        plan(q)
+
+
 def test_a_device_with_too_little_memory_is_refused_before_anything_runs(rng, monkeypatch):
     plan, _, _ = made(rng)
     placed = plan.sums[1].placed
@@ -203,11 +236,19 @@ def test_a_device_with_too_little_memory_is_refused_before_anything_runs(rng, mo
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"execution_space": ()}, r"execution_space is \(\); expected one space at least"),
+        ({"execution_space": ()}, r"execution_space is \(\); expected one at least"),
         ({"execution_space": ("Serial", "OpenMP")}, "execution_space is Serial, OpenMP; expected one host and"),
-        ({"execution_space": "OpenMP", "devices": [0]}, r"devices is \[0\] with 'OpenMP'; expected a space of devices"),
-        ({"execution_space": BOTH, "devices": [0, 0]}, r"devices is \[0, 0\]; expected different numbers from 0 on"),
-        ({"execution_space": BOTH, "devices": [-1]}, r"devices is \[-1\]; expected different numbers"),
+        (
+            {"execution_space": "OpenMP", "devices": [0]},
+            r"devices is \(0,\) with 'OpenMP'; expected a space of devices",
+        ),
+        (
+            {"execution_space": BOTH, "devices": [0, 0]},
+            r"devices is \[0, 0\]; expected different whole numbers from 0 on",
+        ),
+        ({"execution_space": BOTH, "devices": [-1]}, r"devices is \[-1\]; expected different whole numbers"),
+        ({"execution_space": BOTH, "devices": [0.5]}, r"devices is \[0.5\]; expected different whole numbers"),
+        ({"execution_space": BOTH, "devices": "some"}, "devices is 'some'; expected different whole numbers"),
         (
             {"execution_space": BOTH, "schedule": "phases"},
             "execution_space names several spaces with schedule='phases'",
@@ -244,7 +285,7 @@ def test_cores_that_are_not_worth_a_task(gpu, cores, dtype, reason, monkeypatch)
     found = scheduling.alone(options, units, dtype)
     assert (reason in found) if reason else found == ""
     monkeypatch.setattr(scheduling, "asked", lambda _: units)
-    assert scheduling.space_of(options, dtype) == (units.device if reason else units.host)
+    assert scheduling.space_of(options, dtype) == ((units.device, None) if reason else (units.host, cores))
     if reason:
         assert scheduling.without_model(options, units.device, dtype).why == found
 
