@@ -3,6 +3,7 @@
 import _thread
 import json
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,6 +80,22 @@ def test_random_maps(case, rng):
         last.check(placed.cut.graph)
         np.testing.assert_array_equal(last.unit, units)
     assert last.moved > 0
+
+
+def test_workers_that_wait_long_for_their_tasks(rng, monkeypatch):
+    plan, q, expected = made(rng)
+    placed, start, slept = plan.sums[1].placed, DeviceTasks.start, []
+    units = np.where(placed._here, 1, np.where(np.arange(len(placed._here)) % 2, 1, 2))
+
+    def late(self, tasks):
+        if not slept:
+            slept.append(time.sleep(1.5))  # idle threads of the pool end after a second
+        return start(self, tasks)
+
+    plan(q)
+    monkeypatch.setattr(DeviceTasks, "start", late)
+    assert difference(mapped(plan, q, units), expected) < 1e-13
+    assert slept
 
 
 @pytest.mark.slow

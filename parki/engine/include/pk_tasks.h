@@ -188,7 +188,7 @@ void pk_member(pk_pool* const at) {
         const bool rung = pool.bell.wait_for(bed, PK_IDLE) == std::cv_status::no_timeout;
         pool.lock.lock();
         pool.asleep--;
-        last = !rung && !pk_find(pool);
+        last = !rung && pool.jobs.empty();  // a job may map tasks to a worker that waits long for them
         if (last) pool.threads--;
       }
       if (last) pool.lock.unlock();
