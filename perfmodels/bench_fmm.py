@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 from parki import direct, samples
 from parki.arrays import Array
-from parki.engine.runtime import compiler
 from parki.engine.spaces import Space, workers
 from parki.fmm import api, balance, work
 from parki.fmm.report import PHASES, PLANNED
@@ -36,8 +34,6 @@ RUNS = 20  # of sums over all pairs, of which the best counts
 PAIRS = 2048, 2000  # targets and sources of such a sum
 LOOP = 4.6e9  # pairs a second of PVFMM's loop over all pairs, where the other codes were measured
 SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of leaves, over what is chosen
-WIDE = 64  # bytes of a vector
-NARROW = ("Haswell", "Zen", "Sandybridge", "Nehalem", "Prescott")  # that OpenBLAS has code for with shorter ones
 FINALISTS = 4  # that are measured again beside the choice
 
 
@@ -178,21 +174,7 @@ def table(rows: Sequence[Row]) -> str:
         lines.append(f"{call['case']:<{width}}" + "".join(f"{1e3 * call['phases'][name]:>10.2f}" for name in PHASES))
     rates = [1e-9 * r["loop"] for r in rows]
     lines += ["", f"all pairs, one thread: {min(rates):.2f} to {max(rates):.2f} G pairs/s"]
-    return "\n".join([*lines, *slow_products(compiler.target().vector_bytes, threadpool_info())])
-
-
-def slow_products(vector_bytes: int, libraries: Sequence[dict[str, Any]]) -> list[str]:
-    """Return a note on a library of matrix products that leaves half of the vectors of this machine unused.
-
-    OpenBLAS takes some processors with AVX-512 for others.  The black-box method's translations are such products.
-    """
-    narrow = [one for one in libraries if one.get("internal_api") == "openblas" and one["architecture"] in NARROW]
-    if vector_bytes < WIDE or not narrow:
-        return []
-    return [
-        f"NumPy's OpenBLAS has chosen code for {narrow[0]['architecture']} on a machine with vectors of {WIDE} bytes: "
-        "with OPENBLAS_CORETYPE=SKYLAKEX in the environment matrix products, as of chebyshev, may be twice as fast"
-    ]
+    return "\n".join(lines)
 
 
 def _peers(call: Row, plan: Row) -> str:

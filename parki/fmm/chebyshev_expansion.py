@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from parki.arrays import to_host
 from parki.engine.steps import Handle, Step, Steps, glue, state
-from parki.fmm import chebyshev_tables, groups
+from parki.fmm import chebyshev_tables
+from parki.fmm.chebyshev_tasks import ChebyshevCuts
 from parki.fmm.chebyshev_translations import Translations
 from parki.fmm.expansion import TOP_LEVEL, BoxValues, Expansion, Particles, ordered, table, teams
 from parki.pairs import Pair
 from parki.proxies import WARPS, ProxyKernels
+from parki.tasks.sizes import TaskSizes
 from parki.trees.lists import csr, merge_ranges
 from parki.trees.octlists import OctLists
 from parki.trees.octree import Octree
@@ -42,8 +44,8 @@ class ChebyshevExpansion(Expansion):
 
 
 def chebyshev_expansion(
-    tree: Octree, lists: OctLists, pair: Pair, order: int, *, far: DTypeLike = None, eps: float | None = None,
-    symmetric: bool = True, group: int = groups.SIZE,
+    tree: Octree, lists: OctLists, pair: Pair, order: int, *, eps: float | None = None,
+    symmetric: bool = True, tasks: TaskSizes | None = None,
 ) -> ChebyshevExpansion:  # fmt: skip
     """Return a sum by Chebyshev interpolation.
 
@@ -55,26 +57,25 @@ def chebyshev_expansion(
         Linear in the strengths of sources; with a result of several components, all are interpolated.
     order : int
         Points per direction of a box, 2 to 24.
-    far : dtype, optional
-        Of translations, by default that of the points.
     eps : float, optional
         Singular values of translations below this share of the largest are dropped: by default 10^−order; 0 keeps all.
     symmetric : bool
         Use the pair's symmetry, if it has one.
-    group : int
-        Boxes of a group at most.
+    tasks : TaskSizes, optional
+        Of a sum that is cut into tasks.
     """
     particles = Particles.of(tree, pair)
     boxes = _ChebyshevBoxes(tree, particles, order)
-    far = np.dtype(particles.real if far is None else far)
-    translations = Translations(
-        tree.nodes, lists, pair, order, far=far, eps=10.0**-order if eps is None else eps, symmetric=symmetric,
-        group=group,
-    )  # fmt: skip
+    eps = 10.0**-order if eps is None else eps
+    translations = Translations(tree.nodes, lists, pair, order, real=particles.real, eps=eps, symmetric=symmetric)
     far = [*translations.steps("m2l", boxes.charge, boxes.phi), *boxes.p2l_m2p(lists)]
     far += boxes.downward() if len(lists.v_t) + len(lists.x_t) else []
     values = BoxValues(boxes.charge, (np.arange(tree.nodes.n), None))
     near = partial(particles.near, tree, boxes.kernels.ranges())
+    if tasks is not None:
+        steps = [*particles.load("upward"), *boxes.upward(), *far, *particles.apart(near(lists))]
+        steps = ChebyshevCuts.of(tree, lists, translations, tasks).steps(steps)
+        return ChebyshevExpansion(Steps(steps), particles, translations)
     steps = ordered(tree, particles, lists, values, (boxes.upward(), far), near)
     return ChebyshevExpansion(Steps(steps), particles, translations)
 
@@ -97,7 +98,9 @@ class _ChebyshevBoxes:
     def upward(self) -> list[Step]:
         """Return P2M and M2M, on cleared charges and potentials."""
         nodes, phase = self.tree.nodes, "upward"
-        steps = [*glue.fill(phase, self.charge), *glue.fill(phase, self.phi)]
+        steps = glue.fill(phase, self.charge)
+        for component in range(len(self.phi)):  # which tasks divide along boxes
+            steps += glue.fill(phase, self.phi[component])
         leaves = self._leaves(nodes.own.begin, nodes.own.end)
         args = {"src": self.particles.rows, "box": self.box, "charge": self.charge, **self.tables}
         steps += teams(phase, self.kernels.particles_to_charges(), leaves, args, "leaf", WARPS)
@@ -121,6 +124,7 @@ class _ChebyshevBoxes:
             given, made = (self.phi[:, at.start * m3 : at.stop * m3] for at in (there, here))
             steps += self._transfer(phase, here, there, items, {"given": given, "made": made})
         leaves = self._leaves(nodes.targets.begin, nodes.targets.end)
+        leaves = leaves[np.argsort(leaves[:, 1], kind="stable")]  # tasks are runs of targets
         args = {"xt": self.particles.targets, "box": self.box, "phi": self.phi, "u": self.particles.sums, **self.tables}
         return steps + teams(phase, self.kernels.potentials_to_particles(), leaves, args, "leaf")
 
@@ -166,6 +170,7 @@ class _ChebyshevBoxes:
         nodes, particles = self.tree.nodes, self.particles
         starts, source = csr(lists.w_t, lists.w_s, nodes.n)
         node = np.flatnonzero(np.diff(starts))
+        node = node[np.argsort(nodes.targets.begin[node], kind="stable")]
         nothing = np.zeros(len(node), np.int32)
         item = np.column_stack(
             [node, nodes.targets.begin[node], nodes.targets.count[node], nothing, starts[node], starts[node + 1]]

@@ -1,12 +1,11 @@
 """Lists V by matrix products: compressed values of sources for all their targets, and sums of them at targets.
 
-On a level, and for as many translations at a time as memory is given for, each group of sources makes compressed values
-for all boxes that may take them by one product; then each group of targets collects its own and expands them by one
-product.  Sums over a target's sources are part of the product: nothing is added in an order that depends on threads.
+On a level values enter the frames of their boxes' octants.  For as many columns at a time as there is memory for, each
+block of sources makes compressed values for all boxes that may take them by one product; then each block of targets
+collects its own and expands them by one product.  Sums over a target's sources are part of the product: nothing is
+added in an order that depends on threads.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,27 +13,74 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine
-from parki.arrays import Array
-from parki.engine import TeamPolicy, Workunit
-from parki.engine.steps import Call, Context, Handle, constant, scratch
-from parki.fmm import chebyshev_m2l, groups, representations
-from parki.fmm.chebyshev_tables import Action, symmetry
+from parki.engine import Workunit
+from parki.engine.steps import Handle, Step, constant, state
+from parki.fmm import blocks, chebyshev_m2l, representations
+from parki.fmm.blocks import Blocks
+from parki.fmm.chebyshev_tables import Components, symmetry
 from parki.fmm.expansion import TOP_LEVEL, table
-from parki.fmm.groups import Groups
 from parki.pairs import Pair
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-COMPRESSED = 64 << 20  # bytes of compressed values of a level at one time
-COLUMNS = 512  # columns of a target's compressed values at one time, about: they are collected and used soon after
-TEAM = (16, 8)  # translations, and lanes for the columns of one
+COMPRESSED = 128 << 20  # bytes of compressed values of all levels
+COLUMNS = 256  # columns of compressed values at one time: those of a team's targets stay in a second-level cache
+ROWS = 8  # of a tile of a matrix: their entries of a column lie next to each other
+TOGETHER = 2  # blocks that read a matrix once
+LANES = 64  # bytes of the values of a block's lanes
+THREADS = 16  # of a team on a device
 
-Arrays = Callable[[Handle], Array]
+
+def workunit(name: str, real: np.dtype[Any], **slots: Any) -> Workunit:
+    """Return a workunit of the translations, by its name."""
+    return engine.kernel("interchange", name, real=real, LANES=lanes(real), **slots)
 
 
-def collect(real: np.dtype[Any]) -> Workunit:
-    """Return the workunit that collects the compressed values of each target."""
-    return engine.kernel("interchange", "collect", real=real)
+def lanes(real: np.dtype[Any]) -> int:
+    """Return the boxes of a block."""
+    return LANES // real.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The sources or the targets of the translations of a level.
+
+    Attributes
+    ----------
+    blocks : Blocks
+    box, frame : Handle (blocks, lanes)
+        Number of each box, −1 for none, and of its frame.
+    item : Handle (items, 3)
+        Work items: first block, blocks, first line of the matrix.
+    scale : Handle (rows,)
+        Factors of values in the unit box.
+    values : Handle (blocks, rows, lanes)
+        Values in the frames of boxes.
+    """
+
+    blocks: Blocks
+    box: Handle
+    frame: Handle
+    item: Handle
+    scale: Handle
+    values: Handle
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """Matrices of all translations between boxes of one size, in tiles.
+
+    Attributes
+    ----------
+    left, right : Handle (lines, ROWS)
+        To targets: tiles of values, a line for each column.  From sources: tiles of columns, a line for each value.
+    column : array (translations + 1,)
+        First column of each translation.
+    """
+
+    left: Handle
+    right: Handle
+    column: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,58 +89,39 @@ class LevelTranslations:
 
     Attributes
     ----------
-    sources, targets : Groups
-    source_boxes, target_boxes : Handle
-        Numbers of their boxes.
-    places : Handle
-        Of targets, by row.
-    row : Handle
-        Row of sources, by place.
-    left, right, column : Handle
-        `chebyshev_m2l.tables`.
-    columns : array
-        Values of `column`.
-    parts : list of (int, int)
-        First and end of the translations done at one time.
-    target_scale, source_scale : Handle
-        Factors of values in the unit box.
+    sources, targets : Side
+    target, row : Handle
+        Place of each target (blocks, lanes), −1 for none; row of sources by place.
+    matrices : Matrices
+    compressed : Handle (source rows, columns)
     """
 
-    sources: Groups
-    targets: Groups
-    source_boxes: Handle
-    target_boxes: Handle
-    places: Handle
+    sources: Side
+    targets: Side
+    target: Handle
     row: Handle
-    left: Handle
-    right: Handle
-    column: Handle
-    columns: NDArray[np.int32]
-    parts: list[tuple[int, int]]
-    target_scale: Handle
-    source_scale: Handle
+    matrices: Matrices
+    compressed: Handle
 
     @property
-    def widest(self) -> int:
-        """Return the largest number of columns of compressed values at one time."""
-        return max(int(self.columns[end] - self.columns[first]) for first, end in self.parts)
+    def columns(self) -> int:
+        """Return the number of columns of compressed values."""
+        return int(self.matrices.column[-1])
 
     @property
-    def handles(self) -> list[Handle]:
-        """Return the constants of the level."""
-        return [
-            self.source_boxes, self.target_boxes, self.places, self.row, self.left, self.right, self.column,
-            self.target_scale, self.source_scale,
-        ]  # fmt: skip
+    def parts(self) -> list[tuple[int, int]]:
+        """Return the first and the number of the columns that are done at one time."""
+        width = self.compressed.shape[1]
+        return [(first, min(width, self.columns - first)) for first in range(0, self.columns, width)]
 
-    @property
-    def rooms(self) -> dict[str, tuple[int, int]]:
-        """Return the shapes of intermediate values, by name."""
-        n_src, n_trg, largest = len(self.sources.boxes), len(self.targets.boxes), np.diff(self.targets.begin).max()
-        return {
-            "given": (n_src, self.right.shape[2]), "made": (n_trg, self.left.shape[2]),
-            "compressed": (n_src, self.widest), "collected": (int(largest), self.widest),
-        }  # fmt: skip
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """Frames of values of a kind: their signed permutations (frames, rows)."""
+
+    place: Handle
+    sign: Handle
+    signed: bool
 
 
 class Translations:
@@ -105,159 +132,148 @@ class Translations:
     levels : list of LevelTranslations
     operators : dict
         Number of operators that are decomposed, by half side of the boxes.
+    near : array (octets, 26)
+        Neighbours of octets, where there is any translation.
     """
 
     def __init__(
-        self, nodes: OctNodes, lists: OctLists, pair: Pair, order: int, *, far: np.dtype[Any], eps: float,
-        symmetric: bool, group: int,
+        self, nodes: OctNodes, lists: OctLists, pair: Pair, order: int, *, real: np.dtype[Any], eps: float,
+        symmetric: bool,
     ) -> None:  # fmt: skip
-        self.pair, self.order, self.far = pair, order, far
+        self.pair, self.order, self.real, self.eps = pair, order, real, eps
         self.turning = symmetry(pair) if symmetric else None
         self.levels: list[LevelTranslations] = []
-        self._tables: dict[float, tuple[Handle, Handle, Handle]] = {}
+        self._matrices: dict[float, Matrices] = {}
         self.operators: dict[float, int] = {}
-        self._frames: list[list[tuple[Handle, Handle | None]]] | None = None
         if not len(lists.v_t):
             return
-        octets = int(nodes.octet_begin[-1])
-        self._near = table("near", groups.neighbours(lists.v_t, lists.v_s, lists.v_direction, octets))
-        self._ways = constant("ways", chebyshev_m2l.ways())
-        exponents = representations.exponents(pair)
-        if self.turning is not None:
-            of = (self.turning[1], False), (self.turning[0], True)
-            self._frames = [[self._frame(a) for a in chebyshev_m2l.frame(c, order, last)] for c, last in of]
-        in_s, in_t = np.zeros(octets, bool), np.zeros(octets, bool)
+        self._octets = int(nodes.octet_begin[-1])
+        self.near = blocks.neighbours(lists.v_t, lists.v_s, lists.v_direction, self._octets)
+        self._tables = {"near": table("near", self.near), "way": constant("ways", chebyshev_m2l.ways())}
+        of_s, of_t = (None, None) if self.turning is None else (self.turning[1], self.turning[0])
+        self._frames = [self._frame(of_s, pair.dens, False), self._frame(of_t, pair.result, True)]
+        in_s, in_t = np.zeros(self._octets, bool), np.zeros(self._octets, bool)
         in_s[lists.v_s], in_t[lists.v_t] = True, True
+        found = []
         for level in range(TOP_LEVEL, len(nodes.level_begin) - 1):
             box = np.arange(*nodes.level_begin[level : level + 2], dtype=np.int32)
             octet = nodes.slot[box] // 8
             s = box[in_s[octet] & (nodes.sources.count[box] > 0)]
             t = box[in_t[octet] & (nodes.targets.end[box] > nodes.targets.begin[box])]
             if len(s) and len(t):
-                self._add(nodes, s, t, exponents, eps, group)
+                found.append((float(nodes.half[s[0]]), *(self._blocks(some, nodes.octant[some]) for some in (s, t))))
+        rows = sum(s.boxes.size for _, s, _ in found)
+        width = max(min(COMPRESSED // max(rows * real.itemsize, 1), COLUMNS) // ROWS, 1) * ROWS
+        for half, s, t in found:
+            self._add(nodes, half, s, t, width)
 
-    def _frame(self, action: Action) -> tuple[Handle, Handle | None]:
-        return table("place", action.place), None if action.sign is None else table("sign", action.sign, self.far)
+    def _blocks(self, boxes: NDArray[np.int32], octant: NDArray[np.int32]) -> Blocks:
+        return Blocks.of(boxes, octant if self.turning is None else np.zeros_like(octant), lanes(self.real))
 
-    def _add(
-        self, nodes: OctNodes, s: NDArray[np.int32], t: NDArray[np.int32],
-        exponents: tuple[tuple[float, ...], tuple[float, ...]] | None, eps: float, group: int,
-    ) -> None:  # fmt: skip
+    def _frame(self, components: Components | None, count: int, points_last: bool) -> _Frame:
+        """Return the frames of the values of sources or targets, one if there is no symmetry."""
+        if components is None:
+            place, signs = np.arange(self.order**3 * count)[None], []
+        else:
+            actions = chebyshev_m2l.frame(components, self.order, points_last)
+            place = np.stack([a.place for a in actions])
+            signs = [a.sign for a in actions]
+        signed = any(one is not None for one in signs)
+        sign = [np.ones(place.shape[1]) if one is None else one for one in signs] if signed else [[1.0]]
+        return _Frame(table("place", place, np.int32), table("sign", sign, self.real), signed)
+
+    def _add(self, nodes: OctNodes, half: float, s: Blocks, t: Blocks, width: int) -> None:
         """Add the level of sources s and targets t."""
-        half, m3 = float(nodes.half[s[0]]), self.order**3
-        left, right, column = self._tables_of(half if exponents is None else 1.0, eps)
-        of_s, of_t = (groups.cut(box, nodes.octant[box], group) for box in (s, t))
+        exponents, m3 = representations.exponents(self.pair), self.order**3
+        matrices = self._matrices_of(half if exponents is None else 1.0)
+        if not matrices.column[-1]:
+            return
         a, b = exponents or (np.zeros(self.pair.result), np.zeros(self.pair.dens))
-        row = groups.rows_by_place(of_s, nodes.slot, int(nodes.octet_begin[-1]))
-        most = max(min(COLUMNS, COMPRESSED // (len(s) * self.far.itemsize)), 1)
+        scales = np.tile(half ** -np.array(b), m3), np.repeat(half ** -np.array(a), m3)
+        # A frame of sources has a tile for each ROWS columns, one of targets for each ROWS values.
+        lines = -(-int(matrices.column[-1]) // ROWS) * len(scales[0]), -(-len(scales[1]) // ROWS) * matrices.column[-1]
+        sides = [
+            self._side(one, nodes, *more) for one, *more in zip((s, t), scales, lines, ("given", "made"), strict=True)
+        ]
         self.levels.append(
             LevelTranslations(
-                sources=of_s,
-                targets=of_t,
-                source_boxes=table("source_boxes", of_s.boxes),
-                target_boxes=table("target_boxes", of_t.boxes),
-                places=table("places", nodes.slot[of_t.boxes], np.int32),
-                row=table("row", row),
-                left=left,
-                right=right,
-                column=column,
-                columns=column.values,
-                parts=_parts(column.values, most),
-                target_scale=table("target_scale", np.repeat(half ** -np.array(a), m3), self.far),
-                source_scale=table("source_scale", np.tile(half ** -np.array(b), m3), self.far),
+                *sides,
+                target=table("target", t.placed(nodes.slot, -1)),
+                row=table("row", blocks.rows_by_place(s, nodes.slot, self._octets)),
+                matrices=matrices,
+                compressed=state("compressed", (s.boxes.size, width), self.real, zero=False),
             )
         )
 
-    def _tables_of(self, size: float, eps: float) -> tuple[Handle, Handle, Handle]:
-        """Return the tables of boxes of this half side: to targets, from sources, and columns of translations."""
-        if size not in self._tables:
-            made = chebyshev_m2l.tables(self.pair, self.order, size, eps, self.turning is not None)
-            left, right = table("left", made.left, self.far), table("right", made.right, self.far)
-            self._tables[size] = left, right, constant("column", made.column)
+    def _side(self, some: Blocks, nodes: OctNodes, scale: NDArray[np.float64], lines: int, name: str) -> Side:
+        frame = np.zeros_like(some.boxes) if self.turning is None else some.placed(nodes.octant, 0)
+        return Side(
+            blocks=some,
+            box=table("box", some.boxes),
+            frame=table("frame", frame),
+            item=table("item", some.items(TOGETHER, lines)),
+            scale=table("scale", scale, self.real),
+            values=state(name, (len(some), len(scale), some.boxes.shape[1]), self.real, zero=False),
+        )
+
+    def _matrices_of(self, size: float) -> Matrices:
+        """Return the matrices between boxes of this half side."""
+        if size not in self._matrices:
+            made = chebyshev_m2l.tables(self.pair, self.order, size, self.eps, self.turning is not None)
+            left, right = _tiles(made.left.transpose(0, 2, 1)), _tiles(made.right)
+            self._matrices[size] = Matrices(
+                table("left", left, self.real), table("right", right, self.real), np.asarray(made.column)
+            )
             self.operators[size] = made.operators
-        return self._tables[size]
+        return self._matrices[size]
 
-    def steps(self, phase: str, charge: Handle, phi: Handle) -> list[Call]:
-        """Return calls that add to potentials phi (result, boxes × order³) those of charges (boxes, order³ × dens)."""
-        if not self.levels:
-            return []
-        shapes = [level.rooms for level in self.levels]
-        rooms = [scratch(name, (max(math.prod(one[name]) for one in shapes),), self.far) for name in shapes[0]]
-        frames = [a for side in self._frames or () for frame in side for a in frame if a is not None]
-        constants = [self._near, self._ways, *frames, *(a for level in self.levels for a in level.handles)]
-        reads = list(dict.fromkeys([charge, *constants]))
-        handles = [*reads, phi, *rooms]
+    # Steps ------------------------------------------------------------------------------------------------------------
+    def steps(self, phase: str, charge: Handle, phi: Handle) -> list[Step]:
+        """Return steps that add to potentials phi (result, boxes × order³) those of charges (boxes, order³ × dens)."""
+        return [step for level in self.levels for step in self._of_level(phase, level, charge, phi)]
 
-        def run(context: Context, *arrays: Array) -> None:
-            of = dict(zip(handles, arrays, strict=True)).__getitem__
-            for level, shape in zip(self.levels, shapes, strict=True):
-                room = {r.name: of(r)[: math.prod(shape[r.name])].reshape(shape[r.name]) for r in rooms}
-                self._run(context, of, level, room, of(charge), of(phi))
+    def _of_level(self, phase: str, level: LevelTranslations, charge: Handle, phi: Handle) -> list[Step]:
+        shape = THREADS, lanes(self.real)
+        steps = [self._framed(phase, "enter", level.sources, 0, {"charge": charge, "given": level.sources.values})]
+        column = constant("column", level.matrices.column)
+        more = {"target": level.target, "row": level.row, "column": column, **self._tables}
+        rows_s, rows_t = (side.values.shape[1] for side in (level.sources, level.targets))
+        for first, count in level.parts:
+            args: dict[str, Any] = {"item": level.sources.item, "table": level.matrices.right}
+            args |= {"given": level.sources.values, "made": level.compressed}
+            args |= {"rows": rows_s, "tile": first // ROWS, "columns": count}
+            steps.append(Step(phase, self.compress, len(level.sources.item), args, shape=shape))
+            begin = int(np.searchsorted(level.matrices.column, first, side="right")) - 1
+            end = int(np.searchsorted(level.matrices.column, first + count))
+            args = {"item": level.targets.item, "table": level.matrices.left, "given": level.compressed, **more}
+            args |= {"made": level.targets.values, "rows": rows_t, "lines": level.columns}
+            args |= {"first_column": first, "columns": count, "first": begin, "count": end - begin}
+            steps.append(Step(phase, self.expand(first > 0), len(level.targets.item), args, shape=shape))
+        args = {"made": level.targets.values, "phi": phi, "points": self.order**3}
+        return [*steps, self._framed(phase, "leave", level.targets, 1, args)]
 
-        unit = collect(self.far)
-        units = [(unit, unit.default_layouts(), math.prod(TEAM))]
-        return [Call(phase, run, reads, [phi, *rooms], blas_threads=True, capturable=False, units=units)]
+    @property
+    def compress(self) -> Workunit:
+        """Return the workunit that makes compressed values of sources."""
+        return workunit("compress", self.real, ROWS=ROWS, BLOCKS=TOGETHER)
 
-    def _run(
-        self, context: Context, of: Arrays, level: LevelTranslations, room: dict[str, Array], charge: Array, phi: Array
-    ) -> None:
-        """Translate on one level."""
-        given, made = room["given"], room["made"]
-        given[...] = charge[of(level.source_boxes)]
-        given *= of(level.source_scale)
-        self._reframe(given, level.sources, of, 0)
-        made.fill(0)
-        for first, end in level.parts:
-            if level.columns[end] > level.columns[first]:
-                self._part(context, of, level, room, (first, end))
-        self._reframe(made, level.targets, of, 1)
-        made *= of(level.target_scale)
-        m3 = self.order**3
-        values = made.reshape(-1, self.pair.result, m3).transpose(1, 0, 2)
-        phi.reshape(self.pair.result, -1, m3)[:, of(level.target_boxes)] += values
+    def expand(self, add: bool) -> Workunit:
+        """Return the workunit that makes values of targets, or adds to them."""
+        return workunit("expand", self.real, ROWS=ROWS, BLOCKS=TOGETHER, ADD=add)
 
-    def _part(
-        self, context: Context, of: Arrays, level: LevelTranslations, room: dict[str, Array], part: tuple[int, int]
-    ) -> None:
-        """Compress, collect and expand the values of some translations."""
-        (first, end), given, made = part, room["given"], room["made"]
-        columns = slice(int(level.columns[first]), int(level.columns[end]))
-        width, left, right = columns.stop - columns.start, of(level.left), of(level.right)
-        to = room["compressed"][:, :width]
-        for rows, octants in level.sources.slices():
-            for octant, at in _pieces(rows, octants, right):
-                context.xp.matmul(given[at], right[octant, columns].T, out=to[at])
-        args = {"near": of(self._near), "way": of(self._ways), "row": of(level.row), "column": of(level.column)}
-        args |= {"first": first, "count": end - first, "given": to}
-        for rows, octants in level.targets.slices():
-            taken = room["collected"][: rows.stop - rows.start, :width]
-            league = TeamPolicy(context.space, len(taken), *TEAM)
-            engine.parallel_for(league, collect(self.far), target=of(level.places)[rows], made=taken, **args)
-            for octant, at in _pieces(rows, octants, left):
-                made[at] += taken[at.start - rows.start : at.stop - rows.start] @ left[octant, columns]
-
-    def _reframe(self, values: Array, groups: Groups, of: Arrays, side: int) -> None:
-        """Turn values into the frames of their boxes' octants, or back."""
-        if self._frames is None:
-            return
-        frames = [Action(of(place), None if sign is None else of(sign)) for place, sign in self._frames[side]]
-        for _, octants in groups.slices():
-            for octant, at in octants:
-                if octant:
-                    values[at] = frames[octant](values[at])
+    def _framed(self, phase: str, name: str, side: Side, number: int, args: dict[str, Any]) -> Step:
+        """Return the step of values into the frames of their boxes, or back."""
+        frame = self._frames[number]
+        args |= {"box": side.box, "frame": side.frame, "place": frame.place, "sign": frame.sign, "scale": side.scale}
+        unit = workunit(name, self.real, SIGNED=frame.signed)
+        args["rows"] = side.values.shape[1]
+        return Step(phase, unit, len(side.blocks), args, shape=(THREADS, lanes(self.real)))
 
 
-def _pieces(rows: slice, octants: list[tuple[int, slice]], table: Array) -> list[tuple[int, slice]]:
-    """Return rows that share a table, with its place: all of a group, or those of each octant."""
-    return [(0, rows)] if len(table) == 1 else octants
-
-
-def _parts(column: NDArray[np.int32], most: int) -> list[tuple[int, int]]:
-    """Return translations in pieces of at most `most` columns, or of one."""
-    parts, first = [], 0
-    while first < len(column) - 1:
-        end = int(np.searchsorted(column, column[first] + most, side="right")) - 1
-        end = max(min(end, len(column) - 1), first + 1)
-        parts.append((first, end))
-        first = end
-    return parts
+def _tiles(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return matrices (n, rows, columns) in tiles of ROWS rows, a line for each column: (lines, ROWS)."""
+    n, rows, columns = matrices.shape
+    tiles = -(-rows // ROWS)
+    padded = np.zeros((n, tiles * ROWS, columns))
+    padded[:, :rows] = matrices
+    return padded.reshape(n, tiles, ROWS, columns).transpose(0, 1, 3, 2).reshape(-1, ROWS)

@@ -1,10 +1,11 @@
 """Work of a fast multipole sum by interpolation, and the time predicted for it.
 
 Particles, boxes and their points meet in the kernels of treecodes, whose texts `parki.perfmodels.clusters` adds up.
-Lists V are matrix products of a library, which take the time of their operations, and pass over compressed values,
-which takes the time of their bytes.
+Lists V are matrix products, which take the time of their operations, and pass over compressed values, which takes the
+time of their bytes.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -98,18 +99,14 @@ def products(levels: Iterable[LevelTranslations]) -> Counts:
     """Count the matrix products of lists V: values of sources to compressed ones, and these to values of targets."""
     fused, launches = 0, 0
     for level in levels:
-        n_src, n_trg = len(level.sources.boxes), len(level.targets.boxes)
-        fused += int(level.columns[-1]) * (n_src * level.right.shape[2] + n_trg * level.left.shape[2])
-        launches += len(level.parts) * (len(level.sources) + len(level.targets))
+        fused += level.columns * sum(math.prod(side.values.shape) for side in (level.sources, level.targets))
+        launches += 2 * len(level.parts) + 2
     return Counts({"fma": float(fused)}, launches=launches)
 
 
 def passes(levels: Iterable[LevelTranslations], itemsize: int) -> Counts:
     """Count the bytes of compressed values of lists V: written by sources, collected by targets, and read there."""
-    made = collected = launches = 0
-    for level in levels:
-        made += int(level.columns[-1]) * len(level.sources.boxes)
-        collected += int(level.columns[-1]) * len(level.targets.boxes)
-        launches += len(level.parts) * len(level.targets)
+    made = sum(level.columns * level.sources.blocks.boxes.size for level in levels)
+    collected = sum(level.columns * level.targets.blocks.boxes.size for level in levels)
     dram = float(itemsize * (made + collected))
-    return Counts(bytes={"l2": dram + 2.0 * itemsize * collected, "dram": dram}, launches=launches)
+    return Counts(bytes={"l2": dram + 2.0 * itemsize * collected, "dram": dram})

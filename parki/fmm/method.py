@@ -369,7 +369,9 @@ class Chebyshev(Fmm):
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         eps = None if aim.tolerance is None else COMPRESS * aim.tolerance * aim.left
-        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps)
+        as_tasks = aim.schedule is not None and aim.schedule.as_tasks
+        tasks = TaskSizes(spaces.workers(self.space)) if as_tasks else None
+        return chebyshev_expansion(tree, lists, aim.linear, aim.parameters.order, eps=eps, tasks=tasks)
 
 
 KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}

@@ -14,6 +14,7 @@ from parki.tasks.scheduled import ORDERS
 METHODS = ("kifmm", "chebyshev")
 SCHEDULES = ("auto", "phases", *ORDERS, *starpu.SCHEDULES)  # StarPU says which others it has when a plan is made
 NAMED = ("auto", "phases", *ORDERS, "starpu", "starpu:NAME")
+UNMODELLED = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +61,9 @@ class FmmOptions(ToleranceOptions):
             object.__setattr__(self, "schedule", starpu.USUAL)
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
-        if self.tasks and self.method != "kifmm":
-            raise ValueError(f"schedule is {self.schedule!r} with method={self.method!r}; expected method='kifmm'.")
+        if self.tasks and self.method != "kifmm" and self.schedule not in UNMODELLED:
+            said = f"schedule is {self.schedule!r} with method={self.method!r}"
+            raise ValueError(f"{said}; expected method='kifmm', or one of {', '.join(UNMODELLED)}.")
         self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")

@@ -10,7 +10,7 @@ from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.spaces import Space
 from parki.fmm import work
-from parki.fmm.options import FmmOptions
+from parki.fmm.options import UNMODELLED, FmmOptions
 from parki.fmm.params import Parameters
 from parki.fmm.structure import FmmStructure
 from parki.perfmodels import tasks
@@ -26,7 +26,6 @@ from parki.tasks.simulate import simulate
 from parki.tasks.units import NodeUnits
 
 PHASES, AUTO, BEST = "phases", "auto", "drain"
-PLAIN = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
 WORTH_TASKS = 1.05  # gain that tasks on cores alone are taken for
 WORTH_CORES = 1.15  # gain that cores beside devices are taken for
 
@@ -208,7 +207,7 @@ def with_model(
     """
     units, some = asked(options), choice.units
     simulated = any(device.checks_accesses for device, _ in some.devices)
-    if some.modelled is not None or simulated or (not some.devices and choice.order in PLAIN):
+    if some.modelled is not None or simulated or (not some.devices and choice.order in UNMODELLED):
         return some
     model = TaskModel(structure, p, dtype, space, units, options.deterministic)
     return replace(some, modelled=model, node=model.node(spaces.workers(space)))

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
+from parki.fmm.particle_tasks import ParticleCuts
 from parki.tasks.sizes import PARTS, TaskSizes, divided
 from parki.trees.octlists import OctLists
-from parki.trees.octree import OctNodes, Octree
+from parki.trees.octree import Octree
 
 Ints = NDArray[np.int64]
 Some = list[Touched | RowByRow]
@@ -29,8 +30,8 @@ class SurfaceCuts:
 
     Attributes
     ----------
-    octets, targets, sources : RowBlocks
-        Of octets, of target points and of source points.
+    octets : RowBlocks
+    particles : ParticleCuts
     points : int
         Points of a surface.
     sizes : TaskSizes
@@ -39,8 +40,7 @@ class SurfaceCuts:
     """
 
     octets: RowBlocks
-    targets: RowBlocks
-    sources: RowBlocks
+    particles: ParticleCuts
     points: int
     sizes: TaskSizes
     rooms: dict[int, RowBlocks] = field(default_factory=dict)
@@ -51,10 +51,7 @@ class SurfaceCuts:
         nodes = tree.nodes
         runs = [np.arange(first, end, sizes.octets) for first, end in pairwise(nodes.octet_begin)]
         octets = np.unique(np.concatenate([[0], *runs, [len(nodes.octet_parent)]]))
-        targets = RowBlocks(np.append(_equal_near_work(nodes, lists, sizes), tree.targets.n))
-        parts = len(targets)
-        even = RowBlocks(np.unique(np.arange(parts + 1) * tree.sources.n // parts))
-        return cls(RowBlocks(octets), targets, targets if tree.sources is tree.targets else even, points, sizes)
+        return cls(RowBlocks(octets), ParticleCuts.of(tree, lists, sizes), points, sizes)
 
     def steps(self, some: Iterable[Step]) -> list[Step]:
         """Return steps with their cuts."""
@@ -102,11 +99,9 @@ class SurfaceCuts:
 
     def checks(self, step: Step) -> Cut:
         """Cut the sum over particles at surfaces along octets."""
-        item, span = step.args["item"].values, step.args["span"].values
+        item = step.args["item"].values
         value = Touched.each(step.args["value"], self.octets, item[:, 1])
-        begin = np.append(item[:, 3], item[-1, 4])
-        src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
-        met = _sums(span[:, 1] - span[:, 0], begin)
+        src, met = self.particles.spans(step, np.append(item[:, 3], item[-1, 4]))
         if step.phase == "upward":
             return Cut("P2M", met, [src, value], [value], value)
         return Cut("P2L", met * self.points, [src, value], [value], value)
@@ -114,7 +109,7 @@ class SurfaceCuts:
     def fields(self, step: Step) -> Cut:
         """Cut the fields of equivalents at targets along targets."""
         item, slot = step.args["item"].values, step.args["slot"].values
-        u = Touched.each(step.args["u"], self.targets, item[:, 0], item[:, 1], axis=1)
+        u = Touched.each(step.args["u"], self.particles.targets, item[:, 0], item[:, 1], axis=1)
         count = item[:, 3] - item[:, 2]
         begin = np.concatenate([[0], np.cumsum(count)])
         boxes = step.args["other"].values[spread(item[:, 2], count)]
@@ -122,14 +117,6 @@ class SurfaceCuts:
         if step.phase == "downward":
             return Cut("L2P", item[:, 1], [value, u], [u], u)
         return Cut("M2P", item[:, 1] * count * float(self.points), [value, u], [u], u)
-
-    def near(self, step: Step) -> Cut:
-        """Cut the sum over particles at particles along targets."""
-        item, span = step.args["item"].values, step.args["span"].values
-        u = Touched.each(step.args["u"], self.targets, item[:, 1], item[:, 2], axis=1)
-        begin = np.append(item[:, 4], item[-1, 5])
-        src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
-        return Cut("P2P", item[:, 2] * _sums(span[:, 1] - span[:, 0], begin), [src, u], [u], u)
 
     def forward(self, step: Step) -> Cut:
         """Cut transforms of equivalents along octets."""
@@ -179,20 +166,8 @@ class SurfaceCuts:
                 return Cut("FILL", 1.0, [rows] * partly, [rows], rows, each // out.dtype.itemsize)
             low, high = np.array([begin // each]), np.array([-(-end // each)])
             some = Touched(whole, self.octets, low, high, np.array([0, 1]))
-        else:
-            low, high = self.targets.bounds[:1], self.targets.bounds[-1:]
-            some = Touched(whole, self.targets, low, high, np.array([0, 1]), axis=1)
-        return Cut("FILL", float(step.items), [some] * partly, [some])
-
-    def load(self, step: Step) -> Cut:
-        """Cut the way of charges into the order of the tree along sources."""
-        rows = RowByRow(step.args["out"].whole, self.sources)
-        return Cut("GATHER", 1.0, [rows], [rows], rows)
-
-    def store(self, step: Step) -> Cut:
-        """Cut the way of sums into the caller's order along targets."""
-        rows = [RowByRow(step.args[name], self.targets, axis=1) for name in ("a", "b")]
-        return Cut("SCATTER", 1.0, rows, (), rows[0])
+            return Cut("FILL", float(step.items), [some] * partly, [some])
+        return self.particles.fill(step)
 
 
 def _first_row(a: Handle) -> int:
@@ -204,24 +179,10 @@ def _row_bytes(whole: Handle) -> int:
     return whole.nbytes // len(whole)
 
 
-def _sums(values: NDArray[Any], begin: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the sum of the values of each list, of which the first begins at the first entry."""
-    ends = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-    return ends[begin[1:]] - ends[begin[:-1]]
-
-
-def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> Ints:
-    """Return the first targets of parts of about equal numbers of near pairs, the first one 0."""
-    leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
-    leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
-    met = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)
-    work = ((met + 1) * nodes.targets.count)[leaves]
-    bounds = divided(work, sizes.parts(float(work.sum()), sizes.pairs, PARTS))
-    return nodes.targets.begin[leaves][bounds[:-1]].astype(np.int64)
-
-
 _HOW: dict[str, Callable[[SurfaceCuts, Step], Cut]] = {
-    "check_values": SurfaceCuts.checks, "fields": SurfaceCuts.fields, "ranges": SurfaceCuts.near,
+    "check_values": SurfaceCuts.checks, "fields": SurfaceCuts.fields,
+    "ranges": lambda cuts, step: cuts.particles.near(step),
     "forward": SurfaceCuts.forward, "backward": SurfaceCuts.backward, "fill": SurfaceCuts.fill,
-    "gather_columns": SurfaceCuts.load, "scatter_both": SurfaceCuts.store,
+    "gather_columns": lambda cuts, step: cuts.particles.load(step),
+    "scatter_both": lambda cuts, step: cuts.particles.store(step),
 }  # fmt: skip

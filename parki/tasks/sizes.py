@@ -20,6 +20,8 @@ class TaskSizes:
         Workers, which should have several tasks of a kind each.
     octets : int
         Octets of a run: their values stay in a second-level cache.
+    boxes : int
+        Boxes of a run.
     pairs : float
         Pairs of particles, or of proxy points, of a task.
     products : float
@@ -28,6 +30,7 @@ class TaskSizes:
 
     threads: int
     octets: int = 64
+    boxes: int = 256
     pairs: float = 4e6
     products: float = 1e5
 
@@ -41,3 +44,9 @@ def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:
     ends = np.cumsum(count, dtype=np.float64)
     goals = np.arange(1, parts) * (ends[-1] / parts if len(ends) else 0.0)
     return np.unique(np.concatenate([[0], np.searchsorted(ends, goals) + 1, [len(ends)]]).clip(0, len(ends)))
+
+
+def cumulated(values: NDArray[Any], begin: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the sum of the values of each list, which has those from its `begin` up to the next one."""
+    ends = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    return ends[begin[1:]] - ends[begin[:-1]]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched, constant
-from parki.tasks.sizes import PARTS, TaskSizes, divided
+from parki.tasks.sizes import PARTS, TaskSizes, cumulated, divided
 from parki.treecode.downward import Potentials
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.structure import TreecodeStructure
@@ -269,8 +269,7 @@ def _lists(lists: Interactions, particles: str, proxies: str) -> Iterator[tuple[
 
 def _met(item: NDArray[np.integer], size: NDArray[np.floating | np.integer]) -> Floats:
     """Return the number of source points of each item, by those of each of its sources."""
-    ends = np.concatenate([[0.0], np.cumsum(size, dtype=np.float64)])
-    return ends[item[:, 5]] - ends[item[:, 4]]
+    return cumulated(size, np.append(item[:, 4], item[-1:, 5]))
 
 
 def _runs(work: Floats, groups: Sequence[int] | NDArray[np.integer], sizes: TaskSizes) -> Ints:

@@ -70,16 +70,28 @@ def m2l(make):
 
 
 def interchange(make):
-    """Sources that are there and some that are not."""
-    octets, first, count = 4, 5, 12
-    near = make.rng.integers(-1, octets, (octets, 26)).astype(np.int32)
+    """Two blocks, one of them with boxes in some lanes only, of matrices apart; a part of the columns."""
+    lanes, rows = 8, 5
+    box = np.array([np.arange(8), [8, 9, *[-1] * 6]], np.int32)
+    shared = {"box": box, "frame": (box % 2).clip(0).astype(np.int32), "rows": rows, "scale": make.uniform(rows)}
+    shared |= {"place": np.array([np.arange(5), [1, 0, 2, 4, 3]], np.int32), "sign": make.normal(2, rows)}
+    values, item = make.normal(2, rows, lanes), np.array([[0, 1, 0], [1, 1, 3 * rows]], np.int32)
+    for signed in (True, False):
+        yield "enter", {"SIGNED": signed}, 2, shared | {"charge": make.normal(10, rows), "given": values}
+        yield "leave", {"SIGNED": signed}, 2, shared | {"made": values, "phi": make.normal(1, 50), "points": rows}
+    given = {"table": make.normal(6 * rows, 8), "given": values, "made": make.normal(16, 9)}
+    yield "compress", {}, 2, given | {"item": item, "rows": rows, "tile": 1, "columns": 9}
+    near = make.rng.integers(-1, 4, (4, 26)).astype(np.int32)
     way = np.stack([make.rng.integers(0, n, (8, 30)) for n in (26, 8)], axis=-1).astype(np.int32)
-    row = make.rng.integers(-1, 6, 8 * octets).astype(np.int32)
-    column = np.append(0, np.cumsum(make.rng.integers(0, 9, 30))).astype(np.int32)
-    width = int(column[first + count] - column[first])
-    given = {"target": np.array([3, 17, 30], np.int32), "near": near, "way": way, "row": row, "column": column}
-    given |= {"given": make.normal(6, width), "made": make.normal(3, width), "first": first, "count": count}
-    yield "collect", {}, 3, given
+    column = np.append(0, np.cumsum(make.rng.integers(1, 4, 30))).astype(np.int32)
+    lines = int(column[-1])
+    lists = {"target": np.where(box < 0, -1, 3 * box).astype(np.int32), "near": near, "way": way, "column": column}
+    lists |= {"row": make.rng.integers(-1, 16, 32).astype(np.int32), "table": make.normal(2 * lines, 8)}
+    first = int(np.searchsorted(column, 8, side="right")) - 1
+    lists |= {"first": first, "count": int(np.searchsorted(column, 17)) - first, "first_column": 8, "columns": 9}
+    lists |= {"item": np.array([[0, 1, 0], [1, 1, lines]], np.int32), "rows": rows, "lines": lines}
+    for add in (False, True):
+        yield "expand", {"ADD": add}, 2, lists | {"given": make.normal(16, 9), "made": values}
 
 
 def surfaces(make):

@@ -246,15 +246,6 @@ def test_options_of_the_other_kind_are_refused(capsys, what, more, says):
     assert says in capsys.readouterr().err
 
 
-def test_a_library_that_leaves_vectors_unused_is_told():
-    wide, narrow = ({"internal_api": "openblas", "architecture": name} for name in ("SkylakeX", "Haswell"))
-    (text,) = bench_fmm.slow_products(64, [wide, narrow])
-    assert "Haswell" in text
-    assert "OPENBLAS_CORETYPE=SKYLAKEX" in text
-    assert bench_fmm.slow_products(64, [wide, {"internal_api": "mkl"}]) == []
-    assert bench_fmm.slow_products(32, [narrow]) == []
-
-
 def test_the_black_box_method_is_measured_too():
     case = FmmCase("coulomb", 3, method="chebyshev")
     assert str(case) == "coulomb, order 3, chebyshev"
