@@ -13,7 +13,7 @@ DIRECTIONS = 26  # neighbours of an octet
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class BoxBlocks:
     """Boxes in blocks.
 
     Attributes
@@ -28,7 +28,7 @@ class Blocks:
     table: Ints
 
     @classmethod
-    def of(cls, boxes: Ints, table: Ints, lanes: int) -> "Blocks":
+    def of(cls, boxes: Ints, table: Ints, lanes: int) -> "BoxBlocks":
         """Return blocks of boxes in their order, apart by the numbers (n,) of their matrices."""
         rows, tables = [np.empty((0, lanes), np.int32)], [np.empty(0, np.int32)]
         for number in np.unique(table):
@@ -64,7 +64,7 @@ def neighbours(target: Ints, source: Ints, direction: Ints, octets: int) -> Ints
     return near
 
 
-def rows_by_place(blocks: Blocks, slot: Ints, octets: int) -> Ints:
+def rows_by_place(blocks: BoxBlocks, slot: Ints, octets: int) -> Ints:
     """Return the row of each place 8 · octet + octant (8 · octets,), −1 where no box has it; `slot` is by box."""
     row, boxes = np.full(8 * octets, -1, np.int32), blocks.boxes.ravel()
     there = np.flatnonzero(boxes >= 0).astype(np.int32)

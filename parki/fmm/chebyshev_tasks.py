@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parki.arrays import spread
 from parki.engine.steps import Cut, Handle, RowBlocks, RowByRow, Step, Touched
-from parki.fmm.chebyshev_translations import TOGETHER, LevelTranslations, Side, Translations
+from parki.fmm.chebyshev_translations import TOGETHER, LevelSide, LevelTranslations, Translations
 from parki.fmm.particle_tasks import ParticleCuts
 from parki.tasks.sizes import TaskSizes
 from parki.trees.octlists import OctLists
@@ -155,13 +155,17 @@ class ChebyshevCuts:
         out, whole = step.args["out"], step.args["out"].whole
         if whole.shape[1] == self.particles.targets.bounds[-1]:
             return self.particles.fill(step)
-        first = out.extent[0] // out.dtype.itemsize
-        if len(whole) == self.boxes.bounds[-1]:
-            each = whole.shape[1]
+        (first, end), partly = (at // out.dtype.itemsize for at in out.extent), out.nbytes < whole.nbytes
+        each = whole.shape[1]
+        if len(whole) != self.boxes.bounds[-1]:
+            rows = RowByRow(whole, self.points, first % each, axis=1)
+            return Cut("FILL", 1.0, [rows] * partly, [rows], rows)
+        if first % each == end % each == 0:
             rows = RowByRow(whole, self.boxes, first // each)
-            return Cut("FILL", 1.0, (), [rows], rows, each)
-        rows = RowByRow(whole, self.points, first % whole.shape[1], axis=1)
-        return Cut("FILL", 1.0, [rows] * (len(whole) > 1), [rows], rows)
+            return Cut("FILL", 1.0, [rows] * partly, [rows], rows, each)
+        low, high = np.array([first // each]), np.array([-(-end // each)])
+        some = Touched(whole, self.boxes, low, high, np.array([0, 1]))
+        return Cut("FILL", float(step.items), [some], [some])
 
     # Translations -----------------------------------------------------------------------------------------------------
     def enter(self, step: Step) -> Cut:
@@ -201,7 +205,7 @@ class ChebyshevCuts:
         return Cut("M2L", count * float(step.args["columns"]), [taken, *[rows] * add], [rows], rows)
 
 
-def _runs(side: Side, sizes: TaskSizes) -> RowBlocks:
+def _runs(side: LevelSide, sizes: TaskSizes) -> RowBlocks:
     """Return runs of blocks that end where work items do."""
     first = side.item.values[:, 0].astype(np.int64)
     each = max(sizes.boxes // (TOGETHER * side.blocks.boxes.shape[1]), 1)

@@ -16,7 +16,7 @@ from parki import engine
 from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, constant, state
 from parki.fmm import blocks, chebyshev_m2l, representations
-from parki.fmm.blocks import Blocks
+from parki.fmm.blocks import BoxBlocks
 from parki.fmm.chebyshev_tables import Components, symmetry
 from parki.fmm.expansion import TOP_LEVEL, table
 from parki.pairs import Pair
@@ -42,12 +42,12 @@ def lanes(real: np.dtype[Any]) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class LevelSide:
     """The sources or the targets of the translations of a level.
 
     Attributes
     ----------
-    blocks : Blocks
+    blocks : BoxBlocks
     box, frame : Handle (blocks, lanes)
         Number of each box, −1 for none, and of its frame.
     item : Handle (items, 3)
@@ -58,7 +58,7 @@ class Side:
         Values in the frames of boxes.
     """
 
-    blocks: Blocks
+    blocks: BoxBlocks
     box: Handle
     frame: Handle
     item: Handle
@@ -89,15 +89,15 @@ class LevelTranslations:
 
     Attributes
     ----------
-    sources, targets : Side
+    sources, targets : LevelSide
     target, row : Handle
         Place of each target (blocks, lanes), −1 for none; row of sources by place.
     matrices : Matrices
     compressed : Handle (source rows, columns)
     """
 
-    sources: Side
-    targets: Side
+    sources: LevelSide
+    targets: LevelSide
     target: Handle
     row: Handle
     matrices: Matrices
@@ -167,8 +167,8 @@ class Translations:
         for half, s, t in found:
             self._add(nodes, half, s, t, width)
 
-    def _blocks(self, boxes: NDArray[np.int32], octant: NDArray[np.int32]) -> Blocks:
-        return Blocks.of(boxes, octant if self.turning is None else np.zeros_like(octant), lanes(self.real))
+    def _blocks(self, boxes: NDArray[np.int32], octant: NDArray[np.int32]) -> BoxBlocks:
+        return BoxBlocks.of(boxes, octant if self.turning is None else np.zeros_like(octant), lanes(self.real))
 
     def _frame(self, components: Components | None, count: int, points_last: bool) -> _Frame:
         """Return the frames of the values of sources or targets, one if there is no symmetry."""
@@ -182,7 +182,7 @@ class Translations:
         sign = [np.ones(place.shape[1]) if one is None else one for one in signs] if signed else [[1.0]]
         return _Frame(table("place", place, np.int32), table("sign", sign, self.real), signed)
 
-    def _add(self, nodes: OctNodes, half: float, s: Blocks, t: Blocks, width: int) -> None:
+    def _add(self, nodes: OctNodes, half: float, s: BoxBlocks, t: BoxBlocks, width: int) -> None:
         """Add the level of sources s and targets t."""
         exponents, m3 = representations.exponents(self.pair), self.order**3
         matrices = self._matrices_of(half if exponents is None else 1.0)
@@ -205,9 +205,9 @@ class Translations:
             )
         )
 
-    def _side(self, some: Blocks, nodes: OctNodes, scale: NDArray[np.float64], lines: int, name: str) -> Side:
+    def _side(self, some: BoxBlocks, nodes: OctNodes, scale: NDArray[np.float64], lines: int, name: str) -> LevelSide:
         frame = np.zeros_like(some.boxes) if self.turning is None else some.placed(nodes.octant, 0)
-        return Side(
+        return LevelSide(
             blocks=some,
             box=table("box", some.boxes),
             frame=table("frame", frame),
@@ -261,7 +261,7 @@ class Translations:
         """Return the workunit that makes values of targets, or adds to them."""
         return workunit("expand", self.real, ROWS=ROWS, BLOCKS=TOGETHER, ADD=add)
 
-    def _framed(self, phase: str, name: str, side: Side, number: int, args: dict[str, Any]) -> Step:
+    def _framed(self, phase: str, name: str, side: LevelSide, number: int, args: dict[str, Any]) -> Step:
         """Return the step of values into the frames of their boxes, or back."""
         frame = self._frames[number]
         args |= {"box": side.box, "frame": side.frame, "place": frame.place, "sign": frame.sign, "scale": side.scale}

@@ -6,7 +6,7 @@ import pytest
 from parki import arrays, engine
 from parki.engine import TeamPolicy, spaces
 from parki.fmm import blocks, chebyshev_m2l
-from parki.fmm.blocks import Blocks
+from parki.fmm.blocks import BoxBlocks
 from parki.fmm.chebyshev_tables import canonical, offsets, seen_from_source
 from parki.fmm.chebyshev_translations import workunit
 
@@ -15,7 +15,7 @@ from parki.fmm.chebyshev_translations import workunit
 @pytest.mark.parametrize("n", [0, 1, 8, 9, 100, 1000])
 def test_blocks_have_all_boxes_once_sorted_by_table(n, lanes, rng):
     boxes, table = np.arange(50, 50 + n, dtype=np.int32), rng.integers(0, 8, n).astype(np.int32)
-    made = Blocks.of(boxes, table, lanes)
+    made = BoxBlocks.of(boxes, table, lanes)
     assert len(made) == sum(-(-np.count_nonzero(table == k) // lanes) for k in range(8))
     np.testing.assert_array_equal(np.sort(made.boxes[made.boxes >= 0]), boxes)
     for row, number in zip(made.boxes, made.table, strict=True):
@@ -40,7 +40,7 @@ def test_neighbours_of_octets():
 
 
 def test_rows_by_place():
-    made = Blocks.of(np.array([4, 5, 6], np.int32), np.array([7, 0, 7], np.int32), 8)
+    made = BoxBlocks.of(np.array([4, 5, 6], np.int32), np.array([7, 0, 7], np.int32), 8)
     slot = np.array([-1, 0, 0, 0, 7, 8, 11])
     row = blocks.rows_by_place(made, slot, 2)
     assert [made.boxes.flat[row[place]] for place in (7, 8, 11)] == [4, 5, 6]
@@ -95,7 +95,7 @@ def real(request):
 @pytest.fixture
 def some(real, rng):
     """Blocks of boxes of two tables, and the frame of each box."""
-    made = Blocks.of(np.arange(BOXES, dtype=np.int32), rng.integers(0, 2, BOXES), 64 // real.itemsize)
+    made = BoxBlocks.of(np.arange(BOXES, dtype=np.int32), rng.integers(0, 2, BOXES), 64 // real.itemsize)
     return made, rng.integers(0, 3, BOXES).astype(np.int32)
 
 

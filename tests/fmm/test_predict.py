@@ -123,17 +123,15 @@ def test_interpolation_is_that_of_all_boxes(chebyshev):
     ("kernel", "components"), [("coulomb", (1, 1)), ("stokes_sl", (3, 3)), ("laplace_grad", (1, 3))]
 )
 def test_translations_are_the_products_of_all_parts(kernel, components):
-    """The loops of a sum: parts of the translations, groups, and boxes of an octant, by matrices of their table."""
+    """The loops of a sum: parts of the columns, and boxes in blocks, lanes without a box among them."""
     translations = plan_of("chebyshev", kernel).structure.expansion.translations
     given, made = (ORDER**3 * number for number in components)
     flops = values = 0
     for level in translations.levels:
-        for first, end in level.parts:
-            width = int(level.columns[end] - level.columns[first])
-            for groups, size in ((level.sources, given), (level.targets, made)):
-                for _, octants in groups.slices():
-                    flops += sum(2 * (rows.stop - rows.start) * width * size for _, rows in octants)
-                    values += sum((rows.stop - rows.start) * width for _, rows in octants)
+        for _, width in level.parts:
+            for side, size in ((level.sources, given), (level.targets, made)):
+                flops += 2 * len(side.blocks) * 8 * width * size
+                values += len(side.blocks) * 8 * width
     assert chebyshev_work.products(translations.levels).flops == flops > 0
     assert chebyshev_work.passes(translations.levels, 8).bytes["dram"] == 8 * values
 
