@@ -43,8 +43,8 @@ MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"forces.py": "torch"}
 # These take five seconds or more; the site's build runs them, too.
 LONG = {
-    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "galaxy_fmm.py", "galaxy_large.py", "own_kernel.py",
-    "own_kernel_cells.py", "pipe.py", "tolerance.py",
+    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "electrolyte.py", "galaxy_fmm.py", "galaxy_large.py",
+    "galaxy_over_ranks.py", "gmres.py", "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "tolerance.py",
 }  # fmt: skip
 
 

@@ -211,7 +211,7 @@ def test_callers_may_change_their_points(method):
 # Transposes -----------------------------------------------------------------------------------------------------------
 @each
 @pytest.mark.parametrize("kernel", every(3, ["laplace", "stokes_sl", "laplace_grad", "stokes_comb"]))
-@pytest.mark.parametrize("layout", ["dn", "nd"])
+@pytest.mark.parametrize("layout", every(2, ["dn", "nd"]))
 def test_operators_and_their_transposes(method, kernel, layout):
     if kernel in ("laplace_grad", "stokes_comb") and method in ("pc", "chebyshev"):
         pytest.skip("as the other methods of its module")

@@ -24,8 +24,7 @@ class FmmOptions(ToleranceOptions):
     Parameters
     ----------
     method : {"kifmm", "chebyshev"}, default "kifmm"
-        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.  Sums by the first
-        may run as tasks.
+        Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
     order : int, optional
         Points per edge of the surfaces, or Chebyshev points per direction of a box, 3 to 16, instead of a tolerance.
     tolerance : float, default 1e-6
@@ -34,12 +33,13 @@ class FmmOptions(ToleranceOptions):
         As of other sums; or a host and a kind of devices, as ``("Cuda", "OpenMP")``, which share the tasks of method
         ``"kifmm"``: arrays are the host's then.
     schedule : {"auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu:NAME"}, default "auto"
-        How the steps of method ``"kifmm"`` share units: one phase after another, or as tasks, which begin when others
+        How the steps of a sum share units: one phase after another, or as tasks, which begin when others
         have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
         the one that has been ready longest (``"fifo"``); others are those of `parki.tasks.policy`, and ``"static"`` is
         a simulated run of ``"drain"``.  Where StarPU is installed it runs them on cores by the policy ``NAME`` of its
         own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.  ``"auto"`` takes tasks where models promise a
-        gain, and says why.
+        gain, and says why.  Method ``"chebyshev"``, which has no such models, takes ``"phases"``, ``"drain"`` and
+        ``"fifo"``; ``"auto"`` is ``"phases"`` there.
     devices : sequence of int or "all", optional
         Numbers of the devices of `execution_space` that share the tasks; the first one if not given.
     deterministic : bool, default False

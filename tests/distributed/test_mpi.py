@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 LIMIT = 150  # seconds
 SLOW = pytest.mark.slow
-NUMBERS = but(1, 2, 8, of=[1, 2, 4, 8])  # of ranks
+NUMBERS = but(1, 2, 4, 8, of=[1, 2, 3, 4, 8])  # of ranks
 COMMON = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60"}
 # Ranks that wait must not keep from work those that share their cores.
 MPICH = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}

@@ -102,6 +102,7 @@ def test_a_script_is_quiet_though_ipykernel_is_loaded(tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_the_example_in_cells(run, root, monkeypatch):
     """The notebook that the gallery offers for download runs, and shows tables and a picture."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
