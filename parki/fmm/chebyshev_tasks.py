@@ -127,10 +127,11 @@ class ChebyshevCuts:
 
     def potentials(self, step: Step) -> Cut:
         """Cut L2P along targets."""
-        leaf, (low, high) = step.args["leaf"].values.astype(np.int64), (1, 2)
-        u = Touched.each(step.args["u"], self.particles.targets, leaf[:, low], leaf[:, high] - leaf[:, low], axis=1)
+        leaf = step.args["leaf"].values.astype(np.int64)
+        count = leaf[:, 2] - leaf[:, 1]
+        u = Touched.each(step.args["u"], self.particles.targets, leaf[:, 1], count, axis=1)
         phi = self._boxes(step.args["phi"], leaf[:, 0])
-        return Cut("L2P", (leaf[:, high] - leaf[:, low]).astype(float), [phi, u], [u], u)
+        return Cut("L2P", count.astype(float), [phi, u], [u], u)
 
     def ranges(self, step: Step) -> Cut:
         """Cut sums over particles: P2P along targets, P2L along boxes."""

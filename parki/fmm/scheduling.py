@@ -32,7 +32,7 @@ WORTH_CORES = 1.15  # gain that cores beside devices are taken for
 
 @dataclass(frozen=True, eq=False)
 class ScheduleChoice:
-    """How a sum is run.
+    """Say how a sum is run.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How units of a node find ready tasks: a policy for one graph, as the executor takes it."""
+"""Rules by which the units of a node find ready tasks: a policy for one graph, as the executor takes it."""
 
 import ctypes
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ FLAGS = ("-O1", "-fno-strict-aliasing", "-DPK_SIM", "-DPK_BLOCK=1024")
 
 
 def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> build.Unit:
-    """What to compile for the simulator."""
+    """Return the unit to compile for the simulator."""
     return build.Unit(
         name=f"{workunit.l0.name}_{workunit.l0.hash}",
         label=f"{workunit.label} for GpuSim",
@@ -48,7 +48,7 @@ def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> N
 
 
 def key(layouts: dict[str, str], wide: bool = False) -> tuple:
-    """What a simulated object is for."""
+    """Return the key of a simulated object: all that it depends on."""
     return ("sim", tuple(layouts.values()), wide, target())
 
 

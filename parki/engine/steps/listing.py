@@ -113,8 +113,6 @@ class Call:
         Whether a graph of a device may record it.
     threadsafe : bool
         Whether several threads may call it at once, for different arrays.
-    blas_threads : bool
-        Limit the threads of linear algebra on hosts to those of the space.
     units : sequence of (Workunit, layouts, threads of a block)
         Workunits that the function launches itself: they are compiled with those of steps.
     """
@@ -125,7 +123,6 @@ class Call:
     writes: Sequence[Handle] = ()
     capturable: bool = True
     threadsafe: bool = False
-    blas_threads: bool = False
     lane: str | None = None
     units: Sequence[Wanted] = ()
 

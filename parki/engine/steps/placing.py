@@ -105,7 +105,6 @@ class Called:
 
     def __init__(self, call: Call, context: Context, memory: Memory, worker: int = 0) -> None:
         self.step, self._context, self._kept = call, context, partial(memory.of, worker=worker)
-        self._blas = _blas() if call.blas_threads and context.space.kind != "device" else None
         self._arrays: list[tuple[Handle, Any]] = []
 
     def run(self, bound: Bound, context: Context | None = None) -> None:
@@ -113,17 +112,7 @@ class Called:
         if not self._arrays:
             self._arrays = [(a, None if a.whole.role in BOUND else self._kept(a)) for a in self.step.handles]
         arrays = [a.of(bound[a.whole]) if own is None else own for a, own in self._arrays]
-        context = context or self._context
-        limited = self._blas.limit(limits=context.threads, user_api="blas") if self._blas is not None else _NOTHING
-        with limited:
-            self.step.function(context, *arrays)
-
-
-def _blas() -> Any:
-    """Return the control of the threads of linear algebra, which takes a millisecond to find its libraries."""
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+        self.step.function(context or self._context, *arrays)
 
 
 _Phases = list[tuple[str, list[Launch | Called]]]
