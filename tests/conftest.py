@@ -1,6 +1,7 @@
 """Fixtures of all tests.  Compiled kernels go to the user's cache, so that test workers share them.
 
-What a developer's machine was calibrated to be is not taken into account.
+What a developer's machine was calibrated to be is not taken into account.  Threads that have no work leave their core
+at once, as several workers share the cores: waiting in a loop, they double the time of a run of all tests.
 """
 
 import os
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 os.environ["PARKI_CALIBRATION"] = "off"  # before parki is imported
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the first library of OpenMP is loaded
 
 from parki.engine import spaces
 
