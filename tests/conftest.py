@@ -5,6 +5,7 @@ at once, as several workers share the cores: waiting in a loop, they double the 
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -33,6 +34,14 @@ def _no_idle_stages():
 def rng():
     """A random generator in the same state for every test."""
     return np.random.default_rng(20261121)
+
+
+@pytest.fixture
+def interruptible():
+    """Python's own handler of interrupts, also where the tests were started with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=spaces.NAMES)

@@ -105,14 +105,6 @@ def test_old_working_folders_go_with_the_next_build():
     assert sorted(path.name for path in shard.glob(".*")) == [".new"]
 
 
-@pytest.fixture
-def interruptible():
-    """Python's own handler, also where the shell started the tests with interrupts ignored, in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_waiting_for_others():
     unit = make(1)

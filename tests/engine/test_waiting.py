@@ -103,9 +103,9 @@ def test_a_compiler_that_hangs_is_ended_with_all_that_it_runs(hanging, monkeypat
     assert cache.entries() == []
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_compiler_and_all_that_it_runs(hanging):
-    unit, before = make(1), signal.signal(signal.SIGINT, signal.default_int_handler)
-    main = threading.main_thread().ident
+    unit, main = make(1), threading.main_thread().ident
 
     def interrupt():
         while not hanging():
@@ -113,11 +113,8 @@ def test_an_interrupt_ends_a_compiler_and_all_that_it_runs(hanging):
         signal.pthread_kill(main, signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            build.build(unit)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        build.build(unit)
     assert ended(hanging)
     assert cache.entries() == []
 

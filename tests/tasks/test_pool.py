@@ -1,7 +1,5 @@
 """The executor: order, workers, failures, interrupts, several jobs, forks."""
 
-import _thread
-import ctypes
 import os
 import threading
 import time
@@ -10,43 +8,8 @@ import numpy as np
 import pytest
 
 from parki.tasks import pool
-from parki.tasks.graph import IntLists
-from tests.tasks import graphs
-
-LIBRARY = ctypes.CDLL(None)
-FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-def no_patches(calls):
-    """Return the patches and pointers of calls that need no room."""
-    return IntLists(np.zeros(calls + 1, np.int32), np.zeros(0, np.int32)), np.zeros((0, 2), np.int64)
-
-
-def addresses(some):
-    """Return the addresses of entry points."""
-    return np.array([ctypes.cast(one, ctypes.c_void_p).value for one in some], np.uint64)
-
-
-def job(reads, writes, action, threads, turn=None, run=pool.GraphRun):
-    """Return a job whose tasks call ``action(task)``, and what must be kept for it."""
-    return of_graph(graphs.graph(reads, writes), action, threads, turn, run)
-
-
-def of_graph(made, action, threads, turn=None, run=pool.GraphRun):
-    """Return a job of a graph whose tasks call ``action(task)``, and what must be kept for it."""
-    n = len(made)
-    numbers = np.arange(n, dtype=np.int64)
-    entry = FUNCTION(lambda address: action(ctypes.c_int64.from_address(address).value))
-    fault = np.zeros((n, 4), np.int64)
-    patches, pointers = no_patches(n)
-    calls = pool.Calls(
-        np.arange(n + 1, dtype=np.int32), np.full(n, addresses([entry])[0], np.uint64),
-        (numbers.ctypes.data + 8 * np.arange(n)).astype(np.uint64), patches, pointers,
-        (fault.ctypes.data + 32 * np.arange(n)).astype(np.uint64), 0,
-    )  # fmt: skip
-    one = run(made, calls, threads, turn, may_fault=True)
-    one.kept = entry, numbers, fault
-    return one
+from tests.tasks import graphs, jobs
+from tests.tasks.jobs import job
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -116,32 +79,17 @@ def test_a_fault_stops_all_and_is_told(threads):
     assert ran == list(range(20))
 
 
-@pytest.mark.skipif(not hasattr(LIBRARY, "usleep"), reason="this system has no usleep")
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.skipif(jobs.NO_USLEEP, reason="this system has no usleep")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_ends_the_run_and_the_next_one_is_whole(threads):
-    n, each = 60, 20_000  # tasks, and microseconds of each: code that knows nothing of Python
-    patches, pointers = no_patches(n)
-    calls = pool.Calls(
-        np.arange(n + 1, dtype=np.int32), np.full(n, addresses([LIBRARY.usleep])[0], np.uint64),
-        np.full(n, each, np.uint64), patches, pointers, np.zeros(n, np.uint64), 0,
-    )  # fmt: skip
-    one = pool.GraphRun(graphs.graph([[]] * n, [[]] * n), calls, threads)
-    timer = threading.Timer(0.1, _thread.interrupt_main)
-    timer.start()
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        one.run()
-    assert time.monotonic() - began < 0.8 * n * each * 1e-6 / threads
-    timer.join()
-    assert 0 < one.done < n
-    assert one.run() is None
-    assert one.done == n
+    jobs.check_interrupt(pool.GraphRun, threads, after=0.1)
 
 
 def test_two_jobs_share_the_pool():
     done = [[], []]
-    jobs = [job([[]] * 50, [[]] * 50, lambda task, k=k: (done[k].append(task), time.sleep(0.001)), 3) for k in (0, 1)]
-    callers = [threading.Thread(target=one.run) for one in jobs]
+    two = [job([[]] * 50, [[]] * 50, lambda task, k=k: (done[k].append(task), time.sleep(0.001)), 3) for k in (0, 1)]
+    callers = [threading.Thread(target=one.run) for one in two]
     for caller in callers:
         caller.start()
     for caller in callers:

@@ -1,6 +1,5 @@
 """StarPU as an executor: results, order, failures, interrupts, other policies, and what it leaves in the process."""
 
-import _thread
 import os
 import shutil
 import subprocess
@@ -15,11 +14,11 @@ import pytest
 
 import parki
 from parki.engine.errors import LaunchError
-from parki.tasks import pool, starpu
+from parki.tasks import starpu
 from parki.tasks.graph import Graph
 from parki.tasks.starpu import StarpuRun
-from tests.tasks import graphs
-from tests.tasks.test_pool import LIBRARY, addresses, job, no_patches, of_graph
+from tests.tasks import graphs, jobs
+from tests.tasks.jobs import job, of_graph
 
 POLICIES = ("prio", "dmdas", "heteroprio", "lws", "eager")
 CHAIN = [[k - 1] if k else [] for k in range(20)], [[k] for k in range(20)]
@@ -251,26 +250,11 @@ def test_a_fault_stops_all_and_is_told(policy):
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.skipif(not hasattr(LIBRARY, "usleep"), reason="this system has no usleep")
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.skipif(jobs.NO_USLEEP, reason="this system has no usleep")
 @pytest.mark.parametrize("policy", ["prio", "lws"])
 def test_an_interrupt_ends_the_run_and_the_next_one_is_whole(policy):
-    n, each, threads = 60, 20_000, 2  # tasks, and microseconds of each: code that knows nothing of Python
-    patches, pointers = no_patches(n)
-    calls = pool.Calls(
-        np.arange(n + 1, dtype=np.int32), np.full(n, addresses([LIBRARY.usleep])[0], np.uint64),
-        np.full(n, each, np.uint64), patches, pointers, np.zeros(n, np.uint64), 0,
-    )  # fmt: skip
-    one = StarpuRun(graphs.graph([[]] * n, [[]] * n), calls, threads, name=policy)
-    timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        one.run()
-    assert time.monotonic() - began < 0.8 * n * each * 1e-6 / threads
-    timer.join()
-    assert 0 < one.done < n
-    assert one.run() is None
-    assert one.done == n
+    jobs.check_interrupt(partial(StarpuRun, name=policy), threads=2, after=0.2)
 
 
 # The process ----------------------------------------------------------------------------------------------------------
