@@ -178,7 +178,7 @@ def bench(asked: argparse.Namespace) -> int:
 
 def model(asked: argparse.Namespace) -> int:
     """Predict a sum on any machine that is known."""
-    for name in ("schedule", "cores", "devices", "gantt", "trace"):
+    for name in ("schedule", "points", "cores", "devices", "gantt", "trace"):
         if asked.what != "fmm" and getattr(asked, name) is not None:
             raise ValueError(f"--{name}: found with {asked.what}, expected with fmm")
     if asked.what == "treecode":

@@ -9,6 +9,9 @@ import argparse
 import json
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from parki import samples
 from parki.engine.runtime import writing
 from parki.fmm import api, work
@@ -17,7 +20,7 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.model_treecode import TOLERANCE
 from parki.perfmodels.modeltable import Phase
 from parki.plan import Plan
-from parki.tasks.graph import Graph
+from parki.tasks.cut import CutSteps, cut
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -58,9 +61,9 @@ def main(asked: argparse.Namespace) -> int:
 
         print(model_fmm_ranks.text(asked, machine, given))  # noqa: T201
         return 0
-    plan = _plan(asked, given)
+    plan = plan_of(asked, given)
     if asked.schedule:
-        return model_tasks.main(asked, machine, plan, graph_of)
+        return model_tasks.main(asked, machine, plan, cut_of)
     steps = predict(plan, machine, asked.threads)
     print(text(asked, plan, machine, steps))  # noqa: T201
     if asked.json:
@@ -68,11 +71,13 @@ def main(asked: argparse.Namespace) -> int:
     return 0
 
 
-def graph_of(plan: Plan) -> Graph:
-    """Return the tasks of a plan's sum."""
-    from parki.tasks.cut import cut
+def cut_of(plan: Plan) -> tuple[CutSteps, NDArray[np.bool_]]:
+    """Return the tasks of a plan's sum, and which of them only the host may run."""
+    from parki.tasks.device import host_only
 
-    return cut(list(plan.structure.expansion.steps)).graph
+    steps = list(plan.structure.expansion.steps)
+    parts = cut(steps)
+    return parts, host_only(steps, parts)
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
@@ -91,10 +96,20 @@ def _given(asked: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def _plan(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
-    x = samples.uniform(asked.n, seed=1).astype(asked.dtype)
-    if asked.schedule:  # sizes of tasks are for so many workers
-        given |= {"schedule": "drain", "execution_space": "OpenMP", "threads": max(asked.cores or 0, 1)}
+def plan_of(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
+    """Return a plan of the points that are asked for.
+
+    Parameters
+    ----------
+    asked : Namespace
+        Of `parki model fmm`.
+    given : dict
+        Options of the plan.
+    """
+    x = getattr(samples, asked.points or "uniform")(asked.n, seed=1).astype(asked.dtype)
+    if asked.schedule:  # sizes of tasks are for such units
+        units = ("OpenMP", "GpuSim") if Machine.load(asked.device).is_gpu and asked.cores else "OpenMP"
+        given |= {"schedule": "drain", "execution_space": units, "threads": max(asked.cores or 0, 1)}
     return api.plan(_kernel(asked), x, x, **{"execution_space": "Serial", **given})
 
 

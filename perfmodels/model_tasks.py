@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parki.engine.runtime import writing
 from parki.fmm import work
@@ -15,15 +16,16 @@ from parki.perfmodels import tasks
 from parki.perfmodels.machine import GENERIC, Machine
 from parki.perfmodels.tasks import UnitWork
 from parki.plan import Plan
-from parki.tasks import bound, gantt
+from parki.tasks import bound, gantt, units
+from parki.tasks.cut import CutSteps
 from parki.tasks.durations import Durations
 from parki.tasks.graph import Graph
 from parki.tasks.node import Node
 from parki.tasks.simulate import simulate
 from parki.tasks.trace import Trace
 
-OPTIONS = ("cores", "devices", "gantt", "trace")  # which need --schedule
-GraphOf = Callable[[Plan], Graph]
+OPTIONS = ("points", "cores", "devices", "gantt", "trace")  # which need --schedule
+CutOf = Callable[[Plan], tuple[CutSteps, NDArray[np.bool_]]]  # tasks of a plan, and which only the host may run
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class ModelledSchedule:
     ----------
     graph : Graph
     durations : Durations
+        Of every task on cores and on devices, as if each unit could run it.
     node : Node
     host, device : Machine or None
     trace : Trace
@@ -63,13 +66,17 @@ class ModelledSchedule:
         return {name: float(sums[name] / many[name]) for name in sums if many[name] and np.isfinite(sums[name])}
 
 
-def modelled(graph: Graph, plan: Plan, machine: Machine, cores: int, devices: int, policy: str) -> ModelledSchedule:
+def modelled(
+    cut: CutSteps, here: NDArray[np.bool_], plan: Plan, machine: Machine, cores: int, devices: int, policy: str
+) -> ModelledSchedule:  # fmt: skip
     """Return the simulated schedule of a plan's tasks.
 
     Parameters
     ----------
-    graph : Graph
+    cut : CutSteps
         Tasks of the plan.
+    here : array (tasks,) of bool
+        Tasks that only the host may run, where it has cores.
     plan : Plan
         By equivalent sources.
     machine : Machine
@@ -85,11 +92,12 @@ def modelled(graph: Graph, plan: Plan, machine: Machine, cores: int, devices: in
         return UnitWork(one, work.counts(plan.structure, plan.parameters, one), units) if units else None
 
     on_host, on_device = side(host, cores), side(machine, devices) if gpu else None
-    node = tasks.node(on_host, on_device)
-    durations = tasks.durations(graph, plan.dtype.name, on_host, on_device)
+    graph, node = cut.graph, tasks.node(on_host, on_device)
+    free = tasks.durations(graph, plan.dtype.name, on_host, on_device)
+    least = bound.least_seconds(graph, free, node)
+    durations = units.gathered(units.restricted(free, node, here), cut, node) if cores else free
     trace = simulate(graph, durations, node, policy)
-    least = bound.least_seconds(graph, durations, node)
-    return ModelledSchedule(graph, durations, node, host if cores else None, machine if gpu else None, trace, least)
+    return ModelledSchedule(graph, free, node, host if cores else None, machine if gpu else None, trace, least)
 
 
 def check(asked: argparse.Namespace) -> None:
@@ -111,7 +119,7 @@ def check(asked: argparse.Namespace) -> None:
         gantt.check(asked.gantt)
 
 
-def main(asked: argparse.Namespace, machine: Machine, plan: Plan, graph_of: GraphOf) -> int:
+def main(asked: argparse.Namespace, machine: Machine, plan: Plan, cut_of: CutOf) -> int:
     """Print the schedule of a sum; write and draw it where that is asked.
 
     Parameters
@@ -121,11 +129,11 @@ def main(asked: argparse.Namespace, machine: Machine, plan: Plan, graph_of: Grap
     machine : Machine
         That of ``--device``.
     plan : Plan
-    graph_of : function
-        Returns the tasks of a plan.
+    cut_of : function
+        Returns the tasks of a plan, and which of them only the host may run.
     """
     cores, devices = counted(asked, machine)
-    made = modelled(graph_of(plan), plan, machine, cores, devices, asked.schedule)
+    made = modelled(*cut_of(plan), plan, machine, cores, devices, asked.schedule)
     print(text(asked, made))  # noqa: T201
     if asked.json:
         writing.write(asked.json, json.dumps(record(asked, made), indent=1) + "\n")
@@ -183,7 +191,8 @@ def text(asked: argparse.Namespace, made: ModelledSchedule) -> str:
 def _title(asked: argparse.Namespace, made: ModelledSchedule) -> str:
     units = [f"{made.node.cores} cores of {made.host.name}"] if made.host else []
     units += [f"{made.node.devices} × {made.device.name}"] if made.node.devices and made.device else []
-    return f"{asked.kernel or 'coulomb'}, kifmm, N = {asked.n:,}, {asked.dtype}, on {' and '.join(units)}"
+    of = f"{asked.kernel or 'coulomb'}, kifmm, N = {asked.n:,} ({asked.points or 'uniform'}), {asked.dtype}"
+    return f"{of}, on {' and '.join(units)}"
 
 
 def rows(made: ModelledSchedule) -> dict[str, dict[str, float]]:
@@ -212,6 +221,7 @@ def record(asked: argparse.Namespace, made: ModelledSchedule) -> dict[str, Any]:
         "what": "fmm schedule",
         "kernel": asked.kernel or "coulomb",
         "n": asked.n,
+        "points": asked.points or "uniform",
         "dtype": asked.dtype,
         "schedule": asked.schedule,
         "cores": made.node.cores,

@@ -162,6 +162,7 @@ def _model(commands: Any) -> None:
     it.add_argument("--ranks", type=words.count, help="of a sum over processes, each on such a machine")
     it.add_argument("--network", default="ndr400", metavar="NAME", help="between ranks (%(default)s)")
     it.add_argument("--schedule", choices=words.SCHEDULES, help="of fmm cut into tasks: simulate it on one node")
+    it.add_argument("--points", choices=words.POINTS, help="of a schedule (uniform)")
     it.add_argument("--cores", type=int, help="of a schedule, beside a GPU (0; of a host all)")
     it.add_argument("--devices", type=int, help="of a schedule, GPUs of the node (1)")
     it.add_argument("--gantt", type=Path, metavar="FILE", help="draw a schedule: which unit did what when")

@@ -335,7 +335,8 @@ class Kifmm(Fmm):
         at = limits.of(self.space)
         if aim.schedule is not None and aim.schedule.as_tasks:
             devices = len(aim.schedule.units.devices)
-            at = replace(limits.DEVICE if devices else at, tasks=TaskSizes(spaces.workers(self.space) + devices))
+            sizes = TaskSizes.of(spaces.workers(self.space), len(tree.nodes.octet_parent), devices)
+            at = replace(limits.DEVICE if devices else at, tasks=sizes)
         return surface_expansion(tree, lists, aim.representation, p.order, at, tolerance=cut, short=enough)
 
 

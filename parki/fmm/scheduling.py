@@ -191,7 +191,7 @@ def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStruct
         return ScheduleChoice(BEST, some, f"{names}: as asked")
     apart = replace(some, cores=False)
     both, devices_alone = (
-        simulate(graph, one.durations(graph, node, here), node, BEST).seconds for one in (some, apart)
+        simulate(graph, one.durations(parts, node, here), node, BEST).seconds for one in (some, apart)
     )
     gain = devices_alone / both
     why = f"simulated, {cores} cores beside {names} are {gain:.2f} × as fast as without"

@@ -123,7 +123,7 @@ class SurfaceCuts:
         spectra, octet = step.args["spectra"], step.args["octet"].values
         rows = RowByRow(spectra, self._room(spectra, octet), axis=1)
         given = Touched.each(step.args["given"], self.octets, octet)
-        return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet))
+        return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet), together=True)
 
     def products(self, step: Step) -> Cut:
         """Cut products of spectra along frequencies: all octets of one stay near a core together with their table."""
@@ -139,14 +139,14 @@ class SurfaceCuts:
         made = Touched.each(made, RowBlocks(bounds), first)
         whole = RowBlocks(np.array([0, len(step.args["given"])]))
         given = Touched.each(step.args["given"], whole, np.zeros(len(item)))
-        return Cut("M2L", work, [given], [made], made)
+        return Cut("M2L", work, [given], [made], made, together=True)
 
     def backward(self, step: Step) -> Cut:
         """Cut transforms to check values along octets."""
         spectra, octet = step.args["spectra"], step.args["octet"].values
         rows = RowByRow(spectra, self._room(spectra, octet), axis=1)
         check = Touched.each(step.args["made"], self.octets, octet)
-        return Cut("IFFT", 1.0, [rows, check], [check], rows, step.items // len(octet))
+        return Cut("IFFT", 1.0, [rows, check], [check], rows, step.items // len(octet), together=True)
 
     def _room(self, room: Handle, octet: NDArray[Any]) -> RowBlocks:
         """Return the blocks of the octets of a room of spectra, one object as long as they are the same."""

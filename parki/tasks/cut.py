@@ -55,6 +55,8 @@ class CutSteps:
         Of each task among the calls.
     step, first, count : arrays (calls,) of int32
         Number of the step of each call, its first item and the number of its items.
+    together : array (tasks,) of bool
+        Tasks that one device had better do all of: see `Cut.together`.
     """
 
     graph: Graph
@@ -63,6 +65,7 @@ class CutSteps:
     step: NDArray[np.int32]
     first: NDArray[np.int32]
     count: NDArray[np.int32]
+    together: NDArray[np.bool_]
 
 
 def cut(steps: Sequence[Step]) -> CutSteps:
@@ -92,21 +95,22 @@ class _Cutting:
 
     def __init__(self) -> None:
         self.kinds: dict[str, int] = {}
-        self.seen: dict[int, Touched | RowByRow] = {}  # by array: as the last steps have seen it
+        self.seen: dict[int, tuple[Touched | RowByRow, bool]] = {}  # by array: as the last steps have seen it
         self.first_datum: dict[tuple[int, int], int] = {}  # by array and division
         self.arrays: dict[int, tuple[int, Handle]] = {}  # numbers of whole arrays
         self.regions: dict[tuple[int, int], NDArray[np.int64]] = {}  # by array and division, a row for each datum
         self.data = self.tasks = 0
         self.kept: list[object] = []  # what numbers of objects are keys of
         self.columns: dict[str, list[NDArray]] = {
-            name: [] for name in ("kind", "group", "work", "items", "place", "calls", "step", "first", "count")
+            name: []
+            for name in ("kind", "group", "work", "items", "place", "calls", "step", "first", "count", "together")
         }
         self.touched: dict[str, list[tuple[Ints, Ints]]] = {"reads": [], "writes": []}
         self.groups: dict[str, int] = {}
 
     def add(self, numbers: Sequence[int], steps: Sequence[Step], how: Cut) -> None:
         """Add the tasks of steps that share a cut."""
-        self._join(how.reads, how.writes)
+        self._join(how)
         starts, units = _starts(steps, how)
         firsts = starts[:, None] * how.per if how.along is not None else np.zeros((1, len(steps)), np.int64)
         ends = np.append(firsts[1:], [[step.items for step in steps]], axis=0)
@@ -114,7 +118,8 @@ class _Cutting:
             for touched in getattr(how, way):
                 self.touched[way].append(self._data(touched, starts, units))
         work = np.broadcast_to(np.asarray(how.work, float), (units,)) if how.along is not None else [float(how.work)]
-        self._tasks(how.kind, np.add.reduceat(work, starts), (ends - firsts).sum(axis=1), _places(how, len(starts)))
+        items, places = (ends - firsts).sum(axis=1), _places(how, len(starts))
+        self._tasks(how.kind, np.add.reduceat(work, starts), items, places, how.together)
         self._append("calls", np.full(len(starts), len(steps)))
         self._append("step", np.tile(numbers, len(starts)))
         self._append("first", firsts.ravel())
@@ -136,9 +141,10 @@ class _Cutting:
             column["items"], reads, writes, regions.nbytes, column["place"],
         )  # fmt: skip
         begin = np.concatenate([[0], np.cumsum(column["calls"])]).astype(np.int32)
-        return CutSteps(graph, regions, begin, *(column[name].astype(np.int32) for name in ("step", "first", "count")))
+        calls = (column[name].astype(np.int32) for name in ("step", "first", "count"))
+        return CutSteps(graph, regions, begin, *calls, column["together"])
 
-    def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray) -> None:
+    def _tasks(self, kind: str, work: NDArray, items: NDArray, place: NDArray, together: bool) -> None:
         number, first = self.kinds.setdefault(kind, len(self.kinds)), self.groups.get(kind, 0)
         self.groups[kind] = first + len(work)
         self._append("kind", np.full(len(work), number))
@@ -146,6 +152,7 @@ class _Cutting:
         self._append("work", work)
         self._append("items", items)
         self._append("place", place)
+        self._append("together", np.full(len(work), together))
 
     def _append(self, name: str, values: NDArray) -> None:
         self.columns[name].append(np.asarray(values))
@@ -182,24 +189,24 @@ class _Cutting:
             region[:, 2] = np.maximum(region[:, 2], prod(touched.array.shape[: touched.axis]))
         return self.first_datum[key]
 
-    def _join(self, reads: Sequence[Touched | RowByRow], writes: Sequence[Touched | RowByRow]) -> None:
+    def _join(self, how: Cut) -> None:
         """Add a task that waits for all who have touched an array, if the next steps see it in other blocks.
 
         The task reads the blocks of before where their contents matter, and writes all others.
         """
-        matter = {id(touched.array.whole) for touched in reads}
-        for touched in (*reads, *writes):
+        matter = {id(touched.array.whole) for touched in how.reads}
+        for touched in (*how.reads, *how.writes):
             whole, division = touched.array.whole, touched.division
-            before = self.seen.setdefault(id(whole), touched)
+            before, together = self.seen.setdefault(id(whole), (touched, how.together))
             if before.division is division:
                 continue
-            self.seen[id(whole)] = touched
+            self.seen[id(whole)] = touched, how.together
             for one in (before, touched):
                 data = self._first(one) + np.arange(len(one.division))
                 self.touched["writes"].append((np.full(len(data), self.tasks), data))
                 if one is before and id(whole) in matter:
                     self.touched["reads"].append((np.full(len(data), self.tasks), data))
-            self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1))
+            self._tasks(JOIN, np.zeros(1), np.zeros(1), np.zeros(1), together and how.together)
             self._append("calls", np.zeros(1, np.int64))
             self.tasks += 1
 

@@ -1,8 +1,8 @@
 """Tasks on a device: its own arrays, copies of the rows that tasks read, and launches of their calls.
 
-The host always holds the last version of every datum: the results of a device go home with the end of their tasks.  The
-device keeps its copies, and knows of each the task that had written it: a read asks for the version of one task, the
-last before it in the order of the list.
+The host always holds the last version of every datum that other units touch: the results of a device go home with the
+end of their tasks.  The device keeps its copies, and knows of each the task that had written it: a read asks for the
+version of one task, the last before it in the order of the list.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ class DeviceTasks:
     ----------
     steps : StepList
     cut : CutSteps
-    here : array (tasks,) of bool
-        Tasks that only the host may run.
+    here, away : array (tasks,) of bool
+        Tasks that only the host may run, and those that only this device may run.
     space : Space
         A device, or the simulator, which begins each run with arrays of NaN.
     index : int
@@ -52,7 +52,8 @@ class DeviceTasks:
     """
 
     def __init__(
-        self, steps: StepList, cut: CutSteps, here: NDArray[np.bool_], space: Space, index: int, home: Memory
+        self, steps: StepList, cut: CutSteps, here: NDArray[np.bool_], away: NDArray[np.bool_], space: Space,
+        index: int, home: Memory,
     ) -> None:  # fmt: skip
         self.space, self.name = space, f"{space.name} {index}"
         self._cut, self._graph = cut, cut.graph
@@ -72,6 +73,9 @@ class DeviceTasks:
         graph = cut.graph
         self._have = np.empty(len(graph.nbytes), np.int64)
         self._joins = {k for k, name in enumerate(graph.kinds) if name == JOIN}
+        self._stays = np.ones(len(graph.nbytes), bool)  # data that no other unit touches
+        for touched in (graph.reads, graph.writes):
+            self._stays[touched.values[~away[touched.owner]]] = False
         self.copied = self.returned = 0
 
     def _require(self, steps: StepList, index: int) -> None:
@@ -115,7 +119,7 @@ class DeviceTasks:
             self._ready[step].part(first, count).run()
         for task, data in zip(tasks, written, strict=True):
             self._have[data] = task
-            for datum in data.tolist():
+            for datum in data[~self._stays[data]].tolist():
                 self.returned += self._link.home(datum)
         return self._link.event()
 

@@ -7,6 +7,7 @@ Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inri
 H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE Trans. Parallel Distrib. Syst. 13 (2002) 260–274.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,7 +27,7 @@ DEVICE_ORDER = ("JOIN", "P2P large", "P2P", "P2P small", "M2L", "L2P", "M2P", "P
 #: RR-8513, table 3, of nodes without devices; P2P has halves there.
 ALONE_ORDER = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT", "P2P large", "P2L", "M2P", "M2L",
                "P2P small", "L2P", "ADD", "SCATTER")  # fmt: skip
-#: Kinds that cores take first whatever their acceleration: others wait for them.
+#: Kinds that cores take first (see `Policy.loses`): others wait for them.
 FIRST = ("JOIN", "GATHER", "FILL", "P2M", "M2M", "L2L", "FFT", "IFFT")
 LARGE, SMALL = "P2P large", "P2P small"
 
@@ -52,6 +53,10 @@ class Policy:
         Whether a device takes as many tasks of a bucket in one launch as fill it twice, half of its share at most.
     least : float
         Waves of work that a batch has before it leaves any to others: a launch takes no less than one.
+    whole : bool
+        Whether the only device of a node takes all ready tasks of a bucket that no core runs, in one launch.
+    loses : float
+        A core takes kinds that others wait for first if their acceleration is at most so many times the least one.
     owners : bool
         Whether each device takes tasks of its own run of places before those of others.
     halves : bool
@@ -71,6 +76,8 @@ class Policy:
     rule: Rule = "none"
     batch: bool = True
     least: float = 0.0
+    whole: bool = False
+    loses: float = math.inf
     owners: bool = False
     halves: bool = False
     barriers: bool = False
@@ -83,8 +90,8 @@ class Policy:
 POLICIES = {
     policy.name: policy
     for policy in (
-        Policy("drain", rule="remaining", least=1.0, owners=True),
-        Policy("acceleration", rule="number", least=1.0, owners=True),
+        Policy("drain", rule="remaining", least=1.0, whole=True, loses=2.0, owners=True),
+        Policy("acceleration", rule="number", least=1.0, whole=True, loses=2.0, owners=True),
         Policy("heteroprio", "published", "number"),
         Policy("heteroprio-halves", "published", "number", halves=True),
         Policy("heft", batch=False, mapped="ends first"),
@@ -141,6 +148,8 @@ class Buckets:
         A core, and a device, leaves a bucket alone that holds no more ready tasks.
     shared : array (buckets,) of bool
         Whether devices may run tasks of a bucket.
+    whole : array (buckets,) of bool
+        Whether a device takes all ready tasks of a bucket at once.
     priority : array (n,)
         The least first, then the lowest task; see `Policy.order` for "arrival".
     owner, owners
@@ -152,6 +161,7 @@ class Buckets:
     orders: tuple[tuple[int, ...], tuple[int, ...]]
     few: tuple[Floats, Floats]
     shared: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
     priority: Floats
     owner: Ints
     owners: int
@@ -171,6 +181,7 @@ def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> B
         orders=(tuple(b for b in of_cores if runs[0][b]), tuple(b for b in of_devices if runs[1][b])),
         few=_few(policy, speed, runs[0] & runs[1], node),
         shared=runs[1],
+        whole=~runs[0] & (policy.whole and node.devices == 1),
         priority=-graph.rank(durations.on_either(node)),
         owner=np.minimum((graph.place * owners).astype(np.int32), owners - 1),
         owners=owners,
@@ -204,7 +215,8 @@ def _orders(policy: Policy, names: Sequence[str], speed: Floats, node: Node) -> 
     if policy.order != "acceleration":
         of_cores = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
         return _listed(of_cores, names), _listed(DEVICE_ORDER, names)
-    first = [b for b in _listed(FIRST, names) if names[b] in FIRST]
+    most = policy.loses * min((one for one in speed if one > 0), default=1.0)
+    first = [b for b in _listed(FIRST, names) if names[b] in FIRST and (speed[b] <= most or np.isinf(speed[b]))]
     rest = [b for b in _listed(CORE_ORDER, names) if b not in first]
     return first + sorted(rest, key=lambda b: speed[b]), sorted(every, key=lambda b: -speed[b])
 

@@ -1,6 +1,7 @@
 """Tasks that are ready, as units find them: in buckets that all share, or in a queue of each unit."""
 
 import heapq
+import math
 from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
@@ -45,6 +46,7 @@ class SharedBuckets:
         self._orders, self._few = buckets.orders, [few.tolist() for few in buckets.few]
         self._bucket, self._owner = buckets.bucket.tolist(), buckets.owner.tolist()
         self._shared, self._priority = buckets.shared.tolist(), buckets.priority.tolist()
+        self._whole = buckets.whole.tolist()
         self._arrival = count()
         self._heaps: list[list[list[tuple[float, int]]]] = [[[] for _ in range(self._owners)] for _ in buckets.names]
         self._ready = [0] * len(buckets.names)
@@ -108,6 +110,8 @@ class SharedBuckets:
         if device and self._policy.batch:
             full, most = FULL * self._wave[got[0]], max(1, ready // (2 * self._gpus))
             least = self._policy.least * self._wave[got[0]]
+            if self._whole[bucket]:
+                full, most = math.inf, ready
             while heap and (work := self._work[got].sum()) < full and (len(got) < most or work < least):
                 got.append(heapq.heappop(heap)[1])
         self._ready[bucket] -= len(got)

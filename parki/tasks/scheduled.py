@@ -76,9 +76,10 @@ class Scheduled:
         self._job: GraphRun | None = None
         self._means, self._runs = Means(), 0
         self._here = host_only(self._listed, self.cut)
-        self._durations = self.units.durations(self.cut.graph, self.node, self._here)
+        self._durations = self.units.durations(self.cut, self.node, self._here)
+        away = np.isinf(self._durations.core) & (len(self.units.devices) == 1)
         self.devices = [
-            DeviceTasks(steps, self.cut, self._here, there, index, self.memory_of)
+            DeviceTasks(steps, self.cut, self._here, away, there, index, self.memory_of)
             for there, index in self.units.devices
         ]
         first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]

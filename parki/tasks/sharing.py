@@ -16,7 +16,19 @@ from parki.tasks.ready import FULL, checked_units
 from parki.tasks.simulate import simulate
 
 _NUMBERS = ("buckets", "owners", "devices", "mapped", "remaining", "batch")
-_POINTERS = ("bucket", "owner", "list_begin", "list", "few_core", "few_device", "core", "device", "wave", "shared")
+_POINTERS = (
+    "bucket",
+    "owner",
+    "list_begin",
+    "list",
+    "few_core",
+    "few_device",
+    "core",
+    "device",
+    "wave",
+    "shared",
+    "whole",
+)
 
 
 class SharingRecord(ctypes.Structure):
@@ -72,6 +84,7 @@ class Sharing:
         buckets = policies.buckets(policy, graph, durations, node)
         lists = [*[buckets.orders[0]] * node.cores, *[buckets.orders[1]] * node.devices]
         arrays = {"bucket": buckets.bucket, "owner": buckets.owner, "shared": buckets.shared}
+        arrays["whole"] = buckets.whole
         arrays |= {"few_core": buckets.few[0], "few_device": buckets.few[1]}
         numbers = {"buckets": len(buckets.names), "owners": buckets.owners, "mapped": 0, "batch": int(policy.batch)}
         numbers |= {"remaining": int(policy.rule == "remaining"), "least": policy.least}
@@ -86,7 +99,7 @@ class Sharing:
         turn = np.empty(len(graph), np.int32)
         turn[np.argsort(first, kind="stable")] = np.arange(len(graph))
         arrays = {"bucket": units, "owner": np.zeros(len(graph)), "shared": np.arange(node.units) >= node.cores}
-        arrays |= dict.fromkeys(("few_core", "few_device"), np.zeros(node.units))
+        arrays |= dict.fromkeys(("few_core", "few_device", "whole"), np.zeros(node.units))
         numbers = {"buckets": node.units, "owners": 1, "mapped": 1, "remaining": 0, "batch": 0, "least": 0.0}
         return cls._made(node, numbers, arrays, [(unit,) for unit in range(node.units)], durations, turn, False)
 
@@ -100,7 +113,10 @@ class Sharing:
             "list": np.array([b for some in lists for b in some]),
         }
         arrays |= {"core": durations.on_core(node), "device": durations.device, "wave": durations.wave}
-        types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32) | {"shared": np.uint8}
+        types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32) | {
+            "shared": np.uint8,
+            "whole": np.uint8,
+        }
         typed = {name: np.ascontiguousarray(a, types.get(name, np.float64)) for name, a in arrays.items()}
         return cls(node, numbers | {"devices": node.devices, "full": FULL}, typed, turn, in_order)
 

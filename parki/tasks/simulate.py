@@ -161,8 +161,9 @@ class _Run:
 
 
 def results(graph: Graph) -> list[int]:
-    """Return the data that tasks write and none reads afterwards: those of the caller."""
+    """Return the data that tasks with work write and none reads afterwards: those of the caller."""
     last = np.full((2, len(graph.nbytes)), -1)
     for row, accesses in zip(last, (graph.reads, graph.writes), strict=True):
         np.maximum.at(row, accesses.values, accesses.owner)
-    return np.flatnonzero((last[1] >= 0) & (last[1] >= last[0])).tolist()
+    wrote = last[1]
+    return np.flatnonzero((wrote >= 0) & (wrote >= last[0]) & (graph.work[wrote] > 0)).tolist()

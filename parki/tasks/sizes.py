@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 PARTS = 8  # tasks of a kind for each worker
+RUNS = 8, 64  # octets of a run on cores, least and most
+RUNS_BESIDE = 32, 256  # the same beside a device, where each run is several launches
+MOST = 64  # tasks of a kind for each unit of a node with devices: more of them would be more launches
 
 
 @dataclass(frozen=True)
@@ -19,13 +22,16 @@ class TaskSizes:
     threads : int
         Workers, which should have several tasks of a kind each.
     octets : int
-        Octets of a run: their values stay in a second-level cache.
+        Octets of a run: their values stay in a second-level cache.  Runs of levels wait for each other, so that few
+        workers take longer ones.
     boxes : int
         Boxes of a run.
     pairs : float
         Pairs of particles, or of proxy points, of a task.
     products : float
         Products of spectra of octets, for one frequency and one pair of components, of a task.
+    most : float
+        Tasks of a kind for each worker, at most.
     """
 
     threads: int
@@ -33,10 +39,25 @@ class TaskSizes:
     boxes: int = 256
     pairs: float = 4e6
     products: float = 1e5
+    most: float = math.inf
+
+    @classmethod
+    def of(cls, cores: int, octets: int, devices: int = 0) -> "TaskSizes":
+        """Return sizes for a node.
+
+        Parameters
+        ----------
+        cores, devices : int
+        octets : int
+            Octets of the tree.
+        """
+        few, many = RUNS_BESIDE if devices else RUNS
+        run = min(max(octets // (PARTS * cores), few), many)
+        return cls(cores + devices, run, most=MOST if devices else math.inf)
 
     def parts(self, work: float, each: float, many: int) -> int:
         """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""
-        return max(math.ceil(work / each), many * self.threads)
+        return max(min(math.ceil(work / each), int(min(self.most * self.threads, 2**31))), many * self.threads)
 
 
 def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:

@@ -1,12 +1,14 @@
 """The units that run a list of steps: cores of a host, and devices beside them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parki.engine.spaces import Space
+from parki.tasks import bound
+from parki.tasks.cut import CutSteps
 from parki.tasks.durations import Durations
 from parki.tasks.graph import Graph
 from parki.tasks.node import Node
@@ -46,24 +48,50 @@ class NodeUnits:
             threads, len(self.devices), links.bandwidth, links.between, links.latency, links.launch, links.task
         )  # fmt: skip
 
-    def durations(self, graph: Graph, node: Node, here: NDArray[np.bool_]) -> Durations:
-        """Return the seconds of tasks before any was measured.
+    def durations(self, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
+        """Return the seconds of tasks before any was measured, infinite where a unit may not run a task.
 
         Parameters
         ----------
-        graph : Graph
+        cut : CutSteps
         node : Node
         here : array (n,) of bool
             Tasks that only the host may run.
         """
+        graph = cut.graph
         if self.modelled is None:
-            found = Durations.of(graph, np.ones(len(graph)), np.ones(len(graph)), {}, {})
+            found = restricted(Durations.of(graph, np.ones(len(graph)), np.ones(len(graph)), {}, {}), node, here)
         else:
-            found = self.modelled(graph, node)
-        return self.allowed(found, here)
+            found = restricted(self.modelled(graph, node), node, here)
+            if self.cores:
+                return gathered(found, cut, node)
+        return found if self.cores else alone(found, cut, node, here)
 
-    def allowed(self, durations: Durations, here: NDArray[np.bool_]) -> Durations:
-        """Return durations that are infinite where a unit may not run a task."""
-        device = np.where(here | (not self.devices), np.inf, durations.device)
-        core = durations.core if self.cores else np.where(here, durations.core, np.inf)
-        return Durations(core, device, durations.launches, durations.wave)
+
+def restricted(durations: Durations, node: Node, here: NDArray[np.bool_]) -> Durations:
+    """Return durations that are infinite on devices for tasks that only the host may run."""
+    device = np.where(here | (node.devices == 0), np.inf, durations.device)
+    return replace(durations, device=device)
+
+
+def alone(durations: Durations, cut: CutSteps, node: Node, here: NDArray[np.bool_]) -> Durations:
+    """Return durations that are infinite on cores for tasks that devices may run; one device joins blocks as well."""
+    found = replace(durations, core=np.where(here, durations.core, np.inf))
+    return _together(found, cut) if node.devices == 1 else found
+
+
+def gathered(durations: Durations, cut: CutSteps, node: Node) -> Durations:
+    """Return durations that give all tasks that are better together to the only device of a node.
+
+    They stay shared if the device takes them longer than the bound of all tasks.
+    """
+    if node.devices != 1:
+        return durations
+    found = _together(durations, cut)
+    return found if found.device[cut.together].sum() <= bound.area_bound(durations, node) else durations
+
+
+def _together(durations: Durations, cut: CutSteps) -> Durations:
+    joins = np.diff(cut.begin) == 0
+    device = np.where(cut.together & joins, 0.0, durations.device)
+    return replace(durations, core=np.where(cut.together, np.inf, durations.core), device=device)

@@ -248,7 +248,7 @@ def test_a_device_with_too_little_memory_is_refused_before_anything_runs(rng, mo
     }.items():
         monkeypatch.setattr(devices.devices, name, found)
     with pytest.raises(MemoryError, match=r"Cuda 0 has 1,000 bytes free; the arrays of the sum take \d"):
-        DeviceTasks(placed.steps, placed.cut, placed._here, space, 0, placed.memory_of)
+        DeviceTasks(placed.steps, placed.cut, placed._here, ~placed._here, space, 0, placed.memory_of)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,14 @@ import pytest
 from parki import cli, fmm, samples
 from parki.fmm import work
 from parki.perfmodels import fmm as fmm_model
-from parki.perfmodels import model_tasks, tasks
+from parki.perfmodels import model_fmm, model_tasks, tasks
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.tasks import UnitWork
+from parki.tasks import units
+from parki.tasks.cut import CutSteps, Regions
+from parki.tasks.durations import Durations
 from parki.tasks.graph import Graph, IntLists
+from parki.tasks.node import Node
 from parki.tasks.trace import Trace
 from tests.tasks.uniform import Cut, Leaves
 
@@ -30,6 +34,16 @@ def plan():
 def graph():
     """Tasks of a sum over as many points, in a tree of one level of leaves."""
     return Cut(Leaves.cube(N, 3), 4, 16).graph()
+
+
+@pytest.fixture(scope="module")
+def parts(graph):
+    """The same as tasks of a list of steps, of which each may run anywhere."""
+    n, none = len(graph), np.zeros(0, np.int64)
+    regions = Regions([], none, none, none, none, none)
+    ends = np.arange(n + 1, dtype=np.int32)
+    calls = ends[:-1], np.zeros(n, np.int32), np.ones(n, np.int32)
+    return CutSteps(graph, regions, ends, *calls, np.zeros(n, bool)), np.zeros(n, bool)
 
 
 def side(plan, name, units):
@@ -94,25 +108,53 @@ def test_links_are_those_of_the_device(plan):
         tasks.node(None, dataclasses.replace(side(plan, "h200", 1), machine=bare))
 
 
-def test_a_modelled_schedule(plan, graph):
-    made = model_tasks.modelled(graph, plan, Machine.load("rtx4090"), 16, 1, "drain")
+def test_a_modelled_schedule(plan, graph, parts):
+    made = model_tasks.modelled(*parts, plan, Machine.load("rtx4090"), 16, 1, "drain")
     made.trace.check(graph)
     assert made.bound < min(made.trace.seconds, *made.alone.values())
     assert set(made.shares) == {"cores", "devices"}
     rows = model_tasks.rows(made)
     assert sum(row["tasks"] for row in rows.values()) == len(graph)
     assert 0 < rows["P2P"]["on devices"] <= rows["P2P"]["tasks"]
-    cores = model_tasks.modelled(graph, plan, Machine.load("xeon"), 8, 0, "heft")
+    cores = model_tasks.modelled(*parts, plan, Machine.load("xeon"), 8, 0, "heft")
     assert (cores.device, set(cores.alone), cores.trace.moved) == (None, {"cores"}, 0.0)
 
 
-def test_a_printed_schedule(plan, graph, tmp_path, capsys):
+@pytest.mark.parametrize("points", ["uniform", "plummer", "sphere"])
+def test_cores_beside_a_device_come_near_the_bound(points):
+    asked = argparse.Namespace(n=10**6, points=points, dtype="float64", kernel=None, schedule="drain", cores=16,
+                               device="rtx4090")  # fmt: skip
+    plan = model_fmm.plan_of(asked, {"tolerance": 1e-6})
+    parts, here = model_fmm.cut_of(plan)
+    made = model_tasks.modelled(parts, here, plan, Machine.load("rtx4090"), 16, 1, "drain")
+    made.trace.check(parts.graph)
+    units, together = made.trace.unit, parts.together
+    assert (units[here & ~together] < 16).all()
+    assert (units[together] == 16).all()  # spectra stay with the device
+    writes = parts.graph.writes
+    assert made.trace.moved < 0.1 * parts.graph.nbytes[writes.values[together[writes.owner]]].sum()
+    assert made.bound > 0.88 * made.trace.seconds
+    assert made.trace.seconds < 0.8 * made.durations.device.sum()
+
+
+def test_a_slow_device_shares_translations(plan):
+    x = samples.uniform(N, seed=1)
+    parts, _ = model_fmm.cut_of(fmm.plan("coulomb", x, x, order=4, schedule="drain"))
+    core, device = (np.where(parts.together, some, 1.0) for some in (10.0, 100.0))
+    shared = units.gathered(Durations.of(parts.graph, core, device, {}, {}), parts, Node(4, 1))
+    assert np.isfinite(shared.core).all()
+    quick = Durations.of(parts.graph, core, np.where(parts.together, 1e-3, 1.0), {}, {})
+    assert np.isinf(units.gathered(quick, parts, Node(4, 1)).core[parts.together]).all()
+    assert units.gathered(quick, parts, Node(4, 2)) is quick
+
+
+def test_a_printed_schedule(plan, graph, parts, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="no picture: matplotlib is not installed")
     asked = argparse.Namespace(
-        kernel=None, n=N, dtype="float64", schedule="drain", cores=16, devices=None, json=tmp_path / "run.json",
-        trace=tmp_path / "trace.json", gantt=tmp_path / "run.png",
+        kernel=None, n=N, points=None, dtype="float64", schedule="drain", cores=16, devices=None,
+        json=tmp_path / "run.json", trace=tmp_path / "trace.json", gantt=tmp_path / "run.png",
     )  # fmt: skip
-    assert model_tasks.main(asked, Machine.load("rtx4090"), plan, lambda it: graph) == 0
+    assert model_tasks.main(asked, Machine.load("rtx4090"), plan, lambda it: parts) == 0
     text, found = capsys.readouterr().out, json.loads(asked.json.read_text("utf-8"))
     assert "on 16 cores of generic server with AVX-512 and 1 × NVIDIA GeForce RTX 4090" in text
     trace = Trace.read(asked.trace)
@@ -128,6 +170,8 @@ def test_a_printed_schedule(plan, graph, tmp_path, capsys):
     [
         ("ewald", ("--schedule", "drain"), "--schedule: found with ewald, expected with fmm"),
         ("treecode", ("--gantt", "a.png"), "--gantt: found with treecode, expected with fmm"),
+        ("treecode", ("--points", "sphere"), "--points: found with treecode, expected with fmm"),
+        ("fmm", ("--points", "sphere"), "--points: found without --schedule"),
         ("fmm", ("--cores", "4"), "--cores: found without --schedule"),
         ("fmm", ("--schedule", "drain", "--ranks", "4"), "--ranks: found with --schedule"),
         ("fmm", ("--schedule", "drain", "--gantt", "a.txt"), "gantt: found 'a.txt'"),

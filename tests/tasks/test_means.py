@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from parki.tasks import policy
 from parki.tasks.durations import Durations
 from parki.tasks.means import LEAST, Means
 from parki.tasks.node import Node
@@ -47,7 +48,7 @@ def test_launches_are_taken_off_and_shared(case):
     graph, durations = case
     full = Durations(durations.core, durations.device, durations.launches, np.zeros(len(graph)))
     node, means = Node(0, 1, bandwidth=1e30, latency=0.0), Means()
-    run = simulate(graph, full, node)
+    run = simulate(graph, full, node, policy.unbatched(policy.find("drain")))
     assert len(run.launches) == len(graph)  # nothing is filled by waves of no length
     means.add(graph, run, node, full.launches)
     p2p = graph.kind == graph.kinds.index("P2P")

@@ -1,6 +1,7 @@
 """Simulated schedules: equal to frozen ones, valid, and never idle while a task could run."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -45,9 +46,10 @@ def test_frozen_schedules(case):
     assert len(graph) == row["tasks"]
     assert bound.area_bound(durations, node) == pytest.approx(row["bound"], rel=1e-8)
     for name in frozen.NAMES.values():
-        # in the other simulator a batch leaves half of the ready tasks to others however small it is
-        halving = dataclasses.replace(policy.find(name), least=0.0)
-        trace, (seconds, moved, launches) = simulate(graph, durations, node, halving), row[name]
+        # in the other simulator a batch leaves half of the ready tasks to others however small it is, and whoever they
+        # are, and cores take kinds first that others wait for, however much they lose by it
+        plain = dataclasses.replace(policy.find(name), least=0.0, whole=False, loses=math.inf)
+        trace, (seconds, moved, launches) = simulate(graph, durations, node, plain), row[name]
         assert trace.seconds == pytest.approx(seconds, rel=1e-12)
         assert trace.moved == pytest.approx(moved, rel=1e-12, abs=0)
         assert len(trace.launches) == launches

@@ -23,6 +23,7 @@ struct pk_sharing {
   const double *few[2];                      // of each bucket the ready tasks that workers, and devices, leave alone
   const double *core, *device, *wave;        // seconds of each task
   const uint8_t* shared;                     // of each bucket: devices may run its tasks
+  const uint8_t* whole;                      // of each bucket: a device takes all of its ready tasks at once
   double full, least;                        // waves that a batch is filled up to, and that it has before it leaves any
 };
 
@@ -128,7 +129,9 @@ struct pk_state {
     const int32_t h = find(unit);
     if (h < 0) return 0;
     const pk_sharing& s = *job->sharing;
-    const int32_t some = std::max(1, ready[h / s.owners] / (2 * std::max(s.devices, 1)));
+    const int32_t bucket = h / s.owners;
+    const bool whole = s.whole[bucket];
+    const int32_t some = std::max(1, ready[bucket] / (2 * std::max(s.devices, 1)));
     int32_t n = 0;
     double work = 0, wave = 0;
     do {
@@ -136,7 +139,8 @@ struct pk_state {
       work += s.device[out[n]];
       if (!n) wave = s.wave[out[0]];
       n++;
-    } while (s.batch && n < most && !heaps[h].empty() && work < s.full * wave && (n < some || work < s.least * wave));
+    } while (s.batch && n < most && !heaps[h].empty() &&
+             (whole || (work < s.full * wave && (n < some || work < s.least * wave))));
     return n;
   }
 };

@@ -93,6 +93,8 @@ class Cut:
         task, together with neighbours that have the same cut.
     per : int
         Items of a unit.
+    together : bool
+        Whether a device beside cores had better do all tasks of such cuts: their arrays are too large to be copied.
     """
 
     kind: str
@@ -101,3 +103,4 @@ class Cut:
     writes: Sequence[Touched | RowByRow] = ()
     along: Touched | RowByRow | None = None
     per: int = 1
+    together: bool = False
