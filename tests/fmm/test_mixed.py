@@ -4,6 +4,7 @@ import _thread
 import json
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from parki.perfmodels.machine import Machine
 from parki.tasks import device as devices
 from parki.tasks import policy
 from parki.tasks.device import DeviceTasks
+from parki.tasks.durations import Durations
 from parki.tasks.sharing import Sharing
 
 CASES = {
@@ -125,6 +127,47 @@ def test_a_copy_that_is_missing_is_found(rng, monkeypatch):
     u, count = fetches(plan, q, units, monkeypatch, -1)
     assert difference(u, expected) < 1e-13
     assert count > 30
+    for dropped in range(count):
+        u, _ = fetches(plan, q, units, monkeypatch, dropped)
+        assert not difference(u, expected) < 1e-13, dropped
+
+
+@pytest.fixture
+def quick_devices(monkeypatch):
+    """Take devices for a hundred times as fast as cores, so that the only one has all translations by transforms."""
+
+    def modelled(graph, node):
+        return Durations.of(graph, np.full(len(graph), 1e-4), np.full(len(graph), 1e-6), {}, {})
+
+    monkeypatch.setattr(scheduling, "with_model", lambda choice, *_: replace(choice.units, modelled=modelled))
+
+
+@pytest.mark.usefixtures("quick_devices")
+@pytest.mark.parametrize("case", CASES)
+def test_spectra_stay_with_the_only_device(case, rng):
+    plan, q, expected = made(rng, case=case, schedule="drain")
+    placed = plan.sums[1].placed
+    rooms = [a for a in placed.cut.regions.arrays if a.name.endswith("_spectra")]
+    assert rooms
+    for a in rooms:
+        placed[a][...] = 12345.0
+    for _ in range(5):
+        assert difference(plan(q), expected) < 1e-13
+        last = plan.schedule.last
+        last.check(placed.cut.graph)
+        assert (last.unit[placed.cut.together] == 2).all()
+    assert set(last.unit.tolist()) == {0, 1, 2}
+    assert all((placed[a] == 12345.0).all() for a in rooms)
+
+
+@pytest.mark.usefixtures("quick_devices")
+def test_a_copy_of_other_data_that_is_missing_is_found(rng, monkeypatch):
+    plan, q, expected = made(rng, schedule="drain")
+    placed = plan.sums[1].placed
+    units = np.where(placed.cut.together, 2, drawn(placed, rng))
+    mapped(plan, q, units)
+    u, count = fetches(plan, q, units, monkeypatch, -1)
+    assert difference(u, expected) < 1e-13
     for dropped in range(count):
         u, _ = fetches(plan, q, units, monkeypatch, dropped)
         assert not difference(u, expected) < 1e-13, dropped
