@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from parki.engine import spaces
 from parki.engine.runtime import build, loading
 from parki.engine.runtime.compiler import target
-from parki.engine.settled import once
 from parki.tasks.graph import Graph, IntLists
 from parki.tasks.sharing import Sharing
 
@@ -41,9 +41,9 @@ class _PoolJob(ctypes.Structure):
     )
 
 
-@once
+@cache
 def _entries() -> ctypes.CDLL:
-    """Return the compiled executor."""
+    """Return the compiled executor, loaded once: looking it up takes a millisecond."""
     unit = build.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
     opened = loading.load(build.build(unit))
     for name in ("pk_tasks_begin", "pk_tasks_stop", "pk_tasks_end"):

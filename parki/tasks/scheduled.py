@@ -83,8 +83,8 @@ class Scheduled:
             for there, index in self.units.devices
         ]
         first = self.cut.step[np.minimum(self.cut.begin[:-1], len(self.cut.step) - 1)]
-        self._phase_of = np.array([step.phase for step in self._listed])[first]  # of each task
-        self._phases = sorted(set(self._phase_of.tolist()))
+        self._phases, of_steps = np.unique([step.phase for step in self._listed], return_inverse=True)
+        self._phases, self._phase_of = self._phases.tolist(), of_steps[first]  # number of the phase of each task
 
     def __getitem__(self, handle: Handle) -> Any:
         """Return the array of a handle that is neither argument nor result."""
@@ -145,10 +145,9 @@ class Scheduled:
         with times.phase(phase):
             failed = self._job.run()
         self._refuse(failed)
-        trace = self.last
         if self._runs < LEARNT:
-            self._learn(trace)
-        self._share(times, phase, trace.end - trace.begin)
+            self._learn(self.last)
+        self._share(times, phase)
 
     def again(self, *phases: str) -> None:
         """Refuse: tasks of single phases do not run by themselves."""
@@ -211,14 +210,17 @@ class Scheduled:
         self._job.reorder(graph.turn(seconds))
         self._job.expect(seconds)
 
-    def _share(self, times: Any, phase: str, seconds: NDArray[np.float64]) -> None:
+    def _share(self, times: Any, phase: str) -> None:
         """Count for each phase its share of the seconds of all tasks."""
         if isinstance(times, NoTimes):
             return
-        total, whole = float(seconds.sum()), times.time[phase]
-        for name in self._phases:
+        record, whole = self._job.record(), times.time[phase]
+        began = batches(record, self.node)[1] if self.devices else record.began
+        seconds = np.bincount(self._phase_of, record.ended - began, len(self._phases))
+        shares = dict(zip(self._phases, (seconds / seconds.sum()).tolist(), strict=True))
+        for name, share in shares.items():
             if name != phase:
-                times.shift(whole * float(seconds[self._phase_of == name].sum()) / total, phase, name)
+                times.shift(whole * share, phase, name)
 
 
 def batches(record: Record, node: Node) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -162,7 +162,7 @@ def test_spectra_stay_with_the_only_device(case, rng):
 
 @pytest.mark.usefixtures("quick_devices")
 def test_a_copy_of_other_data_that_is_missing_is_found(rng, monkeypatch):
-    plan, q, expected = made(rng, schedule="drain")
+    plan, q, expected = made(rng, n=900, schedule="drain")
     placed = plan.sums[1].placed
     units = np.where(placed.cut.together, 2, drawn(placed, rng))
     mapped(plan, q, units)
