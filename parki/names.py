@@ -18,12 +18,11 @@ EwaldKernelName = Literal[
 TreecodeMethod = Literal["dual", "pc", "cp"]
 TreecodeVariant = Literal["pc", "cp"]
 FmmMethod = Literal["kifmm", "chebyshev"]
-TaskSchedule = Literal["phases", "drain", "fifo"]
-FmmSchedule = Literal[
-    "auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu", "starpu:dm", "starpu:dmda",
-    "starpu:dmdap", "starpu:dmdar", "starpu:dmdas", "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws",
-    "starpu:prio", "starpu:random", "starpu:ws",
+TaskSchedule = Literal[
+    "phases", "drain", "fifo", "starpu", "starpu:dm", "starpu:dmda", "starpu:dmdap", "starpu:dmdar", "starpu:dmdas",
+    "starpu:dmdasd", "starpu:eager", "starpu:heteroprio", "starpu:lws", "starpu:prio", "starpu:random", "starpu:ws",
 ]  # fmt: skip
+FmmSchedule = Literal["auto", "heteroprio", "heft", "static", TaskSchedule]
 Gradient = bool | Literal["only"]
 Layout = Literal["dn", "nd"]
 Precision = Literal["double", "single"]

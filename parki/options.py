@@ -188,6 +188,9 @@ class FreeOptions:
         return self.timed or self.verbose
 
 
+STARPU = "starpu", "starpu:NAME"  # StarPU says which policies it has when a plan is made
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ToleranceOptions(FreeOptions):
     """Options of approximate sums in free space.
@@ -198,18 +201,23 @@ class ToleranceOptions(FreeOptions):
         Relative error, as a 2-norm over all targets.
     leaf_size : int, optional
         Points of a leaf at most; chosen if not given.
-    schedule : {"phases", "drain", "fifo"}, default "phases"
+    schedule : {"phases", "drain", "fifo", "starpu:NAME"}, default "phases"
         How the steps of a sum share the cores of a host: one phase after another, or as tasks, which begin when others
         have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
-        the one that has been ready longest (``"fifo"``).
+        the one that has been ready longest (``"fifo"``).  Where StarPU is installed it runs them by the policy
+        ``NAME`` of its own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.
     """
 
     tolerance: float | None = option(None, share)
     leaf_size: int | None = option(None, whole())
-    schedule: TaskSchedule = option("phases", choices=get_args(TaskSchedule))
+    schedule: TaskSchedule = option(
+        "phases", one_of("phases", "drain", "fifo", *STARPU, prefix=f"{STARPU[0]}:"), choices=get_args(TaskSchedule)
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.schedule == STARPU[0]:
+            object.__setattr__(self, "schedule", f"{STARPU[0]}:prio")
         if self.tasks and self.comm is not None:
             raise ValueError(f"schedule is {self.schedule!r} with comm; expected 'phases' over ranks.")
 

@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 from parki.engine.spaces import Space
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule, SpaceName
-from parki.options import ToleranceOptions, flag, numbers_from_0, one_of, one_or_several, option, whole
+from parki.options import STARPU, ToleranceOptions, flag, numbers_from_0, one_of, one_or_several, option, whole
 from parki.tasks import starpu
 from parki.tasks.scheduled import ORDERS
 
 METHODS = ("kifmm", "chebyshev")
-SCHEDULES = ("auto", "phases", *ORDERS, *starpu.SCHEDULES)  # StarPU says which others it has when a plan is made
-NAMED = ("auto", "phases", *ORDERS, "starpu", "starpu:NAME")
+SCHEDULES = ("auto", "phases", *ORDERS, *starpu.SCHEDULES)
+NAMED = ("auto", "phases", *ORDERS, *STARPU)
 UNMODELLED = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
 
 
@@ -38,8 +38,8 @@ class FmmOptions(ToleranceOptions):
         the one that has been ready longest (``"fifo"``); others are those of `parki.tasks.policy`, and ``"static"`` is
         a simulated run of ``"drain"``.  Where StarPU is installed it runs them on cores by the policy ``NAME`` of its
         own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.  ``"auto"`` takes tasks where models promise a
-        gain, and says why.  Method ``"chebyshev"``, which has no such models, takes ``"phases"``, ``"drain"`` and
-        ``"fifo"``; ``"auto"`` is ``"phases"`` there.
+        gain, and says why.  Method ``"chebyshev"``, which has no such models, takes ``"phases"``, ``"drain"``,
+        ``"fifo"`` and StarPU's; ``"auto"`` is ``"phases"`` there.
     devices : sequence of int or "all", optional
         Numbers of the devices of `execution_space` that share the tasks; the first one if not given.
     deterministic : bool, default False
@@ -57,13 +57,12 @@ class FmmOptions(ToleranceOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.schedule == "starpu":
-            object.__setattr__(self, "schedule", starpu.USUAL)
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
-        if self.tasks and self.method != "kifmm" and self.schedule not in UNMODELLED:
+        modelled = self.schedule not in UNMODELLED and not self.schedule.startswith(starpu.PREFIX)
+        if self.tasks and self.method != "kifmm" and modelled:
             said = f"schedule is {self.schedule!r} with method={self.method!r}"
-            raise ValueError(f"{said}; expected method='kifmm', or one of {', '.join(UNMODELLED)}.")
+            raise ValueError(f"{said}; expected method='kifmm', or one of {', '.join((*UNMODELLED, STARPU[1]))}.")
         self._check_units()
         if self.order is not None and self.order < params.LEAST_ORDER:
             raise ValueError(f"order is {self.order}; expected {params.LEAST_ORDER} to {params.MOST_ORDER}.")

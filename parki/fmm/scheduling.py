@@ -17,6 +17,7 @@ from parki.perfmodels import tasks
 from parki.perfmodels.machine import GENERIC, Machine
 from parki.perfmodels.tasks import UnitWork
 from parki.prediction import machine_of
+from parki.tasks import starpu
 from parki.tasks.cut import cut
 from parki.tasks.device import host_only
 from parki.tasks.durations import Durations
@@ -207,7 +208,8 @@ def with_model(
     """
     units, some = asked(options), choice.units
     simulated = any(device.checks_accesses for device, _ in some.devices)
-    if some.modelled is not None or simulated or (not some.devices and choice.order in UNMODELLED):
+    plain = not some.devices and (choice.order in UNMODELLED or choice.order.startswith(starpu.PREFIX))
+    if some.modelled is not None or simulated or plain:
         return some
     model = TaskModel(structure, p, dtype, space, units, options.deterministic)
     return replace(some, modelled=model, node=model.node(spaces.workers(space)))

@@ -30,7 +30,6 @@ PREFIX = "starpu:"
 SCHEDULES = ("starpu", *(PREFIX + name for name in (
     "dm", "dmda", "dmdap", "dmdar", "dmdas", "dmdasd", "eager", "heteroprio", "lws", "prio", "random", "ws",
 )))  # fmt: skip
-USUAL = "starpu:prio"  # which "starpu" is: of ready tasks the one with the longest way to the end comes first
 BUCKETS = "heteroprio"  # the policy whose priorities are numbers of buckets
 MOST_BUCKETS = 99
 GUESS = 1e-3  # seconds of a task before any has run: steps are cut into tasks of about so much

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from parki.engine.steps import Steps
 from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.prediction import Prediction
 from parki.proxies import ProxyKernels
+from parki.tasks import starpu
 from parki.tasks.schedule import Schedule
 from parki.tasks.scheduled import Scheduled
 from parki.tasks.sizes import TaskSizes
@@ -129,6 +131,19 @@ class Treecode(TaskMethod):
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
             memory.require(needed.nbytes() - there, clusters, ADVICE)
+
+    def in_space(self, space: Space) -> Self:
+        """Return the method in a space.
+
+        Raises
+        ------
+        ValueError
+            For a schedule of tasks where there are none, and for one by StarPU without it.
+        """
+        placed, schedule = super().in_space(space), self.options.schedule
+        if schedule.startswith(starpu.PREFIX):
+            starpu.check(schedule, spaces.workers(space))
+        return placed
 
     def schedule(self, sums: FreeSum) -> Schedule | None:
         """Return the schedule of a sum that runs as tasks."""

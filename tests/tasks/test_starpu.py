@@ -67,6 +67,21 @@ def script(text, **settings):
 
 # Plans ----------------------------------------------------------------------------------------------------------------
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("method", ["dual", "pc", "cp", "chebyshev"])
+def test_bits_of_other_methods(method, rng):
+    x, of = rng.random((3, 1500)), parki.fmm if method == "chebyshev" else parki.treecode
+    size = {"order": 3} if method == "chebyshev" else {"degree": 3}
+    phases, tasks = (
+        of.plan("coulomb", x, x, method=method, schedule=schedule, threads=2, leaf_size=40, **size)
+        for schedule in ("phases", "starpu")
+    )
+    q = rng.standard_normal(1500)
+    for _ in range(2):
+        np.testing.assert_array_equal(tasks(q), phases(q))
+    assert tasks.schedule.policy == "starpu:prio"
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["clusters", "two clouds"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_bits_are_those_of_phases(policy, name, rng):
@@ -152,8 +167,10 @@ def test_names_that_are_no_schedules(rng):
     for name in ("starpu prio", "starpu-prio", 3):
         with pytest.raises(ValueError, match=r"expected one of 'auto', .* 'starpu', 'starpu:NAME'"):
             parki.fmm.plan("coulomb", x, x, schedule=name)
-    with pytest.raises(ValueError, match="schedule is 'starpu:prio' with method='chebyshev'"):
-        parki.fmm.plan("coulomb", x, x, schedule="starpu", method="chebyshev")
+    with pytest.raises(ValueError, match=r"expected one of 'phases', 'drain', 'fifo', 'starpu', 'starpu:NAME'"):
+        parki.treecode.plan("coulomb", x, x, schedule="heft")
+    with pytest.raises(ValueError, match="schedule is 'heft' with method='chebyshev'; .* drain, fifo, starpu:NAME"):
+        parki.fmm.plan("coulomb", x, x, schedule="heft", method="chebyshev")
     with pytest.raises(ValueError, match="schedule is 'starpu:prio' in 'GpuSim'; expected a host"):
         parki.fmm.plan("coulomb", x, x, schedule="starpu", execution_space="GpuSim")
 
