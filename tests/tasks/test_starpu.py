@@ -169,7 +169,7 @@ def test_names_that_are_no_schedules(rng):
             parki.fmm.plan("coulomb", x, x, schedule=name)
     with pytest.raises(ValueError, match=r"expected one of 'phases', 'drain', 'fifo', 'starpu', 'starpu:NAME'"):
         parki.treecode.plan("coulomb", x, x, schedule="heft")
-    with pytest.raises(ValueError, match="schedule is 'heft' with method='chebyshev'; .* drain, fifo, starpu:NAME"):
+    with pytest.raises(ValueError, match=r"schedule is 'heft' with method='chebyshev'; .* drain, fifo, starpu:NAME"):
         parki.fmm.plan("coulomb", x, x, schedule="heft", method="chebyshev")
     with pytest.raises(ValueError, match="schedule is 'starpu:prio' in 'GpuSim'; expected a host"):
         parki.fmm.plan("coulomb", x, x, schedule="starpu", execution_space="GpuSim")
