@@ -174,7 +174,7 @@ def buckets(policy: Policy, graph: Graph, durations: Durations, node: Node) -> B
     runs = [np.bincount(bucket, some, len(names)) > 0 for some in (core, device)]
     speed = _accelerations(bucket, len(names), durations, node)
     owners = max(node.devices, 1) if policy.owners else 1
-    of_cores, of_devices = _orders(policy, names, speed, node)
+    of_cores, of_devices = _orders(policy, names, speed, runs[0] & runs[1], node)
     return Buckets(
         names=names,
         bucket=bucket,
@@ -209,14 +209,16 @@ def _accelerations(bucket: Ints, n: int, durations: Durations, node: Node) -> Fl
     return found
 
 
-def _orders(policy: Policy, names: Sequence[str], speed: Floats, node: Node) -> tuple[list[int], list[int]]:
-    """Return the buckets in the orders of cores and of devices."""
+def _orders(
+    policy: Policy, names: Sequence[str], speed: Floats, both: NDArray[np.bool_], node: Node
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Return the buckets in the orders of cores and of devices; `both` may run some of them."""
     every = range(len(names))
     if policy.order != "acceleration":
         of_cores = CORE_ORDER if node.devices or not policy.halves else ALONE_ORDER
         return _listed(of_cores, names), _listed(DEVICE_ORDER, names)
-    most = policy.loses * min((one for one in speed if one > 0), default=1.0)
-    first = [b for b in _listed(FIRST, names) if names[b] in FIRST and (speed[b] <= most or np.isinf(speed[b]))]
+    most = policy.loses * speed[both].min(initial=np.inf)
+    first = [b for b in _listed(FIRST, names) if names[b] in FIRST and not (both[b] and speed[b] > most)]
     rest = [b for b in _listed(CORE_ORDER, names) if b not in first]
     return first + sorted(rest, key=lambda b: speed[b]), sorted(every, key=lambda b: -speed[b])
 

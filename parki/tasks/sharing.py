@@ -16,19 +16,7 @@ from parki.tasks.ready import FULL, checked_units
 from parki.tasks.simulate import simulate
 
 _NUMBERS = ("buckets", "owners", "devices", "mapped", "remaining", "batch")
-_POINTERS = (
-    "bucket",
-    "owner",
-    "list_begin",
-    "list",
-    "few_core",
-    "few_device",
-    "core",
-    "device",
-    "wave",
-    "shared",
-    "whole",
-)
+_POINTERS = "bucket owner list_begin list few_core few_device core device wave shared whole".split()
 
 
 class SharingRecord(ctypes.Structure):
@@ -84,8 +72,7 @@ class Sharing:
         buckets = policies.buckets(policy, graph, durations, node)
         lists = [*[buckets.orders[0]] * node.cores, *[buckets.orders[1]] * node.devices]
         arrays = {"bucket": buckets.bucket, "owner": buckets.owner, "shared": buckets.shared}
-        arrays["whole"] = buckets.whole
-        arrays |= {"few_core": buckets.few[0], "few_device": buckets.few[1]}
+        arrays |= {"whole": buckets.whole, "few_core": buckets.few[0], "few_device": buckets.few[1]}
         numbers = {"buckets": len(buckets.names), "owners": buckets.owners, "mapped": 0, "batch": int(policy.batch)}
         numbers |= {"remaining": int(policy.rule == "remaining"), "least": policy.least}
         turn = graph.turn(durations.on_either(node))
@@ -113,10 +100,8 @@ class Sharing:
             "list": np.array([b for some in lists for b in some]),
         }
         arrays |= {"core": durations.on_core(node), "device": durations.device, "wave": durations.wave}
-        types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32) | {
-            "shared": np.uint8,
-            "whole": np.uint8,
-        }
+        types = dict.fromkeys(("bucket", "owner", "list_begin", "list"), np.int32)
+        types |= dict.fromkeys(("shared", "whole"), np.uint8)
         typed = {name: np.ascontiguousarray(a, types.get(name, np.float64)) for name, a in arrays.items()}
         return cls(node, numbers | {"devices": node.devices, "full": FULL}, typed, turn, in_order)
 

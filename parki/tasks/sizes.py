@@ -56,8 +56,8 @@ class TaskSizes:
         return cls(cores + devices, run, most=MOST if devices else math.inf)
 
     def parts(self, work: float, each: float, many: int) -> int:
-        """Return the number of tasks for work of which one should do `each`: `many` for each worker at least."""
-        return max(min(math.ceil(work / each), int(min(self.most * self.threads, 2**31))), many * self.threads)
+        """Return the number of tasks for work of which one should do `each`: `many` to `most` for each worker."""
+        return int(max(min(math.ceil(work / each), self.most * self.threads), many * self.threads))
 
 
 def divided(count: NDArray[Any], parts: int) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from parki.engine.spaces import Space
 from parki.engine.steps import Cut, RowBlocks, RowByRow, Step, Steps, Touched, argument, glue, result, scratch, state
 from parki.tasks.cut import JOIN, cut
 from parki.tasks.scheduled import Scheduled
+from parki.tasks.sizes import TaskSizes
 
 SPACE = Space("OpenMP", threads=2)
 N = 30
@@ -147,3 +148,11 @@ def test_bound_arrays_are_checked(rng):
         placed.run({x: rng.random(3), y: np.empty(N)})
     with pytest.raises(NotImplementedError, match="schedule='phases'"):
         placed.again("p")
+
+
+def test_sizes_follow_the_units():
+    assert [TaskSizes.of(cores, 1900).octets for cores in (1, 2, 16, 64)] == [64, 64, 14, 8]
+    assert TaskSizes.of(2, 10).octets == 8
+    assert [TaskSizes.of(16, octets, 1).octets for octets in (1900, 19000, 10**6)] == [32, 148, 256]
+    assert [TaskSizes.of(16, 1900, devices).parts(1e9, 1e4, 8) for devices in (0, 1)] == [10**5, 64 * 17]
+    assert TaskSizes.of(16, 1900).parts(1.0, 1e4, 8) == 8 * 16

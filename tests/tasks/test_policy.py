@@ -101,6 +101,22 @@ def test_a_batch_fills_a_wave_before_it_leaves_any():
     assert wave.seconds < half.seconds
 
 
+def test_cores_leave_kinds_by_which_they_lose_too_much():
+    node = Node(4, 1, launch=0.0, task=0.0)
+    for seconds, order in ((1.9, ["P2M", "P2P", "M2L"]), (2.1, ["P2P", "P2M", "M2L"])):
+        graph, durations = apart(["P2M", "M2L", "P2P"], [seconds, 4.0, 1.0], [0.1, 0.1, 0.1])
+        assert named(policy.buckets(policy.find("drain"), graph, durations, node), 0) == order
+        always = dataclasses.replace(policy.find("drain"), loses=np.inf)
+        assert named(policy.buckets(always, graph, durations, node), 0)[0] == "P2M"
+
+
+def test_the_only_device_takes_all_that_no_core_runs():
+    alone = apart(["M2L"] * 20, [np.inf] * 20, [0.1] * 20)
+    assert [len(simulate(*alone, Node(2, devices), "drain").launches) == 1 for devices in (1, 2)] == [True, False]
+    shared = apart(["M2L"] * 20, [1.0] * 20, [0.1] * 20)
+    assert len(simulate(*shared, Node(2, 1), "drain").launches) > 5
+
+
 def test_names():
     assert {"drain", "heteroprio", "heft", "fifo", "phases"} <= set(policy.POLICIES)
     assert all(policy.find(name).name == name for name in policy.POLICIES)
