@@ -156,7 +156,7 @@ def test_spectra_stay_with_the_only_device(case, rng):
         last = plan.schedule.last
         last.check(placed.cut.graph)
         assert (last.unit[placed.cut.together] == 2).all()
-    assert set(last.unit.tolist()) == {0, 1, 2}
+    assert (last.unit[placed._here & ~placed.cut.together] < 2).all()
     assert all((placed[a] == 12345.0).all() for a in rooms)
 
 
