@@ -21,6 +21,7 @@ from parki.perfmodels.model_treecode import TOLERANCE
 from parki.perfmodels.modeltable import Phase
 from parki.plan import Plan
 from parki.tasks.cut import CutSteps, cut
+from parki.tasks.device import host_only
 
 TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
@@ -73,8 +74,6 @@ def main(asked: argparse.Namespace) -> int:
 
 def cut_of(plan: Plan) -> tuple[CutSteps, NDArray[np.bool_]]:
     """Return the tasks of a plan's sum, and which of them only the host may run."""
-    from parki.tasks.device import host_only
-
     steps = list(plan.structure.expansion.steps)
     parts = cut(steps)
     return parts, host_only(steps, parts)

@@ -38,7 +38,7 @@ def rng():
 
 @pytest.fixture
 def interruptible():
-    """Python's own handler of interrupts, also where the tests were started with interrupts ignored."""
+    """Take Python's own handler of interrupts, also where the tests were started with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

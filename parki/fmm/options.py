@@ -17,6 +17,11 @@ NAMED = ("auto", "phases", *ORDERS, *STARPU)
 UNMODELLED = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
 
 
+def needs_no_model(schedule: str) -> bool:
+    """Tell whether a schedule takes no modelled seconds of tasks on cores."""
+    return schedule in UNMODELLED or schedule.startswith(starpu.PREFIX)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FmmOptions(ToleranceOptions):
     """Options of a fast multipole method.
@@ -59,8 +64,7 @@ class FmmOptions(ToleranceOptions):
         super().__post_init__()
         if self.tolerance is not None and self.order is not None:
             raise ValueError("tolerance was given with order, which it chooses; expected one or the other.")
-        modelled = self.schedule not in UNMODELLED and not self.schedule.startswith(starpu.PREFIX)
-        if self.tasks and self.method != "kifmm" and modelled:
+        if self.tasks and self.method != "kifmm" and not needs_no_model(self.schedule):
             said = f"schedule is {self.schedule!r} with method={self.method!r}"
             raise ValueError(f"{said}; expected method='kifmm', or one of {', '.join((*UNMODELLED, STARPU[1]))}.")
         self._check_units()

@@ -10,14 +10,13 @@ from parki.engine import spaces
 from parki.engine.runtime import devices
 from parki.engine.spaces import Space
 from parki.fmm import work
-from parki.fmm.options import UNMODELLED, FmmOptions
+from parki.fmm.options import FmmOptions, needs_no_model
 from parki.fmm.params import Parameters
 from parki.fmm.structure import FmmStructure
 from parki.perfmodels import tasks
 from parki.perfmodels.machine import GENERIC, Machine
 from parki.perfmodels.tasks import UnitWork
 from parki.prediction import machine_of
-from parki.tasks import starpu
 from parki.tasks.cut import cut
 from parki.tasks.device import host_only
 from parki.tasks.durations import Durations
@@ -208,8 +207,7 @@ def with_model(
     """
     units, some = asked(options), choice.units
     simulated = any(device.checks_accesses for device, _ in some.devices)
-    plain = not some.devices and (choice.order in UNMODELLED or choice.order.startswith(starpu.PREFIX))
-    if some.modelled is not None or simulated or plain:
+    if some.modelled is not None or simulated or (not some.devices and needs_no_model(choice.order)):
         return some
     model = TaskModel(structure, p, dtype, space, units, options.deterministic)
     return replace(some, modelled=model, node=model.node(spaces.workers(space)))

@@ -137,7 +137,7 @@ def test_cores_beside_a_device_come_near_the_bound(points):
     assert made.trace.seconds < 0.8 * made.durations.device.sum()
 
 
-def test_a_slow_device_shares_translations(plan):
+def test_a_slow_device_shares_translations():
     x = samples.uniform(N, seed=1)
     parts, _ = model_fmm.cut_of(fmm.plan("coulomb", x, x, order=4, schedule="drain"))
     core, device = (np.where(parts.together, some, 1.0) for some in (10.0, 100.0))
