@@ -5,7 +5,7 @@ s = r * STRIDE + c of right-hand side r.  green = the scalar multiplier with eve
 or in a skew cell by b and j.
 """
 
-from typing import List
+from typing import List, Tuple
 
 import pykokkos as pk
 
@@ -17,6 +17,17 @@ STRIDE = 1  # components of a right-hand side, the larger of NIN and NOUT
 RHS = 1  # right-hand sides
 SINGLE = False  # planes are single lines: ky[first + m]
 SKEW = False  # a triclinic cell: the wave vector is (kx + s01 ky + s02 kz, ky + s12 kz, kz)
+
+
+@pk.function
+def along(x0: real, y0: real, z: real, s01: real, s02: real, s12: real) -> Tuple[real, real]:
+    """The wave vector along x and y."""
+    x: real = x0
+    y: real = y0
+    if SKEW:
+        x += s01 * y0 + s02 * z
+        y += s12 * z
+    return x, y
 
 
 @pk.function
@@ -66,11 +77,7 @@ def convolve(
 
         def mode(j: int):
             z: real = kz[j]
-            x: real = x0
-            y: real = y0
-            if SKEW:
-                x += s01 * y0 + s02 * z
-                y += s12 * z
+            x, y = along(x0, y0, z, s01, s02, s12)
             one_mode(spec, m, b, j, x, y, z, green[a][row][j])
 
         pk.parallel_for(pk.TeamThreadRange(team, low), mode)

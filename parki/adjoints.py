@@ -13,7 +13,8 @@ stokes_grad
     trace; the antisymmetric one takes dipoles.
 
 An adjoint takes a function ``back(name, w, normals=None)``, which returns the sum of a kernel of this name from the
-targets to the sources, w ``(rhs, components, Nt)``, and the normals ``(3, Ns)`` of the forward sum or None.
+targets to the sources, w ``(rhs, components, Nt)``, and the normals ``(3, Ns)`` of the forward sum or None.  Arrays may
+be those of NumPy, CuPy, PyTorch or JAX.
 """
 
 from collections.abc import Callable
@@ -53,15 +54,15 @@ def flow_and_traction(back: Back, w: Array, normals: Array | None) -> Array:
 
 def doublets(back: Back, w: Array, normals: Array | None) -> Array:
     """Return −∂ⱼ S_ki w_ij."""
-    xp, (rhs, _, n) = module_of(w), w.shape
+    rhs, _, n = w.shape
     w = w.reshape(rhs, 3, 3, n)
     total = back("laplace_grad", w[:, 0, 0:1] + w[:, 1, 1:2] + w[:, 2, 2:3])
     odd = (w - w.swapaxes(1, 2)).reshape(3 * rhs, 3, n)
-    total += back("laplace_dipole", odd).reshape(total.shape)
+    total = total + back("laplace_dipole", odd).reshape(total.shape)
+    one = module_of(w).ones_like(w[0, 0, 0])
     for axis in range(3):
-        along = xp.zeros((3, n), w.dtype)
-        along[axis] = 1
-        total -= 0.5 * back("stokes_dl", w[:, axis], along)
+        along = module_of(w).stack([one if axis == i else 0 * one for i in range(3)])
+        total = total - 0.5 * back("stokes_dl", w[:, axis], along)
     return total
 
 

@@ -109,7 +109,8 @@ def direct_sum(
     Returns
     -------
     array (Nt,) for one component, else (components, Nt)
-        The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.
+        The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else one of the library
+        of the density.
 
     Raises
     ------
@@ -173,7 +174,7 @@ def direct_sum(
         )  # fmt: skip
         scaling.multiply(out, powers.result[0])
     result = out[0] if kernel.result == 1 else out
-    return arrays.to_host(result) if module_of(x) is np else result
+    return arrays.like(dens)(arrays.to_host(result)) if module_of(x) is np else result
 
 
 def _over_ranks(
@@ -191,7 +192,7 @@ def _over_ranks(
     with ranks.together(comm, "a direct sum", **agreement.kernel_facts(pair), dtype=x.dtype.name):
         rows = strengths["dens"].reshape(1, pair.dens, y.shape[1])
     u = direct_sums(pair, x, y, rows, strengths.get("normals"), space, ranks.of(comm))[0]
-    return module_of(x).asarray(u[0] if pair.result == 1 else u)
+    return arrays.like(given[2])(module_of(x).asarray(u[0] if pair.result == 1 else u))
 
 
 def direct_sums(

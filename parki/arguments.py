@@ -152,21 +152,25 @@ class Arguments:
             return u.reshape(rhs, n, count).swapaxes(1, 2)
         return u.reshape(rhs, count, n)
 
-    def finished(self, u: Array, many: bool, out: Any = None) -> Any:
-        """Return the result of a call in the caller's place: `out`, an array, or with ``gradient=True`` two."""
+    def finished(self, u: Array, many: bool, out: Any = None, like: Any = None) -> Any:
+        """Return the result of a call in the caller's place: `out`, an array, or with ``gradient=True`` two.
+
+        Arrays are of the library of `like`, on the host.
+        """
         if self.gradient is True:
             u = u if many else u[None]
             potential, gradient = u[:, 0], u[:, 1:].swapaxes(1, 2) if self.layout == "nd" else u[:, 1:]
-            return tuple(self._home(a if many else a[0]) for a in (potential, gradient))
+            return tuple(self.home(a if many else a[0], like) for a in (potential, gradient))
         if out is None:
-            return self._home(u)
+            return self.home(u, like)
         if out is not u:
             out[...] = u if self.on_gpu else arrays.to_host(u)
         return out
 
-    def _home(self, u: Array) -> Array:
+    def home(self, u: Array, like: Any = None) -> Any:
+        """Return an array without gaps in the caller's place, on the host in the library of `like`."""
         u = u if self.on_gpu else arrays.to_host(u)
-        return module_of(u).ascontiguousarray(u)
+        return arrays.like(like)(module_of(u).ascontiguousarray(u))
 
     def taken(self, u: Any, rhs: int, many: bool) -> Array:
         """Check a caller's result of a call, and return it as ``(rhs, components, Nt)``."""

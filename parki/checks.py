@@ -1,5 +1,7 @@
 """Checks of options that calls of several methods share."""
 
+import math
+import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +29,13 @@ def check_share(name: str, value: Any) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if value is not None and (not number or not 0 < value < 1):
         raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1.")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError for anything but a positive, finite number."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a positive number.")
 
 
 def check_flag(name: str, value: Any) -> None:

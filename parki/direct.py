@@ -11,6 +11,7 @@ from parki.all_pairs import direct_sum
 from parki.arrays import AnyArray, Real
 from parki.direct_method import Direct
 from parki.docstrings import FREE_PLAN
+from parki.exclusions import Excluded
 from parki.freespace import find
 from parki.keywords import DirectKeywords, KernelParameters, shows
 from parki.names import Gradient
@@ -28,21 +29,28 @@ def __dir__() -> list[str]:
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, gradient: Literal[False, "only"] = False,
-    timed: bool = False, **keywords: Unpack[DirectKeywords],
+    timed: bool = False, exclude: Excluded = None, **keywords: Unpack[DirectKeywords],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, gradient: Literal[True],
-    timed: bool = False, **keywords: Unpack[DirectKeywords],
+    timed: bool = False, exclude: Excluded = None, **keywords: Unpack[DirectKeywords],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, gradient: Gradient = False, timed: bool = False,
-    **keywords: Unpack[DirectKeywords],
+    exclude: Excluded = None, **keywords: Unpack[DirectKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
 @shows(FreeOptions, parameters=KernelParameters, first=("gradient",), like=FREE_PLAN)
-def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: Any) -> Plan[Any]:
+def plan(
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, exclude: Excluded = None, **keywords: Any
+) -> Plan[Any]:
     """Prepare direct sums for fixed points: ``u = plan(density)``.
+
+    Parameters
+    ----------
+    exclude : array (2, M) or tuple, optional
+        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 
     See Also
     --------
@@ -63,4 +71,4 @@ def plan(kernel: KernelLike, targets: AnyArray, sources: AnyArray, **keywords: A
         from parki.distributed.direct import over
 
         method = over(method)
-    return make(method, targets, sources)
+    return make(method, targets, sources, exclude)

@@ -14,7 +14,7 @@ ORDER = (
     "Parameters", "Attributes", "Methods", "Returns", "Yields", "Other Parameters", "Raises", "Warns", "Warnings",
     "See Also", "Notes", "References", "Examples",
 )  # fmt: skip
-SHARED = ("Returns", "Raises", "Warns")  # sections that a call may have from another
+SHARED = ("Returns", "Raises", "Warns", "See Also")  # sections that a call may have from another
 
 _ARGUMENTS = """
 Parameters
@@ -38,8 +38,9 @@ _RESULT = """
 Returns
 -------
 array (Nt,) or (components, Nt), or a tuple
-    The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else a NumPy array.  With
-    ``gradient=True`` the first result is a tuple of the potential and its gradient (3, Nt).
+    The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, else one of the library of the
+    density, NumPy, PyTorch or JAX for instance.  With ``gradient=True`` the first result is a tuple of the potential
+    and its gradient (3, Nt).
 """
 _PLAN = """
 Returns
@@ -55,6 +56,60 @@ ValueError, TypeError
 KernelError
     For a kernel's file that is not there, or not in the language of the kernels.
 """
+DIFFERENTIABLE = """
+Parameters
+----------
+kernel : str, path, function or Pair
+    As the plan of the method takes it.
+targets, sources : array (3, Nt), (3, Ns)
+    Points, float32 or float64, arrays of the framework in one place.  If both are the same array, its gradient has both
+    parts.
+density : array (Ns,) or (components, Ns)
+    Strengths, with an axis of right-hand sides in front if there are many.
+normals : array (3, Ns), optional
+    Normals of a double layer.
+**options
+    Options of the method's plan, `exclude` among them, and parameters of the kernel.  The `box` of an Ewald sum may be
+    an array of the framework, in which ``"laplace"`` and ``"yukawa"`` are differentiable.
+
+Returns
+-------
+array (Nt,) or (components, Nt)
+    The sum at all targets.
+
+Raises
+------
+ValueError, TypeError
+    For input that does not fit, naming the argument, what was found and what was expected.
+NotImplementedError
+    When a derivative is asked for that there is not.
+
+See Also
+--------
+parki.plan.Plan : The same sums of arrays.
+parki.plan.Plan.energy_forces : Energies, forces and stresses of arrays.
+"""  #: of sums that a framework differentiates
+DIFFERENTIABLE_ENERGY = """
+Parameters
+----------
+kernel : str, path or Pair
+    ``"laplace"`` or ``"yukawa"`` in a periodic box; in free space any kernel of charges that has a gradient.
+points : array (3, N)
+    Float32 or float64.
+charges : array (N,)
+    In the points' dtype.
+by : {"ewald", "treecode", "fmm", "direct"}
+    Method of the sum.
+**options
+    Options of the method's plan, `exclude` among them, and parameters of the kernel.  The `box` of an Ewald sum may be
+    an array of the framework.
+
+Returns
+-------
+array ()
+    The energy.
+"""  #: of energies that a framework differentiates
+DIFFERENTIABLE_ENERGY += DIFFERENTIABLE[DIFFERENTIABLE.index("Raises") :]
 FREE_SUM = _ARGUMENTS + _RESULT + _ERRORS  #: of one-shot sums in free space
 FREE_PLAN = _ARGUMENTS + _PLAN + _ERRORS  #: of plans in free space
 
@@ -156,7 +211,9 @@ def completed(like: str) -> Callable[[Call], Call]:
 
     def decorate(call: Call) -> Call:
         if call.__doc__ is not None:
-            call.__doc__ = assembled(call.__doc__, tuple(inspect.signature(call).parameters), like, (), ())
+            shown = inspect.signature(call).parameters.values()
+            names = [f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name for p in shown]
+            call.__doc__ = assembled(call.__doc__, names, like, (), ())
         return call
 
     return decorate

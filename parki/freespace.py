@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from parki import adjoints, all_pairs, arrays, error, pairs, scaling
+from parki import adjoints, all_pairs, arrays, error, exclusions, pairs, scaling
 from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, Arguments, Density
 from parki.arrays import Array
@@ -18,7 +18,7 @@ from parki.engine import spaces
 from parki.engine.spaces import Space
 from parki.engine.steps import Handle, Placed
 from parki.error import PrecisionWarning
-from parki.method import Method, Structure, Sum
+from parki.method import Method, Place, Structure, Sum
 from parki.options import FreeOptions, ToleranceOptions
 from parki.pairs import PAIRS, Pair
 from parki.prediction import Prediction
@@ -157,12 +157,15 @@ class FreeMethod:
     space : Space, optional
     served : bool
         Whether the sum serves another plan, and says nothing.
+    net : float, optional
+        The tolerance that was asked for, where that of the options is that of a sum with pairs that are left out.
     """
 
     kernel: Pair
     options: Any
     space: Space | None = None
     served: bool = False
+    net: float | None = None
 
     names = TARGETS
     positional = ("targets", "sources")
@@ -276,6 +279,46 @@ class FreeMethod:
         options = replace(self.transposed_options(parameters), gradient=gradient, verbose=False)
         method = replace(self, kernel=pair, options=options, served=True)
         return method, method.of(y, y if problem.same else x, problem.on_gpu), None
+
+    def serves_energies(self, problem: FreeProblem, stress: bool) -> bool:
+        """Tell whether this sum gives energies and forces."""
+        return self.gradient is True
+
+    def with_gradient(self, problem: FreeProblem, stress: bool) -> tuple[Self, FreeProblem]:
+        """Return the method and problem of the same sum with its gradient.
+
+        Raises
+        ------
+        ValueError
+            For a kernel that has none.
+        """
+        x, y = (scaling.times(a, -problem.power) for a in (problem.targets, problem.sources))
+        options = replace(self.options, gradient=True, layout="dn", verbose=False)
+        method = replace(self, kernel=self.kernel.with_gradient(), options=options, served=True)
+        return method, method.of(y if problem.same else x, y, problem.on_gpu)
+
+    def outer(self, problem: FreeProblem) -> Place:
+        """Return targets and sources in the caller's unit of length."""
+        y = scaling.times(problem.sources, -problem.power)
+        return Place(y if problem.same else scaling.times(problem.targets, -problem.power), y)
+
+    def refined(
+        self, problem: FreeProblem, parameters: Any, density: Density, whole: Array, rows: Array
+    ) -> tuple[Self, None] | None:
+        """Return the method with the tolerance of the whole sum, where that of its rest is asked for.
+
+        Options that name the parameters, not the tolerance, stay as they are.
+        """
+        tolerance = getattr(self.options, "tolerance", None)
+        if tolerance is None:
+            return None
+        share = min(1.0, exclusions.least_share(rows, whole, self.gradient is True))
+        wanted = (self.net or tolerance) * share
+        if wanted > exclusions.ENOUGH * tolerance:
+            return None
+        method = replace(self, net=self.net or tolerance)
+        method = replace(method, options=replace(self.options, tolerance=exclusions.rounded(wanted)))
+        return method, None
 
     def transposed_options(self, parameters: Any) -> Any:
         """Return the options of the transposed sum."""

@@ -27,6 +27,25 @@ class Cell(NamedTuple):
     skew: Sequence[float] = (0.0, 0.0, 0.0)
 
 
+class Place(NamedTuple):
+    """Points in the caller's unit of length.
+
+    Attributes
+    ----------
+    targets, sources : array (3, Nt), (3, Ns)
+        One array if they are the same.
+    vectors : array (3, 3) or None
+        Lattice vectors as rows, zero along free directions; None in free space.
+    frame : array (3, 3) or None
+        The axes of all these, as rows in the caller's; None where they are the same.
+    """
+
+    targets: Array
+    sources: Array
+    vectors: np.ndarray | None = None
+    frame: np.ndarray | None = None
+
+
 class Options(Protocol):
     """The options of every method."""
 
@@ -173,6 +192,23 @@ class Method(Protocol):
 
     def transposed(self, problem: Problem, parameters: Any, kernel: str | None) -> tuple[Method, Problem, Any]:
         """Return the method, problem and parameters (or None) of a kernel's sum from the targets to the sources."""
+
+    def serves_energies(self, problem: Problem, stress: bool) -> bool:
+        """Tell whether this sum gives energies and forces, and the `stress` if that is asked for, to the tolerance."""
+
+    def with_gradient(self, problem: Problem, stress: bool) -> tuple[Method, Problem]:
+        """Return the method and problem of the same sum with its gradient, and for the stress."""
+
+    def outer(self, problem: Problem) -> Place:
+        """Return the points in the caller's unit of length, and their cell."""
+
+    def refined(
+        self, problem: Problem, parameters: Any, density: Density, whole: Array, rows: Array
+    ) -> tuple[Method, Any] | None:
+        """Return the method and parameters for a sum that is smaller than these were chosen for; None if they do.
+
+        `rows` ``(rhs, components, Nt)`` are the sum, `whole` the norms of its rows before pairs were left out.
+        """
 
     def reference(self, problem: Problem, parameters: Any, chosen: Array, density: Density) -> Array:
         """Return the sum at chosen targets by means that share nothing with this one: ``(rhs, components, n)``."""

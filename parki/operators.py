@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import importlib
+import numbers
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from parki import ranks
+from parki import error, ranks
 from parki.arguments import Arguments, deprecated
 from parki.arrays import AnyArray, Array
 from parki.method import Method
@@ -80,7 +81,8 @@ class Operable(Queries):
         name = self.kernel.name if kernel is None else kernel
 
         def make() -> Self:
-            return type(self)(*self.method.transposed(self.full(), self.chosen, name))
+            pairs = None if self.exclusions is None else self.exclusions.transposed()
+            return type(self)(*self.method.transposed(self.full(), self.chosen, name), exclusions=pairs)
 
         return self.related(name, make)
 
@@ -89,7 +91,9 @@ class Operable(Queries):
         deprecated("turned is now transposed")
         return self.transposed(getattr(kernel, "name", kernel))
 
-    def operator(self, normals: AnyArray | None = None, correction: Any = None) -> LinearOperator:
+    def operator(
+        self, normals: AnyArray | None = None, correction: Any = None, *, tolerance: float | None = None
+    ) -> LinearOperator:
         """Return the sum as a linear operator on flattened densities, for iterative solvers.
 
         Of shape (components of the result · Nt, components of the density · Ns); a vector is a flattened
@@ -104,6 +108,9 @@ class Operable(Queries):
             Normals of the double layer, as in a call; they are not copied.
         correction : sparse matrix or LinearOperator, optional
             A matrix of the operator's shape, added to it: corrections of a quadrature, for instance.
+        tolerance : float, optional
+            Relative residual that a solver will be asked for.  Products are off by the plan's tolerance, and no solver
+            sees that: below it a residual falls in the solver's books alone.
 
         Returns
         -------
@@ -118,6 +125,11 @@ class Operable(Queries):
         NotImplementedError
             When the transpose of a kernel is asked for whose adjoint is not known.
 
+        Warns
+        -----
+        PrecisionWarning
+            Where a solver's `tolerance` is below that of the plan.
+
         Examples
         --------
         >>> import numpy as np, parki
@@ -131,7 +143,21 @@ class Operable(Queries):
         if correction is None and not self.kernel.normals and getattr(normals, "shape", None) == shape:
             deprecated("operator takes a correction by keyword")  # the order of treecodes and FMM
             normals, correction = None, normals
+        if tolerance is not None:
+            self._warn_of_solver(tolerance)
         return of(self, normals, correction)
+
+    def _warn_of_solver(self, tolerance: float) -> None:
+        """Warn of a residual that the products of this plan are not exact enough for."""
+        if isinstance(tolerance, bool) or not isinstance(tolerance, numbers.Real) or not 0 < tolerance < 1:
+            raise ValueError(f"tolerance is {tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
+        given = self.method.expected(self.chosen)
+        if tolerance < given:
+            error.warn(
+                f"tolerance is {tolerance:g}, and products of this plan are off by about {given:.0e}; expected a plan "
+                f"with tolerance={0.1 * tolerance:.0e}, or a solver that stops at {given:.0e}",
+                error.PrecisionWarning,
+            )
 
 
 def of(plan: Summed, normals: Array | None, correction: Any) -> Any:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic
 
-from parki import arrays, engine, moves, ranks, saying
+from parki import arrays, engine, exclusions, moves, ranks, saying
 from parki.arguments import Arguments, Density, renamed
 from parki.arrays import AnyArray, Array, Result
+from parki.energies import Energetic
 from parki.engine import forks, spaces
+from parki.excluding import ALONE
+from parki.exclusions import Exclusions
 from parki.method import Method, Problem, Structure, Sum
-from parki.operators import Operable
 from parki.ranks import OverRanks
 from parki.timing import PhaseTimes
 
@@ -27,7 +29,7 @@ BROKEN_OVER_RANKS = (
 )
 
 
-class Plan(Operable, OverRanks, Generic[Result]):
+class Plan(Energetic, OverRanks, Generic[Result]):
     """Sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the
@@ -42,6 +44,8 @@ class Plan(Operable, OverRanks, Generic[Result]):
         The checked points, in the unit of length that the method works in.
     parameters : object, optional
         Parameters of the method; by default it chooses them.
+    exclusions : Exclusions, optional
+        Pairs that the sum leaves out, or scales.
 
     Attributes
     ----------
@@ -73,7 +77,10 @@ class Plan(Operable, OverRanks, Generic[Result]):
     [2.  0.5]
     """
 
-    def __init__(self, method: Method, problem: Problem, parameters: Any = None) -> None:
+    def __init__(
+        self, method: Method, problem: Problem, parameters: Any = None, exclusions: Exclusions | None = None
+    ) -> None:
+        self.exclusions, self._left_out = exclusions, None
         self.method, self.kernel, self.space = method, method.kernel, method.space
         self.xp, self.comm = spaces.array_module(method.space), getattr(method, "comm", None)
         self._lock, self._broken, self._inspected, self._retired = forks.lock(), True, False, False
@@ -86,6 +93,7 @@ class Plan(Operable, OverRanks, Generic[Result]):
         method, watch = self.method, getattr(getattr(self, "walltime", None), "watch", None)
         self.structure: Structure | None = None
         self.sums: dict[int, Sum] = {}
+        self.energies = self._left_out = None
         self._related: dict[Hashable, Plan[Any]] = {}
         self._last: tuple[Any, Any] | None = None
         self._take(problem)
@@ -134,8 +142,8 @@ class Plan(Operable, OverRanks, Generic[Result]):
         -------
         array
             ``(Nt,)`` or ``(components, Nt)``, in the points' dtype, with the axis of right-hand sides if there is one;
-            a CuPy array for points on a GPU, else a NumPy array.  With ``gradient=True`` a tuple of the potential and
-            its gradient ``(3, Nt)``.
+            a CuPy array for points on a GPU, else one of the library of `density`.  With ``gradient=True`` a tuple of
+            the potential and its gradient ``(3, Nt)``.
 
         Raises
         ------
@@ -157,6 +165,12 @@ class Plan(Operable, OverRanks, Generic[Result]):
         [[2.  0.5]
          [4.  1. ]]
         """
+        return self._called(density, normals, out, self._sum)
+
+    def _called(
+        self, density: AnyArray, normals: AnyArray | None, out: Any, work: Callable[[Density, Array, PhaseTimes], None]
+    ) -> Any:
+        """Check the arguments of a call, and return what `work` sums to rows ``(rhs, components, Nt)``."""
         with self._whole(at_door=True):
             arguments = self.arguments
             with ranks.ALONE if self.comm is None else ranks.together(self.comm, "a call", call="a call") as check:
@@ -173,12 +187,15 @@ class Plan(Operable, OverRanks, Generic[Result]):
             if self.comm is not None:
                 self._over_ranks(len(given.values))
             with self.walltime.whole():
-                self._sum(given, rows, self.walltime)
+                work(given, rows, self.walltime)
+            while self.exclusions is not None and self._refined(given, rows):
+                with self.walltime.whole():
+                    work(given, rows, self.walltime)
             self._broken = False
             if self.method.options.verbose:
                 saying.say_times(logging.getLogger(self.method.logger), self)
             self._last = density, normals
-            return arguments.finished(u, given.many, out)
+            return arguments.finished(u, given.many, out, density)
 
     def _over_ranks(self, rhs: int) -> None:
         """Place what a call needs; from then on the plan is broken, until the messages of all ranks have come."""
@@ -193,6 +210,8 @@ class Plan(Operable, OverRanks, Generic[Result]):
         for first, count in self._groups(len(given.values)):
             at = slice(first, first + count)
             self._placed(count).run(given.values[at], given.normals, rows[at], times)
+        if self.exclusions is not None and self.structure is not None:
+            self._norms = self._excluded().take_off(given, rows)
 
     def _groups(self, count: int) -> Iterator[tuple[int, int]]:
         """Yield the first and the number of each run of right-hand sides, a power of two."""
@@ -226,9 +245,10 @@ class Plan(Operable, OverRanks, Generic[Result]):
         """Take other points, for the same kernel and options.
 
         With as many points as before parameters stay, and an Ewald sum keeps every array: nothing is compiled and
-        nothing allocated, unless a box that was made around the points has to grow.  With another number of points, or
-        another box, parameters are chosen and arrays are made anew.  A move that is interrupted, or finds no memory,
-        leaves a plan that refuses calls until the next complete one.
+        nothing allocated, unless a box that was made around the points has to grow.  In another box grid and cutoff
+        are stretched with it, and nothing is compiled, until its edges have changed by a tenth.  With another number
+        of points, or an `rc` of the caller's in another box, parameters are chosen and arrays are made anew.  A move
+        that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
 
         Parameters
         ----------
@@ -267,11 +287,13 @@ class Plan(Operable, OverRanks, Generic[Result]):
                 if box is not None and not whole:
                     raise ValueError("box was given without all points; expected the points in the new box, too.")
             before = self.problem
+            if self.exclusions is not None:
+                exclusions.check_moved(self.exclusions, moved, self.arguments.layout)
             method, problem = self.method.moved(self.arguments, before, self.full, moved, box)
-            known = not self._broken and method is self.method and self.structure is not None
+            known = not self._broken and self.structure is not None
             last = self._last if problem.n_sources == before.n_sources else None
             self._broken = True
-            if known and method.in_place(before, problem):
+            if known and method is self.method and method.in_place(before, problem):
                 self._rearrange(problem)
             else:
                 self.method = method
@@ -281,6 +303,10 @@ class Plan(Operable, OverRanks, Generic[Result]):
     def _rearrange(self, problem: Problem) -> None:
         """Move the points of the structure where they are, and with them those of the plans made by this one."""
         self.method.rearrange(problem, self.chosen, self.structure, self.walltime)
+        if self._left_out is not None:
+            there = problem.sources is not None and problem.targets is not None
+            if not (there and self._left_out.move(self.method.outer(problem))):
+                self._left_out = None
         self.problem = problem.with_points(None, None)
         for other in self._related.values():
             with other._lock:
@@ -298,20 +324,25 @@ class Plan(Operable, OverRanks, Generic[Result]):
             self._broken = self._retired = True
             if self.structure is not None:
                 self.method.retire(self.problem, self.chosen, self.structure, self.sums)
-            self.structure, self.sums = None, {}
+            self.structure, self.sums, self.energies, self._left_out = None, {}, None, None
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.comm is not None:
             raise NotImplementedError("a plan over ranks has a communicator, which cannot be copied or pickled.")
         with self._whole():
-            return Plan, (self.method, self.full(), self.chosen)
+            return Plan, (self.method, self.full(), self.chosen, self.exclusions)
 
 
-def make(method: Method, targets: Any, sources: Any) -> Plan[Any]:
+def make(method: Method, targets: Any, sources: Any, exclude: Any = None) -> Plan[Any]:
     """Return the plan of a method for a caller's points, in the space of its options, or where the points are."""
     if method.options.comm is not None:
         ranks.check(method)
-    return Plan(*_in_place(method, targets, sources))
+        if exclude is not None and getattr(method, "comm", None) is not None:
+            raise NotImplementedError(ALONE)
+    method, problem = _in_place(method, targets, sources)
+    counts = problem.n_targets, problem.n_sources, problem.same
+    pairs = None if exclude is None else exclusions.of(exclude, *counts)
+    return Plan(method, problem, exclusions=pairs)
 
 
 def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Problem]:

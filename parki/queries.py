@@ -16,6 +16,8 @@ from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array
 from parki.engine.spaces import Space
 from parki.error import ErrorEstimate
+from parki.exclusions import Exclusions
+from parki.left_out import LeftOut
 from parki.method import Method, Problem, Structure, Sum
 from parki.prediction import Prediction
 from parki.timing import PhaseTimes
@@ -36,6 +38,8 @@ class Queries:
     chosen: Any
     structure: Structure | None
     sums: dict[int, Sum]
+    energies: Any
+    exclusions: Exclusions | None
     arguments: Arguments
     n_targets: int
     n_sources: int
@@ -98,7 +102,8 @@ class Queries:
         Returns
         -------
         ErrorEstimate
-            The error with its bounds.
+            The error with its bounds, and the median, the 99th percentile and the largest of single targets.  Of a
+            plan with ``gradient=True`` the larger one of potential and gradient.
 
         Raises
         ------
@@ -148,10 +153,28 @@ class Queries:
             sums = arrays.to_host(rows[..., self.xp.asarray(chosen)]).astype(np.float64)
             signed = self.xp.asarray(error.signed(arrays.to_host(given.values)).astype(self.dtype))
             both = given._replace(values=self.xp.concatenate([given.values, signed]))
-            sums, both = ranks.gathered(self.comm, sums, self.method.reference(self.full(), self.chosen, chosen, both))
+            sums, both = ranks.gathered(self.comm, sums, self._reference(chosen, both))
             exact, random = np.split(both, 2)
             error.warn_of_cancellation(exact, random, self.method.expected(self.chosen))
-            return error.estimate(sums, exact, ranks.total(self.comm, self.n_targets), seed)
+            count, both = ranks.total(self.comm, self.n_targets), self.method.gradient is True
+            return error.estimate(sums, exact, count, seed, both)
+
+    def _reference(self, chosen: Array, density: Density) -> np.ndarray:
+        """Return the sum at chosen targets by other means, without the pairs that are left out."""
+        problem = self.full()
+        found = self.method.reference(problem, self.chosen, chosen, density)
+        if self.exclusions is not None:
+            wide = np.float64
+            place = self.method.outer(problem)
+            y = place.sources.astype(wide)
+            place = place._replace(targets=y if problem.same else place.targets.astype(wide), sources=y)
+            left_out = LeftOut(self.exclusions, self.kernel, place, self.space)
+            normals = None if density.normals is None else density.normals.astype(wide)
+            both = density._replace(values=density.values.astype(wide), normals=normals)
+            rows = self.xp.zeros((len(both.values), self.kernel.result, self.n_targets), wide)
+            left_out.take_off(both, rows)
+            found = found + arrays.to_host(rows[..., self.xp.asarray(chosen)])
+        return found
 
     def predict(self) -> Prediction:
         """Return the predicted time of a call by its phases, and the bytes that the plan holds.
@@ -197,7 +220,7 @@ class Queries:
         held: dict[int, int] = {}
         replays = later = 0
         kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
-        for each in self.sums.values():
+        for each in (*self.sums.values(), *([] if self.energies is None else [self.energies])):
             kept += each.placed.arrays
             later += each.placed.memory_of.unmade
             replays += sum(replay.nbytes for replay in each.placed.replays)

@@ -98,7 +98,7 @@ class CalibrationSum:
     def transforms(self) -> float:
         """Seconds of a grid point and one real transform of a component, with its share of the scaling."""
         spent = sum(self.seconds[phase] for phase in ("fft", "cnv", "ifft"))
-        return spent / (self.points * (self.p.kernel.spread + self.p.kernel.result))
+        return spent / (self.points * (self.p.kernel.spread + self.p.kernel.fields))
 
 
 class TreecodeProbe:
@@ -285,7 +285,7 @@ def _level(sums: list[CalibrationSum], phase: str, lanes: int, sparse: float) ->
 
 def _terms(it: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, float]:
     """Rows of the window of a particle and component on a dense grid, what a sparse one adds, and measured seconds."""
-    components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.result
+    components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.fields
     model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
     name = "spread" if phase == "p2g" else "gather"
     dense = float(model.rows(name, it.p.P))

@@ -79,7 +79,7 @@ def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
         mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p)
         lines = work.transform_lines(p, mesh, classes)
         across = sum(length * number for length, number in lines.items()) - math.prod(mesh.box) / 2
-        for name, components in (("fft", kernel.spread), ("ifft", kernel.result)):
+        for name, components in (("fft", kernel.spread), ("ifft", kernel.fields)):
             found[name] += _moved(4.0 * far_size * components * across)
     return {name: found[name] for name in Machine.PHASES}
 

@@ -11,13 +11,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parki.perfmodels.machine import Costs
+from parki.perfmodels.machine import WARP, Costs
 
 #: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
 #: particles' own sorted copies leave.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
 DIGIT = 0.036  # what each digit of the tolerance beyond 1e-7 adds to a pair's time for each far part, as a polynomial
+LARGER = 0.1  # power of a grid's points that its predicted time is multiplied by, on hosts
 SLOPES = 1.4  # time of spreading with the window's slopes besides, over that without
+#: Time of interpolation by the numbers that targets take of the grid, over that of its values alone.
+GATHER = {"values": 1.0, "both": 2.05, "slopes": 2.05}
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
@@ -27,6 +30,8 @@ class ModelledKernel(Protocol):
     spread: int
     slopes: bool
     result: int
+    fields: int
+    gather: str
     components: int
     near: float
     common: float
@@ -174,9 +179,9 @@ def phases(
     spread, gather = (costs.rows(phase, P, each, itemsizes[1]) for phase in ("spread", "gather"))
     return {
         "near": near(question, crowd, costs) * n_targets,
-        "transform": rhs * transform * costs.fft * (kernel.spread + kernel.result) * points,
+        "transform": rhs * transform * costs.fft * (kernel.spread + kernel.fields) * points,
         "spread": rhs * spread * costs.spread * (SLOPES if kernel.slopes else 1.0) * kernel.spread * n_sources,
-        "gather": rhs * gather * costs.gather * kernel.result * n_targets,
+        "gather": rhs * gather * costs.gather * GATHER[kernel.gather] * kernel.fields * n_targets,
     }
 
 
@@ -229,19 +234,21 @@ def balance(
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
 
-    The fastest within the budget of memory, or the smallest if none is within it.
+    The fastest within the budget of memory, or the smallest if none is within it.  On a host, whose caches larger grids
+    leave, a grid twice as large must be faster by a few percent.
     """
     domain = question.domain
     spacing = np.pi / np.multiply.outer(kmax, sigma)
     shape = grids(spacing, domain.edges or domain.box, P, domain.periodicity)
     points, held = domain.work(spacing, shape, P, rc[:, None])
     time = seconds(question, rc[:, None], points, P, costs)
+    weighted = time * held**LARGER if (costs or Costs()).lanes < WARP else time
     particles = max(question.n_targets, question.n_sources)
     if particles >= BUDGET_FROM:
         room = (BUDGET - PARTICLE_BYTES) * particles
         excess = np.maximum(grid_bytes(question.kernel, held, question.itemsizes[1]) / room, 1.0)
-        rank = np.where(excess > 1.0, excess * 1e30, time)
+        rank = np.where(excess > 1.0, excess * 1e30, weighted)
     else:
-        rank = time
+        rank = weighted
     i, j = np.unravel_index(np.argmin(rank), rank.shape)
     return Choice(int(i), int(j), tuple(int(m) for m in shape[:, i, j]), float(time[i, j]))

@@ -98,8 +98,6 @@ class FileSum:
         """Raise ValueError for arguments that do not go together."""
         with_method = f"with --method {self.method}"
         if self.method == "ewald":
-            if self.gradient == "both":
-                raise ValueError(f"--gradient is both {with_method}; expected only: the potential is a sum of its own.")
             return
         expected = "free space has none; --method ewald has boxes"
         if self.box is not None:
@@ -131,7 +129,7 @@ class FileSum:
             # On a GPU, phases are timed only if asked for.
             options = EwaldOptions.resolve(return_walltime=True, **given)
             kernel = kernels.gradient(kernels.find(self.kernel, **self.parameters), only)
-            method = Ewald(kernel, options, names=PUBLISHED)
+            method = Ewald(kernel, options, names=PUBLISHED, gradient=only)
             return lambda targets, sources: make(api.over(method), targets, sources)
         pairs.find(self.kernel, **self.parameters)
         more = ({} if self.method == "direct" else {"tolerance": self.given_tolerance}) | (

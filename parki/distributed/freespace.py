@@ -29,7 +29,7 @@ EXCHANGES = {"sort": "to owners and back", "exchange": "values of others", "agre
 def over(method: FreeMethod, kind: type[FreeOverRanks]) -> FreeMethod:
     """Return a method over the ranks of its options' communicator; the method itself for a single rank."""
     comm = communicators.of(method.options.comm)
-    return method if comm.size == 1 else kind(method.kernel, method.options, method.space, method.served, comm)
+    return method if comm.size == 1 else kind(method.kernel, method.options, method.space, method.served, comm=comm)
 
 
 @dataclass(frozen=True, eq=False)

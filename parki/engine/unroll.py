@@ -305,14 +305,18 @@ def _name(name: str, like: ast.AST) -> ast.Name:
 
 # Unused locals -------------------------------------------------------------------------------------------------------
 def _used(body: list[ast.stmt], names: Names) -> list[ast.stmt]:
-    """`body` without the made locals that nothing reads, and without what is empty then."""
+    """`body` without the made locals that nothing reads, and without what is empty then.
+
+    Arguments of nested functions stay: additions to that of a reduction are its result.
+    """
+    arguments = {a.arg for s in statements(body) if isinstance(s, ast.FunctionDef) for a in s.args.args}
     while True:
         read: set[str] = set()
         for s in statements(body):
             own = assigned(s) if isinstance(s, ast.Assign | ast.AugAssign) else set()
             read |= {n.id for n in expressions(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - own
         written = {name for s in statements(body) if not isinstance(s, ast.For) for name in assigned(s)}
-        unused = (written & names.made) - read
+        unused = (written & names.made) - read - arguments
         if not unused:
             return body
         shorter = _without(body, unused)

@@ -14,8 +14,9 @@ from parki.ewald import kernels
 from parki.ewald.kernels import Kernel
 from parki.ewald.method import Ewald
 from parki.ewald.options import MAIN, EwaldOptions
+from parki.exclusions import Excluded
 from parki.keywords import EwaldAlone, EwaldReported, shows
-from parki.names import EwaldKernelName
+from parki.names import EwaldKernelName, Gradient
 from parki.plan import Plan, make
 from parki.plan import once as sum_once
 
@@ -24,18 +25,30 @@ from parki.plan import once as sum_once
 def plan(
     kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
     options: EwaldOptions | None = None, *, kappa: float | None = None, gradient: Literal[False, "only"] = False,
-    **keywords: Unpack[EwaldReported],
+    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Unpack[EwaldReported],
+    kappa: float | None = None, gradient: Literal[False, "only"] = False, exclude: Excluded = None,
+    **keywords: Unpack[EwaldReported],
+) -> Plan[Any]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: EwaldKernelName | Kernel, targets: NDArray[Real], sources: NDArray[Real],
+    options: EwaldOptions | None = None, *, kappa: float | None = None, gradient: Literal[True],
+    exclude: Excluded = None, **keywords: Unpack[EwaldReported],
+) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
+@overload
+def plan(
+    kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
+    kappa: float | None = None, gradient: Gradient, exclude: Excluded = None, **keywords: Unpack[EwaldReported],
 ) -> Plan[Any]: ...  # fmt: skip
 @renamed(trg="targets", src="sources")
 @shows(EwaldOptions, first=MAIN)
 def plan(
     kernel: EwaldKernelName | Kernel, targets: AnyArray, sources: AnyArray, options: EwaldOptions | None = None, *,
-    kappa: float | None = None, gradient: Literal[False, "only"] = False, **keywords: Any,
+    kappa: float | None = None, gradient: Gradient = False, exclude: Excluded = None, **keywords: Any,
 ) -> Plan[Any]:  # fmt: skip
     """Prepare a sum for fixed points: ``u = plan(density[, normals])``.
 
@@ -54,8 +67,14 @@ def plan(
         Single options may be given or replaced by keywords: ``box=(1, 1, 1), tolerance=1e-6``.
     kappa : float, optional
         Inverse screening length κ of ``"yukawa"``, in the inverse of the points' unit of length.
-    gradient : False or "only", default False
-        Sum the gradient of ``"laplace"`` or ``"stokes_sl"``, as ``"laplace_grad"`` and ``"stokes_grad"`` do.
+    gradient : False, True or "only", default False
+        Sum the gradient besides ``"laplace"`` or ``"yukawa"``, in one pass; with ``"only"`` the gradient alone, of
+        ``"stokes_sl"``, too.
+    exclude : array (2, M) or tuple, optional
+        Pairs of particles that the sum leaves out, a pair a column, each once; with targets apart pairs of a target and
+        a source.  A tuple is (pairs, scale), with the factor, or factors (M,), that remain of these pairs, or lists by
+        target (begin, partners) or (begin, partners, scale).  In a periodic cell the nearest image of a pair is left
+        out.  The tolerance is that of the sum that remains; the first call may choose parameters anew for it.
 
     Returns
     -------
@@ -92,7 +111,7 @@ def plan(
         points = {"targets": targets, "sources": sources}
         resolved = EwaldOptions.resolve(options, points, ("kappa", "gradient"), **keywords)
         found = kernels.gradient(kernels.find(kernel, kappa=kappa), gradient)
-    return make(over(Ewald(found, resolved)), targets, sources)
+    return make(over(Ewald(found, resolved, gradient=gradient)), targets, sources, exclude)
 
 
 @overload
@@ -124,8 +143,8 @@ def laplace(trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions 
     -------
     array (Nt,) or (k, Nt), or a tuple
         The sum at all targets, in the points' dtype: a CuPy array for arrays on a GPU, where nothing is copied to the
-        host; otherwise a NumPy array.  A tuple ``(u[, WallTime][, Params][, ErrorEstimate])`` if the options ask for
-        reports.
+        host; otherwise an array of the library of `dens`.  A tuple ``(u[, WallTime][, Params][, ErrorEstimate])`` if
+        the options ask for reports.
 
     Raises
     ------
@@ -268,7 +287,7 @@ def yukawa(
 ) -> Any:
     """Return the screened Coulomb potential Σ q exp(−κr)/r, coincident pairs skipped.
 
-    The sum is fully periodic or in free space.  There is no background: the mean over a periodic box of volume V is
+    There is no background: the mean over a periodic box of volume V is
     4π Σq/(κ²V).
 
     Parameters

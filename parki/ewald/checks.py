@@ -24,7 +24,7 @@ MOST_SUMS = 64  # numbers of a target that the near field holds in registers
 def points(name: str, x: Any, options: EwaldOptions) -> Array:
     """Check points in the caller's coordinates."""
     free = [axis for axis, on in enumerate(options.periodic) if not on]
-    return arrays.points(name, x, options.box, options.layout, free)
+    return arrays.points(name, x, options.sides, options.layout, free)
 
 
 def precision(dtype: str, options: EwaldOptions) -> None:
@@ -82,7 +82,7 @@ def place(options: EwaldOptions, kernel: Kernel, names: tuple[str, ...], trg: Ar
         place = geometry.around(trg, src, scaled=scaled)
         _check_resolved(options.tolerance, max(place.box), place.power, names, trg, src)
     elif isinstance(options.box, np.ndarray):
-        place = geometry.of_cell(options.box, scaled)
+        place = geometry.of_cell(options.box, options.periodic, scaled)
     else:
         place = geometry.of_box(options.box, options.periodic, scaled)
     side = max(place.box)

@@ -6,6 +6,7 @@ space in skew layers.  A caller's axes are permuted, or his cell is rotated, and
 of two that makes the longest side one, or nearly.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ class Geometry:
         As in `Parameters`.
     power
         Lengths of the stages are the caller's times 2^power; all others here are those of the stages.
+    walled
+        Whether points must lie in the box along its free directions, which are not the caller's axes.
     """
 
     box: tuple[float, float, float]
@@ -50,6 +53,7 @@ class Geometry:
     origin: tuple[float, float, float] | None = None
     skew: tuple[float, float, float] | None = None
     power: int = 0
+    walled: bool = False
 
     def points(self, name: str, x: Array) -> tuple[Array, float]:
         """Return points ``(3, N)`` in the stages' box, ``[0, side)`` in each periodic direction, and how far they were.
@@ -67,6 +71,8 @@ class Geometry:
             x = x - xp.asarray(self.origin, x.dtype)[:, None]
         if self.frame is not None:
             x = _turned(np.array(self.frame), x)
+        if self.walled and x.shape[1]:
+            x = self._within_walls(name, x)
         if not (self.periodicity and x.shape[1]):
             return x, 0.0
         along, sides = x[: self.periodicity], np.array(self.box[: self.periodicity])
@@ -80,6 +86,22 @@ class Geometry:
                 "beyond which rounding leaves their place in the box unknown. Wrap them into the box."
             )
         return wrapped(x, self.box[: self.periodicity], self.skew or STRAIGHT), float(reach.max())
+
+    def _within_walls(self, name: str, x: Array) -> Array:
+        """Return points (3, N) of which rounding has taken none out of the box along free directions."""
+        xp, free = module_of(x), slice(self.periodicity, 3)
+        sides = xp.asarray(np.array(self.box[free], x.dtype))[:, None]
+        margin = 8 * np.finfo(x.dtype).eps * max(self.box)
+        beyond = to_host(((x[free] < -margin) | (x[free] > sides + margin)).any(axis=0))
+        if beyond.any():
+            raise ValueError(
+                f"{name} has {int(beyond.sum())} points outside the box, which is not periodic along "
+                f"{3 - self.periodicity} of its vectors (first: index {int(beyond.argmax())}). Move them into it, or "
+                "take a larger box."
+            )
+        x = x.copy()
+        x[free] = xp.clip(x[free], 0, sides)
+        return x
 
     def inner(self, length: float) -> float:
         """Return a length of the caller in the stages' unit."""
@@ -109,15 +131,17 @@ def of_box(box: tuple[float, float, float], periodic: tuple[bool, bool, bool], s
     return Geometry(sides, sum(periodic), frame, power=power)
 
 
-def of_cell(cell: np.ndarray, scaled: bool = True) -> Geometry:
+def of_cell(cell: np.ndarray, periodic: tuple[bool, bool, bool] = (True, True, True), scaled: bool = True) -> Geometry:
     """Return the geometry of a triclinic cell whose lattice vectors are the rows of a 3 × 3 matrix.
 
     Short vectors that span the same lattice take their place, rotated so that the last lies along z and the second in
-    the plane of y and z; tilts are at most half a side.  Lengths keep their unit where they may not be `scaled`.
+    the plane of y and z; tilts are at most half a side.  Rows that are not `periodic` are heights, at right angles to
+    all others, and come last.  Lengths keep their unit where they may not be `scaled`.
     """
-    cell = np.array(cell, np.float64)
+    cell, count = np.array(cell, np.float64), sum(periodic)
     power = scaling.exponent(float(np.abs(cell).max())) if scaled else 0
-    a, b, c = _short(scaling.times(cell, power))
+    rows = scaling.times(cell, power)[sorted(range(3), key=lambda axis: not periodic[axis])]
+    a, b, c = *_short(rows[:count]), *rows[count:]
     z = c / np.linalg.norm(c)
     y = b - (b @ z) * z
     y /= np.linalg.norm(y)
@@ -125,14 +149,15 @@ def of_cell(cell: np.ndarray, scaled: bool = True) -> Geometry:
     x *= np.sign(a @ x)
     frame = np.array([x, y, z])
     a, b, c = (frame @ v for v in (a, b, c))
-    b = b - np.round(b[2] / c[2]) * c
-    a = a - np.round(a[1] / b[1]) * b
-    a = a - np.round(a[2] / c[2]) * c
-    skew = (float(a[1]), float(a[2]), float(b[2]))
+    tilts = np.round(b[2] / c[2]) if count == 3 else 0.0
+    b = b - tilts * c
+    a = a - np.round(a[1] / b[1]) * b * (count > 1)
+    a = a - np.round(a[2] / c[2]) * c * (count == 3)
+    skew = float(a[1]) * (count > 1), float(a[2]) * (count == 3), float(b[2]) * (count == 3)
     sides = (float(a[0]), float(b[1]), float(c[2]))
     turned = None if np.allclose(frame, np.eye(3), rtol=0, atol=1e-15) else tuple(map(tuple, frame.tolist()))
     skewed = any(abs(t) > 1e-14 * max(sides) for t in skew)
-    return Geometry(sides, 3, turned, None, skew if skewed else None, power)
+    return Geometry(sides, count, turned, None, skew if skewed else None, power, count < 3)
 
 
 def _short(vectors: np.ndarray) -> np.ndarray:
@@ -140,7 +165,7 @@ def _short(vectors: np.ndarray) -> np.ndarray:
     changed = True
     while changed:
         changed = False
-        for i, j in ((i, j) for i in range(3) for j in range(3) if i != j):
+        for i, j in itertools.permutations(range(len(vectors)), 2):
             times = np.round(vectors[i] @ vectors[j] / (vectors[j] @ vectors[j]) * (1 - 1e-12))
             if times:
                 vectors[i] -= times * vectors[j]

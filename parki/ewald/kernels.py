@@ -6,7 +6,7 @@ its error (`layers`).
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from parki import pairs
 from parki.checks import check_choice
 from parki.engine.functions import FunctionText
 from parki.ewald.split import layers, means, spectra
-from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y
+from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y, Z, edges
 from parki.ewald.split.layers import Layer
 from parki.ewald.split.means import Surroundings
 from parki.ewald.split.profiles import Split
@@ -31,6 +31,9 @@ class Net:
     components: int
     convention: str
 
+
+#: Numbers of a result by component of the grid.
+GATHERED = {"values": 1, "both": 4, "slopes": 3}
 
 CHARGE = Net("charge", 1, "a uniform neutralising background is assumed")
 FORCE = Net("force", 3, "a mean pressure gradient balances it, and the mean flow is zero")
@@ -52,7 +55,7 @@ class Kernel(Pair):
         The radial functions that the pair function takes as far parts.
     multiplier : str or function
         The function of the modes, a file or a Python function as `pair`; it takes `spread` components and returns
-        `result`.
+        `fields`.
     spread : int
         Components that sources are spread to.
     layers : tuple of Layer
@@ -68,8 +71,12 @@ class Kernel(Pair):
     slopes, single : bool, default False
         With `slopes` the components of `spread` are the four of the Stokes double layer, with `single` that of the
         single layer within them.
+    gather : {"values", "both", "slopes"}, optional
+        What targets take of the grid: its values, these and then their derivatives, or the derivatives alone.
+    virial : bool, default False
+        Whether the near field has six numbers behind the result, the virial of a target.
     mean : callable, optional
-        Function of `parki.ewald.split.means` that returns the constants (result,) that a net density, `result`
+        Function of `parki.ewald.split.means` that returns the constants (fields,) that a net density, `fields`
         components of it, is multiplied by, for kernels whose result has a mean that periodic sums fix.
     net : Net, optional
         The density of which a net value deserves a warning in fully periodic sums.
@@ -91,7 +98,7 @@ class Kernel(Pair):
     >>> from parki.ewald.kernels import KERNELS
     >>> kernel = KERNELS["yukawa"]
     >>> kernel.names, kernel.periodicities
-    (('kappa',), (0, 3))
+    (('kappa',), (0, 1, 2, 3))
     """
 
     far: tuple[FarPart, ...]
@@ -103,6 +110,8 @@ class Kernel(Pair):
     _: KW_ONLY
     slopes: bool = False
     single: bool = False
+    gather: str = "values"
+    virial: bool = False
     mean: Callable[[Surroundings], NDArray] | None = None
     net: Net | None = None
     crystal: tuple[float, float, float] = CRYSTAL
@@ -116,12 +125,35 @@ class Kernel(Pair):
 
     @property
     def _counts(self) -> dict[str, int]:
-        return super()._counts | {"NF": len(self.far), "NIN": self.spread, "NOUT": self.result}
+        return super()._counts | {"NF": len(self.far), "NIN": self.spread, "NOUT": self.fields}
+
+    @property
+    def fields(self) -> int:
+        """Return the components of the grid that targets take values or derivatives of."""
+        return self.result // GATHERED[self.gather]
 
     @property
     def components(self) -> int:
-        """Return the components of the grid, which holds spread densities and then the result."""
-        return max(self.spread, self.result)
+        """Return the components of the grid, which holds spread densities and then the fields."""
+        return max(self.spread, self.fields)
+
+    @property
+    def sums(self) -> int:
+        """Return the numbers that the near field has for each target."""
+        return self.result + 6 * self.virial
+
+    def with_virial(self) -> "Kernel":
+        """Return the kernel of a sum with its gradient that has the virial, too.
+
+        The virial of a mode decays along free directions as (1 + κ|z|) exp(−κ|z|).
+
+        Returns
+        -------
+        Kernel
+            The same kernel, whose near field has six numbers more.
+        """
+        slots, far = (*self.slots, ("VIRIAL", True)), (*self.far, *edges(self.far[0]))
+        return replace(self, slots=slots, far=far, virial=True, spectrum=replace(self.spectrum, growing=True))
 
     @property
     def kappa(self) -> float:
@@ -138,9 +170,10 @@ class Kernel(Pair):
         return self.spectrum.profile(split, k, self.kappa)
 
 
-def _kernel(name: str, *parts: Any, **options: Any) -> Kernel:
-    """Return the kernel of a pair of `parki.pairs` with the parts of its Ewald sum."""
-    pair = {f.name: getattr(pairs.PAIRS[name], f.name) for f in fields(Pair)}
+def _kernel(name: str | Pair, *parts: Any, **options: Any) -> Kernel:
+    """Return the kernel of a pair, or of its name, with the parts of its Ewald sum."""
+    given = pairs.PAIRS[name] if isinstance(name, str) else name
+    pair = {f.name: getattr(given, f.name) for f in fields(Pair)}
     return Kernel(*(pair.pop(f) for f in ("name", "dens", "result", "pair")), *parts, **pair, **options)
 
 
@@ -148,7 +181,7 @@ LAPLACE = _kernel(
     "laplace", (F,), "multiplier/scalar", 1, (layers.LAPLACE,), mean=means.harmonic, net=CHARGE, crystal=EVEN_CRYSTAL,
 )  # fmt: skip
 LAPLACE_GRAD = _kernel(
-    "laplace_grad", (H,), "multiplier/gradient", 1, (layers.LAPLACE_GRAD,), net=CHARGE,
+    "laplace_grad", (H,), "multiplier/scalar", 1, (layers.LAPLACE_SLOPES,), gather="slopes", net=CHARGE,
     near=1.17, common=0.9,
 )  # fmt: skip
 LAPLACE_DIPOLE = _kernel(
@@ -172,12 +205,25 @@ STOKES_PRESSURE = _kernel(
     near=1.2, common=0.9,
 )  # fmt: skip
 STOKES_GRAD = _kernel(
-    "stokes_grad", (E, G), "multiplier/stokes_grad", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, net=FORCE,
-    near=2.8, common=0.7,
+    "stokes_grad", (E, G), "multiplier/stokes", 3, (layers.STOKES_GRAD,), spectra.BIHARMONIC, gather="slopes",
+    net=FORCE, near=2.8, common=0.7,
 )  # fmt: skip
 YUKAWA = _kernel(
     "yukawa", (Y,), "multiplier/scalar", 1, (layers.LAPLACE,), spectra.YUKAWA, mean=means.screened,
-    near=1.42, periodicities=(0, 3),
+    near=1.42,
+)  # fmt: skip
+
+LAPLACE_AND_GRAD = _kernel(
+    LAPLACE.with_gradient(), (F, H), "multiplier/scalar", 1, (layers.LAPLACE, layers.LAPLACE_SLOPES), gather="both",
+    mean=means.harmonic, net=CHARGE, crystal=EVEN_CRYSTAL, near=1.5, common=0.9,
+)  # fmt: skip
+YUKAWA_AND_GRAD = _kernel(
+    YUKAWA.with_gradient(), (Y, Z), "multiplier/scalar", 1, (layers.LAPLACE, layers.LAPLACE_SLOPES), spectra.YUKAWA,
+    gather="both", mean=means.screened, near=2.0,
+)  # fmt: skip
+YUKAWA_GRAD = _kernel(
+    YUKAWA.with_gradient(only=True), (Z,), "multiplier/scalar", 1, (layers.LAPLACE_SLOPES,), spectra.YUKAWA,
+    gather="slopes", near=1.8,
 )  # fmt: skip
 
 KERNELS = {
@@ -205,21 +251,32 @@ def find(kernel: "str | Kernel", **parameters: float | None) -> Kernel:
     return pairs.with_parameters(kernel, parameters)
 
 
-#: The kernel of the gradient of a sum, where there is one.
-SLOPES = {"laplace": "laplace_grad", "stokes_sl": "stokes_grad"}
+#: The kernels of a sum and its gradient, and of the gradient alone, where there are any.
+SLOPES: dict[str, dict[bool | str, Kernel]] = {
+    "laplace": {True: LAPLACE_AND_GRAD, "only": LAPLACE_GRAD},
+    "yukawa": {True: YUKAWA_AND_GRAD, "only": YUKAWA_GRAD},
+    "stokes_sl": {"only": STOKES_GRAD},
+}
 
 
 def gradient(kernel: Kernel, wanted: Any) -> Kernel:
-    """Return the kernel of the gradient where it is wanted, else the kernel.
+    """Return the kernel of a sum with its gradient, or of the gradient alone, as it is wanted.
 
     Raises
     ------
     ValueError
-        For another value than False and "only", and for a kernel whose gradient is not known.
+        For another value than False, True and "only", and for a kernel whose gradient is not known.
     """
-    check_choice("gradient", wanted, (False, "only"))
+    check_choice("gradient", wanted, (False, True, "only"))
     if not wanted:
         return kernel
-    if KERNELS.get(kernel.name) != kernel or kernel.name not in SLOPES:
-        raise ValueError(f"{kernel} has no gradient in Ewald sums; expected one of {', '.join(map(repr, SLOPES))}.")
-    return KERNELS[SLOPES[kernel.name]]
+    known = SLOPES.get(kernel.name, {}) if known_to_parki(kernel) else {}
+    if wanted not in known:
+        able = ", ".join(repr(name) for name, both in SLOPES.items() if wanted in both)
+        raise ValueError(f"{kernel} has no gradient={wanted!r} in Ewald sums; expected one of {able}.")
+    return replace(known[wanted], parameters=kernel.parameters)
+
+
+def known_to_parki(kernel: Kernel) -> bool:
+    """Tell whether a kernel is one of parki's, whatever its parameters."""
+    return replace(kernel, parameters=(), alias="") == KERNELS.get(kernel.name)

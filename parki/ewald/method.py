@@ -14,12 +14,13 @@ from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
 from parki.engine import spaces
 from parki.engine.spaces import Space
-from parki.ewald import checks, estimate, idle, reference
-from parki.ewald.choice import choose, predict, tuning, variants
+from parki.ewald import checks, estimate, idle, kernels, moving, reference
+from parki.ewald.choice import choose, params, predict, tuning, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.choice.tuning import Bench, Tuned
 from parki.ewald.choice.variants import Variants
+from parki.ewald.energies import Energies
 from parki.ewald.kernels import KERNELS, Kernel
 from parki.ewald.options import EwaldOptions, quiet
 from parki.ewald.problem import EwaldProblem, question
@@ -43,12 +44,15 @@ class EwaldChoice:
     variants : Variants
     tuned : Tuned or None
         With ``tune=True``, the choice and its candidates.
+    edges : tuple of float
+        Lengths of the lattice vectors for which the parameters were chosen, in the caller's unit.
     """
 
     question: Question
     parameters: Parameters
     variants: Variants
     tuned: Tuned | None = None
+    edges: tuple[float, ...] = ()
 
 
 @dataclass(eq=False)
@@ -70,7 +74,7 @@ class EwaldStructure:
 
 
 @dataclass(frozen=True, eq=False)
-class Ewald:
+class Ewald(Energies):
     """Spectral Ewald sums, see `parki.ewald`.
 
     Attributes
@@ -83,6 +87,8 @@ class Ewald:
     names : ArgumentNames
     served : bool
         Whether the sum serves another plan, and says nothing.
+    gradient : bool or "only"
+        Which of the sum and its gradient a call returns.
     """
 
     kernel: Kernel
@@ -90,10 +96,10 @@ class Ewald:
     space: Space | None = None
     names: ArgumentNames = TARGETS
     served: bool = False
+    gradient: bool | str = False
 
     name = "ewald"
     positional = ("sources", "targets")
-    gradient = False
     logger = "parki.ewald"
 
     def in_space(self, space: Space) -> Self:
@@ -145,48 +151,33 @@ class Ewald:
 
         A box that was not given but made around the points is made again if one of them leaves it.
         """
-        method, (trg, src), (targets, sources) = self, self.names[:2], points
-        if box is not None:
-            method = replace(self, options=EwaldOptions.resolve(self.options, box=box))
-        options, place = method.options, old.geometry
-        free = [axis for axis, on in enumerate(options.periodic) if not on]
-        y = None if sources is None else arguments.points(src, sources, options.box, free)
-        same = targets is sources
-        x = y if same else None if targets is None else arguments.points(trg, targets, options.box, free)
-        there = [a for a in (x, y) if a is not None and a.shape[1]]
-        if box is not None or (options.box is None and not all(checks.inside(place, a) for a in there)):
+        method = self if box is None else replace(self, options=EwaldOptions.resolve(self.options, box=box))
+        if box is not None and self.options.box is not None and np.array_equal(method.options.box, self.options.box):
+            method, box = self, None  # the same box: arrays stay
+        given = moving.checked(method, arguments, old, points)
+        if box is not None or moving.left(method.options, old, given):
             outer = old.outer or (None, None)
-            x, y = (a if a is not None else b for a, b in zip((x, y), outer, strict=True))
+            x, y = (a if a is not None else b for a, b in zip(given, outer, strict=True))
             return method, method._problem(x, y, old.on_gpu)
-        xp = spaces.array_module(self.space)
-        inner, reach = [], list(old.reach)
-        for i, (name, a) in enumerate(((trg, x), (src, y))):
-            if i == 0 and same:
-                continue
-            wrapped = None
-            if a is not None:
-                wrapped, reach[i] = place.points(name, xp.asarray(a))
-            inner.append(wrapped)
-        if same:
-            inner, reach[0] = inner * 2, 0.0
-        counts = [n if a is None else a.shape[1] for a, n in zip((x, y), (old.n_targets, old.n_sources), strict=True)]
-        if counts != [old.n_targets, old.n_sources] and any(a is None for a in (x, y)):
-            kept = full()
-            inner = [b if a is None else a for a, b in zip(inner, (kept.targets, kept.sources), strict=True)]
-        outer = None
-        if options.box is None and not same:
-            kept_outer = old.outer or (None, None)
-            outer = tuple(b if a is None else a.copy() for a, b in zip((x, y), kept_outer, strict=True))
-        whole = same or (old.same and x is None)
-        return self, EwaldProblem(*inner, *counts, whole, old.dtype, old.on_gpu, place, tuple(reach), outer)
+        return self, moving.within(
+            old, full, self.names, given, spaces.array_module(self.space), self.options.box is None
+        )
 
     def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
         """Tell whether points move within the arrays that are there: as many as before, in the same box."""
         counts = [(p.n_targets, p.n_sources, p.same) for p in (old, new)]
         return counts[0] == counts[1] and old.geometry is new.geometry
 
-    def kept(self, old: EwaldProblem, new: EwaldProblem, choice: EwaldChoice) -> None:
-        """Have the parameters chosen of another number of points, or another box."""
+    def kept(self, old: EwaldProblem, new: EwaldProblem, choice: EwaldChoice) -> EwaldChoice | None:
+        """Return the parameters of as many points in a box of much the same shape, stretched with it.
+
+        Others are chosen anew: for another number of points, a box whose edges have changed much since the parameters
+        were chosen, one around free points, or a cutoff that was given.
+        """
+        if self.options.box is None or self.options.rc is not None:
+            return None
+        found = moving.stretched(old, new, choice.parameters, choice.edges)
+        return None if found is None else replace(choice, parameters=found)
 
     def rearrange(self, problem: EwaldProblem, choice: EwaldChoice, structure: EwaldStructure, times: WallTime) -> None:
         """Move the points of a structure where they are."""
@@ -209,15 +200,17 @@ class Ewald:
         asked = question(self.kernel, options, space, problem)
         parameters = choose.parameters(asked)
         estimate.require(asked, parameters, options)
-        choice = EwaldChoice(asked, parameters, variants.choose(space, problem.dtype.name, options))
+        choice = self.choice(problem, asked, parameters, variants.choose(space, problem.dtype.name, options))
         if not (options.tune and problem.n_targets and problem.n_sources):
             return choice
         tuned = tuning.tune(self.bench(problem, asked))
-        return EwaldChoice(asked, tuned.choice.parameters, tuned.choice.variants, tuned)
+        return replace(choice, parameters=tuned.choice.parameters, variants=tuned.choice.variants, tuned=tuned)
 
-    def choice(self, asked: Question, parameters: Parameters, chosen: Variants) -> EwaldChoice:
+    def choice(self, problem: EwaldProblem, asked: Question, parameters: Parameters, chosen: Variants) -> EwaldChoice:
         """Return the choice of parameters and variants that are given."""
-        return EwaldChoice(asked, parameters, chosen)
+        place = problem.geometry
+        lengths = tuple(place.outer(edge) for edge in params.edges(place.box, place.skew))
+        return EwaldChoice(asked, parameters, chosen, edges=lengths)
 
     def bench(self, problem: EwaldProblem, asked: Question) -> Bench:
         """Return the bench that measures this sum with other parameters."""
@@ -225,7 +218,7 @@ class Ewald:
         def make(options: EwaldOptions, parameters: Parameters) -> Plan[Any]:
             chosen = variants.choose(self.space, problem.dtype.name, options)
             method = replace(self, options=options, served=True)
-            return Plan(method, problem, self.choice(asked, parameters, chosen))
+            return Plan(method, problem, self.choice(problem, asked, parameters, chosen))
 
         xp = spaces.array_module(self.space) if problem.on_gpu else np
         return Bench(asked, self.options, make, xp, problem.power, problem.same)
@@ -323,15 +316,15 @@ class Ewald:
 
     def adjoint(self) -> Adjoint | None:
         """Return the transposed sum by sums of other kernels; None for a kernel that is not one of parki's."""
-        own = replace(self.kernel, parameters=()) == KERNELS.get(self.kernel.name)
-        return adjoints.of(self.kernel) if own else None
+        return adjoints.of(self.kernel) if kernels.known_to_parki(self.kernel) else None
 
     def transposed(
         self, problem: EwaldProblem, choice: EwaldChoice, kernel: str
     ) -> tuple[Self, EwaldProblem, EwaldChoice | None]:
         """Return the method, problem and, if they serve, parameters of a kernel's sum from targets to sources."""
-        kernel = self.kernel if kernel == self.kernel.name else KERNELS[kernel]
-        method = replace(self, kernel=kernel, served=True)
+        own = kernel == self.kernel.name
+        kernel = self.kernel if own else KERNELS[kernel]
+        method = replace(self, kernel=kernel, served=True, gradient=self.gradient if own else False)
         method = replace(method, options=quiet(self.options, graph=self.options.graph))
         turned, p = problem.transposed(), choice.parameters
         if not p.serves(kernel):
@@ -355,7 +348,7 @@ class Ewald:
             x, y = (scaling.times(a, -problem.power) for a in (trg, src))
             return self.direct(x, y, values, axes)
         options = quiet(self.options, layout="dn", **reference.other(self.options, choice.parameters, problem.geometry))
-        method = replace(self, options=options, served=True)
+        method = replace(self, options=options, served=True, gradient=False)
         second: Plan[Any] = Plan(method, problem.at(trg, src))
         if not problem.on_gpu:
             values, axes = arrays.to_host(values), None if axes is None else arrays.to_host(axes)

@@ -71,10 +71,10 @@ class EwaldOptions:
     Parameters
     ----------
     box : list, tuple or array (3,) or (3, 3), optional
-        Side lengths in the points' unit of length, or in a fully periodic sum the lattice vectors of a triclinic cell
-        as rows; a diagonal matrix of positive numbers is three side lengths.  Points are wrapped along periodic
-        directions and lie in ``[0, side]`` along free ones.  Without periodic directions the box may be left out: then
-        it is around the points, wherever they are.
+        Side lengths in the points' unit of length, or the lattice vectors of a triclinic cell as rows; a diagonal
+        matrix of positive numbers is three side lengths.  Rows of free directions are at right angles to all others.
+        Points are wrapped along periodic directions and lie in ``[0, side]`` along free ones.  Without periodic
+        directions the box may be left out: then it is around the points, wherever they are.
     periodicity : {0, 1, 2, 3} or three bools, default 3
         The number of periodic axes, the first ones, or a mask of the axes.
     tolerance : float, default 1e-6
@@ -236,6 +236,11 @@ class EwaldOptions:
         return merged
 
     @property
+    def sides(self) -> tuple[float, float, float] | None:
+        """Return the sides of a rectangular box; None of a triclinic cell, or without a box."""
+        return None if isinstance(self.box, np.ndarray) else self.box
+
+    @property
     def periodic(self) -> tuple[bool, bool, bool]:
         """Return the mask of periodic axes."""
         if isinstance(self.periodicity, numbers.Integral):
@@ -355,11 +360,15 @@ def _rectangular(cell: np.ndarray) -> bool:
 def _check_cell(box: Any, cell: np.ndarray, periodic: tuple[bool, bool, bool]) -> list[float]:
     if not np.isfinite(cell).all():
         raise ValueError(f"box is {box!r}; expected three lattice vectors of finite numbers, one a row.")
-    if not all(periodic):
-        raise ValueError(
-            f"box is a triclinic cell, and periodicity is {sum(periodic)}; expected 3, or three side lengths."
-        )
+    if not any(periodic):
+        raise ValueError("box is a triclinic cell, and periodicity is 0; expected 1, 2 or 3, or three side lengths.")
     edges = np.linalg.norm(cell, axis=1)
     if abs(np.linalg.det(cell)) <= 1e-6 * np.prod(edges):
         raise ValueError(f"box is {box!r}, whose lattice vectors lie in a plane; expected a cell with a volume.")
-    return list(geometry.of_cell(cell).box)
+    angles = np.abs(cell @ cell.T)[[not on for on in periodic]] / np.outer(edges[[not on for on in periodic]], edges)
+    if (np.sort(angles, axis=1)[:, :2] > 100 * STRAIGHT).any():
+        raise ValueError(
+            f"box is {box!r} and periodicity is {sum(periodic)}; expected rows without a period at right angles to all "
+            "others."
+        )
+    return list(geometry.of_cell(cell, periodic).box)

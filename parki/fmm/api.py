@@ -10,6 +10,7 @@ from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
+from parki.exclusions import Excluded
 from parki.fmm.method import KINDS
 from parki.fmm.options import FmmOptions
 from parki.freespace import FreeMethod, check_reports, find
@@ -134,28 +135,32 @@ def chebyshev(
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
-    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
+    gradient: Literal[False, "only"] = False, timed: bool = False, exclude: Excluded = None,
+    **keywords: Unpack[FmmKeywords],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: FmmMethod = "kifmm",
-    gradient: Literal[True], timed: bool = False, **keywords: Unpack[FmmKeywords],
+    gradient: Literal[True], timed: bool = False, exclude: Excluded = None, **keywords: Unpack[FmmKeywords],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
-    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[FmmKeywords],
+    gradient: Gradient = False, timed: bool = False, exclude: Excluded = None, **keywords: Unpack[FmmKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
 @shows(FmmOptions, parameters=KernelParameters, first=MAIN, like=FREE_PLAN)
 def plan(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm", **keywords: Any
-) -> Plan[Any]:
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: FmmMethod = "kifmm",
+    exclude: Excluded = None, **keywords: Any,
+) -> Plan[Any]:  # fmt: skip
     """Prepare a fast multipole method for fixed points: ``u = plan(density)``.
 
     Parameters
     ----------
     method : {"kifmm", "chebyshev"}, default "kifmm"
         Equivalent sources on surfaces around boxes, or interpolation at Chebyshev points in them.
+    exclude : array (2, M) or tuple, optional
+        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 
     See Also
     --------
@@ -170,7 +175,7 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return make(_method(kernel, method=method, **keywords), targets, sources)
+    return make(_method(kernel, method=method, **keywords), targets, sources, exclude)
 
 
 def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:

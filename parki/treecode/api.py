@@ -10,6 +10,7 @@ from parki import ranks
 from parki.arguments import renamed
 from parki.arrays import AnyArray, Real
 from parki.docstrings import FREE_PLAN, FREE_SUM
+from parki.exclusions import Excluded
 from parki.freespace import FreeMethod, check_reports, find
 from parki.keywords import KernelParameters, TreecodeAlone, TreecodeKeywords, TreecodeReported, shows
 from parki.names import Gradient, TreecodeMethod, TreecodeVariant
@@ -133,28 +134,32 @@ def bltc(
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
-    gradient: Literal[False, "only"] = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
+    gradient: Literal[False, "only"] = False, timed: bool = False, exclude: Excluded = None,
+    **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[NDArray[Real]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: NDArray[Real], sources: NDArray[Real], *, method: TreecodeMethod = "dual",
-    gradient: Literal[True], timed: bool = False, **keywords: Unpack[TreecodeKeywords],
+    gradient: Literal[True], timed: bool = False, exclude: Excluded = None, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[tuple[NDArray[Real], NDArray[Real]]]: ...  # fmt: skip
 @overload
 def plan(
     kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
-    gradient: Gradient = False, timed: bool = False, **keywords: Unpack[TreecodeKeywords],
+    gradient: Gradient = False, timed: bool = False, exclude: Excluded = None, **keywords: Unpack[TreecodeKeywords],
 ) -> Plan[Any]: ...  # fmt: skip
 @shows(TreecodeOptions, parameters=KernelParameters, first=MAIN, like=FREE_PLAN)
 def plan(
-    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual", **keywords: Any
-) -> Plan[Any]:
+    kernel: KernelLike, targets: AnyArray, sources: AnyArray, *, method: TreecodeMethod = "dual",
+    exclude: Excluded = None, **keywords: Any,
+) -> Plan[Any]:  # fmt: skip
     """Prepare a treecode for fixed points: ``u = plan(density)``.
 
     Parameters
     ----------
     method : {"dual", "pc", "cp"}, default "dual"
         Dual tree traversal, or the variants of `bltc`.
+    exclude : array (2, M) or tuple, optional
+        Pairs of particles that the sum leaves out, as the `exclude` of `parki.ewald.plan`.
 
     See Also
     --------
@@ -169,7 +174,7 @@ def plan(
     >>> print(plan(np.array([0.0, 2.0])).round(6))
     [0.367879 0.      ]
     """
-    return make(_method("parki.treecode.plan", kernel, method=method, **keywords), targets, sources)
+    return make(_method("parki.treecode.plan", kernel, method=method, **keywords), targets, sources, exclude)
 
 
 def _method(call: str, kernel: KernelLike, **keywords: Any) -> FreeMethod:

@@ -73,7 +73,7 @@ class Seconds(NamedTuple):
         touched = sum((some[name] - none[name]) / speed[name] for name in ("spread", "gather"))
         near = np.array([float(select.near(question, crowd, costs)) for crowd in CROWDS]) / speed["near"]
         level = prediction.machine_of(space).bandwidth
-        moved = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.result) * math.prod(p.grid)
+        moved = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.fields) * math.prod(p.grid)
         touched += moved / min(level["dram"] * spaces.workers(space), level["dram_all"])
         handled = costs.target / speed["near"]  # to look for a place takes as long as to look for neighbours
         gather, spread = (

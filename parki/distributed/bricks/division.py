@@ -163,7 +163,7 @@ def travels(p: Parameters, pair: tuple[int, int], points: int, disc: bool = True
     lines, across = lines_across(p, pair, disc)
     exchanged = lines * across * nz * (1 - 1 / (py * pz))
     width = np.dtype(p.far).itemsize
-    return ghosts + width * (n0 * margins + exchanged) * (p.kernel.spread + p.kernel.result)
+    return ghosts + width * (n0 * margins + exchanged) * (p.kernel.spread + p.kernel.fields)
 
 
 def balanced(weights: NDArray[np.float64], parts: int, step: int = 1) -> Cuts:

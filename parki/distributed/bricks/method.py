@@ -45,7 +45,8 @@ def over(method: Ewald) -> Ewald:
         options = copy.copy(method.options)
         options.comm = None
         return replace(method, options=options)
-    return BrickEwald(method.kernel, method.options, method.space, method.names, method.served, comm)
+    place = method.kernel, method.options, method.space, method.names
+    return BrickEwald(*place, method.served, method.gradient, comm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +208,9 @@ class BrickEwald(Ewald):
             own = {"comm": comm, "own": problem.n_sources, "model": parameters, "about": about}
             tuned = tuning.tune(replace(self.bench(problem, asked), **own))
             parameters, options = tuned.choice.parameters, replace(options, **tuned.choice.shape)
-        return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits)
+        return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits=bits)
 
-    def choice(self, asked: Question, parameters: Parameters, chosen: Variants) -> BrickChoice:
+    def choice(self, problem: BrickProblem, asked: Question, parameters: Parameters, chosen: Variants) -> BrickChoice:
         """Return the choice of parameters and variants that are given."""
         bits = wire.at_most(self.options.exchange_bits or 64, parameters.far)
         return BrickChoice(asked, parameters, chosen, bits=bits)

@@ -153,7 +153,7 @@ class BrickSum:
             for phase, seconds in (beside.worked if beside is not None else {}).items():
                 times.shift(seconds, phase, "p2p.kernel")
         elif kernel.mean:
-            total(comm, np.zeros(rhs * kernel.result))
+            total(comm, np.zeros(rhs * kernel.fields))
         with times.phase("sort"):
             out[...] = structure.to_targets.back(u)
         times.sent(comm.traffic, before)

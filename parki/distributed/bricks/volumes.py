@@ -72,7 +72,7 @@ def by_formula(
     )
     margins = (ny + p.P * cut[0]) * (nz + p.P * cut[1]) - ny * nz
     lines, across = division.lines_across(p, shape, disc)
-    both = rhs * (p.kernel.spread + p.kernel.result)
+    both = rhs * (p.kernel.spread + p.kernel.fields)
     return Volumes(
         real * n * apart * (given + rhs * p.kernel.result),
         real * n * (around - 1) * given,
@@ -110,7 +110,7 @@ def memory(
     grid = n0 * math.prod(m + p.P for m in rows)
     lines, across = division.lines_across(p, shape)
     modes = lines * (n1 if across > 1 else 1) * n2 / ranks
-    largest = max(kernel.spread, kernel.result) / (kernel.spread + kernel.result)
+    largest = max(kernel.spread, kernel.fields) / (kernel.spread + kernel.fields)
     messages = 2 * largest * (sent.exchange + sent.ghost_grid)
     transformed = min(batch, w * wide * modes)
     return real * of_points + w * (wide * (grid + modes * (ranks > 1)) + modes / 8) + messages + transformed
@@ -124,11 +124,11 @@ def of_grid(cut: Division, rank: int, rhs: int = 1, bits: int = 64) -> tuple[int
     n0 = brick.rows(p)[0]
     there = sum(_overlap(p, own, meshes[rank], one) for q, one in enumerate(cut.bricks) if q != rank)
     back = sum(_overlap(p, one, meshes[q], own) for q, one in enumerate(cut.bricks) if q != rank)
-    margins = w * n0 * rhs * (there * kernel.spread + back * kernel.result)
+    margins = w * n0 * rhs * (there * kernel.spread + back * kernel.fields)
     across = [(1 if cut.single else mesh.box[1], mesh.box[2]) for mesh in meshes]
     others, fewer = [q for q in range(cut.size) if q != rank], wire.at_most(bits, p.far)
     sent = [(rhs * kernel.spread, lines[q], *across[rank]) for q in others]
-    sent += [(rhs * kernel.result, lines[rank], *across[q]) for q in others]
+    sent += [(rhs * kernel.fields, lines[rank], *across[q]) for q in others]
     return margins, sum(wire.nbytes(shape, fewer, itemsize) for shape in sent)
 
 

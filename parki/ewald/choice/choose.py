@@ -17,7 +17,7 @@ from parki import prediction
 from parki.ewald.choice import params
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
-from parki.ewald.choice.sizes import Size
+from parki.ewald.choice.sizes import EASE, Size
 from parki.ewald.kernels import Kernel
 from parki.ewald.split import window
 from parki.ewald.split.layers import Layer
@@ -28,10 +28,12 @@ from parki.perfmodels.select import Domain, ModelledSum
 #: Shares of the tolerance: near field, window, tables.  Those of crystals are `Kernel.crystal`.
 SHARES = (0.27, 0.27, 0.12)
 #: The same for kernels like 1/r²: their closest pairs, not all, make their size, so the estimates are large.
-STEEP_SHARES = (0.43, 0.43, 0.19)
+STEEP_SHARES = tuple(EASE * share for share in SHARES)
 #: The window's share of the tolerance from which the far field of a sum in double precision is in single precision: its
 #: rounding, a few 1e-7, is then a hundredth of it, and solvers and gradient checks go on well below the tolerance.
 SINGLE = 2e-5
+
+NEIGHBOURS = 0.2  # ln of the ratio of two cutoffs whose windows are alike
 
 _LEAST_NODES, _MOST_NODES = 4, 20
 _MOST_CROWDED = 4096.0  # crowding of sources for which shorter rc are tried
@@ -67,7 +69,8 @@ def _choose(question: Question, costs: Costs) -> Parameters:
     near, far, table = _parts(question)
     far_type = question.far or ("float32" if far >= SINGLE else "float64")
     itemsizes = np.dtype(question.dtype).itemsize, np.dtype(far_type).itemsize
-    size = Size(kernel, domain, question.n_sources, question.same)
+    random = 1.0 - max(0.0, question.arrangement.regular)
+    size = Size(kernel, domain, question.n_sources, question.same, random, question.sizes)
     fixed = question.rc is not None
     tries = np.array([question.rc]) if fixed else _cutoffs(domain, question.n_sources)
     c, xi = _bandwidth(size, split, tries, near)
@@ -77,7 +80,8 @@ def _choose(question: Question, costs: Costs) -> Parameters:
         # The windows depend so weakly on rc that those of one cutoff serve its neighbours.
         P, sigma = _windows(size, split, c[middle], xi[middle], tries[middle], far)
         choice = select.balance(modelled, tries, c / tries, P, sigma, costs)
-        if abs(c[choice.cutoff] - c[middle]) <= 1.0:
+        apart = abs(math.log(tries[choice.cutoff] / tries[middle]))
+        if abs(c[choice.cutoff] - c[middle]) <= 1.0 and apart <= NEIGHBOURS:
             break
         middle = choice.cutoff
     width, grid = int(P[choice.window]), choice.grid

@@ -94,6 +94,32 @@ class Parameters:
         waves = {"kmax": over(self.kmax), "xi": over(self.xi)}
         return replace(self, kernel=self.kernel.scaled(power), rc=times(self.rc), skew=skew, **lengths, **waves)
 
+    def stretched(
+        self, box: tuple[float, float, float], skew: tuple[float, float, float] | None
+    ) -> "Parameters | None":
+        """Return the parameters of the same grid over another box; None where the cutoff would be too long for it.
+
+        Cutoff and largest wave number follow the edge that grows most, or shrinks least, so that errors are no larger.
+
+        Parameters
+        ----------
+        box, skew : tuple of three floats
+            Of the other box, in the same unit; `skew` is None of a rectangular one.
+
+        Returns
+        -------
+        Parameters or None
+            Parameters with other lengths.
+        """
+        old, new = edges(self.box, self.skew), edges(box, skew)
+        growth = max(b / a for a, b in zip(old, new, strict=True))
+        rc = self.rc * growth
+        if rc > most_cutoff(box, self.periodicity):
+            return None
+        h = tuple(h * side / was for h, side, was in zip(self.h, box, self.box, strict=True))
+        waves = {"kmax": self.kmax / growth, "xi": self.xi / growth}
+        return replace(self, box=box, skew=skew, h=h, rc=rc, **waves)
+
     def serves(self, kernel: Kernel) -> bool:
         """Tell whether parameters chosen for their kernel serve another one as well."""
         return kernel.layers == self.kernel.layers and kernel.spectrum.profile == self.kernel.spectrum.profile

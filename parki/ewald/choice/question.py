@@ -41,6 +41,8 @@ class Question:
         Right-hand sides at once.
     arrangement : Arrangement, optional
         How the points lie; without it evenly, and targets are the sources if there are as many.
+    sizes : tuple of float
+        Sizes of the sum by layer of the kernel over those of random strengths, at most 1, where they are known.
     space : Space, optional
         Where the sum is taken, which decides its costs; without it the defaults of `perfmodels.machine.Costs`.
 
@@ -67,6 +69,7 @@ class Question:
     rhs: int = 1
     arrangement: Arrangement | None = None
     space: Space | None = None
+    sizes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         values = {"kernel": kernels.find(self.kernel), "box": tuple(float(side) for side in self.box)}

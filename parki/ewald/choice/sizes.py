@@ -6,7 +6,8 @@ Kernels like 1/r see far: in thin boxes the modes along the long sides are most 
 
 with three periodic directions: 16π²/V² Σ 1/k⁴, of the modes along c, those along b, and the others, each sum but the
 first an integral.  With a free direction of length f over periodic sides p and q the field of a plane, −2π|z|/pq, takes
-the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.  A screened kernel has 1/(k² + κ²).
+the first place, 0.05 (2πf/pq)², and with two free ones that of a line, −2 ln ρ/p.  A screened kernel has 1/(k² + κ²),
+and planes and lines that fall off: (2π/κpq)²/κf and 4π/κ²p² over the area across at most.
 In free space U² is the mean of 1/r² over the pairs of a box, with exp(−2κr) if screened.
 """
 
@@ -22,17 +23,25 @@ from parki.ewald.split.layers import Layer
 from parki.perfmodels.select import Domain
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+#: Size of a sum like 1/r² of random points over its estimate, at least: the closest pairs make it.
+EASE = 1.59
 _LEAST_SHARE = 0.05  # least share of pairs beyond rc, over those of a periodic box: points may be at its ends
 
 
 @dataclass(frozen=True)
 class Size:
-    """Scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points."""
+    """Scale of a sum's errors: kernel, domain, number of sources `n`, whether the targets are the `same` points.
+
+    `random` is 1 for points at random, 0 for a crystal; `found` is the size of each layer over that of random
+    strengths, where it is known.
+    """
 
     kernel: Kernel
     domain: Domain
     n: int
     same: bool
+    random: float = 0.0
+    found: tuple[float, ...] = ()
 
     @cached_property
     def length(self) -> float:
@@ -51,19 +60,29 @@ class Size:
         free = sorted(self.domain.box[self.domain.periodicity :])
         match periodic:
             case a, b, c:
-                u, v, w = (1 + (self.kernel.kappa * side / (2 * np.pi)) ** 2 for side in periodic)
+                u, v, w = (self._screening(side) for side in periodic)
                 modes = 2.165 * c**4 / w**2 + 3.776 * b**3 * c / v**1.5 + 10.34 * a**2 * b * c / u**0.5
                 return modes / (np.pi * volume) ** 2
             case p, q:
                 (f,) = free
                 flat = 1.97 * (f / (p * q)) ** 2
-                return flat + 3.29 / p**2 / (1 + 8.6 * f / q) + 1.047 / (q * max(f, p))
+                if self.kernel.kappa:
+                    flat = min(flat, 4 * np.pi**2 / (self.kernel.kappa**3 * f * (p * q) ** 2))
+                along = 3.29 / p**2 / (1 + 8.6 * f / q) / self._screening(p) ** 1.5
+                return flat + along + 1.047 / (q * max(f, p)) / self._screening(q) ** 0.5
             case (p,):
-                return 1 / p**2 + 1 / (p * math.sqrt(math.prod(free)))
+                flat, across = 1 / p**2, math.prod(free)
+                if self.kernel.kappa:
+                    flat = min(flat, 4 * np.pi / ((self.kernel.kappa * p) ** 2 * across))
+                return flat + 1 / (p * math.sqrt(across)) / self._screening(p) ** 0.5
         r, weights = 0.5 * (_NODES + 1) * np.linalg.norm(self.domain.box), 0.5 * _WEIGHTS
         pairs = self._share(r) * np.exp(-2 * self.kernel.kappa * r)
         square = 4 * np.pi * float(weights @ pairs) * float(np.linalg.norm(self.domain.box)) / volume
         return max(square, 2 * np.pi / (max(self.kernel.kappa, 1.0) * volume) * _LEAST_SHARE)
+
+    def _screening(self, side: float) -> float:
+        """Return 1 + κ²/k² for the least mode along a side."""
+        return 1 + (self.kernel.kappa * side / (2 * np.pi)) ** 2
 
     @cached_property
     def least_mode(self) -> float:
@@ -83,6 +102,12 @@ class Size:
         """Return the units of `Layer.truncation` and of the second estimate of `window.alias`, over U."""
         everywhere, coincident = layer.units(rc, self.length, self.n, self.same, self.kernel.kappa)
         larger = self._larger(layer)
+        if layer.steep and not self.kernel.steep:
+            larger *= EASE**self.random
+        if self.found:
+            larger *= self.found[self.kernel.layers.index(layer)]
+        if self.same and self.domain.edges in (None, self.domain.box):
+            coincident = layer.own * coincident
         return everywhere / larger, coincident / larger
 
     def truncation(self, layer: Layer, rc: NDArray, decay: NDArray | float = 0.0) -> NDArray:
@@ -101,7 +126,7 @@ class Size:
     def _larger(self, layer: Layer) -> float:
         """Return U over that of `Layer.units`, which has a cube for the box."""
         if layer.steep:
-            return self._steeper() if self.domain.periodicity else 1.0
+            return self._steeper() if self.domain.periodicity and not self.kernel.kappa else 1.0
         screened = min(1.0, 2 * math.pi / max(self.kernel.kappa * self.length, 1e-9))
         return max(1.0, self.length * math.sqrt(self.potential / screened))
 

@@ -9,16 +9,16 @@ the self term), τ = r² and r = target − source:
     stokes_sl       u += (w − D − τE) f + (w³ + E) (r·f) r
     stokes_dl       u += C [q (r·n) + r (q·n) + n (r·q)] + (4G − 6w⁵) (r·q)(r·n) r,   C = −(3E + 2τG)
     stokes_grad     ∂ⱼuᵢ += A fᵢ rⱼ + (w³ + E) [rᵢ fⱼ + (r·f) δᵢⱼ] + (2G − 3w⁵) (r·f) rᵢ rⱼ,   A = −(w³ + 4E + 2τG)
-    yukawa          u += (exp(−κr) w − Y) q
+    yukawa          u += (exp(−κr) w − Y) q           its gradient  −(exp(−κr) (w + κ) w² + 2Z) q r
 
     F = (2/π) ∫ Φ j₀(kr) dk            E = −(4/π) ∫ Φs k² j₂(kr)/(kr)² dk = D'(τ)
     D = (8/π) ∫ Φs j₁(kr)/(kr) dk      G = (2/π) ∫ Φs k⁴ j₃(kr)/(kr)³ dk = E'(τ)
-    H = −(1/π) ∫ Φ k² j₁(kr)/(kr) dk = F'(τ)      Y = (2/π) ∫ Φ/Φ(iκ) k²/(k² + κ²) j₀(kr) dk
+    H = −(1/π) ∫ Φ k² j₁(kr)/(kr) dk = F'(τ)      Y = (2/π) ∫ Φ/Φ(iκ) k²/(k² + κ²) j₀(kr) dk,  Z = Y'(τ)
 
 with spherical Bessel functions jₙ.  For a Gaussian these are the erf and exp kernels of Ewald and Hasimoto.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -41,6 +41,8 @@ class FarPart:
         Φ as a kernel takes it, a function of `profiles`.
     screened
         Multiply the integrand by k²/(k² + κ²).
+    edge
+        Take the integrand at kmax, times kmax, in place of the integral.
     """
 
     order: int
@@ -48,6 +50,7 @@ class FarPart:
     power: int = 0
     profile: Profile = profiles.phi
     screened: bool = False
+    edge: bool = False
 
 
 F = FarPart(0, 2 / np.pi)
@@ -56,6 +59,15 @@ E = FarPart(2, -4 / np.pi, 2, profiles.phi_stokes)
 G = FarPart(3, 2 / np.pi, 4, profiles.phi_stokes)
 H = FarPart(1, -1 / np.pi, 2)
 Y = FarPart(0, 2 / np.pi, 0, profiles.phi_screened, screened=True)
+Z = FarPart(1, -1 / np.pi, 2, profiles.phi_screened, screened=True)
+
+
+def edges(part: FarPart) -> tuple[FarPart, FarPart]:
+    """Return how the virial of the modes differs from r times the derivative of a far part, as they end at kmax.
+
+    Functions a and b of a δ + b r r: −(2/π) kmax Φ j₁(x)/x and (2/π) kmax³ Φ j₂(x)/x² with x = kmax r.
+    """
+    return replace(part, order=1, factor=-2 / np.pi, edge=True), replace(part, order=2, power=2, edge=True)
 
 
 def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,7 +88,10 @@ def _bessel(n: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
 def values(part: FarPart, split: Split, r: NDArray[np.float64], kappa: float = 0.0) -> NDArray[np.float64]:
     """Return a far part at the radii `r` (N,) by Gauss–Legendre quadrature; `kappa` is that of screened kernels."""
     half = 0.5 * split.kmax * np.max(r, initial=0.0)
-    if part.screened:
+    if part.edge:
+        k, weights = np.array([split.kmax]), np.array([split.kmax])
+        weights = weights * k**2 / (k**2 + kappa**2) if part.screened else weights
+    elif part.screened:
         # The integrand has poles at ±iκ, which may be as close to 0 as they like: k = kmax s³.
         nodes, weights = roots_legendre(int(3 * half) + 120)
         s = 0.5 * (nodes + 1.0)

@@ -5,7 +5,7 @@ Dipoles and the pressure have 1/√3 and 2/√3 of the errors of `LAPLACE_GRAD`,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +43,9 @@ class Layer:
         Of kernels with the profile Φs: RMS of the modes over directions, for the Gaussian; 0 for others.
     size
         U l/√Q of a kernel that falls as 1/r.
+    own
+        Share of the error of a coincident source's own field that is left where targets are the sources, and its
+        largest wave is taken off.
     steep
         Of a kernel that falls as 1/r²: mean square of r² times the kernel over directions, times 22.8.  The closest
         pairs dominate, and 4π ∫ r⁻² dr from the mean distance d of the closest source is 22.8/d.
@@ -56,6 +59,7 @@ class Layer:
     profile: Profile = profiles.phi
     modes: float = 0.0
     size: float = 1.0
+    own: float = 1.0
     steep: float = 0.0
 
     def degree(self, split: str, c: float, xi: float, level: float) -> int:
@@ -117,7 +121,8 @@ class Layer:
         U is √Q/l for laplace and 1.7 √Q/l for the single layer, for n random sources in a box of mean side l; Yukawa
         kernels see only some of them, and U is √(2πQ/(κV)) if that is less.  For the double layer and gradients U is
         √(S Q/(V d)), d = l/n^(1/3) and S = `steep`, where the closest pairs dominate, and √(S Q)/l² far from all
-        sources; if targets are the sources (`same`) the former, else the geometric mean.
+        sources; if targets are the sources (`same`) the former, else the geometric mean.  Screening takes
+        ((1 + κd/2) exp(−2κd))^(1/2) of both.
 
         Parameters
         ----------
@@ -131,7 +136,8 @@ class Layer:
         n = max(n, 1)
         if self.steep:
             crowding = n ** (1 / 6 if same else 1 / 12)
-            size = np.sqrt(self.steep) * crowding
+            apart = kappa * length / n ** (1 / 3)
+            size = np.sqrt(self.steep * (1 + 0.5 * apart)) * np.exp(-apart) * crowding
             return np.sqrt(length / rc) / size, (length / rc) ** 2 / (np.sqrt(n) * size)
         size = self.size * min(1.0, np.sqrt(2 * np.pi / max(kappa * length, 1e-9)))
         return np.sqrt(rc / length) / size, length / (rc * np.sqrt(n)) / size
@@ -178,9 +184,20 @@ def _alias_laplace_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Va
     return [48 * 1.0 * c * w0, none, none, none]
 
 
+def _alias_laplace_slopes(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
+    """Return the rows of a sum whose gradient is gathered with the window's slopes.
+
+    A gathered mode has the wave number of its alias along one axis.  Of a source's own field, which would cancel if
+    the modes were multiplied by k, the difference of the two wave numbers is left.
+    """
+    own = np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
+    return [48 * c * w0, 24 * c * w2, own, own]
+
+
 def _alias_stokes_grad(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
-    none = np.zeros_like(w0)
-    return [48 * (8 / 3) * c * w0, none, none, none]
+    """Return the rows of a sum whose gradient is gathered with the window's slopes, as `_alias_laplace_slopes`."""
+    own = 4 / 3 * np.sqrt(24.0) / (2 * np.pi) * c**2 * w1
+    return [48 * (8 / 3) * c * w0, 24 * (8 / 3) * c * w2, own, own]
 
 
 def _alias_stokes_dl(c: float, w0: Values, w1: Values, w2: Values) -> list[Values]:
@@ -200,6 +217,7 @@ LAPLACE_GRAD = Layer(
     "laplace_grad", (1.90735336, 0.49866589, -0.13066828, -0.04657372), (2.0, 0), _tables_laplace_grad,
     _alias_laplace_grad, steep=22.8,
 )  # fmt: skip
+LAPLACE_SLOPES = replace(LAPLACE_GRAD, name="laplace_slopes", alias=_alias_laplace_slopes, own=0.2)
 STOKES_SL = Layer(
     "stokes_sl", (1.59742622, 1.03955506, -0.69034805, 1.16075614), (np.sqrt(8 / 3), 0), _tables_stokes_sl,
     _alias_stokes_sl, profiles.phi_stokes, np.sqrt(8 / 3), size=1.7,

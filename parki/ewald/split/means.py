@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
+from scipy.special import k0, roots_legendre
 
 from parki.ewald.split import far_parts
 from parki.ewald.split.far_parts import D, E, F, Y
@@ -71,12 +71,16 @@ def stokes(at: Surroundings) -> NDArray[np.float64]:
 
 
 def screened(at: Surroundings) -> NDArray[np.float64]:
-    """Return the constant (1,) of exp(−κr)/r, in boxes with three periodic directions or none."""
-    if at.periodicity == 0:
-        # The split's profile is not 1 at k = 0, and multiplies the shift too.
-        growth = at.split.growth(at.kappa)
-        return np.array([math.exp(-at.kappa * at.radius) / (at.radius * growth)])
-    return np.array([beyond_screened(at.kappa, at.split, at.rc) / math.prod(at.box)])
+    """Return the constant (1,) of exp(−κr)/r."""
+    if at.periodicity == 3:
+        return np.array([beyond_screened(at.kappa, at.split, at.rc) / math.prod(at.box)])
+    shifts = (
+        lambda: math.exp(-at.kappa * at.radius) / at.radius,
+        lambda: 2 * float(k0(at.kappa * at.radius)) / at.box[0],
+        lambda: 2 * math.pi / at.kappa * math.exp(-at.kappa * at.radius) / (at.box[0] * at.box[1]),
+    )
+    # The split's profile is not 1 at k = 0, and multiplies the shift too.
+    return np.array([shifts[at.periodicity]() / at.split.growth(at.kappa)])
 
 
 def near_harmonic(split: Split, rc: float) -> float:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import j0, j1
+from scipy.special import j0, j1, k0, k1, kn, roots_legendre
 
 from parki.ewald.split import profiles
 from parki.ewald.split.profiles import Profile
@@ -35,6 +35,8 @@ class Spectrum:
     truncated
         The same cut at a radius in the free directions, from squares of wave numbers, the radius and κ: by the number
         of periodic directions, from 0 on.
+    slope
+        The derivative of `whole` by the square of the wave number, of kernels that have a virial.
     profile
         Φ, a function of `profiles`.
     planar
@@ -47,6 +49,7 @@ class Spectrum:
 
     whole: Callable[[Values, float], Values]
     truncated: tuple[Callable[[Values, float, float], Values], ...]
+    slope: Callable[[Values, float], Values] | None = None
     profile: Profile = profiles.phi
     planar: int = 1
     growing: bool = False
@@ -56,6 +59,16 @@ class Spectrum:
 def _harmonic(k2: Values, kappa: float) -> Values:
     """Return 4π/k²."""
     return np.where(k2 > 0, 4 * np.pi / np.where(k2 > 0, k2, 1.0), 0.0)
+
+
+def _harmonic_slope(k2: Values, kappa: float) -> Values:
+    """Return −4π/k⁴."""
+    return np.where(k2 > 0, -4 * np.pi / np.where(k2 > 0, k2, 1.0) ** 2, 0.0)
+
+
+def _yukawa_slope(k2: Values, kappa: float) -> Values:
+    """Return −4π/(k² + κ²)²."""
+    return np.where(k2 > 0, -4 * np.pi / (k2 + kappa**2) ** 2, 0.0)
 
 
 def _biharmonic(k2: Values, kappa: float) -> Values:
@@ -116,14 +129,26 @@ def _biharmonic2(k2: Values, R: float, kappa: float) -> Values:
 def _yukawa0(k2: Values, R: float, kappa: float) -> Values:
     """Return the transform of exp(−κr)/r − exp(−κR)/R."""
     _, x, far = _split(k2, R, 1e-2)
-    cut = np.exp(-kappa * R)
     ball = np.where(far, 3 * (np.sin(x) - x * np.cos(x)) / x**3, 1 - k2 * R**2 / 10)
+    return _yukawa2(k2, R, kappa) - 4 * np.pi / 3 * R**2 * np.exp(-kappa * R) * ball
+
+
+def _yukawa1(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of 2 K₀(κρ) − 2 K₀(κR)."""
+    x, y = np.sqrt(k2) * R, kappa * R
+    safe = np.where(k2 > 0, x, 1.0)
+    cut = y * k1(y) * j0(x) + y**2 * k0(y) * j1(safe) / safe
+    return np.where(k2 > 0, 4 * np.pi / (k2 + kappa**2) * (1 - cut), 2 * np.pi * R**2 * _disc(y))
+
+
+def _yukawa2(k2: Values, R: float, kappa: float) -> Values:
+    """Return the transform of (2π/κ) (exp(−κ|z|) − exp(−κR))."""
+    _, x, far = _split(k2, R, 1e-2)
     sinc = np.where(far, np.sin(x) / x, 1 - k2 * R**2 / 6)
     cosine = np.where(far, np.cos(x), 1 - k2 * R**2 / 2)
     safe = np.where(k2 > 0, k2, 1.0)
-    whole_space = 4 * np.pi / (safe + kappa**2) * (1 - cut * (cosine + kappa * R * sinc))
-    whole_space = np.where(k2 > 0, whole_space, 4 * np.pi * R**2 * _ball(kappa * R))
-    return whole_space - 4 * np.pi / 3 * R**2 * cut * ball
+    found = 4 * np.pi / (safe + kappa**2) * (1 - np.exp(-kappa * R) * (cosine + kappa * R * sinc))
+    return np.where(k2 > 0, found, 4 * np.pi * R**2 * _ball(kappa * R))
 
 
 def _ball(x: float) -> float:
@@ -133,8 +158,17 @@ def _ball(x: float) -> float:
     return sum((-x) ** n / (math.factorial(n) * (n + 2)) for n in range(16))
 
 
-HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2))
+def _disc(y: float) -> float:
+    """Return (2 − y² K₂(y))/y², the integral of s (ys) K₁(ys) from 0 to 1."""
+    if y > 1.0:
+        return float((2 - y**2 * kn(2, y)) / y**2)
+    nodes, weights = roots_legendre(48)
+    s = 0.5 * (nodes + 1.0)
+    return float(0.5 * weights @ (s * y * s * k1(y * s)))
+
+
+HARMONIC = Spectrum(_harmonic, (_harmonic0, _harmonic1, _harmonic2), _harmonic_slope)
 BIHARMONIC = Spectrum(
-    _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profiles.phi_stokes, planar=2, growing=True
+    _biharmonic, (_biharmonic0, _biharmonic1, _biharmonic2), profile=profiles.phi_stokes, planar=2, growing=True
 )  # fmt: skip
-YUKAWA = Spectrum(_yukawa, (_yukawa0,), profiles.phi_screened, screened=True)
+YUKAWA = Spectrum(_yukawa, (_yukawa0, _yukawa1, _yukawa2), _yukawa_slope, profiles.phi_screened, screened=True)

@@ -13,7 +13,7 @@ from parki.engine.steps.workers import share
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window
-from parki.ewald.stages import multipliers, planes
+from parki.ewald.stages import multipliers, own_field, planes
 from parki.ewald.stages.brick import Exchanges, Share
 from parki.ewald.stages.mesh import Mesh
 from parki.ewald.stages.planes import Transforms
@@ -36,12 +36,15 @@ class FarPoints:
         Sources (x, y, z, strengths): see `parki.ewald.stages.spread.spread`.
     gather : Handle (3, Nt)
         Points of G2P: sorted as the targets, for BASE in the caller's order.
+    own : tuple of Handle, optional
+        Where targets are the sources, the caller's places of `gather`, and the strengths (rhs, numbers, Ns).
     """
 
     sources: SortedCellHandles
     targets: SortedCellHandles
     rows: Handle
     gather: Handle
+    own: tuple[Handle, Handle] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class FarField:
         Spread strengths, their transform along x, and the result.
     result : Handle (rhs C, Nt)
         In the order of `FarPoints.gather`.
+    lines : Handle (lines, 7) or None
+        Of a kernel with its virial, sums over lines of modes: see `kernels/virial.py`.
     transforms : Transforms
     steps : list
     """
@@ -62,6 +67,7 @@ class FarField:
     mesh: Mesh
     grid: Handle
     result: Handle
+    lines: Handle | None
     transforms: Transforms
     steps: list[Step | Call | Blocks]
 
@@ -81,25 +87,27 @@ def field(
     several = fft.BACKENDS[name].several and space.engine == "parki"  # PyKokkos launches from one thread
     size, each = share(workers(space), grid.nbytes) if several else (1, workers(space))
     transforms = Transforms(name, space.own_memory, several, size, each)
-    spread_part, result_part = grid[: rhs * p.kernel.spread], grid[: rhs * p.kernel.result]
+    spread_part, result_part = grid[: rhs * p.kernel.spread], grid[: rhs * p.kernel.fields]
     box = mesh.transformed(grid)
-    lines = partial(_lines, ALONG_X, transforms)
+    along_x = partial(_lines, ALONG_X, transforms)
     last = planes.last_mode(p, mesh, whole)
-    planed = partial(planes.blocks, p, transforms=transforms, space=space, whole=whole, rhs=rhs)
+    lines = planes.virial_lines(p, whole) if p.kernel.virial else None
+    planed = partial(planes.blocks, p, transforms=transforms, whole=whole, rhs=rhs, virial=lines)
     result = state("far field", (rhs * p.kernel.result, points.gather.shape[1]), p.far, zero=False)
     steps = [
         mesh.clear(grid),
         *spread(p, mesh.touched(spread_part), points.sources, points.rows, v, rhs),
         *mesh.fold(p, spread_part),
         *(others.fold(spread_part) if others else []),
-        lines("fft", box[: len(spread_part)], _forward),
+        along_x("fft", box[: len(spread_part)], _forward),
         *_between(p, mesh, box, rhs, others, planed, (transforms, last)),
-        lines("ifft", box[: len(result_part)], partial(_backward, last)),
+        along_x("ifft", box[: len(result_part)], partial(_backward, last)),
         *(others.fill(result_part) if others else []),
         *mesh.wrap(p, result_part),
         interpolation(p, mesh.touched(result_part), result, points, v, space, rhs),
+        *_own_fields(p, points, result, rhs),
     ]
-    return FarField(mesh, grid, result, transforms, steps)
+    return FarField(mesh, grid, result, lines, transforms, steps)
 
 
 def _between(
@@ -112,7 +120,7 @@ def _between(
     """
     if others is None:
         return [planed(points=mesh.box, grid=box)]
-    given, taken, lines, between = box[: rhs * p.kernel.spread], box[: rhs * p.kernel.result], None, []
+    given, taken, lines, between = box[: rhs * p.kernel.spread], box[: rhs * p.kernel.fields], None, []
     transforms, last = along_y
     kept = [slice(0, last + 1), slice(mesh.box[0] - last, None)][: 1 + (last > 0)] if others.single else []
     if others.modes.classes:
@@ -131,7 +139,9 @@ def _between(
 
 def gather_kernel(p: Parameters, v: Variants, space: Space, rhs: int = 1) -> engine.Workunit:
     """Return the workunit of G2P."""
-    slots = {"NC": p.kernel.result, "RHS": rhs, **window_slots(p)}
+    gather = p.kernel.gather
+    slots = {"NC": p.kernel.fields, "VALUE": gather != "slopes", "SLOPES": gather != "values", "RHS": rhs}
+    slots |= {"SKEW": p.skew is not None and gather != "values", **window_slots(p)}
     if v.g2p == "BASE":
         return engine.kernel("g2p", "g2p_base", **slots)
     return engine.kernel("g2p", "g2p_target", BATCH=_batch(v, space), **slots)
@@ -146,15 +156,26 @@ def interpolation(
     p: Parameters, grid: Handle, result: Handle, points: FarPoints, v: Variants, space: Space, rhs: int
 ) -> Step:
     """Return the step that interpolates the grid at targets."""
-    values, _ = window.fit(p.P, p.beta, p.window_degree, p.far)
-    args = {"xt": points.gather, "grid": grid, "u": result, "window": constant("window", values)}
+    values, slopes = window.fit(p.P, p.beta, p.window_degree, p.far)
+    args = {"xt": points.gather, "grid": grid, "u": result}
+    args |= {"window": constant("window", values), "slope": constant("slopes of the window at targets", slopes)}
     args |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
+    args |= dict(zip(("s01", "s02", "s12"), multipliers.reciprocal(p), strict=True))
     unit = gather_kernel(p, v, space, rhs)
     if v.g2p == "BASE":
         return Step("g2p.kernel", unit, points.gather.shape[1], args, (v.g2p_threads,), lane="far")
     batch, _ = points.targets.runs(_batch(v, space))
     args |= {"batch": batch, "batches": len(batch)}
     return Step("g2p.kernel", unit, rhs * len(batch), args, lane_rows(v.g2p_threads), lane="far")
+
+
+def _own_fields(p: Parameters, points: FarPoints, result: Handle, rhs: int) -> list[Step]:
+    """Return the steps that take the sources' own fields off the slopes of each right-hand side."""
+    if not own_field.taken_off(p, points.own is not None):
+        return []
+    (order, strengths), each = points.own, p.kernel.result
+    slopes = (result[r * each + each - 3 : (r + 1) * each] for r in range(rhs))
+    return [own_field.step(p, points.gather, strengths[r], order, some) for r, some in enumerate(slopes)]
 
 
 def _lines(axis: int, transforms: Transforms, phase: str, lines: Handle, function: object) -> Blocks:

@@ -25,7 +25,7 @@ def truncated(p: Parameters, k2: Values, R: float, period: float) -> Values:
     this one makes the mean over all pairs of points in the box about zero.
     """
     cut = p.kernel.spectrum.truncated[p.periodicity](k2, R, p.kernel.kappa)
-    if p.periodicity == 2:
+    if p.periodicity == 2 and not p.kernel.spectrum.screened:
         at_zero = 2 * np.pi * R**2 - 2 * np.pi * (R - p.box[2] / 3) * period
         cut = np.where(k2 > 0, cut, at_zero * p.kernel.spectrum.planar)
     return cut
@@ -52,11 +52,15 @@ def profile(p: Parameters) -> Values:
 def constants(p: Parameters, power: int = 0) -> Values:
     """Return, for each component of the result, the factor of the net density that is added to it: see `means`.
 
+    Derivatives have none.
+
     With one periodic direction logarithms take lengths in the caller's unit, of which those of `p` are 2^power.
     """
+    found = np.zeros(p.kernel.result)
     if not p.kernel.mean:
-        return np.zeros(p.kernel.result)
+        return found
     R, split = radius(p), profiles.profile(p.split, p.c, p.rc, p.xi)
     logarithm = math.log(R) - power * math.log(2)
     at = Surroundings(p.box, p.periodicity, R, logarithm, split, p.rc, p.kernel.kappa)
-    return p.kernel.scale * p.kernel.mean(at)
+    found[: p.kernel.fields] = p.kernel.scale * p.kernel.mean(at)
+    return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from parki.cells import CellGrid
 from parki.engine.source import constant
+from parki.ewald.kernels import Kernel
 from parki.ewald.stages.spread import blocks
 from parki.perfmodels.p2g import Spreading
 from parki.perfmodels.p2p import Near
@@ -123,13 +124,16 @@ def _hybrid(s: Spreading, runs: Runs) -> Trips:
     )
 
 
-def gather(variant: str, s: Spreading, cells: CellGrid, result: int, batch: int) -> Trips:
+def gather(variant: str, s: Spreading, cells: CellGrid, kernel: Kernel, batch: int) -> Trips:
     """Count the loops of interpolation, at most `batch` targets of these cells a team, for one right-hand side."""
     if variant == "BASE":
         return Trips(s.n, {})
     pieces = cells.shape[0] * cells.shape[1] * cells.cuts
     teams = pieces * _pieces(s.n / pieces, batch)
-    return Trips(teams, {"t": _share(s.n, teams), "c": float(result)})
+    parts = kernel.result // kernel.fields
+    slopes = 3.0 if kernel.gather == "both" else float(parts == 3)
+    turns = {"t": _share(s.n, teams), "c": float(kernel.fields), "c:q": float(parts)}
+    return Trips(teams, turns | {"q >= SLOPE": slopes / parts})
 
 
 def modes(length: float, rows: float, skew: bool = False) -> Trips:

@@ -91,7 +91,8 @@ def planes(p: Parameters, whole: bool = False) -> list[Planes]:
         sizes = tuple(p.grid[1:]) if p.periodicity else tuple(_even(_needed(p, axis, 0.0)) for axis in (1, 2))
         classes.append(Planes(tuple(range(last + 1)), *sizes))
     else:
-        needed = [_sizes(p, step * mode) for mode in range(last + 1)]
+        least = step / math.hypot(1.0, reciprocal(p)[0])  # of a mode along both periodic axes, whatever that along y
+        needed = [_sizes(p, least * mode) for mode in range(last + 1)]
         first = 0
         while first <= last:
             end = first + 1
@@ -169,8 +170,10 @@ def wave_numbers(count: int, spacing: float) -> NDArray[np.float64]:
     return np.fft.fftfreq(count, spacing / (2 * np.pi))
 
 
-def table(p: Parameters, c: Planes) -> tuple[NDArray, list[NDArray]]:
+def table(p: Parameters, c: Planes, slope: bool = False) -> tuple[NDArray, list[NDArray]]:
     """Return the scalar multipliers of a class, and the wave numbers along the three axes, in `p.far`.
+
+    With `slope` their derivatives by k², without that of the window, and 0 for modes without a periodic part.
 
     The table is by mode, |ky| and |kz|; in a triclinic cell, where k² mixes them, by mode, ky and kz.  That of single
     lines is by line, a single number, and |kz|, and so are wave numbers along x and y.
@@ -188,30 +191,37 @@ def table(p: Parameters, c: Planes) -> tuple[NDArray, list[NDArray]]:
     if isinstance(c, Columns):
         (x, y), across = c.waves.T, np.s_[:, None, None]
     (kx, dx), (ky, dy), (kz, dz) = ((a[at], d[at]) for a, d, at in zip(k, factors, (x, y, z), strict=True))
-    scalars = _scalars(p, c, kx[:, None, None], ky[across], kz[None, None, :])
+    scalars = _scalars(p, c, kx[:, None, None], ky[across], kz[None, None, :], slope)
     scalars *= dx[:, None, None] * dy[across] * dz[None, None, :]
     waves = (kx, ky if isinstance(c, Columns) else k[1], k[2])
     return np.ascontiguousarray(scalars, p.far), [np.ascontiguousarray(a, p.far) for a in waves]
 
 
-def _scalars(p: Parameters, c: Planes, kx: NDArray, ky: NDArray, kz: NDArray) -> NDArray[np.float64]:
-    """Return the Green's function times the profile, 0 beyond kmax."""
+def _scalars(
+    p: Parameters, c: Planes, kx: NDArray, ky: NDArray, kz: NDArray, slope: bool = False
+) -> NDArray[np.float64]:
+    """Return the Green's function times the profile, or the derivative by k², 0 beyond kmax."""
     if p.skew is not None:
         s01, s02, s12 = reciprocal(p)
         kx, ky = kx + s01 * ky + s02 * kz, ky + s12 * kz
     k2 = kx**2 + ky**2 + kz**2
     inside = k2 <= p.kmax**2
-    values = k2[inside]
-    phi = np.polyval(green.profile(p), 2 * values / p.kmax**2 - 1)
+    values, profile = k2[inside], green.profile(p)
+    phi = np.polyval(profile, t := 2 * values / p.kmax**2 - 1)
     flat = np.full(k2.shape, p.periodicity < 3)  # modes without a periodic part
     for k in (kx, ky, kz)[: p.periodicity]:
         flat &= k == 0
-    flat, base = flat[inside], np.empty_like(values)
-    base[~flat] = green.whole(p, values[~flat])
-    if flat.any():
-        base[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
+    flat, found = flat[inside], np.empty_like(values)
+    found[~flat] = green.whole(p, values[~flat])
+    if slope:
+        by_profile = 2 / p.kmax**2 * np.polyval(np.polyder(profile), t) * found
+        found = np.where(flat, 0.0, by_profile + phi * p.kernel.spectrum.slope(values, p.kernel.kappa))
+    else:
+        if flat.any():
+            found[flat] = green.truncated(p, values[flat], green.radius(p), c.length * p.h[2])
+        found *= phi
     scalars = np.zeros(k2.shape)
-    scalars[inside] = p.kernel.scale * base * phi
+    scalars[inside] = p.kernel.scale * found
     return scalars
 
 

@@ -19,7 +19,8 @@ AHEAD = {1: 3, 2: 3}  # sources of a list that are on their way together, by far
 
 def near_kernel(p: Parameters, v: Variants, rhs: int = 1, skew: bool = False) -> engine.Workunit:
     """Return the near-field workunit of these parameters, for `rhs` right-hand sides; `skew` for a triclinic box."""
-    pair = {"pair": p.kernel.pair, "SCREENED": True, "TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
+    pair = {"pair": p.kernel.pair, **dict(p.kernel.slots), "SCREENED": True}
+    pair |= {"TERMS": _terms(p), "RHS": rhs, "SKEW": skew}
     if v.p2p == "LIST":
         ahead = {"AHEAD": AHEAD.get(len(p.kernel.far), 2)}
         return engine.kernel("p2p_list", "p2p_list", real=p.dtype, hints=p.kernel.hints, **ahead, **pair)
@@ -34,7 +35,7 @@ class NearField:
     Attributes
     ----------
     result : Handle (rhs C, Nt)
-        Component c of C of right-hand side r at the sorted target j is result[r C + c, j].
+        Component c of C of right-hand side r at the sorted target j is result[r C + c, j]; C is `Kernel.sums`.
     tiny : Number
         Squared distance up to which points coincide: see `points.coincident`.
     step : Step
@@ -67,7 +68,7 @@ def field(
     box = sources.grid.box
     batch, bound = targets.runs(v.targets)
     result, tiny = (
-        state("near field", (rhs * p.kernel.result, targets.n), p.dtype, zero=False),
+        state("near field", (rhs * p.kernel.sums, targets.n), p.dtype, zero=False),
         Number("tiny", coincident(p, 0.0)),
     )
     tilts = skew or (0.0, 0.0, 0.0)

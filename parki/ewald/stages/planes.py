@@ -15,8 +15,7 @@ import numpy as np
 
 from parki import engine, fft
 from parki.arrays import Array
-from parki.engine.spaces import Space
-from parki.engine.steps import Block, Blocks, Call, Context, Handle, Index, Step, constant, scratch
+from parki.engine.steps import Block, Blocks, Call, Context, Handle, Index, Step, constant, scratch, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import multipliers
 from parki.ewald.stages.mesh import Mesh
@@ -24,6 +23,7 @@ from parki.ewald.stages.multipliers import Columns, Planes, Some
 
 CACHE = 1 << 21  # bytes that a thread of a host transforms at once: with fewer, calls of the library take too long
 BATCH = 1 << 28  # bytes that a GPU transforms at once
+VIRIAL_SUMS = 7  # of `kernels/virial.py`
 PRUNED = 0.9  # largest share of columns that remain where others are left out
 
 
@@ -83,7 +83,10 @@ class Transforms:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Planes of a class: lengths, how many a buffer holds, rows that the grid has room for, components by use."""
+    """Planes of a class: lengths, how many a buffer holds, rows that the grid has room for, components by use.
+
+    `whole` says whether planes of negative kx are there, too; the lines of `virial` are those of the class.
+    """
 
     c: Planes
     planes: int
@@ -92,6 +95,8 @@ class Sizes:
     components: int
     spread: int
     result: int
+    whole: bool
+    virial: Handle | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -109,8 +114,8 @@ class Sizes:
 
 
 def blocks(
-    p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, space: Space, whole: bool, rhs: int,
-    some: Some | None = None,
+    p: Parameters, points: Sequence[int], grid: Handle, transforms: Transforms, whole: bool, rhs: int,
+    some: Some | None = None, virial: Handle | None = None,
 ) -> Blocks:  # fmt: skip
     """Return the steps on all planes of a grid that is transformed along x; blocks of planes write apart.
 
@@ -122,20 +127,21 @@ def blocks(
     grid : Handle (C, …)
         Component r * spread + c before, r * result + c after, of right-hand side r.
     transforms : Transforms
-    space : Space
     whole : bool
         Transform planes of negative kx, too.
     rhs : int
         Right-hand sides.
     some : Some, optional
         The modes that the grid has; by default all.
+    virial : Handle (lines, 7), optional
+        Sums over lines of modes, of a kernel with its virial: see `virial_lines`.
     """
     classes, place = some or Some.of(multipliers.planes(p, whole))
     number = np.result_type(p.far, np.complex64)
     sizes = [p.kernel.components * rhs * c.rows * c.length for c in classes]
     # A plane and its image overwrite each other's transforms: both or none.
     units = [min(1 + whole, len(c.modes)) for c in classes]
-    batch = (BATCH if space.own_memory else CACHE * transforms.each) // number.itemsize
+    batch = (BATCH if transforms.on_gpu else CACHE * transforms.each) // number.itemsize
     # At least a plane of each class, with its image where both are transformed.
     room = max(batch, *(size * unit for size, unit in zip(sizes, units, strict=True)))
     bounds = [
@@ -145,19 +151,21 @@ def blocks(
     most = [max(end - first for first, end in pairwise(b)) for b in bounds]
     numbers = 2 * max(n * size for n, size in zip(most, sizes, strict=True))
     buffer = scratch("planes", (numbers,), p.far)
-    kernel, parts = p.kernel, []
+    kernel, parts, before = p.kernel, [], 0
     for c, cuts, planes in zip(classes, bounds, most, strict=True):
-        at = Sizes(c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.result)
+        lines = None if virial is None else virial[before : (before := before + len(c.modes) * c.rows)]
+        at = Sizes(c, planes, points[1], rhs, kernel.components, kernel.spread, kernel.fields, whole, lines)
         cut = [Block(first=a, end=b, columns=columns(p, c, c.modes[a:b])) for a, b in pairwise(cuts)]
-        parts.append(
-            (
-                partial(_known, cut),
-                _body(
-                    p, points, [place[m] for m in c.modes], at, grid, buffer.view(0, at.shape, p.far), transforms, whole
-                ),
-            )
-        )
+        spectrum = buffer.view(0, at.shape, p.far)
+        body = _body(p, points, [place[m] for m in c.modes], at, grid, spectrum, transforms)
+        parts.append((partial(_known, cut), body))
     return Blocks(parts, lane="far")
+
+
+def virial_lines(p: Parameters, whole: bool) -> Handle:
+    """Return the array of sums over lines of modes of all planes."""
+    count = sum(len(c.modes) * c.rows for c in multipliers.planes(p, whole))
+    return state("virial of lines", (count, VIRIAL_SUMS), p.far)
 
 
 def convolve_kernel(p: Parameters, rhs: int = 1, single: bool = False) -> engine.Workunit:
@@ -174,7 +182,7 @@ def _known(cut: list[Block], workers: int) -> list[Block]:
 
 def _body(
     p: Parameters, points: Sequence[int], lines: list[int], at: Sizes, grid: Handle, spectrum: Handle,
-    transforms: Transforms, whole: bool,
+    transforms: Transforms,
 ) -> list[Step | Call]:  # fmt: skip
     """Return the steps on a block of planes of one class, whose lines are at these places of the grid."""
     (n0, n1, n2), (rows, length), rhs = points, (at.c.rows, at.c.length), at.rhs
@@ -194,7 +202,7 @@ def _body(
     s01, s02, s12 = multipliers.reciprocal(p)
     gather = engine.kernel("planes", "planes_gather", real=p.far)
     convolve = convolve_kernel(p, rhs, isinstance(at.c, Columns))
-    scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not whole)
+    scatter = engine.kernel("planes", "planes_scatter", real=p.far, BOTH=not at.whole)
     waves = shared | tables | {"rows": rows, "length": length, "s01": s01, "s02": s02, "s12": s12}
 
     def step(phase: str, unit: engine.Workunit, items: int, args: dict[str, Any]) -> Step:
@@ -205,13 +213,28 @@ def _body(
         return Call(phase, partial(function, at, transforms), [spectrum], [spectrum], lane="far",
                     threadsafe=transforms.several)  # fmt: skip
 
+    sums = []
+    if at.virial is not None:
+        sums.append(step("cnv", _virial_kernel(p), at.planes * rows, waves | _virial(p, at)))
     return [
         step("fft", gather, rhs * at.spread * at.planes * rows, there | {"components": at.spread}),
         call("fft", _forward),
+        *sums,
         step("cnv", convolve, at.planes * rows, waves),
         call("ifft", _backward),
         step("ifft", scatter, rhs * at.result * at.planes * n1, there | {"components": at.result}),
     ]
+
+
+def _virial_kernel(p: Parameters) -> engine.Workunit:
+    return engine.kernel("virial", "line_virials", real=p.far, SKEW=p.skew is not None)
+
+
+def _virial(p: Parameters, at: Sizes) -> dict[str, Any]:
+    """Return the arguments of sums over lines of modes: a mode counts for its image, too, unless that is there."""
+    slope = constant("slopes of green", multipliers.table(p, at.c, slope=True)[0])
+    weight = np.where(np.array(at.c.modes) == 0, 1.0, 1.0 if at.whole else 2.0).astype(p.far)
+    return {"slope": slope, "weight": constant("images", weight), "out": at.virial}
 
 
 def _forward(at: Sizes, transforms: Transforms, context: Context, buffer: Array) -> None:

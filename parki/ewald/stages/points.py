@@ -56,9 +56,9 @@ class Points:
         self._brick = brick or Brick.whole(p)
         near, every = trg, src
         if brick is not None:
-            around, lattice = NearBox.of(p, brick), unwrapped(p, geometry.lattice(p, src))
-            every = around.near(module_of(src).concatenate([lattice, ghosts], axis=1))
-            near = around.near(lattice if self.same else unwrapped(p, geometry.lattice(p, trg)))
+            around, inner = NearBox.of(p, brick), self._near(src)
+            every = around.near(module_of(src).concatenate([inner, ghosts], axis=1))
+            near = around.near(inner if self.same else self._near(trg))
         of_near, of_far = cell_grids(p, every.shape[1], src.shape[1], space, v, brick)
         self.sources = SortedCells(every, of_near, space)
         apart = of_far is not of_near or p.skew is not None
@@ -67,6 +67,10 @@ class Points:
         sorts = self.g2p != "BASE" and not apart
         self.gather = self.targets.points if sorts else self._gathered(trg).copy()
         self.base = self._far(src).copy() if v.p2g == "BASE" else None
+
+    def _near(self, x: Array) -> Array:
+        """Return points of the stages' box where the near field of a brick has them: in the cell if that is cut."""
+        return unwrapped(self.p, geometry.lattice(self.p, x)) if any(self._brick.cut) else x
 
     def _far(self, x: Array) -> Array:
         return self._brick.far(self.p, x)

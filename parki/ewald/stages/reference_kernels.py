@@ -1,8 +1,8 @@
 """Functions of kernel files in Python, on numbers or NumPy arrays: references for compiled kernels."""
 
 import ast
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from parki.engine.functions import FunctionText
 from parki.engine.source import KernelLocation, locate, package_place, read
 from parki.engine.syntax import parsed
 
-_PK = types.SimpleNamespace(
+_PK = SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
     sqrt=np.sqrt, exp=np.exp, expm1=np.expm1, log=np.log, sin=np.sin, cos=np.cos, tan=np.tan, sinh=np.sinh,
     cosh=np.cosh, tanh=np.tanh, fabs=np.abs, fmin=np.minimum, fmax=np.maximum, floor=np.floor, ceil=np.ceil,
@@ -20,27 +20,31 @@ _PK = types.SimpleNamespace(
 )  # fmt: skip
 
 
-def function(source: str | FunctionText, name: str, **constants: object) -> Callable[..., Any]:
-    """Return a ``@pk.function`` of a kernel file, with other values for some of the constants of this file.
+def function(source: str | FunctionText, name: str, **slots: Any) -> Callable[..., Any]:
+    """Return a ``@pk.function`` of a kernel file, with other values for some of its constants and functions.
 
     The function of a text that is none of a file has a name of its own.
     """
-    names = _loaded(locate(source))
-    names |= constants
+    names = _loaded(locate(source), slots)
     return names[source.name if isinstance(source, FunctionText) else name]
 
 
-def _loaded(place: KernelLocation) -> dict[str, Any]:
-    """Return the names of a kernel file, those that it imports among them."""
+def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the names of a kernel file, those that it imports among them, with slots of this file filled."""
     source = read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
+    elsewhere = {item.module: slots[local] for local, item in source.imports.items() if local in slots}
     for local, imported in source.imports.items():
-        names[local] = _loaded(package_place(imported.module))[imported.name]
+        there = elsewhere.get(imported.module)
+        names[local] = _loaded(package_place(imported.module) if there is None else locate(there))[imported.name]
+    constants = {name: value for name, value in slots.items() if name in source.constants}
+    names |= constants
     tree = parsed(source.text)
     tree.body = [
         node
         for node in tree.body
-        if isinstance(node, ast.Assign) or (isinstance(node, ast.FunctionDef) and node.name in source.functions)
+        if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) not in constants)
+        or (isinstance(node, ast.FunctionDef) and node.name in source.functions)
     ]
     # Types of arguments and of locals are for the compiler.
     for node in ast.walk(tree):
@@ -52,9 +56,12 @@ def _loaded(place: KernelLocation) -> dict[str, Any]:
     return names
 
 
-def pairs(source: str | FunctionText, results: int, r: Any, far: list[Any], s: list[Any], w: Any) -> np.ndarray:
+def pairs(
+    source: str | FunctionText, results: int, r: Any, far: list[Any], s: list[Any], w: Any,
+    slots: Mapping[str, Any] = MappingProxyType({}),
+) -> np.ndarray:  # fmt: skip
     """Return a screened pair function for pairs at `r` (3, M), with w = 1/|r| or 0; shape (results, M)."""
-    pair = function(source, "pair", SCREENED=True)
+    pair = function(source, "pair", SCREENED=True, **slots)
     return _applied(pair, results, [*r, np.sum(r * r, axis=0), w, far, s])
 
 

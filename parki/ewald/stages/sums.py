@@ -53,6 +53,10 @@ class SumSteps:
         Result, with ``layout="nd"`` ``(rhs, Nt, components)``.
     near : NearField
     far : FarField
+    rows_of_sources : Handle (Ns, numbers)
+        Sources (x, y, z, strengths) in the order of their cells.
+    constants : Handle (rhs · result)
+        Added to the results for a net density.
     steps : Steps
     """
 
@@ -78,12 +82,20 @@ class SumSteps:
         self.strengths = state("strengths", (rhs, kernel.strengths, n), p.dtype, zero=False)
         pack, first = self._load()
         directed, more = self._directed()
-        rows, spreading, packs = self._packed(directed)
+        self.rows_of_sources, spreading, packs = self._packed(directed)
         whole = options is not None and options.fft_type == "C2C"
         library = options.transform() if options is not None else None
         skew = p.skew if brick is None or not any(brick.cut) else None
-        self.near = near.field(p, self.points.targets, self.points.sources, rows, v, rhs, skew)
-        where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather)
+        self.near = near.field(p, self.points.targets, self.points.sources, self.rows_of_sources, v, rhs, skew)
+        own = None
+        if numbers[2]:
+            base = (
+                constant("order of G2P", np.arange(nt, dtype=np.int32))
+                if v.g2p == "BASE"
+                else self.points.targets.order
+            )
+            own = base, self.strengths
+        where = far.FarPoints(self.points.spreading, self.points.targets, spreading, self.points.gather, own)
         self.far = far.field(p, where, v, space, library, whole, rhs, share)
         before, behind = ([self.near.step], []) if others is None else others.beside(self.near.step)
         steps = [*pack, *more, *packs, *before, *self.far.steps, *behind, *self._unpack()]
@@ -164,7 +176,7 @@ class SumSteps:
     def _unpack(self) -> list[Step | Call]:
         """Return the steps that add near field, far field and constants, in the caller's order, units and axes."""
         p, kernel, targets = self.p, self.p.kernel, self.points.targets
-        constants = state("constants", (self.rhs * kernel.result,), p.dtype)
+        self.constants = constants = state("constants", (self.rhs * kernel.result,), p.dtype)
         slots = {"FAR_SORTED": False} if self.v.g2p == "BASE" else {}
         unit = engine.kernel("cells", "scatter_sum", real=p.dtype, far=p.far, **slots)
         steps: list[Step | Call] = []
@@ -172,10 +184,13 @@ class SumSteps:
             factors = constant("factors of the mean", np.tile(green.constants(p, self.place.power), self.rhs))
             own, total = self.strengths[:, :, : self._own], self._others.total if self._others else None
             phase = UNPACK if total is None else "agree"
-            steps.append(Call(phase, partial(_mean, p, total), [own, factors], [constants], capturable=False))
+            steps.append(
+                Call(phase, partial(_mean, p, total, kernel.fields), [own, factors], [constants], capturable=False)
+            )
         for r in range(self.rhs):
             at, out = slice(r * kernel.result, (r + 1) * kernel.result), self._turned(self.u[r])
-            fields = {"a": self.near.result[at], "b": self.far.result[at], "constant": constants[at]}
+            near_at = slice(r * kernel.sums, r * kernel.sums + kernel.result)
+            fields = {"a": self.near.result[near_at], "b": self.far.result[at], "constant": constants[at]}
             args = fields | {
                 "factor": self._unloading[at],
                 "order": targets.order,
@@ -188,33 +203,43 @@ class SumSteps:
 
     def _back(self, out: Handle) -> list[Step]:
         """Return the steps that take vectors, or rows and columns of matrices, to the caller's axes."""
-        if self.place.frame is None or len(out) == 1:
+        if self.place.frame is None:
             return []
         matrix = constant("axes", np.array(self.place.frame, self.p.dtype).T.copy())
-        threes = (
-            [out] if len(out) == 3 else [*(out[3 * k : 3 * k + 3] for k in range(3)), *(out[k::3] for k in range(3))]
-        )
+        values = self.p.kernel.fields if self.p.kernel.gather == "both" else len(out)
+        threes = [*_vectors(out[:values]), *_vectors(out[values:])]
         return [self._step(UNPACK, "turn_vectors", out.shape[1], {"u": some, "matrix": matrix}) for some in threes]
 
     def _step(self, phase: str, name: str, items: int, args: dict[str, object]) -> Step:
         return Step(phase, engine.kernel("glue", name, real=self.p.dtype), items, args)
 
 
+def _vectors(rows: Handle) -> list[Handle]:
+    """Return the vectors among some rows of a result: none of one row, three rows, rows and columns of a matrix."""
+    if len(rows) == 9:
+        return [*(rows[3 * k : 3 * k + 3] for k in range(3)), *(rows[k::3] for k in range(3))]
+    return [rows] if len(rows) == 3 else []
+
+
 def _mean(
-    p: Parameters, total: Callable[[Array], Array] | None, context: Context, strengths: Array, factors: Array,
-    constants: Array,
+    p: Parameters, total: Callable[[Array], Array] | None, count: int, context: Context, strengths: Array,
+    factors: Array, constants: Array,
 ) -> None:  # fmt: skip
     """Set the constants that the net density of each right-hand side adds to its results.
 
-    The net density has no rounding where it counts so much more than single ones.  That of all bricks is the `total`.
+    The first `count` components of a result have one.  The net density has no rounding where it counts so much more
+    than single ones.  That of all bricks is the `total`.
     """
-    rows, xp = strengths[:, : p.kernel.result], context.xp
+    (rhs, *_), result = strengths.shape, p.kernel.result
+    rows, xp = strengths[:, :count], context.xp
     if p.kernel.spectrum.screened and p.periodicity == 3:
         net = xp.asarray([math.fsum(row) for row in to_host(rows[:, 0]).tolist()])
     else:
         net = rows.sum(axis=2, dtype=np.float64)
     net = net.reshape(-1)
-    constants[...] = factors * (net if total is None else total(net))
+    net = net if total is None else total(net)
+    constants[...] = 0
+    constants.reshape(rhs, result)[:, :count] = factors.reshape(rhs, result)[:, :count] * net.reshape(rhs, count)
 
 
 class Stages:

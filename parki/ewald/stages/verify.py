@@ -128,8 +128,12 @@ def compiled(p: Parameters, space: Space, v: Variants | None = None, rhs: int = 
     stages = sums.Stages(sum_, points)
     stages.run(dens, normals, xp.empty((rhs, p.kernel.result, N), p.dtype), WallTime())
     back = np.argsort(to_host(points.targets.order))
-    powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result.reshape(-1, 1)
-    near, far = (np.ldexp(to_host(stages.placed[u]).astype(float), powers) for u in (sum_.near.result, sum_.far.result))
+    powers = Powers.of(p.kernel.law, 0, dens, normals, p.kernel.result).result
+    every = np.concatenate([powers, np.repeat(powers[:, :1], 6 * p.kernel.virial, axis=1)], axis=1)
+    near, far = (
+        np.ldexp(to_host(stages.placed[u]).astype(float), by.reshape(-1, 1))
+        for u, by in ((sum_.near.result, every), (sum_.far.result, powers))
+    )
     return near[:, back], far if v.g2p == "BASE" else far[:, back]
 
 
@@ -158,7 +162,7 @@ def reference_near(p: Parameters, rhs: int = 1) -> Array:
     far = [np.polyval(row, 2 * r2 / p.rc**2 - 1) for row in tables]
     total = []
     for s in strengths(p, rhs):
-        each = reference_kernels.pairs(kernel.pair, kernel.result, r, far, list(s[:, j]), w)
+        each = reference_kernels.pairs(kernel.pair, kernel.sums, r, far, list(s[:, j]), w, dict(kernel.slots))
         total += [np.bincount(i, row, N) for row in each]
     return np.array(total)
 
@@ -177,8 +181,10 @@ def reference_far(p: Parameters, rhs: int = 1) -> Array:
     wave = np.exp(1j * k.T @ x)  # (modes, N)
     total = []
     for s in strengths(p, rhs):
-        modes = reference_kernels.modes(kernel.multiplier, kernel.result, k, g, _spread(kernel, s, k, np.conj(wave)))
-        total += [(row @ wave).real for row in modes]
+        modes = reference_kernels.modes(kernel.multiplier, kernel.fields, k, g, _spread(kernel, s, k, np.conj(wave)))
+        values = [] if kernel.gather == "slopes" else [*modes]
+        slopes = [] if kernel.gather == "values" else [1j * axis * row for row in modes for axis in k]
+        total += [(row @ wave).real for row in (*values, *slopes)]
     return np.array(total)
 
 

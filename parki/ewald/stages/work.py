@@ -138,7 +138,7 @@ def modelled(p: Parameters, v: Variants, n_targets: int, n_sources: int, kind: s
 
 def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, kind: str, real: bool) -> Work:
     """Count all phases, from the pairs that batches meet."""
-    spread, result = p.kernel.spread, p.kernel.result
+    spread, result, fields = p.kernel.spread, p.kernel.result, p.kernel.fields
     mesh, classes = Mesh(p, multipliers.period(p)), multipliers.planes(p, not real)
     points, touched = math.prod(mesh.box), math.prod(mesh.extent)
     modes = sum(len(c.modes) * c.rows * c.length for c in classes)
@@ -152,23 +152,23 @@ def _work(p: Parameters, v: Variants, near: Near, runs: Runs, grid: CellGrid, ki
         "p2p": wide * (source + target),
         "p2g": wide * row * taps + spread * touched if v.p2g == "GRID" else wide * source + 2 * spread * taps,
         "fft": spread * (2 * points + 2 * lines + 2 * modes),
-        "cnv": (spread + result) * 2 * modes,
-        "ifft": result * (2 * points + (2 if real else 1) * lines + 2 * modes),
-        "g2p": (3 * wide + result) * near.n_targets + result * near.n_targets * p.P**3,
+        "cnv": (spread + fields) * 2 * modes,
+        "ifft": fields * (2 * points + (2 if real else 1) * lines + 2 * modes),
+        "g2p": (3 * wide + result) * near.n_targets + fields * near.n_targets * p.P**3,
     }
     mop = {name: far_size * n for name, n in mop.items()}
     widths = tuple(w / h for w, h in zip(grid.widths, p.h, strict=True))
     onto = Spreading(near.n_sources, wide * row, spread, p.P, touched, widths, far_size)
-    off = Spreading(near.n_targets, 3 * wide + result, result, p.P, touched, widths, far_size)
+    off = Spreading(near.n_targets, 3 * wide + result, fields, p.P, touched, widths, far_size)
     in_far = replace(v, lanes=wide * v.lanes) if kind == "host" else v
     length = modes / max(sum(len(c.modes) * c.rows for c in classes), 1)
-    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * far_size * result * (touched - points)), launches=2)
+    margins = Counts({}, dict.fromkeys(("l1", "l2", "dram"), 2.0 * far_size * fields * (touched - points)), launches=2)
     phases = {
         "p2p": _near(p, v, near, kind),
         "p2g": _spread(p, in_far, onto, grid, mesh, runs, kind) + _folded(onto, p.periodicity > 0),
         "fft": fft.counts(transforms, mop["fft"] / spread, spread, 1 + 2 * len(classes)),
         "cnv": _convolve(p, modes, length, len(classes), kind, real),
-        "ifft": fft.counts(transforms, mop["ifft"] / result, result, 1 + 2 * len(classes)) + margins,
+        "ifft": fft.counts(transforms, mop["ifft"] / fields, fields, 1 + 2 * len(classes)) + margins,
         "g2p": _gather(p, in_far, off, grid, kind),
     }
     flop = {name: round(counts.flops) for name, counts in phases.items()}
@@ -221,14 +221,14 @@ def _folded(s: Spreading, folds: bool) -> Counts:
 def _gather(p: Parameters, v: Variants, s: Spreading, grid: CellGrid, kind: str) -> Counts:
     batch = far.HOST_BATCH if kind == "host" else variants.lane_rows(v.g2p_threads)[0]
     unit = far.gather_kernel(p, v, Space("OpenMP" if kind == "host" else "Cuda"))
-    text = _text(unit, loop_counts.gather(v.g2p, s, grid, p.kernel.result, batch), v.lanes, kind)
+    text = _text(unit, loop_counts.gather(v.g2p, s, grid, p.kernel, batch), v.lanes, kind)
     return g2p.counts(v.g2p, text, s, kind != "host", _lanes(v, kind, v.g2p_threads))
 
 
 def _convolve(p: Parameters, modes: int, length: float, launches: int, kind: str, real: bool) -> Counts:
     trips = loop_counts.modes(length, modes / max(length, 1.0), p.skew is not None)
     text = _text(planes.convolve_kernel(p), trips, 1, kind)
-    return convolve.counts(text, modes, p.kernel.spread, p.kernel.result, p.itemsizes[1], launches, kind != "host")
+    return convolve.counts(text, modes, p.kernel.spread, p.kernel.fields, p.itemsizes[1], launches, kind != "host")
 
 
 def transform_lines(p: Parameters, mesh: Mesh, classes: list[multipliers.Planes]) -> dict[int, float]:

@@ -1,0 +1,52 @@
+"""The size of a sum as it was found, over that of random strengths, which the estimates of errors assume."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from parki import exclusions
+from parki.arguments import Density
+from parki.arrays import Array
+from parki.ewald.choice.params import Parameters
+from parki.ewald.choice.question import Question
+from parki.ewald.choice.sizes import Size
+
+
+def sizes(asked: Question, p: Parameters, power: int, density: Density, rows: Array) -> tuple[float, ...]:
+    """Return the size of the least of some sums by layer of the kernel, at most 1; all 1 of double layers.
+
+    Parameters
+    ----------
+    asked, p
+        Question and parameters of the sums, in the unit of the stages.
+    power : int
+        Of two, by which lengths of the stages are those of the caller.
+    density : Density
+    rows : array (rhs, components, Nt)
+        The sums, in the caller's unit.
+    """
+    kernel = p.kernel
+    if kernel.normals or kernel.law is None:
+        return (1.0,) * len(kernel.layers)
+    strengths = np.linalg.norm(exclusions.norms(density.values), axis=1)
+    each = exclusions.norms(rows) / math.sqrt(max(rows.shape[2], 1))
+    values = slice(0, kernel.fields if kernel.gather == "both" else kernel.result)
+    shares = []
+    for expected, some in zip(_expected(asked, p), (values, slice(values.stop, None)), strict=False):
+        left = np.ldexp(np.linalg.norm(each[:, some], axis=1), power * kernel.law.result[some.start])
+        good = (strengths > 0) & (left > 0)
+        shares.append(float(np.min(left[good] / (expected * strengths[good]), initial=1.0)))
+    return tuple(max(share, exclusions.LEAST) for share in shares)
+
+
+@lru_cache(maxsize=64)
+def _expected(asked: Question, p: Parameters) -> tuple[float, ...]:
+    """Return the size of a sum of random strengths by layer, over the root of the sum of their squares."""
+    random = 1.0 - max(0.0, asked.resolved().arrangement.regular)
+    size, volume = Size(p.kernel, asked.domain, asked.n_sources, asked.same, random), math.prod(p.box)
+    found = []
+    for layer in p.kernel.layers:
+        unit = math.sqrt(1 / (volume * p.rc) if layer.steep else p.rc / volume)
+        found.append(unit / float(size.units(layer, p.rc)[0]) * p.kernel.scale)
+    return tuple(found)

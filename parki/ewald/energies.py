@@ -1,0 +1,85 @@
+"""The part of an Ewald sum's method for energies, forces and stresses, and for sums without some pairs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from parki import exclusions, left_out, scaling
+from parki.arguments import Density
+from parki.arrays import Array
+from parki.engine.spaces import Space
+from parki.ewald import kernels
+from parki.ewald.choice import choose, measured
+from parki.ewald.choice.params import REACH
+from parki.ewald.kernels import Kernel
+from parki.ewald.options import EwaldOptions, quiet
+from parki.ewald.problem import EwaldProblem
+from parki.ewald.report import WallTime
+from parki.ewald.stages.sums import SumSteps
+from parki.ewald.stages.virial import VirialStages
+from parki.method import Place
+
+FEW = 1000  # particles whose stress takes a tenth of the tolerance
+
+
+class Energies:
+    """The part of `parki.ewald.method.Ewald` for energies, and for pairs that are left out."""
+
+    kernel: Kernel
+    options: EwaldOptions
+    space: Space | None
+    gradient: bool | str
+
+    def _compiled(self, problem: EwaldProblem, choice: Any, rhs: int) -> SumSteps:
+        """Return the steps of `rhs` right-hand sides at once, whose workunits are compiled and verified."""
+        raise NotImplementedError
+
+    def outer(self, problem: EwaldProblem) -> Place:
+        """Return the points in the caller's unit of length, and their cell."""
+        at = problem.geometry
+        y = scaling.times(problem.sources, -at.power)
+        x = y if problem.same else scaling.times(problem.targets, -at.power)
+        frame = None if at.frame is None else np.array(at.frame)
+        return Place(x, y, left_out.vectors_of(problem.cell, at.power), frame)
+
+    def refined(
+        self, problem: EwaldProblem, choice: Any, density: Density, whole: Array, rows: Array
+    ) -> tuple[Self, Any] | None:
+        """Return the choice for a sum that is smaller than that of random strengths, which the estimates assume."""
+        asked, p = choice.question, choice.parameters
+        found = measured.sizes(asked, p, problem.power, density, rows)
+        was = asked.sizes or (1.0,) * len(found)
+        if all(new > exclusions.ENOUGH * old for new, old in zip(found, was, strict=True)):
+            return None
+        least = tuple(min(exclusions.rounded(new), old) for new, old in zip(found, was, strict=True))
+        asked = replace(asked, sizes=least)
+        return self, replace(choice, question=asked, parameters=choose.parameters(asked))
+
+    def serves_energies(self, problem: EwaldProblem, stress: bool) -> bool:
+        """Tell whether this sum gives energies and forces, and the `stress` if that is asked for, to the tolerance."""
+        return self.gradient is True and not (stress and problem.n_sources < FEW)
+
+    def with_gradient(self, problem: EwaldProblem, stress: bool) -> tuple[Self, EwaldProblem]:
+        """Return the method and problem of the same sum with its gradient, for the `stress`, too.
+
+        Of few particles the stress takes a tenth of the tolerance: the errors of its modes do not average there.
+
+        Raises
+        ------
+        ValueError
+            For a kernel that has none.
+        """
+        kernel = self.kernel if self.gradient is True else kernels.gradient(self.kernel, True)
+        options = quiet(self.options, layout="dn", graph=self.options.graph)
+        if stress and problem.n_sources < FEW:
+            options.tolerance = max(0.1 * options.tolerance, REACH[problem.dtype.name])
+        return replace(self, kernel=kernel, gradient=True, options=options, served=True), problem
+
+    def energy_sum(self, problem: EwaldProblem, choice: Any, structure: Any, times: WallTime) -> VirialStages:
+        """Compile, verify and place the stages of one right-hand side of a sum with its gradient and virial."""
+        p = choice.parameters
+        choice = replace(choice, parameters=replace(p, kernel=p.kernel.with_virial()))
+        return VirialStages(self._compiled(problem, choice, 1), structure.points, graph=self.options.graph)

@@ -1,0 +1,75 @@
+"""Points that an Ewald sum moves to: their checks, their place in the box, and parameters that stretch with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from parki.arguments import ArgumentNames, Arguments
+from parki.arrays import Array
+from parki.ewald import checks
+from parki.ewald.choice import params
+from parki.ewald.choice.params import Parameters
+from parki.ewald.options import EwaldOptions
+from parki.ewald.problem import EwaldProblem
+
+STRETCHED = 1.1  # factor by which edges of a box change before parameters are chosen anew
+Moved = tuple[Array | None, Array | None]  # targets and sources, None for those that stay
+
+
+def checked(method: Any, arguments: Arguments, old: EwaldProblem, points: tuple[Any, Any]) -> Moved:
+    """Return checked targets and sources of a move, one array if they are the same."""
+    (trg, src), (targets, sources), options = method.names[:2], points, method.options
+    free = [axis for axis, on in enumerate(options.periodic) if not on]
+    y = None if sources is None else arguments.points(src, sources, options.sides, free)
+    x = y if targets is sources else None if targets is None else arguments.points(trg, targets, options.sides, free)
+    return x, y
+
+
+def left(options: EwaldOptions, old: EwaldProblem, points: Moved) -> bool:
+    """Tell whether points have left the box that was made around the old ones."""
+    there = [a for a in points if a is not None and a.shape[1]]
+    return options.box is None and not all(checks.inside(old.geometry, a) for a in there)
+
+
+def within(
+    old: EwaldProblem, full: Callable[[], EwaldProblem], names: ArgumentNames, points: Moved, xp: Any, grows: bool
+) -> EwaldProblem:
+    """Return the problem of points in the old box; `grows` says whether that was made around the points."""
+    place, (x, y) = old.geometry, points
+    same = x is y
+    inner, reach = [], list(old.reach)
+    for i, (name, a) in enumerate(zip(names[:2], points, strict=True)):
+        if i == 0 and same:
+            continue
+        wrapped = None
+        if a is not None:
+            wrapped, reach[i] = place.points(name, xp.asarray(a))
+        inner.append(wrapped)
+    if same:
+        inner, reach[0] = inner * 2, 0.0
+    counts = [n if a is None else a.shape[1] for a, n in zip(points, (old.n_targets, old.n_sources), strict=True)]
+    if counts != [old.n_targets, old.n_sources] and any(a is None for a in points):
+        kept = full()
+        inner = [b if a is None else a for a, b in zip(inner, (kept.targets, kept.sources), strict=True)]
+    outer = None
+    if grows and not same:
+        outer = tuple(b if a is None else a.copy() for a, b in zip(points, old.outer or (None, None), strict=True))
+    whole = same or (old.same and x is None)
+    return EwaldProblem(*inner, *counts, whole, old.dtype, old.on_gpu, place, tuple(reach), outer)
+
+
+def stretched(
+    old: EwaldProblem, new: EwaldProblem, parameters: Parameters, edges: Sequence[float]
+) -> Parameters | None:
+    """Return the parameters of as many points in another box; None where its edges are far from those chosen for.
+
+    These `edges` are in the caller's unit.
+    """
+    was, now = old.geometry, new.geometry
+    counts = [(p.n_targets, p.n_sources, p.same, p.geometry.periodicity, p.geometry.skew is None) for p in (old, new)]
+    there = params.edges(now.box, now.skew)
+    apart = [b / now.inner(a) for a, b in zip(edges, there, strict=True)]
+    if counts[0] != counts[1] or not all(1 / STRETCHED < each < STRETCHED for each in apart):
+        return None
+    return parameters.scaled(now.power - was.power).stretched(now.box, now.skew)

@@ -1,0 +1,56 @@
+"""A source's own field in the slopes of an Ewald sum: its largest wave on the grid, which is taken off the result.
+
+A mode k that is spread as itself and gathered as its alias k + 2π/h along an axis, and one that is spread as the alias
+and gathered as itself, have slopes i (k + 2π/h) and i k.  At the source, at x on the axis, they and their images leave
+−(4π/h) B sin(2πx/h) with B = (2π)⁻³ ∫ g(k) ŵ(k + 2π/h)/ŵ(k) d³k.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from parki import engine
+from parki.engine.steps import Handle, Step, constant
+from parki.ewald.choice.params import Parameters
+from parki.ewald.split import window
+from parki.ewald.stages import green
+
+
+def taken_off(p: Parameters, same: bool) -> bool:
+    """Tell whether the own field of sources is taken off: in boxes, where targets are the sources."""
+    return same and p.skew is None and any(layer.own < 1 for layer in p.kernel.layers)
+
+
+@lru_cache(maxsize=64)
+def sizes(p: Parameters) -> NDArray[np.float64]:
+    """Return (4π/h) B of each axis (3,)."""
+    nodes, weights = roots_legendre(96)
+    t, over = 0.5 * (nodes + 1.0), 0.5 * weights
+    profile, found = green.profile(p), []
+    for h in p.h:
+        k = p.kmax * t
+        k2 = k[:, None] ** 2 + (p.kmax**2 - k[:, None] ** 2) * t  # across the axis at each k
+        modes = green.whole(p, k2) * np.polyval(profile, 2 * k2 / p.kmax**2 - 1)
+        across = 0.5 * (p.kmax**2 - k**2) * (modes @ over)
+        wave = 2 * math.pi / h
+        base = window.transform(p.P, p.beta, k, h)
+        aliases = sum(window.transform(p.P, p.beta, wave + sign * k, h) / base for sign in (1, -1))
+        found.append(2 * wave * p.kernel.scale * p.kmax * float(over @ (across * aliases)) / (2 * math.pi) ** 2)
+    return np.array(found)
+
+
+def step(p: Parameters, x: Handle, strengths: Handle, order: Handle, slopes: Handle) -> Step:
+    """Return the step that takes the own field off slopes (3, n) of one right-hand side at the sources order[j]."""
+    unit = engine.kernel("own_field", "take_off", real=p.far, coord=p.dtype)
+    args = {
+        "x": x,
+        "strength": strengths,
+        "order": order,
+        "u": slopes,
+        "size": constant("own field", sizes(p).astype(p.far)),
+    }
+    args |= {f"s{d}": 1.0 / h for d, h in enumerate(p.h)}
+    return Step("g2p.kernel", unit, slopes.shape[1], args, lane="far")

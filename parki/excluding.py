@@ -1,0 +1,94 @@
+"""Pairs that a plan leaves out of its sum, and parameters for the sum that remains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parki import error, exclusions
+from parki.arguments import Density
+from parki.arrays import Array
+from parki.exclusions import Exclusions
+from parki.left_out import LeftOut
+from parki.operators import Operable
+
+ROUNDINGS = 4  # of the whole sum, that what remains of it is off by
+ALONE = "exclude is of one process; expected a plan without comm."
+
+
+class Excluding(Operable):
+    """The part of `parki.plan.Plan` that leaves pairs out."""
+
+    exclusions: Exclusions | None
+    _left_out: LeftOut | None
+    _warned = False
+    _norms: np.ndarray  # of the rows of a sum before pairs were left out
+
+    def _arrange(self, problem: Any, chosen: Any = None) -> None:
+        """Choose parameters, if none are given, and arrange the points."""
+        raise NotImplementedError
+
+    def exclude(self, pairs: Any = None) -> None:
+        """Leave these pairs out of the sum from now on, or scale them; None takes all pairs.
+
+        Parameters
+        ----------
+        pairs : array (2, M), tuple or None
+            As the `exclude` of `parki.ewald.plan`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For pairs that do not fit; the plan is then as it was.
+        NotImplementedError
+            For a plan over ranks.
+
+        Examples
+        --------
+        Charges of one molecule do not see each other:
+
+        >>> import numpy as np, parki
+        >>> x, q = np.array([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), np.ones(3)
+        >>> plan = parki.direct.plan("coulomb", x, x, exclude=np.array([[0], [1]]))
+        >>> print(plan(q).round(3))
+        [0.333 0.5   0.833]
+        >>> plan.exclude()
+        >>> print(plan(q).round(3))
+        [1.333 1.5   0.833]
+        """
+        if self.comm is not None:
+            raise NotImplementedError(ALONE)
+        with self._whole():
+            of = self.problem
+            self.exclusions = exclusions.of(pairs, of.n_targets, of.n_sources, of.same)
+            self._related, self._left_out = {}, None
+
+    def _excluded(self) -> LeftOut:
+        """Return the sum of what is left out, made when it is first asked for."""
+        if self._left_out is None:
+            self._left_out = LeftOut(self.exclusions, self.kernel, self.method.outer(self.full()), self.space)
+        return self._left_out
+
+    def _refined(self, given: Density, rows: Array) -> bool:
+        """Choose parameters anew where exclusions leave so little of a sum that its error may miss the tolerance."""
+        if self.structure is None:
+            return False
+        self._warn_of_rounding(rows)
+        found = self.method.refined(self.problem, self.chosen, given, self._norms, rows)
+        if found is None:
+            return False
+        problem = self.full()
+        self.method, chosen = found
+        self._arrange(problem, chosen)
+        return True
+
+    def _warn_of_rounding(self, rows: Array) -> None:
+        """Warn, once, where the sums that remain have lost more digits than the tolerance asks for."""
+        tolerance = getattr(self.method.options, "tolerance", None)
+        share = exclusions.least_share(rows, self._norms, self.method.gradient is True, least=0.0)
+        lost = ROUNDINGS * float(np.finfo(self.dtype).eps) / max(share, 1e-300)
+        if tolerance is not None and lost > tolerance and not self._warned:
+            self._warned = True
+            text = f"exclusions leave {share:.1e} of the sum, which {self.dtype} holds to about {lost:.1e} of it"
+            error.warn(f"{text}; expected a larger tolerance than {tolerance:g}, or float64", error.PrecisionWarning)

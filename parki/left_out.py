@@ -1,0 +1,170 @@
+"""The part of a sum that exclusions leave out, which is taken off the whole sum: in the caller's order and units."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from parki import all_pairs, engine, exclusions, scaling
+from parki.arguments import Density
+from parki.arrays import Array, module_of, to_host
+from parki.engine.spaces import Space
+from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, result, state
+from parki.exclusions import Exclusions
+from parki.freespace import FreeProblem, FreeSum
+from parki.method import Cell, Place
+from parki.pairs import Pair
+from parki.timing import PhaseTimes
+
+PHASES = {"lists": "launches", "pack": "packing of sources", "pairs": "pairs"}
+ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # of a symmetric matrix among xx xy xz yy yz zz
+
+
+class LeftOut:
+    """The sum over excluded pairs at the points of a plan, nearest images in a periodic cell.
+
+    Parameters
+    ----------
+    pairs : Exclusions
+    kernel : Pair
+        In the caller's unit of length.
+    place : Place
+    space : Space
+    """
+
+    def __init__(self, pairs: Exclusions, kernel: Pair, place: Place, space: Space) -> None:
+        self.pairs, self.kernel, self.place, self.space = pairs, kernel, place, space
+        self._room: Array | None = None
+        self._made: list[tuple[FreeSum, Handle, Handle, int]] = []
+
+    def move(self, place: Place) -> bool:
+        """Take as many other points in the same cell; return False where their unit would be another."""
+        self.place = place
+        for kernel_sum, targets, rows, power in self._made:
+            if power != self._power(place):
+                return False
+            placed = kernel_sum.placed
+            y = scaling.times(place.sources, power)
+            placed[rows][:, :3] = y.T
+            placed[targets][...] = y if place.targets is place.sources else scaling.times(place.targets, power)
+        return True
+
+    def _power(self, place: Place) -> int:
+        """Return the power of two of the sums' unit of length: by the cell, or the extent of all points."""
+        if self.kernel.law is None:
+            return 0
+        return scaling.exponent(self._extent(place))
+
+    @staticmethod
+    def _extent(place: Place) -> float:
+        if place.vectors is not None:
+            return float(np.abs(place.vectors).max())
+        return scaling.extent(place.targets, place.sources)
+
+    @cached_property
+    def _sum(self) -> FreeSum:
+        return self._placed(self.kernel)
+
+    @cached_property
+    def _virial(self) -> FreeSum:
+        law = self.kernel.law
+        more = {"result": self.kernel.result + 6, "slots": (*self.kernel.slots, ("VIRIAL", True))}
+        more["dimensions"] = replace(law, result=(*law.result, *law.result[:1] * 6))
+        own = {f.name: getattr(self.kernel, f.name) for f in fields(Pair)}
+        return self._placed(Pair(**own | more))
+
+    def take_off(self, given: Density, rows: Array) -> np.ndarray:
+        """Subtract the sum of a checked density from rows ``(rhs, components, Nt)``; return their norms before."""
+        whole = exclusions.norms(rows)
+        for r in range(len(rows)):
+            found = self._buffer(rows)[:, : rows.shape[1]]
+            density, normals = (self._turned(a, vectors(a)) for a in (given.values[r], given.normals))
+            self._sum.run(density[None], normals, found, PhaseTimes(PHASES, ()))
+            rows[r] -= self._turned(found[0], self._results(), back=True)
+        return whole
+
+    def take_off_with_virial(self, density: Array, rows: Array) -> np.ndarray:
+        """Subtract the sum of one density ``(1, 1, N)`` from rows ``(1, 4, N)``; return its ∂E/∂ε (3, 3)."""
+        found = self._buffer(rows)
+        self._virial.run(density, None, found, PhaseTimes(PHASES, ()))
+        components = rows.shape[1]
+        rows[0] -= self._turned(found[0, :components], self._results(), back=True)
+        moments = to_host(found[0, components:].astype(np.float64) @ density[0, 0].astype(np.float64))[ENTRIES]
+        frame = np.eye(3) if self.place.frame is None else self.place.frame
+        return 0.5 * frame.T @ moments @ frame
+
+    def _results(self) -> list[slice]:
+        """Return where the vectors of a result are, rows and columns of matrices among them."""
+        kernel = self.kernel
+        values = kernel.fields if getattr(kernel, "gather", "values") == "both" else kernel.result
+        return [*threes(0, values), *threes(values, kernel.result)]
+
+    def _turned(self, rows: Array | None, some: list[slice], back: bool = False) -> Array | None:
+        """Return rows whose vectors are in the axes of the points, or `back` in the caller's."""
+        if rows is None or self.place.frame is None or not some:
+            return rows
+        xp, rows = module_of(rows), rows.copy()
+        matrix = xp.asarray(self.place.frame.T if back else self.place.frame, rows.dtype)
+        for vector in some:
+            rows[vector] = matrix @ rows[vector]
+        return rows
+
+    def _buffer(self, rows: Array) -> Array:
+        """Return an array (1, components and six more, Nt), the same for each call."""
+        if self._room is None:
+            self._room = module_of(rows).empty((1, rows.shape[1] + 6, rows.shape[2]), rows.dtype)
+        return self._room
+
+    def _placed(self, kernel: Pair) -> FreeSum:
+        """Place the steps of a kernel: rows of places, charges and parameters, and the sum over listed pairs."""
+        x, y, lattice = self.place.targets, self.place.sources, self.place.vectors
+        pairs, space = self.pairs, self.space
+        problem = FreeProblem.of(kernel, space, x, y, False, self._extent(self.place))
+        pair, dtype, n, nt = problem.linear, problem.dtype, problem.n_sources, problem.n_targets
+        charges, u = argument("charges", (pair.dens, n), dtype), result("u", (pair.result, nt), dtype)
+        targets, order = constant("targets", problem.targets), constant("order", np.arange(n, dtype=np.int32))
+        sources = targets if problem.same else constant("sources", problem.sources)
+        rows, numbers = state("rows", (n, 3 + pair.strengths), dtype), len(pair.parameters)
+        first = [glue.gather_columns("lists", sources, order, rows, 0)]
+        if numbers:
+            parameters = np.repeat(np.array(pair.parameters, dtype)[:, None], n, axis=1)
+            first.append(glue.gather_columns("lists", constant("parameters", parameters), order, rows, 3 + pair.dens))
+        cell = np.zeros((3, 3)) if lattice is None else np.ldexp(lattice, problem.power)
+        args = {"xt": targets, "src": rows, "u": u, "tiny": all_pairs.coincident(dtype)}
+        args |= {"begin": constant("begin", pairs.begin), "partner": constant("partners", pairs.partner)}
+        args |= {
+            "weight": constant("weights", pairs.weight.astype(dtype)),
+            "cell": constant("cell", cell.astype(dtype)),
+        }
+        args["inverse"] = constant("inverse", np.linalg.pinv(cell).astype(dtype))
+        slots = {"pair": pair.pair, **dict(pair.slots), "PERIODIC": lattice is not None}
+        unit = engine.kernel("left_out", "left_out", real=dtype, hints=pair.hints, **slots)
+        steps = [glue.gather_columns("pack", charges, order, rows, 3), Step("pairs", unit, nt, args)]
+        found = FreeSum(Steps(steps, first).place(space), charges, u, problem.with_points(None, None))
+        self._made.append((found, targets, rows, problem.power))
+        return found
+
+
+def vectors(rows: Array | None) -> list[slice]:
+    """Return where the vectors of a density, or of normals, are: of three rows, and of six."""
+    return [] if rows is None else threes(0, len(rows))
+
+
+def threes(first: int, end: int) -> list[slice]:
+    """Return the vectors among rows first … end: none of one row, or the rows and then the columns of a matrix."""
+    count = end - first
+    if count % 3:
+        return []
+    rows = [slice(first + k, first + k + 3) for k in range(0, count, 3)]
+    return [*rows, *(slice(first + k, end, 3) for k in range(3))] if count == 9 else rows
+
+
+def vectors_of(cell: Cell | None, power: int) -> np.ndarray | None:
+    """Return a cell's lattice vectors as rows in the caller's unit of length, zero along free directions."""
+    if cell is None:
+        return None
+    t01, t02, t12 = cell.skew
+    rows = np.array([[cell.sides[0], t01, t02], [0.0, cell.sides[1], t12], [0.0, 0.0, cell.sides[2]]])
+    return np.ldexp(np.where(np.isfinite(rows), rows, 0.0), -power)
