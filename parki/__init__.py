@@ -1,21 +1,23 @@
 """parki: fast sums of particle interactions, from one kernel source for every machine.
 
 ``parki.ewald``, ``parki.treecode``, ``parki.fmm``, ``parki.direct``, ``parki.distributed``, ``parki.pairs``,
-``parki.samples``, ``parki.utils``, ``parki.engine``, ``parki.torch`` and ``parki.CellList`` are imported on first use,
-so ``import parki`` costs nothing.
+``parki.samples``, ``parki.units``, ``parki.utils``, ``parki.engine``, ``parki.torch``, ``parki.jax``, ``parki.ase``
+and ``parki.CellList`` are imported on first use, so ``import parki`` costs nothing.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from parki import direct, distributed, engine, ewald, fmm, pairs, samples, treecode, utils
+    from parki import ase as ase
+    from parki import direct, distributed, engine, ewald, fmm, pairs, samples, treecode, units, utils
+    from parki import jax as jax
     from parki import torch as torch
     from parki.celllist import CellList
 
 __version__ = "0.1.0"
 
-SUBMODULES = ("direct", "distributed", "engine", "ewald", "fmm", "pairs", "samples", "torch", "treecode", "utils")
+SUBMODULES = "ase direct distributed engine ewald fmm jax pairs samples torch treecode units utils".split()
 CLASSES = {"CellList": "parki.celllist"}
 __all__ = [
     "CellList",
@@ -28,6 +30,7 @@ __all__ = [
     "pairs",
     "samples",
     "treecode",
+    "units",
     "utils",
 ]
 

@@ -4,11 +4,11 @@ Nothing is reinterpreted and nothing is written to: an array that does not fit r
 says what was found and what was expected.  Every function that does not say otherwise returns a C-contiguous array in
 ``(components, N)`` order, which is the caller's own memory where that already has this form: a NumPy array for arrays
 on the host, a CuPy array for arrays on a GPU, in which nothing is copied to the host.  CuPy is imported only where such
-an array comes in.
+an array comes in.  Results on the host go back in the library of the density, see `like`.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +49,9 @@ PRECISIONS = {"double": "float64", "single": "float32"}
 DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
 
 
+#: Modules of functions by the libraries of arrays.
+_FUNCTIONS = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+
 INDICES = 2**31  # least number that is beyond the indices of kernels, which are int32
 
 
@@ -69,9 +72,26 @@ def index32(name: str, values: NDArray[np.int64], advice: str) -> NDArray[np.int
 
 
 def module_of(x: Array) -> ModuleType:
-    """Return the module of an array: NumPy, or CuPy if that is where it comes from."""
+    """Return the module of functions of an array: CuPy, PyTorch or JAX if that is where it comes from, else NumPy."""
+    if isinstance(x, np.ndarray):
+        return np
     cupy = sys.modules.get("cupy")
-    return cupy if cupy is not None and isinstance(x, cupy.ndarray) else np
+    if cupy is not None and isinstance(x, cupy.ndarray):
+        return cupy
+    return sys.modules.get(_FUNCTIONS.get(type(x).__module__.partition(".")[0], ""), np)
+
+
+def like(x: Any) -> Callable[[Array], Any]:
+    """Return the function that makes an array of the library of x, on the host, of one of NumPy or CuPy.
+
+    Arrays on a GPU stay those of CuPy.
+    """
+    if isinstance(x, np.ndarray) or _gpu_kind(x):
+        return lambda u: u
+    library = module_of(x)
+    if library is not np:
+        return library.from_numpy if library.__name__ == "torch" else library.asarray
+    return x.__array_namespace__().asarray if hasattr(x, "__array_namespace__") else lambda u: u
 
 
 def to_host(x: Array) -> Array:

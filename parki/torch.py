@@ -1,27 +1,39 @@
-"""Sums of `parki.ewald` that PyTorch differentiates: tensors in, a tensor out.
+"""Sums that PyTorch differentiates: tensors in, a tensor out.
 
-Backward is made of sums too, with the same options (`parki.torch_sum`).  First derivatives only.
+Backward is made of sums too, with the same options (`parki.torch_sum`): first derivatives in points, densities, normals
+and boxes, second ones as far as kernels go.
 """
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
+from parki import differentiable
+from parki.arguments import PUBLISHED
 from parki.ewald import kernels
 from parki.ewald.options import MAIN, EwaldOptions
 from parki.keywords import EwaldKeywords, shows
 
 try:
-    import torch
+    from torch import Tensor
 except ImportError as error:
     raise ImportError('parki.torch needs PyTorch: pip install "parki[torch]"') from error
 
-from torch import Tensor
-
-from parki import torch_sum
+from parki.torch_methods import (
+    check_tensors,
+    direct,
+    energy,
+    ewald,
+    fmm,
+    plain,
+    summed,
+    taken_box,
+    treecode,
+)
 
 __all__ = [
-    "laplace", "laplace_dipole", "laplace_grad", "stokes_comb", "stokes_dl", "stokes_pressure", "stokes_sl", "yukawa",
+    "direct", "energy", "ewald", "fmm", "laplace", "laplace_dipole", "laplace_grad", "stokes_comb", "stokes_dl",
+    "stokes_pressure", "stokes_sl", "treecode", "yukawa",
 ]  # fmt: skip
 
 REPORTS = ("return_walltime", "return_params", "return_error")  # options that are not offered
@@ -59,8 +71,8 @@ def laplace(
     ValueError, TypeError
         For input that does not fit, naming the argument, what was found and what was expected; for arguments that are
         not tensors; and for those that require a gradient which there is not.
-    RuntimeError
-        By PyTorch, when a gradient is differentiated again.
+    NotImplementedError
+        When a gradient is differentiated again in points or box.
 
     See Also
     --------
@@ -300,16 +312,10 @@ def _apply(
     name: str, trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor | None, options: EwaldOptions | None,
     keywords: dict, kappa: float | None = None,
 ) -> Tensor:  # fmt: skip
-    kernel = kernels.find(name, kappa=None if kappa is None else _plain(kappa))
+    kernel = kernels.find(name, kappa=None if kappa is None else plain(kappa))
     given = {"trg": trg, "src": src, "dens": dens} | ({"normals": normals} if kernel.normals else {})
-    for argument, x in given.items():
-        if not isinstance(x, Tensor):
-            raise TypeError(f"{argument} is a {type(x).__name__}; expected a torch.Tensor.")
-        if argument in ("trg", "src") and name not in kernels.SLOPES and x.requires_grad and torch.is_grad_enabled():
-            raise ValueError(
-                f"{argument} requires a gradient, and {name} is not differentiable in its points here. "
-                f"Pass {argument}.detach()."
-            )
+    check_tensors(given)
+    box, keywords = taken_box(keywords)
     resolved = EwaldOptions.resolve(options, {key: x.detach() for key, x in given.items()}, **keywords)
     for flag in REPORTS:
         if getattr(resolved, flag):
@@ -324,13 +330,6 @@ def _apply(
                 raise ValueError(f"{argument} has shape {shape}; expected (N, {vectors[argument]}).")
             given[argument] = given[argument].mT
     trg, src, *strengths = given.values()
-    u = torch_sum.TensorNode.apply(
-        torch_sum.TensorSum(kernel, resolved, same), trg, src, *strengths, *(() if kernel.normals else (None,))
-    )
+    sums = differentiable.ewald(kernel, resolved, names=PUBLISHED)
+    u = summed(sums, trg, None if same else src, *strengths, *(() if kernel.normals else (None,)), box)
     return u.mT if nd and kernel.result > 1 else u
-
-
-def _plain(kappa: Any) -> float:
-    if isinstance(kappa, Tensor) and kappa.requires_grad:
-        raise ValueError("kappa requires a gradient, and yukawa is not differentiable in it here. Pass float(kappa).")
-    return float(kappa)

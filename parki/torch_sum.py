@@ -1,117 +1,180 @@
-"""A sum as a node of PyTorch's graph, for `parki.torch`.
-
-In the density backward is the transposed sum, from the targets to the sources; in the points it is the gradient of the
-field, contracted with the cotangent at the targets, and at the sources the gradient of the cotangent's field,
-contracted with the density.
-"""
+"""Sums as nodes of PyTorch's graph, for `parki.torch`: backward is made of such nodes, by `parki.differentials`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from parki import adjoints
-from parki.arguments import PUBLISHED
-from parki.ewald import kernels
-from parki.ewald.kernels import Kernel
-from parki.ewald.method import Ewald
-from parki.ewald.options import EwaldOptions
-from parki.plan import make
+from parki import differentials
+from parki.differentiable import Differentiable, NamedSum
+from parki.differentials import Places
 
 
-@dataclass(frozen=True)
-class TensorSum:
-    """A sum apart from its tensors: kernel, options, and whether the targets are the sources."""
-
-    kernel: Kernel
-    options: EwaldOptions
-    same: bool
-
-
-class TensorNode(torch.autograd.Function):
-    """A sum as a node of PyTorch's graph; arrays are ``(components, N)``."""
+class SumNode(torch.autograd.Function):
+    """A sum ``(rhs, components, Nt)`` of targets, sources (None where they are the targets), density, normals, box."""
 
     @staticmethod
-    def forward(ctx: Any, question: TensorSum, *tensors: Tensor | None) -> Tensor:
-        """Return the sum of targets, sources, density and normals, and keep them."""
-        ctx.save_for_backward(*tensors)
-        ctx.question = question
-        trg, src, dens, normals = tensors
-        return _field(question.kernel, trg, trg if question.same else src, dens, normals, question.options)
+    def forward(question: NamedSum, *tensors: Tensor | None) -> Tensor:
+        """Return the sum."""
+        return _tensor(question.sums.sum(question.name, *(_array(a) for a in tensors)))
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, cotangent: Tensor) -> tuple:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the arguments for `backward`."""
+        ctx.question = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, w: Tensor) -> tuple[Tensor | None, ...]:
         """Return the cotangents of the arguments, None for those that need none."""
-        kernel, options, same = ctx.question.kernel, ctx.question.options, ctx.question.same
-        trg, src, dens, normals = ctx.saved_tensors
-        need_trg, need_src, need_dens, need_normals = ctx.needs_input_grad[1:]
-        g = cotangent.reshape(-1, kernel.result, trg.shape[1])
-        d = dens.reshape(-1, kernel.dens, src.shape[1])
-        to_dens = to_normals = None
-        to_trg, to_src = _to_points(ctx.question, trg, src, d, g, need_trg, need_src)
-        if need_dens and not kernel.normals:
-            adjoint = adjoints.of(kernel)
-            back = replace(kernels.KERNELS[adjoint.name], parameters=kernel.parameters)
-            to_dens = adjoint.factor * _field(back, src, src if same else trg, _given(back, g), None, options)
-        elif need_dens or need_normals:
-            stress = _stress(options, src, src if same else trg, g)
-            to_dens = -torch.einsum("kabn,bn->kan", stress, normals)
-            to_normals = -torch.einsum("kabn,kan->bn", stress, d[:, -3:])
-            if kernel.single and need_dens:
-                single = _field(kernels.STOKES_SL, src, src if same else trg, g, None, options)
-                to_dens = torch.cat([single, to_dens], dim=1)
-        to_dens = to_dens.reshape(dens.shape) if need_dens else None
-        return None, to_trg, to_src, to_dens, to_normals if need_normals else None
+        sums, name = ctx.question.sums, ctx.question.name
+        x, y, d, normals, box = ctx.saved_tensors
+        need_x, need_y, need_d, need_normals, need_box = ctx.needs_input_grad[1:]
+        kernel, slope, places = sums.pair(name), sums.slope_of(name), Places(x, y)
+        to_x = to_y = to_d = to_normals = to_box = None
+
+        def field(name: str, at: Tensor, sources: Tensor | None, d: Tensor, normals: Tensor | None) -> Tensor:
+            return _sum(NamedSum(sums, name), at, sources, d, normals, box)
+
+        if (need_x or need_y) and slope is None:  # a graph is made that leads here, and does where it is followed
+            to_x, to_y = (torch.zeros_like(a) if a is not None else None for a in (x, y))
+        elif need_x or need_y:
+            to_x, to_y = differentials.to_points(kernel, slope, field, places, d, w, (need_x, need_y))
+        if need_d:
+            to_d = differentials.to_density(kernel, field, places, w, normals)
+        if need_normals:
+            to_normals = differentials.to_normals(field, places, d, w)
+        if need_box:
+            to_box = BoxNode.apply(sums, x, y, d, w, box)
+        return None, to_x, to_y, to_d, to_normals, to_box
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], question: NamedSum, *tensors: Tensor | None) -> tuple[Tensor, int]:
+        """Sum densities of one set of points as right-hand sides, and anything else one by one."""
+        _, in_x, in_y, in_d, in_normals, in_box = in_dims
+        if any(at is not None for at in (in_x, in_y, in_normals, in_box)):
+            return _each(SumNode, info, in_dims, question, *tensors)
+        x, y, d, normals, box = tensors
+        d = d.movedim(in_d, 0)
+        u = SumNode.apply(question, x, y, d.flatten(0, 1), normals, box)
+        return u.unflatten(0, d.shape[:2]), 0
 
 
-def _to_points(
-    question: TensorSum, trg: Tensor, src: Tensor, d: Tensor, g: Tensor, need_trg: bool, need_src: bool
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the cotangents of targets and sources, of densities d and cotangents g ``(rhs, components, N)``."""
-    if not (need_trg or need_src):
-        return None, None
-    kernel, options, same = question.kernel, question.options, question.same
-    slope = kernels.KERNELS[kernels.SLOPES[kernel.name]]
+class BoxNode(torch.autograd.Function):
+    """The derivative of Σ w · u in the box, which has none itself."""
 
-    def contracted(at: Tensor, sources: Tensor, strengths: Tensor, weights: Tensor) -> Tensor:
-        found = _field(slope, at, sources, _given(slope, strengths), None, options)
-        return torch.einsum("kcan,kcn->an", found.reshape(-1, kernel.result, 3, at.shape[1]), weights)
+    @staticmethod
+    def forward(sums: Differentiable, *tensors: Tensor | None) -> Tensor:
+        """Return the derivative."""
+        return _tensor(sums.box_slope(*(_array(a) for a in tensors)))
 
-    if same and need_trg and need_src:  # one sum of twice the right-hand sides; autograd adds the other, nothing
-        return contracted(trg, trg, torch.cat([d, g]), torch.cat([g, d])), None
-    to_trg = contracted(trg, trg if same else src, d, g) if need_trg else None
-    return to_trg, contracted(src, src if same else trg, g, d) if need_src else None
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep nothing."""
 
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+        """Refuse."""
+        raise NotImplementedError("the derivative in the box was differentiated again; expected first derivatives.")
 
-def _stress(options: EwaldOptions, at: Tensor, forces_at: Tensor, forces: Tensor) -> Tensor:
-    """Stress ``(rhs, 3, 3, N)`` of the flow of forces ``(rhs, 3, N)``: that of q nᵀ on it is minus the double layer."""
-    slope = _field(kernels.STOKES_GRAD, at, forces_at, forces, None, options).reshape(-1, 3, 3, at.shape[1])
-    pressure = _field(kernels.STOKES_PRESSURE, at, forces_at, forces, None, options)
-    one = torch.eye(3, dtype=at.dtype, device=at.device)[:, :, None]
-    return slope + slope.transpose(1, 2) - pressure[:, None, None, :] * one
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        """Find derivatives one by one."""
+        return _each(BoxNode, info, in_dims, *arguments)
 
 
-def _given(kernel: Kernel, strengths: Tensor) -> Tensor:
-    """Strengths ``(rhs, components, N)`` as sums take them: ``(rhs, N)`` for one component."""
-    return strengths[:, 0] if kernel.dens == 1 else strengths
+class Once(torch.autograd.Function):
+    """A tensor as it is, in which a sum has no derivative, or none that is differentiated again."""
+
+    @staticmethod
+    def forward(x: Tensor, text: str) -> Tensor:
+        """Return the tensor."""
+        return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep the message."""
+        ctx.text = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+        """Refuse, with the message."""
+        raise NotImplementedError(ctx.text)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], x: Tensor, text: str) -> tuple[Any, Any]:
+        """Return the tensors as they are."""
+        return Once.apply(x, text), in_dims[0]
 
 
-def _field(
-    kernel: Kernel, trg: Tensor, src: Tensor, dens: Tensor, normals: Tensor | None, options: EwaldOptions
+class EnergyNode(torch.autograd.Function):
+    """The energy of charges ``(N,)`` at points, with its derivatives, which are found in the same pass."""
+
+    @staticmethod
+    def forward(sums: Differentiable, x: Tensor, q: Tensor, box: Tensor | None, strained: bool) -> tuple[Tensor, ...]:
+        """Return the energy, and its derivatives by points, charges and box."""
+        energy, *slopes = sums.energy(_array(x), _array(q), _array(box), strained)
+        return x.new_tensor(energy), *(None if a is None else _tensor(a) for a in slopes)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keep arguments and derivatives for `backward`."""
+        ctx.sums, x, q, box, _ = inputs
+        ctx.mark_non_differentiable(*(a for a in output[1:] if a is not None))
+        ctx.save_for_backward(x, q, box, *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, w: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the derivatives; where they are differentiated again, as sums that are."""
+        x, q, box, by_x, by_q, by_box = ctx.saved_tensors
+        if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in (x, q, box)):
+            sums = ctx.sums
+            by_q = _sum(NamedSum(sums, sums.kernel.name), x, None, q[None, None], None, box)[0, 0]
+            by_x = q * _sum(NamedSum(sums, sums.slope.name), x, None, q[None, None], None, box)[0]
+            by_box = None if by_box is None else BoxNode.apply(sums, x, None, q[None, None], 0.5 * q[None, None], box)
+        return None, w * by_x, w * by_q, None if by_box is None else w * by_box, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        """Find energies one by one."""
+        return _each(EnergyNode, info, in_dims, *arguments)
+
+
+def _each(node: Any, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+    """Apply a node to each entry of a batch; return its results, stacked, and the axes of these."""
+    batch = [
+        node.apply(*(a if at is None else a.select(at, i) for a, at in zip(arguments, in_dims, strict=True)))
+        for i in range(info.batch_size)
+    ]
+    if isinstance(batch[0], Tensor):
+        return torch.stack(batch), 0
+    stacked = tuple(None if each[0] is None else torch.stack(each) for each in zip(*batch, strict=True))
+    return stacked, tuple(None if a is None else 0 for a in stacked)
+
+
+def _sum(
+    question: NamedSum, x: Tensor, y: Tensor | None, d: Tensor, normals: Tensor | None, box: Tensor | None
 ) -> Tensor:
-    """Return the sum, without a graph; on a GPU tensors and result change hands by DLPack."""
-    same = trg is src
-    trg, src, dens, normals = (x if x is None else _array(x) for x in (trg, src, dens, normals))
-    u = make(Ewald(kernel, options, names=PUBLISHED), trg, trg if same else src)(dens, normals)
+    """Return a sum whose points and box refuse the derivatives that there are not, where they are followed."""
+    sums, name = question.sums, question.name
+    if sums.slope_of(name) is None:
+        text = f"{sums.pair(name)} has no derivative in its points here; expected first derivatives in points."
+        x, y = (a if a is None or not a.requires_grad else Once.apply(a, text) for a in (x, y))
+    if box is not None and box.requires_grad and not sums.box_differentiable(name):
+        box = Once.apply(box, f"{sums.pair(name)} has no derivative in the box here.")
+    return SumNode.apply(question, x, y, d, normals, box)
+
+
+def _tensor(u: Any) -> Tensor:
+    """Return an array as a tensor on the same memory."""
     return torch.from_numpy(u) if isinstance(u, np.ndarray) else torch.from_dlpack(u)
 
 
-def _array(x: Tensor) -> Any:
+def _array(x: Tensor | None) -> Any:
     """Return a tensor as plans take it: a NumPy array over the same memory, or itself where it is on a GPU."""
+    if x is None:
+        return None
     return x.detach().numpy() if x.device.type == "cpu" else x.detach().contiguous()
