@@ -99,7 +99,7 @@ def main(arguments=None):
     (gradient,) = torch.autograd.grad(coulomb(start, charges, side), start)
     start = start.detach()
     field = parki.ewald.laplace_grad(start, start, charges, box=(side,) * 3, tolerance=1e-11)
-    difference = np.abs(charges.numpy() * field - gradient.numpy()).max() / np.abs(field).max()
+    difference = (charges * field - gradient).abs().max() / field.abs().max()
     print(f"{len(charges)} ions: PyTorch's forces and −q ∇u differ by {difference:.1e} of the largest")
     print(f"sum of all forces {gradient.sum(dim=1).abs().max() / gradient.abs().max():.1e} of the largest")
     assert difference < 1e-9
