@@ -22,25 +22,39 @@ PUBLIC = _public()
 
 def torch_standin():
     """Return modules by which `parki.torch` is imported without PyTorch, but not used."""
-    names = ("torch", "torch.autograd", "torch.autograd.function")
-    torch, autograd, function = modules = [types.ModuleType(name) for name in names]
+    torch, autograd = types.ModuleType("torch"), types.ModuleType("torch.autograd")
     torch.Tensor, torch.autograd = type("Tensor", (), {}), autograd
-    autograd.Function, autograd.function = type("Function", (), {}), function
-    function.once_differentiable = lambda call: call
-    return dict(zip(names, modules, strict=True))
+    autograd.Function = type("Function", (), {})
+    return {"torch": torch, "torch.autograd": autograd}
+
+
+def jax_standin():
+    """Return modules by which `parki.jax` is imported without JAX, but not used."""
+    jax = types.ModuleType("jax")
+    jax.Array = type("Array", (), {})
+
+    def custom_vjp(call, **given):
+        call.defvjp = lambda *rules, **how: None
+        return call
+
+    jax.custom_vjp = custom_vjp
+    return {"jax": jax}
+
+
+STANDINS = {"parki.torch": torch_standin, "parki.jax": jax_standin}
 
 
 def imported(name):
-    """Return a module; where there is no PyTorch, `parki.torch` with a stand-in for it."""
-    if name != "parki.torch" or importlib.util.find_spec("torch"):
+    """Return a module; where a library is not there, `parki.torch` or `parki.jax` with a stand-in for it."""
+    if name not in STANDINS or importlib.util.find_spec(name.partition(".")[2]):
         return importlib.import_module(name)
-    standin = torch_standin()
+    standin = STANDINS[name]()
     before = set(sys.modules)
     sys.modules.update(standin)
     try:
         return importlib.import_module(name)
     finally:
-        for other in (*standin, "parki.torch", "parki.torch_sum"):
+        for other in (*standin, name, f"{name}_sum", f"{name}_methods"):
             if other not in before:
                 sys.modules.pop(other, None)
 

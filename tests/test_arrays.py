@@ -280,6 +280,52 @@ def test_points_are_taken_exactly_where_they_lie_in_the_box(x):
 
 
 # Integers as strengths ------------------------------------------------------------------------------------------------
+
+
+class Library:
+    """A library of arrays that follows the standard."""
+
+    @staticmethod
+    def asarray(u):
+        return Standard(u)
+
+
+class Standard:
+    """An array of it."""
+
+    def __init__(self, u):
+        self.u = u
+
+    def __array_namespace__(self):
+        return Library
+
+    def __array__(self, dtype=None, copy=None):
+        return self.u
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "standard", "numpy"])
+def test_results_are_in_the_library_of_the_density(library, rng):
+    x, q = rng.random((3, 20)), rng.standard_normal(20)
+    make, kind = (lambda u: u), np.ndarray
+    if library == "torch":
+        torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+        make, kind = torch.from_numpy, torch.Tensor
+    elif library == "jax":
+        jax = pytest.importorskip("jax", reason="JAX is not installed")
+        make, kind = (lambda u: jax.numpy.asarray(u.astype(np.float32))), jax.Array
+    elif library == "standard":
+        make, kind = Library.asarray, Standard
+    y, charges = make(x), make(q)
+    exact = parki.direct.direct_sum("coulomb", *[np.asarray(a) for a in (y, y, charges)])
+    plan = parki.ewald.plan("laplace", y, y, periodicity=0, tolerance=1e-3, gradient=True)
+    potential, gradient = plan(charges)
+    found = [potential, gradient, plan.energy_forces(charges).forces, parki.fmm.kifmm(y, y, charges, "coulomb")]
+    found += [parki.direct.direct_sum("coulomb", y, y, charges)]
+    assert all(isinstance(u, kind) for u in found)
+    np.testing.assert_allclose(np.asarray(found[-1]), exact, rtol=1e-6)
+    assert isinstance(plan(np.asarray(charges))[0], np.ndarray)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("integer", [np.int8, np.uint16, np.int64, np.uint64, ">i4"])
 def test_integers_are_promoted(dtype, integer):

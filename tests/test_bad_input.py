@@ -1,5 +1,7 @@
 """Wrong input raises at the door: the error names the argument, and nobody has written to the arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -155,8 +157,10 @@ OPTIONS = [
 CALLS = [
     (lambda x: parki.ewald.yukawa(x, x, x[0], -1.0, box=(1, 1, 1)), "kappa is -1.0; expected a positive number"),
     (
-        lambda x: parki.ewald.yukawa(x, x, x[0], 1.0, box=(1, 1, 1), periodicity=2),
-        "periodicity is 2 .* expected 0 or 3",
+        lambda x: parki.ewald.plan(
+            replace(parki.ewald.kernels.KERNELS["laplace"], periodicities=(0, 3)), x, x, box=(1, 1, 1), periodicity=2
+        ),
+        "periodicity is 2 and the kernel is laplace; expected 0 or 3",
     ),
     (lambda x: parki.ewald.plan("yukawa", x, x, box=(1, 1, 1)), "kappa is missing; yukawa expects a positive number"),
     (lambda x: parki.ewald.plan("laplace", x, x, box=(1, 1, 1), kappa=2.0), "kappa was given, but laplace takes no"),

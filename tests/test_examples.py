@@ -21,7 +21,9 @@ RESULTS = {
     "blobs.py": (rf"largest error: {NUMBER} of", 0.5, 0.5),
     "boundary_integral_2p.py": (rf"a/L = 0.05, .* {NUMBER} of that by", 1.0, 2e-6),
     "capacitance.py": (rf" 4000 points, .* capacitance {NUMBER} of", 1.0, 1e-5),
+    "elastic_constants.py": (rf"C44 of Kellermann's: {NUMBER}", 1.0, 1e-5),
     "electrolyte.py": (rf"below both walls: {NUMBER} of", 1.0, 1e-6),
+    "electrolyte_walls.py": (rf"differences of the energy differ by {NUMBER} of", 0.0, 1e-6),
     "forces.py": (rf"Madelung constant {NUMBER},", 1.7475645946331822, 1e-10),
     "galaxy_fmm.py": (rf"largest error: {NUMBER} of", 0.5, 0.5),
     "galaxy_large.py": (rf"changes by {NUMBER} at most", 0.0, 1e-3),
@@ -29,6 +31,7 @@ RESULTS = {
     "gmres.py": (rf" 324 points, .* drag {NUMBER} of", 1.0, 1e-7),
     "madelung.py": (rf"(?m)^ +1e-12 +{NUMBER}", -1.7475645946331822, 2e-12),
     "many_processes.py": (rf"(?m)step 3: .* Madelung constant {NUMBER}$", 1.747564594633182, 2e-9),
+    "near_surface.py": (rf"orders on the surface: plain .*, corrected {NUMBER}", 5.0, 0.2),
     "own_kernel.py": (rf"ε = 0.04: {NUMBER} from", 0.0, 1e-10),
     "own_kernel_cells.py": (rf"largest error: {NUMBER} of", 0.5, 0.5),
     "pipe.py": (rf" 552 points .* slowed by {NUMBER} a/R", 2.104443, 1e-3),
@@ -36,15 +39,20 @@ RESULTS = {
     "screened_sphere.py": (rf"charges: {NUMBER} of", 1.0, 1e-5),
     "sedimentation.py": (rf"a/L = 0.01: {NUMBER} of", 1 - 0.0283729747948062, 1e-10),
     "squirmers.py": (rf"in front of it: {NUMBER} of", 1.0, 1e-5),
+    "suspension_2p.py": (rf"(?m)^a/L = 0.05: .*, {NUMBER} of the series$", 1.0, 1e-8),
     "tolerance.py": (rf"largest measured error: {NUMBER} of", 0.5, 0.5),
+    "trajectory.py": (rf"first frame: relative RMS error {NUMBER} against", 0.0, 1e-5),
     "water.py": (rf"RMS error {NUMBER} at", 5e-7, 5e-7),
+    "water_dynamics.py": (rf"drift in .* fs: {NUMBER} of the kinetic", 0.0, 1e-3),
 }
 MOVING = ["sedimentation.py", "squirmers.py"]
-NEEDS = {"forces.py": "torch"}
+NEEDS = {"elastic_constants.py": "ase", "forces.py": "torch", "trajectory.py": "MDAnalysis"}
 # These take five seconds or more; the site's build runs them, too.
 LONG = {
-    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "electrolyte.py", "galaxy_fmm.py", "galaxy_large.py",
-    "galaxy_over_ranks.py", "gmres.py", "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "tolerance.py",
+    "blobs.py", "boundary_integral_2p.py", "capacitance.py", "elastic_constants.py", "electrolyte.py",
+    "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py", "galaxy_over_ranks.py", "gmres.py", "near_surface.py",
+    "own_kernel.py", "own_kernel_cells.py", "pipe.py", "plummer.py", "suspension_2p.py", "tolerance.py",
+    "water_dynamics.py",
 }  # fmt: skip
 
 

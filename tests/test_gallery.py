@@ -58,8 +58,8 @@ def test_motion_is_shown_beside_the_picture(built):
 def test_examples_stand_in_sections(built):
     text = page(built, "index")
     titles = re.findall(r"<h2>(.*?)<", text)
-    assert titles == ["Periodic boxes", "Own kernels, and PyTorch"]
-    places = [text.index(f'href="{name}.html', text.index("<h2>")) for name in ("water", "squirmers", "forces")]
+    assert titles == ["Periodic boxes", "Molecules and crystals", "Own kernels, and PyTorch"]
+    places = [text.index(f'href="{name}.html', text.index("<h2>")) for name in ("squirmers", "water", "forces")]
     assert places == sorted(places)
 
 

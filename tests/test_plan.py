@@ -175,6 +175,16 @@ def test_a_new_box():
     near(plan(Q), MAKERS["3P"]("laplace", 2 * X, 2 * Y, box=(2, 2, 4))(Q))
 
 
+@pytest.mark.parametrize("box", [(1.0, 1.0, 1.0), [[1.0, 0.0, 0.0], [0.2, 1.0, 0.0], [0.1, 0.0, 1.0]]])
+def test_the_same_box_keeps_arrays(box, rng):
+    x, q = rng.random((3, 30)), rng.standard_normal(30)
+    plan = parki.ewald.plan("laplace", x, x, box=box, tolerance=1e-4)
+    u, structure = plan(q), plan.structure
+    plan.move(x, box=np.array(box))
+    assert plan.structure is structure
+    np.testing.assert_array_equal(plan(q), u)
+
+
 def test_a_box_around_points_that_come_apart():
     plan = MAKERS["0P"]("laplace", Y, Y)
     plan.move(targets=0.5 * X + 0.2, sources=0.5 * Y + 0.2)  # within the box
@@ -258,10 +268,13 @@ def test_operators_of_gradients(method):
 def test_gradients_of_ewald_sums():
     plan = parki.ewald.plan("laplace", X, Y, gradient="only", **BOX)
     np.testing.assert_array_equal(plan(Q), parki.ewald.plan("laplace_grad", X, Y, **BOX)(Q))
-    with pytest.raises(ValueError, match="stokes_dl has no gradient in Ewald sums; expected one of 'laplace'"):
+    with pytest.raises(ValueError, match="stokes_dl has no gradient='only' in Ewald sums; expected one of 'laplace'"):
         parki.ewald.plan("stokes_dl", X, Y, gradient="only", **BOX)
-    with pytest.raises(ValueError, match="gradient is True; expected one of False, 'only'"):
-        parki.ewald.plan("laplace", X, Y, gradient=True, **BOX)
+    with pytest.raises(ValueError, match="gradient is 'both'; expected one of False, True, 'only'"):
+        parki.ewald.plan("laplace", X, Y, gradient="both", **BOX)
+    u, g = parki.ewald.plan("laplace", X, Y, gradient=True, **BOX)(Q)
+    near(u, parki.ewald.plan("laplace", X, Y, **BOX)(Q), 1e-4)
+    near(g, plan(Q), 1e-4)
 
 
 # Queries --------------------------------------------------------------------------------------------------------------

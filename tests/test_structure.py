@@ -7,9 +7,9 @@ import pytest
 
 FOLDERS = {"parki": "parki", "kernels": "parki.kernels", "perfmodels": "parki.perfmodels"}
 SHARED = """
-adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings error fft freespace
-kernel_parameters keywords lattice memory method moves names neighbours operators options pairs plan prediction
-proxies queries ranks saying scaling spelling tables timing trees utils
+adjoints all_pairs arguments arrays cells charges checks counts dimensions direct_method docstrings energies error
+excluding exclusions fft freespace kernel_parameters keywords lattice left_out memory method moves names neighbours
+operators options pairs plan prediction proxies queries ranks saying scaling spelling tables timing trees units utils
 """.split()
 SHARED = tuple(f"parki.{name}" for name in SHARED)
 COMMANDS = "__main__ app assembly cli console demo doctor files formats portions progress".split()
@@ -19,9 +19,9 @@ LONGEST = 400  # lines
 # Modules of parki.perfmodels that run what they judge.
 MEASURING = """
 bench bench_clusters bench_fmm bench_kernels bench_methods bench_models bench_plans bench_ranks bench_ranks_free
-bench_sums bench_treecode calibrate compare measure measure_ranks model model_fmm model_fmm_ranks model_ranks
-model_ranks_table model_tasks model_treecode model_treecode_ranks peers plot published_ranks report shares_fmm
-shares_treecode tune
+bench_sums bench_treecode calibrate compare drift_openmm measure measure_ranks model model_fmm model_fmm_ranks
+model_ranks model_ranks_table model_tasks model_treecode model_treecode_ranks peers peers_openmm plot published_ranks
+report shares_fmm shares_treecode tune
 """.split()
 MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
@@ -67,8 +67,14 @@ EDGES = {
     "parki.treecode": ("parki.treecode", *SHARED, "parki.engine", "parki.tasks", *MODELS),
     "parki.samples": ("parki.docstrings", "parki.memory"),
     "parki.celllist": ("parki.arrays", "parki.memory", "parki.names", "parki.utils", "parki.engine"),
-    "parki.torch": ("parki.ewald", "parki.keywords", "parki.torch_sum"),
-    "parki.torch_sum": ("parki.adjoints", "parki.arguments", "parki.ewald", "parki.plan"),
+    "parki.ase": ("parki.ewald", "parki.exclusions", "parki.units"),
+    "parki.differentials": ("parki.adjoints", "parki.arrays", "parki.pairs"),
+    "parki.differentiable": (*SHARED, "parki.ewald", "parki.keywords"),
+    "parki.torch": ("parki.arguments", "parki.differentiable", "parki.ewald", "parki.keywords", "parki.torch_methods"),
+    "parki.torch_methods": ("parki.differentiable", "parki.docstrings", "parki.torch_sum"),
+    "parki.torch_sum": ("parki.differentiable", "parki.differentials"),
+    "parki.jax": ("parki.differentiable", "parki.docstrings", "parki.jax_sum"),
+    "parki.jax_sum": ("parki.differentiable", "parki.differentials"),
     **dict.fromkeys(COMMANDS, ("parki",)),
     "parki": (),
 }

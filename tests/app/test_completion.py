@@ -51,7 +51,7 @@ def test_bash_offers_words(offered):
     assert offered("tune", "--kernel", "") == set(words.EWALD_KERNELS)
     assert offered("bench", "fmm-") == {name for name in words.BENCHMARKS if name.startswith("fmm-")}
     assert offered("cache", "") >= {"list", "clear", "prune"}
-    assert offered("examples", "show", "wat") == {"water"}
+    assert offered("examples", "show", "wat") == {"water", "water_dynamics"}
     assert offered("examples", "copy", "") >= set(examples.names())
 
 

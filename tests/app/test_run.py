@@ -143,6 +143,19 @@ def test_a_group_keeps_no_older_gradient(cloud):
             assert set(file["a"]) == {"potential", *(["gradient"] if more else [])}
 
 
+def test_potential_and_gradient_of_an_ewald_sum(tmp_path, rng):
+    src = rng.random((3, 30))
+    dens = rng.standard_normal(30)
+    np.savez(tmp_path / "in.npz", src=src, dens=dens, box=np.ones(3))
+    more = ["--parameter", "kappa=2", "--gradient", "both", "--tolerance", "1e-4", "--periodicity", "1"]
+    run(tmp_path / "in.npz", "--kernel", "yukawa", "-o", tmp_path / "out.npz", *more)
+    given = {"box": (1, 1, 1), "periodicity": 1, "tolerance": 1e-4, "kappa": 2.0, "gradient": True}
+    u, slope = parki.ewald.plan("yukawa", src, src, **given)(dens)
+    with np.load(tmp_path / "out.npz") as file:
+        np.testing.assert_array_equal(file["potential"], u)
+        np.testing.assert_array_equal(file["gradient"], slope)
+
+
 @pytest.mark.parametrize(("kernel", "call"), [("laplace", "laplace_grad"), ("stokes_sl", "stokes_grad")])
 def test_the_gradient_alone_of_an_ewald_sum(kernel, call, tmp_path, rng):
     src, dens = rng.random((3, 30)), rng.standard_normal(30 if kernel == "laplace" else (3, 30))
@@ -228,14 +241,14 @@ def test_a_box_is_left_out_on_purpose_only(cloud, capsys):
         ("--kernel mine.py --box 1 1 1", "--kernel is 'mine.py' with --method ewald; expected one of laplace, "),
         ("--kernel coulombic --method fmm", "or a file NAME.py"),
         ("--kernel none.py --method fmm", "none.py"),
-        ("--kernel laplace --box 1 1 1 --gradient both", "--gradient is both with --method ewald; expected only"),
-        ("--kernel yukawa --kappa 2 --box 1 1 1 --gradient only", "yukawa has no gradient"),
+        ("--kernel stokes_sl --box 1 1 1 --gradient both", "stokes_sl has no gradient=True in Ewald sums"),
+        ("--kernel stokes_pressure --box 1 1 1 --gradient only", "stokes_pressure has no gradient='only'"),
         ("--kernel gaussian --method bltc", "width is missing"),
         ("--kernel gaussian --method bltc --parameter width=-1", "width is -1"),
         ("--kernel gaussian --method bltc --parameter kappa=1", "kappa was given, but gaussian takes width"),
         ("--kernel yukawa --method bltc --kappa 1 --parameter kappa=1", "expected --parameter NAME=VALUE once"),
         ("--kernel coulomb --method bltc --tolerance 3", "tolerance is 3"),
-        ("--kernel laplace --box 1 0 0 0.5 1 0 0 0 1 --periodicity 2", "box is a triclinic cell"),
+        ("--kernel laplace --box 1 0 0 0 1 0 0.5 0 1 --periodicity 2", "at right angles to all others"),
     ],
 )
 def test_arguments_that_do_not_go_together(arguments, said, cloud, capsys):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parki import engine
+from tests.engine import kernel_cases_energies as energies
 from tests.engine import kernel_cases_fmm as fmm
 
 DTYPES = {"double": np.float64, "float": np.float32}
@@ -196,15 +197,17 @@ class Maker:
             yield "p2g_grid", slots, e[0] * e[1], args
 
     def g2p(self):
-        kinds = (1, 1, {}), (3, 1, {}), (2, 3, {}), (1, 1, {}), (2, 1, {"coord": "double"})
+        both, slopes = {"SLOPES": True, "SKEW": True}, {"SLOPES": True, "VALUE": False}
+        kinds = (1, 1, {}), (3, 1, both), (2, 3, slopes), (1, 1, {}), (2, 1, {"coord": "double"})
         for taps, (nc, rhs, changes) in zip((*TAPS, 6), kinds, strict=True):
             nt, points = 3 if taps > 9 else 7, (6, 7, 8)
             args = {
                 "xt": self.uniform(3, nt).astype(self.coord(changes)),
                 "grid": self.normal(rhs * nc, *(m + taps for m in points)),
             }
-            args |= {"u": self.zeros(rhs * nc, nt), "window": self.window(taps)}
-            args |= {f"s{d}": float(m) for d, m in enumerate(points)}
+            parts = changes.get("VALUE", 1) + 3 * changes.get("SLOPES", 0)
+            args |= {"u": self.zeros(rhs * nc * parts, nt), "window": self.window(taps), "slope": self.window(taps)}
+            args |= {f"s{d}": float(m) for d, m in enumerate(points)} | {"s01": 0.1, "s02": -0.2, "s12": 0.3}
             slots = {"P": taps, "DEGREE": 3, "NC": nc, "RHS": rhs, **changes}
             batch = np.array([[i, min(i + 2, nt)] for i in (*range(2, nt, 2), 0, nt)], np.int32)
             given = {**args, "batch": batch, "batches": len(batch)}
@@ -260,11 +263,9 @@ class Maker:
         planes, rows, length, skew = 3, 4, 11, {"s01": 0.1, "s02": -0.2, "s12": 0.3}
         for name, stride in (
             ("scalar", 1),
-            ("gradient", 3),
             ("divergence", 3),
             ("stokes", 3),
             ("stokes_comb", 4),
-            ("stokes_grad", 9),
         ):
             for slots in ({}, {"SKEW": True, "RHS": 2}, {"SINGLE": True}):
                 axes = {k: self.normal(n) for k, n in (("kx", 4), ("ky", rows), ("kz", length))}
@@ -360,7 +361,7 @@ def cases(real):
     """All launches for this dtype, by name."""
     maker, made = Maker(real), {}
     groups = {group: getattr(maker, group)() for group in GROUPS}
-    groups |= {group: function(maker) for group, function in fmm.GROUPS.items()}
+    groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
     for group, launches in groups.items():
         for n, (workunit, slots, league, args) in enumerate(launches):
             file = workunit if group == "scattered" or workunit == "p2p_list" else group

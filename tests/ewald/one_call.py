@@ -66,8 +66,12 @@ def one_mode(
 
 
 def find(name):
-    """The kernel of this name, with its parameter."""
-    return kernels.find(name, kappa=KAPPA if name == "yukawa" else None)
+    """The kernel of this name, or that of a gradient, with its parameter."""
+    own, wanted = name, False
+    for suffix, value in (("_and_grad", True), ("_grad", "only")):
+        if name not in kernels.KERNELS and not wanted and name.endswith(suffix):
+            own, wanted = name.removesuffix(suffix), value
+    return kernels.gradient(kernels.find(own, kappa=KAPPA if own == "yukawa" else None), wanted)
 
 
 class Caller:
@@ -82,7 +86,8 @@ class Caller:
         """u (components, N) at the vectors r (3, N), each from its own source."""
         count = r.shape[1]
         numbers = [s, *([n] if kernel.normals else []), *(np.full((1, count), v) for v in kernel.parameters)]
-        unit = engine.kernel(self.pair, "one_pair", real="double", pair=kernel.pair, SCREENED=True)
+        slots = {"pair": kernel.pair, "SCREENED": True, **dict(kernel.slots)}
+        unit = engine.kernel(self.pair, "one_pair", real="double", **slots)
         u = np.zeros((kernel.result, count))
         given = {"r": r, "w": w, "parts": parts, "s": np.concatenate(numbers), "u": u}
         engine.parallel_for(engine.RangePolicy("Serial", count), unit, **given)
@@ -101,7 +106,7 @@ class Caller:
         n = np.where(length > 0, k / np.where(length > 0, length, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
         modes = len(length)
         vs = np.stack([v.real, v.imag], axis=1).reshape(-1, modes)
-        ws = np.zeros((2 * kernel.result, modes))
+        ws = np.zeros((2 * kernel.fields, modes))
         unit = engine.kernel(self.mode, "one_mode", real="double", multiply=kernel.multiplier)
         engine.parallel_for(engine.RangePolicy("Serial", modes), unit, k=k, n=n, g=g, vs=vs, ws=ws)
         return ws[0::2] + 1j * ws[1::2]

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 REACH = 6.6  # exp(−REACH²) is below 1e-18
 DECAY = 42.0  # exp(−DECAY) is below rounding
 EULER = 0.57721566490153286061
+SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure")
 RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # else 3
 
@@ -37,8 +38,11 @@ def periodic(
     s = s.reshape(-1, y.shape[1])
     n = None if normals is None else np.asarray(normals, np.float64)
     box = np.asarray(box, np.float64)
+    last = box, periodicity, xi, kappa, skew
+    if kernel.endswith("_and_grad"):
+        parts = [kernel.removesuffix("_and_grad"), kernel.replace("_and_grad", "_grad")]
+        return np.concatenate([np.atleast_2d(periodic(part, x, y, s, None, *last)) for part in parts])
     if kernel == "stokes_comb":
-        last = box, periodicity, xi, kappa, skew
         return periodic("stokes_sl", x, y, s[:3], None, *last) + periodic("stokes_dl", x, y, s[3:], n, *last)
     if xi is None and periodicity:
         xi = (6.5 if periodicity == 3 else 4.5) / np.prod(box[:periodicity]) ** (1 / max(periodicity, 1))
@@ -47,7 +51,7 @@ def periodic(
         u += far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew)
     if periodicity == 3 and kernel == "laplace":
         u -= np.pi / (xi**2 * np.prod(box)) * s.sum()
-    if periodicity in (1, 2):
+    if periodicity in (1, 2) and kernel not in SCREENED:
         u += constant_modes(kernel, x, y, s, n, box, periodicity, xi)
     return u[0] if len(u) == 1 else u
 
@@ -85,6 +89,8 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     d = np.sqrt(tau)
     if kernel == "yukawa":
         return (yukawa(d, same, xi, kappa) @ s[0])[None]
+    if kernel == "yukawa_grad":
+        return (yukawa_slope(d, same, xi, kappa) * r) @ s[0]
     a = np.where(same, 0.0, erfc(xi * d) / d)
     b = np.where(same, 0.0, 2 * xi / np.sqrt(np.pi) * np.exp(-(xi**2) * tau))
     at_zero = same * 2 * xi / np.sqrt(np.pi)
@@ -132,6 +138,18 @@ def yukawa(d, same, xi, kappa):
     return np.where(same, -at_zero, near / (2 * d))
 
 
+def yukawa_slope(d, same, xi, kappa):
+    """The derivative of the near kernel of every pair, over the distance."""
+    grown, faded = np.exp(kappa * d), np.exp(-kappa * d)
+    if xi == 0:
+        return np.where(same, 0.0, -(1 + kappa * d) * faded / d**3)
+    half = kappa / (2 * xi)
+    both = grown * erfc(xi * d + half) + faded * erfc(xi * d - half)
+    bell = 4 * xi / np.sqrt(np.pi) * np.exp(-((xi * d) ** 2) - half**2)
+    slope = kappa * (grown * erfc(xi * d + half) - faded * erfc(xi * d - half)) - bell
+    return np.where(same, 0.0, (slope - both / d) / (2 * d**2))
+
+
 # Plane waves
 
 
@@ -139,8 +157,8 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
     """Modes up to 2ξ REACH that vary in a periodic direction, with k₀ >= 0; the rest by conjugation."""
     period = box.copy()
     for d in range(periodicity, 3):
-        both = np.concatenate([x[d], y[d]])
-        period[d] = np.ptp(both) + DECAY * box[:periodicity].max() / (2 * np.pi)
+        both, decay = np.concatenate([x[d], y[d]]), 2 * np.pi / box[:periodicity].max()
+        period[d] = np.ptp(both) + DECAY / (min(decay, kappa) if kernel in SCREENED else decay)
     kmax = 2 * xi * REACH
     waves = []
     vectors = lattice(box, skew)
@@ -157,7 +175,7 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
         k = np.array(np.broadcast_arrays(k0, waves[1][:, None], waves[2]))
         k = np.einsum("ij,iab->jab", along, k) if any(skew) else k
         kk = np.sum(k * k, axis=0)
-        drop = np.all(k[:periodicity] == 0, axis=0) & (kernel != "yukawa")
+        drop = np.all(k[:periodicity] == 0, axis=0) & (kernel not in SCREENED)
         weight = np.where(drop, 0.0, (1 if i == 0 else 2) / np.prod(period))
         rho = np.array([(there[1] * (g * there[0][:, i])[:, None]).T @ there[2] for g in strengths])
         v = modes(kernel, rho, k, np.where(drop, 1.0, kk), weight, xi, kappa)
@@ -169,8 +187,9 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 def modes(kernel, rho, k, kk, weight, xi, kappa):
     """The multipliers of one plane of modes."""
     c = kk / (4 * xi**2)
-    if kernel == "yukawa":
-        return 4 * np.pi * weight * np.exp(-c - (kappa / (2 * xi)) ** 2) / (kk + kappa**2) * rho
+    if kernel in SCREENED:
+        v = 4 * np.pi * weight * np.exp(-c - (kappa / (2 * xi)) ** 2) / (kk + kappa**2) * rho
+        return v if kernel == "yukawa" else 1j * k * v
     if kernel in HARMONIC:
         A = 4 * np.pi * weight * np.exp(-c) / kk
         if kernel == "laplace":

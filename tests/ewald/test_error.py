@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import parki
+from parki import error
 from parki.ewald import reference
 
 CELL = np.array([[1.0, 0.2, 0.0], [0.0, 1.1, 0.3], [0.1, 0.0, 0.9]])
@@ -86,3 +87,23 @@ def test_a_sum_of_nothing_has_no_error(plan, rng):
     empty(np.ones(4))
     with pytest.raises(ValueError, match="no targets or no sources"):
         empty.error()
+
+
+def test_errors_of_single_targets(rng):
+    exact, off = rng.standard_normal((2, 3, 1000)), np.zeros((2, 3, 1000))
+    off[0, 1, 7], off[1, :, 30:80] = 5.0, 1e-3
+    found = error.estimate(exact + off, exact, 1000, 0)
+    size = np.sqrt(np.sum(exact**2) / 1000)
+    assert found.maximum == pytest.approx(5.0 / size)
+    assert found.percentile_99 == pytest.approx(1e-3 * np.sqrt(3) / size)
+    assert found.median == 0
+    assert found.value == pytest.approx(np.linalg.norm(off) / np.linalg.norm(exact))
+
+
+def test_of_potential_and_gradient_the_larger_error_counts(rng):
+    """Whatever their units."""
+    exact = rng.standard_normal((1, 4, 50)) * np.array([1e-30, 1e30, 1e30, 1e30])[:, None]
+    for part, size in ((slice(0, 1), 1e-3), (slice(1, 4), 1e-2)):
+        found = exact.copy()
+        found[:, part] *= 1 + size
+        assert error.estimate(found, exact, 50, 0, both=True).value == pytest.approx(size)

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import j0, k0, roots_legendre
 
 import parki
 from parki.ewald.kernels import KERNELS
-from parki.ewald.split import far_parts, layers, means, profiles
+from parki.ewald.split import far_parts, layers, means, profiles, spectra
 from parki.ewald.stages import radial
 from tests.ewald import sums, tails
 from tests.ewald.one_call import KAPPA, Caller, find
@@ -265,3 +266,27 @@ def test_a_kernel_is_its_parts(rng, periodicity):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
     with pytest.raises(NotImplementedError, match="the transpose of mine is not known"):
         plans[0].operator().rmatvec(charges)
+
+
+@pytest.mark.parametrize("kappa", [0.03, 0.5, 4.0])
+def test_truncated_screened_functions_are_transforms(kappa):
+    """Of a line and of a plane of charges, cut at a radius and shifted to end there."""
+    radius, k = 1.3, np.array([0.0, 0.3, 0.7, 5.0, 40.0])
+    nodes, weights = roots_legendre(400)
+    s = 0.5 * (nodes + 1.0)  # points crowd towards 0, where the line is singular
+    r, weights = radius * s**3, 1.5 * radius * s**2 * weights
+    line = 2 * (k0(kappa * r) - k0(kappa * radius))
+    plane = 2 * np.pi / kappa * (np.exp(-kappa * r) - np.exp(-kappa * radius))
+    for count, exact in (
+        (1, 2 * np.pi * j0(np.outer(k, r)) @ (weights * r * line)),
+        (2, 2 * np.cos(np.outer(k, r)) @ (weights * plane)),
+    ):
+        found = spectra.YUKAWA.truncated[count](k**2, radius, kappa)
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-11 * exact.max())
+
+
+@pytest.mark.parametrize("spectrum", [spectra.HARMONIC, spectra.YUKAWA])
+def test_slopes_of_greens_functions(spectrum):
+    k2, step = np.array([0.5, 3.0, 80.0]), 1e-4
+    above, below = (spectrum.whole(k2 * (1 + sign * step), 0.7) for sign in (1, -1))
+    np.testing.assert_allclose(spectrum.slope(k2, 0.7), (above - below) / (2 * step * k2), rtol=1e-6)

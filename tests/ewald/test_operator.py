@@ -1,6 +1,7 @@
 """Sums as linear operators: against dense matrices, their transposes, corrections, solvers."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -136,3 +137,27 @@ def test_kernels_of_ones_own_have_no_transpose(rng):
     assert (A @ np.ones(4)).shape == (4,)
     with pytest.raises(NotImplementedError, match="the transpose of mine is not known"):
         A.rmatvec(np.ones(4))
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "given", "warned"), [(1e-4, 1e-6, False), (1e-6, 1e-6, False), (1e-8, 1e-6, True)]
+)
+def test_solvers_that_ask_for_more_are_warned(tolerance, given, warned, rng):
+    x = rng.random((3, 10))
+    plan = parki.ewald.plan("laplace", x, x, box=tuple(BOX.ravel()), tolerance=given)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        plan.operator(tolerance=tolerance)
+    assert [w.category for w in said] == [parki.error.PrecisionWarning] * warned
+    if warned:
+        assert "tolerance is 1e-08, and products of this plan are off by about 1e-06" in str(said[0].message)
+        assert said[0].filename == __file__
+
+
+def test_tolerances_of_solvers_are_checked(rng):
+    x = rng.random((3, 10))
+    plan = parki.direct.plan("coulomb", x, x)
+    plan.operator(tolerance=1e-12)
+    for wrong in (0, 2.0, "1e-3", True):
+        with pytest.raises(ValueError, match=r"tolerance is .*; expected a number between 0 and 1"):
+            plan.operator(tolerance=wrong)

@@ -111,7 +111,7 @@ def test_interpolation_of_many_components_is_that_of_each(name, rng):
     slots = {"real": "double", "P": loops.P, "DEGREE": loops.DEGREE}
     xt = loops.cloud(rng, 37)[0]
     grid = rng.standard_normal((24, *(m + loops.P for m in loops.POINTS)))
-    given = {"xt": xt, "window": loops.window(rng)["window"], **loops.scales()}
+    given = {"xt": xt, **loops.window(rng), **loops.scales(), "s01": 0.0, "s02": 0.0, "s12": 0.0}
     policy = RangePolicy("OpenMP", 37)
     if name == "g2p_target":
         batch = np.array([[0, 16], [16, 32], [32, 37]], np.int32)

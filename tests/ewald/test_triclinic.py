@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import parki
-from parki.ewald import geometry
+from parki.ewald import geometry, kernels
 from tests import reference
+from tests.ewald import sums
 from tests.quick import every
 
 SIDES = np.array([1.0, 1.2, 0.9])
@@ -99,6 +101,69 @@ def test_refused_cells(box, text):
         parki.ewald.EwaldOptions(box=box)
 
 
-def test_cells_are_fully_periodic():
-    with pytest.raises(ValueError, match="triclinic cell, and periodicity is 2; expected 3"):
-        parki.ewald.EwaldOptions(box=CELL, periodicity=2)
+# Free directions ------------------------------------------------------------------------------------------------------
+FLAT = np.array([[1.0, 0.3, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.7]])  # lattice vectors, and a height
+KERNELS = [name for name, kernel in kernels.KERNELS.items() if {1, 2} <= set(kernel.periodicities)]
+
+
+def turned(turn, v):
+    """Vectors, columns of six or three, and tensors of nine rows, after a rotation."""
+    if v.ndim == 1:
+        return v
+    if len(v) == 9:
+        return np.einsum("ai,bj,ijn->abn", turn, turn, v.reshape(3, 3, -1)).reshape(9, -1)
+    return np.concatenate([turn @ part for part in np.split(v, len(v) // 3)])
+
+
+@pytest.mark.parametrize("periodicity", [1, 2])
+@pytest.mark.parametrize("kernel", every(3, KERNELS))
+def test_slabs_and_wires(kernel, periodicity, rng):
+    """In any orientation, against the slow sums."""
+    tolerance = 1e-8
+    found, cell = kernels.KERNELS[kernel], FLAT if periodicity == 2 else np.diag(np.diag(FLAT))
+    box, turn = np.diag(cell), Rotation.random(random_state=1).as_matrix()
+    more = {"kappa": 2.0} if kernel == "yukawa" else {}
+    x = rng.random((3, N)) * box[:, None]
+    strengths = [rng.standard_normal((found.dens, N) if found.dens > 1 else N)]
+    strengths[0] -= strengths[0].mean(axis=-1, keepdims=True)
+    strengths += [rng.standard_normal((3, N))] if found.normals else []
+    normals = strengths[1] if found.normals else None
+    given = {"box": box, "periodicity": periodicity, "skew": (cell[0, 1], 0.0, 0.0)} | more
+    exact = turned(turn, sums.periodic(kernel, x, x, strengths[0], normals, **given))
+    order = [2, 0, 1] if periodicity == 2 else [1, 0, 2]  # rows of the cell, whatever their places
+    mask = tuple(i < periodicity for i in order)
+    y, cell = np.ascontiguousarray(turn @ x), cell[order] @ turn.T
+    plan = parki.ewald.plan(kernel, y, y, box=cell, periodicity=mask, tolerance=tolerance, **more)
+    assert reference.relative_rms(plan(*(turned(turn, s) for s in strengths)), exact) <= tolerance
+
+
+def test_many_cells_of_a_slab(rng):
+    """The near field goes through cells; results do not depend on the cutoff."""
+    x, q = FLAT.T @ rng.random((3, 2000)), rng.standard_normal(2000)
+    given = {"box": FLAT, "periodicity": 2, "tolerance": 1e-8}
+    a, b = (parki.ewald.plan("laplace", x, x, rc=rc, **given)(q - q.mean()) for rc in (0.1, 0.4))
+    assert reference.relative_rms(a, b) <= 2e-8
+
+
+def test_slabs_that_move(rng):
+    x, q = FLAT.T @ rng.random((3, 50)), rng.standard_normal(50)
+    plan = parki.ewald.plan("laplace", x, x, box=FLAT, periodicity=2, tolerance=1e-8)
+    for stretch in (np.eye(3), np.array([[1.0, 0.02, 0.0], [0.01, 1.03, 0.0], [0.0, 0.0, 1.01]])):
+        y, cell = stretch @ x, FLAT @ stretch.T
+        plan.move(y, box=cell)
+        again = parki.ewald.plan("laplace", y, y, box=cell, periodicity=2, tolerance=1e-10)
+        assert reference.relative_rms(plan(q), again(q)) <= 1e-8
+
+
+def test_walls(rng):
+    turn = Rotation.random(random_state=1).as_matrix()
+    x = turn @ (FLAT.T @ rng.random((3, 20)))
+    on_walls = turn @ (FLAT.T @ np.array([[0.1, 0.6], [0.2, 0.9], [0.0, 1.0]]))
+    given = {"box": FLAT @ turn.T, "periodicity": 2, "tolerance": 1e-4}
+    assert np.isfinite(parki.ewald.plan("laplace", on_walls, on_walls, **given)(np.array([1.0, -1.0]))).all()
+    x[:, 7] += turn[:, 2]
+    with pytest.raises(ValueError, match=r"sources has 1 points outside the box, .* \(first: index 7\)"):
+        parki.ewald.plan("laplace", x, x, **given)
+    for periodicity, text in ((0, "periodicity is 0"), (2, "at right angles to all others")):
+        with pytest.raises(ValueError, match=text):
+            parki.ewald.EwaldOptions(box=CELL, periodicity=periodicity)

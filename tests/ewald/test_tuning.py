@@ -364,7 +364,7 @@ def test_candidates_keep_to_the_budget(n, tolerance):
         space=spaces.get("Serial"),
     )  # fmt: skip
     found = tuning.candidates(question, options)
-    assert len(found) >= 3
+    assert len(found) >= 2
     for one in found:
         p = one.parameters
         domain = select.Domain(p.box, 3, tolerance, params.edges(p.box, None))

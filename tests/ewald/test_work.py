@@ -17,6 +17,7 @@ from parki.ewald.stages import far, loop_counts, multipliers, planes, work
 from parki.ewald.stages.near import near_kernel
 from parki.ewald.stages.spread import spread_kernel
 from parki.perfmodels.p2g import Spreading
+from tests.ewald import one_call
 
 BOX = (1.0, 1.3, 0.8)
 
@@ -65,10 +66,12 @@ def test_every_loop_of_the_near_field_is_told(kernel, p2p, plans):
         assert min(told.of.values()) >= 0
 
 
-@pytest.mark.parametrize("kernel", ["laplace", "stokes_sl", "stokes_dl", "stokes_comb"])
+@pytest.mark.parametrize(
+    "kernel", ["laplace", "laplace_and_grad", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_grad"]
+)
 def test_every_loop_of_the_far_field_is_told(kernel, plans):
     plan = plans("laplace")
-    p, cells = replace(plan.parameters, kernel=KERNELS[kernel]), plan.structure.points.sources.grid
+    p, cells = replace(plan.parameters, kernel=one_call.find(kernel)), plan.structure.points.sources.grid
     s = Spreading(600, 3 + p.kernel.strengths, p.kernel.spread, p.P, 40**3, (4.0, 5.0, 2.0))
     for name in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK"):
         told = loop_counts.spread(name, s, cells, (40, 40, 40), loop_counts.Runs(20.0, (3.0, 3.0, 9.0)))
@@ -76,7 +79,7 @@ def test_every_loop_of_the_far_field_is_told(kernel, plans):
         assert engine.operations(unit).missing(told.of) == [], name
     for name in ("BASE", "TARGET"):
         unit = far.gather_kernel(p, replace(plan.chosen.variants, g2p=name), plan.space)
-        assert engine.operations(unit).missing(loop_counts.gather(name, s, cells, 3, 16).of) == [], name
+        assert engine.operations(unit).missing(loop_counts.gather(name, s, cells, p.kernel, 16).of) == [], name
     assert engine.operations(planes.convolve_kernel(p)).missing(loop_counts.modes(8.0, 4.0).of) == []
 
 

@@ -14,7 +14,15 @@ from tests.test_structure import module_of, python_files
 KINDS = {"host", "device", "sim"}
 MOST_PARAMETERS = 8
 #: Modules of parki that users import by name: their public functions and classes are public calls.
-PUBLIC_MODULES = ("parki.direct", "parki.pairs", "parki.samples", "parki.utils", "parki.celllist", "parki.torch")
+PUBLIC_MODULES = (
+    "parki.direct",
+    "parki.pairs",
+    "parki.samples",
+    "parki.utils",
+    "parki.celllist",
+    "parki.torch",
+    "parki.jax",
+)
 
 
 @dataclass(frozen=True)

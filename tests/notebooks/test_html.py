@@ -83,8 +83,9 @@ def test_errors():
     plan(Q)
     for found in (error, plan.error(), ErrorEstimate(1.23e-5, 1e-5, 2e-5, 100)):
         read = Reader(found._repr_html_())
-        (_, value), (_, bounds), (_, n) = read.rows
-        assert f"{read.caption} {value} ({bounds} at 95 %, {n} targets)" == str(found)
+        (_, value), (_, bounds), (_, n), (_, median), (_, most), (_, largest) = read.rows
+        each = f"median {median}, 99 % {most}, largest {largest}"
+        assert f"{read.caption} {value} ({bounds} at 95 %, {n} targets; {each})" == str(found)
 
 
 def test_text_is_escaped():

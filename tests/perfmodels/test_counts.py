@@ -7,6 +7,7 @@ import pytest
 
 from parki import engine
 from parki.cells import CellGrid
+from parki.ewald.kernels import KERNELS
 from parki.ewald.stages import loop_counts
 from parki.perfmodels import convolve, fft, g2p, p2g, p2p
 from parki.perfmodels.counts import Counts
@@ -225,7 +226,7 @@ def test_g2p_moves_what_section_5_3_says():
     s = Spreading(N, 6, 3, P, 64**3, (4.0, 4.0, 4.0))
     for variant, name in (("BASE", "g2p_base"), ("TARGET", "g2p_target")):
         block = engine.operations(engine.kernel("g2p", name, NC=3, P=P, DEGREE=DEGREE))
-        told = loop_counts.gather(variant, s, CellGrid((64.0, 64.0, 64.0), (16, 16, 192)), 3, 16)
+        told = loop_counts.gather(variant, s, CellGrid((64.0, 64.0, 64.0), (16, 16, 192)), KERNELS["stokes_sl"], 16)
         assert told.teams == {"BASE": N, "TARGET": 16 * 16 * 2 * min(1.0, N / 512)}[variant]
         found = block.total(told.of).scaled(told.teams)
         assert found.bytes("grid") == pytest.approx(24 * N * P**3)

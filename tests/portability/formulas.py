@@ -64,14 +64,12 @@ def convolved(name, k, g, v):
     n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0]).reshape(3, 1, 1, 1))
     if name == "scalar":
         return g * v
-    if name == "gradient":
-        return 1j * k * g * v[0]
     if name == "divergence":
         return -1j * g * np.sum(k * v, axis=0)[None]
     flow = g * (v[:3] - n * np.sum(n * v[:3], axis=0))
     if name == "stokes_comb":
         return flow + 1j * g * k * v[3]
-    return flow if name == "stokes" else np.concatenate([1j * k * component for component in flow])
+    return flow
 
 
 def taps(x, polynomials, s, P):
@@ -101,13 +99,16 @@ def spread(src, window, slope, scale, components, shape):
     return grid
 
 
-def interpolated(xt, grid, window, scale):
-    """The grid's components at all targets."""
+def interpolated(xt, grid, window, slope, scale):
+    """The grid's components at all targets, and their slopes (components, 3, targets) along its axes."""
     P = window.shape[1]
     first, w = zip(*(taps(xt[d], window, s, P) for d, s in enumerate(scale)), strict=True)
-    u = np.empty((len(grid), xt.shape[1]))
+    tilts = [s * taps(xt[d], slope, s, P)[1] for d, s in enumerate(scale)]
+    u, g = np.empty((len(grid), xt.shape[1])), np.empty((len(grid), 3, xt.shape[1]))
     for i in range(xt.shape[1]):
         x, y, z = (f[i] for f in first)
-        part = grid[:, x : x + P, y : y + P, z : z + P].astype(np.float64)
-        u[:, i] = np.einsum("xabc,a,b,c->x", part, *(v[:, i] for v in w))
-    return u
+        part, own = grid[:, x : x + P, y : y + P, z : z + P].astype(np.float64), [v[:, i] for v in w]
+        u[:, i] = np.einsum("xabc,a,b,c->x", part, *own)
+        for d in range(3):
+            g[:, d, i] = np.einsum("xabc,a,b,c->x", part, *(tilts[d][:, i] if e == d else own[e] for e in range(3)))
+    return u, g

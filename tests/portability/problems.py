@@ -6,8 +6,7 @@ BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stresslet": (6, 3, 3), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 P, DEGREE, TERMS = 6, 4, 4
-MULTIPLIERS = {"scalar": (1, 1), "gradient": (1, 3), "divergence": (3, 1), "stokes": (3, 3)}  # components in and out
-MULTIPLIERS |= {"stokes_comb": (4, 3), "stokes_grad": (3, 9)}
+MULTIPLIERS = {"scalar": (1, 1), "divergence": (3, 1), "stokes": (3, 3), "stokes_comb": (4, 3)}  # components in and out
 WINDOW = {"P": P, "DEGREE": DEGREE}
 P2P = {"p2p_gm_1d": (32, 1), "p2p_gm_2d": (8, 4), "p2p_sm_1d": (32, 1), "p2p_sm_2d": (8, 4)}  # rows and lanes of a team
 P2P |= {"p2p_list": (32, 1)}
@@ -15,6 +14,8 @@ P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
 G2P = ("g2p_target", "g2p_base")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
+#: What targets take of a grid: its values, these with their slopes, or the slopes alone.
+TAKEN = ({}, {"SLOPES": True}, {"VALUE": False, "SLOPES": True, "SKEW": True})
 #: Specialisations of each workunit, but for their types.
 SLOTS = {
     "cell_index": [{}],
@@ -32,8 +33,8 @@ SLOTS = {
     "direct_sum": [{"pair": f"pair/{name}"} for name in PAIRS],
     **{unit: [(LISTS if unit == "p2p_list" else NEAR) | {"pair": f"pair/{name}"} for name in PAIRS] for unit in P2P},
     **{unit: [WINDOW | {"NC": 3, "COMB": False}, WINDOW | {"NC": 4, "COMB": True}] for unit in P2G},
-    "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16}],
-    "g2p_base": [WINDOW | {"NC": 3}],
+    "g2p_target": [WINDOW | {"NC": 3, "BATCH": 16} | taken for taken in TAKEN],
+    "g2p_base": [WINDOW | {"NC": 3} | taken for taken in TAKEN],
     "halo_clear": [{}],
     "halo_fold": [{}],
     "halo_ends": [{}],
@@ -109,6 +110,6 @@ def spread_setting(components, rng, real, coord=None):
 
 def gather_setting(rng, real, coord=None):
     """Targets, of type `coord`, grid and window of an interpolation."""
-    (window, _), scale, shape = grid_setting(rng, real)
+    (window, slope), scale, shape = grid_setting(rng, real)
     xt, grid = cloud(rng, 37, coord or real)[0], rng.standard_normal((3, *shape)).astype(real)
-    return {"xt": xt, "grid": grid, "window": window} | scale
+    return {"xt": xt, "grid": grid, "window": window, "slope": slope, "s01": 0.2, "s02": -0.4, "s12": 0.3} | scale

@@ -1,0 +1,33 @@
+"""Tiny launches of the workunits of forces, stresses and exclusions."""
+
+import numpy as np
+
+
+def virial(maker):
+    planes, rows, length = 3, 4, 11
+    args = {k: maker.normal(n) for k, n in (("kx", 4), ("ky", rows), ("kz", length), ("weight", 4))}
+    args |= {name: maker.normal(4, rows, length) for name in ("green", "slope")}
+    args |= {"spec": maker.normal(1, planes, rows, 2 * length), "out": maker.zeros(4 * rows, 7)}
+    args |= {"first": 2, "count": 4, "rows": rows, "length": length, "s01": 0.1, "s02": -0.2, "s12": 0.3}
+    for skew in (False, True):
+        yield "line_virials", {"SKEW": skew}, planes * rows, args
+
+
+def own_field(maker):
+    args = {"x": maker.uniform(3, 9), "strength": maker.normal(1, 9), "u": maker.normal(3, 9), "size": maker.normal(3)}
+    args |= {"order": maker.rng.permutation(9).astype(np.int32), "s0": 6.0, "s1": 7.0, "s2": 8.0}
+    yield "take_off", {}, 9, args
+
+
+def left_out(maker):
+    begin = np.array([0, 2, 2, 5], np.int32)
+    args = {"xt": maker.uniform(3, 3), "begin": begin, "partner": np.array([1, 3, 0, 2, 3], np.int32)}
+    args |= {"weight": maker.normal(5), "cell": np.diag([0.5, 0.4, 0.0]).astype(maker.dtype), "tiny": 0.0}
+    args |= {"inverse": np.diag([2.0, 2.5, 0.0]).astype(maker.dtype)}
+    for pair, strengths, components, periodic in (("laplace", 1, 1, True), ("stokes_comb", 9, 3, False)):
+        src = np.concatenate([maker.uniform(3, 4), maker.normal(strengths, 4)]).T.copy()
+        slots = {"pair": f"pair/{pair}", "PERIODIC": periodic}
+        yield "left_out", slots, 3, args | {"src": src, "u": maker.zeros(components, 3)}
+
+
+GROUPS = {"virial": virial, "own_field": own_field, "left_out": left_out}
