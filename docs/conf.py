@@ -46,7 +46,8 @@ myst_heading_anchors = 3
 templates_path = ["_templates"]
 autosummary_generate = True
 autosummary_context = {"listed": public.members()}  # by the full names of classes
-autodoc_mock_imports = [] if importlib.util.find_spec("torch") else ["torch"]  # the reference reads parki.torch
+# The reference reads parki.torch and parki.jax.
+autodoc_mock_imports = [name for name in ("torch", "jax") if importlib.util.find_spec(name) is None]
 autodoc_typehints = "none"  # numpydoc's sections say them
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -16,12 +16,14 @@ from sphinx_gallery.scrapers import figure_rst
 
 FULL = os.environ.get("PARKI_GALLERY") == "full"  # otherwise examples run with --small
 logging.getLogger("matplotlib.animation").setLevel(logging.WARNING)  # it names its writer otherwise
-NEEDS = {"forces": "torch"}  # shown, but not run, where the module is missing
+# Shown, but not run, where the module is missing.
+NEEDS = {"elastic_constants": "ase", "forces": "torch", "trajectory": "MDAnalysis"}
 
 SECTIONS = {
-    "Periodic boxes": "madelung water tolerance sedimentation squirmers electrolyte",
+    "Periodic boxes": "madelung tolerance sedimentation squirmers",
+    "Molecules and crystals": "water water_dynamics trajectory electrolyte electrolyte_walls elastic_constants",
     "Free space": "plummer galaxy_large galaxy_fmm screened_sphere",
-    "Boundary integrals": "gmres pipe capacitance boundary_integral_2p",
+    "Boundary integrals": "gmres pipe capacitance near_surface boundary_integral_2p suspension_2p",
     "Own kernels, and PyTorch": "own_kernel_cells own_kernel blobs forces",
     "Devices and processes": "backends many_processes galaxy_over_ranks",
 }

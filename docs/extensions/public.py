@@ -4,8 +4,8 @@ import importlib
 
 #: Modules whose ``__all__`` is public.
 MODULES = (
-    "parki", "parki.direct", "parki.distributed", "parki.engine", "parki.ewald", "parki.fmm", "parki.pairs",
-    "parki.samples", "parki.torch", "parki.treecode", "parki.utils",
+    "parki", "parki.ase", "parki.direct", "parki.distributed", "parki.engine", "parki.ewald", "parki.fmm",
+    "parki.jax", "parki.pairs", "parki.samples", "parki.torch", "parki.treecode", "parki.units", "parki.utils",
 )  # fmt: skip
 
 #: Classes that are reached from there: results, parameters, spaces.
@@ -16,6 +16,7 @@ REACHED = (
     "parki.engine.operations.CodeBlock",
     "parki.engine.operations.Totals",
     "parki.engine.spaces.Space",
+    "parki.energies.EnergyForces",
     "parki.error.ErrorEstimate",
     "parki.ewald.choice.params.Parameters",
     "parki.ewald.report.Params",
@@ -35,12 +36,12 @@ UNLISTED = {
         "arrived", "asked", "let_others", "posted", "send", "together", "wait", "wake",
     ),
     "parki.engine.workunit.Workunit": ("compiled", "gpu", "key", "unit"),
-    "parki.ewald.choice.params.Parameters": ("itemsizes", "scaled", "serves", "type_of"),
-    "parki.ewald.kernels.Kernel": (*_PAIR, "components", "profile", "steep"),
+    "parki.ewald.choice.params.Parameters": ("itemsizes", "scaled", "serves", "stretched", "type_of"),
+    "parki.ewald.kernels.Kernel": (*_PAIR, "components", "fields", "profile", "steep", "sums", "with_virial"),
     "parki.ewald.options.EwaldOptions": ("resolve",),
     "parki.ewald.report.WallTime": (*_TIMING, "take"),
     "parki.pairs.Pair": _PAIR,
-    "parki.plan.Plan": ("full", "pair", "related", "turned"),
+    "parki.plan.Plan": ("energy_terms", "full", "pair", "related", "turned"),
     "parki.timing.PhaseTimes": _TIMING,
     "parki.treecode.params.Parameters": ("rule",),
 }  # fmt: skip
