@@ -1,5 +1,5 @@
 """Spheres in shear: a moving boundary integral in 2P
-====================================================
+==================================================
 
 A layer of rigid spheres, free of force and torque, is carried and turned by a shear flow.
 
