@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from parki import arrays, engine, pairs, ranks, scaling
 from parki.arrays import AnyArray, Array, Real, module_of
-from parki.engine import TeamPolicy, spaces
-from parki.engine.spaces import Space
-from parki.engine.workunit import Workunit
+from parki.engine import Space, TeamPolicy, Workunit, spaces
 from parki.keywords import DirectSumKeywords, KernelParameters, shows
 from parki.names import SpaceName
 from parki.pairs import KernelLike, Pair

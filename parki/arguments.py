@@ -10,7 +10,7 @@ import numpy as np
 
 from parki import arrays
 from parki.arrays import Array, module_of
-from parki.engine.calls.gpu import shared_memory
+from parki.engine import shared_memory
 from parki.pairs import Pair
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parki.engine import spaces
-from parki.engine.runtime import devices
-from parki.engine.spaces import Space
+from parki.engine import Space, devices, spaces
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

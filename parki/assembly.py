@@ -19,7 +19,7 @@ from parki.arrays import Array
 from parki.distributed import communicators
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.formats import DataLocation
 
 OF_TARGETS = (".csv", ".vtu")  # files that hold the targets, too
@@ -85,7 +85,7 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
 
 @contextlib.contextmanager
 def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
-    """Yield the name of a file to write on all ranks: `parki.engine.runtime.writing.replacing` of the first."""
+    """Yield the name of a file to write on all ranks: `parki.engine.build.writing.replacing` of the first."""
     with contextlib.ExitStack() as stack:
         work = None
         with agreed(comm, f"writing {where.file}"):

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from parki import arrays, memory
 from parki.arrays import AnyArray, Array
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.names import SpaceName
 from parki.utils import round_up
 

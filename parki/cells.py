@@ -13,8 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
 from parki.arrays import Array, module_of
-from parki.engine import RangePolicy, TeamPolicy
-from parki.engine.spaces import Space
+from parki.engine import RangePolicy, Space, TeamPolicy
 from parki.engine.steps import Handle, placed
 
 CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least

@@ -50,7 +50,7 @@ def _ended(comm: Any, status: int) -> int:
 def _status(asked: argparse.Namespace) -> int:
     """Run what was asked for; say in one line what is wrong with its input."""
     from parki.distributed import launch
-    from parki.engine.errors import BuildError
+    from parki.engine import BuildError
 
     log, handler, level = logging.getLogger("parki"), logging.StreamHandler(), logging.getLogger("parki").level
     handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
@@ -214,7 +214,7 @@ def _room(n: int) -> None:
 
 def cache(asked: argparse.Namespace) -> int:
     """List, clear or prune compiled kernels."""
-    from parki.engine.runtime import cache as module
+    from parki.engine import cache as module
 
     if asked.what == "list":
         for entry in module.entries():

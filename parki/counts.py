@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from parki.engine import source
+from parki.engine import kernel_files
 
 NAMES = ("NS", "NU")
 EXPECTED = "expected a number of components, as 3"
@@ -21,8 +21,8 @@ def of_path(path: str | os.PathLike) -> tuple[str, int, int, str]:
     KernelError
         For a file that is not there, or not in the language of the kernels.
     """
-    place = source.locate(path)
-    constants = source.read(place).constants
+    place = kernel_files.locate(path)
+    constants = kernel_files.read(place).constants
     counts = []
     for name in NAMES:
         value = constants.get(name)

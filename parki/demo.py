@@ -12,7 +12,7 @@ import numpy as np
 import parki
 from parki import doctor, memory, ranks
 from parki.arrays import Array
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.ewald import api
 from parki.ewald.options import EwaldOptions
 from parki.ewald.report import Params

@@ -8,9 +8,7 @@ from typing import Any
 
 import parki
 from parki import prediction
-from parki.engine import spaces
-from parki.engine.errors import BuildError
-from parki.engine.runtime import cache, compiler, devices, rtc
+from parki.engine import BuildError, cache, compiler, devices, rtc, spaces
 from parki.perfmodels import machine
 
 # module to look for, its distribution, what is to be said where it is missing

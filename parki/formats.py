@@ -20,7 +20,7 @@ import numpy as np
 
 from parki.app.words import is_number
 from parki.arrays import Array
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.pairs import PAIRS, Pair
 from parki.portions import Portion
 

@@ -14,8 +14,7 @@ from parki.arguments import TARGETS, Arguments, Density
 from parki.arrays import Array
 from parki.checks import check_flag
 from parki.dimensions import Dimensions
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.engine.steps import Handle, Placed
 from parki.error import PrecisionWarning
 from parki.method import Method, Place, Structure, Sum

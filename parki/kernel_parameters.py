@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from parki import engine, spelling
-from parki.engine import source
+from parki.engine import kernel_files
 
 P = TypeVar("P", bound=Any)  # a `parki.pairs.Pair`
 
@@ -38,7 +38,7 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
         if not 0 < values[name] < math.inf:
             raise ValueError(f"{name} is {values[name]!r}; expected a positive number.")
     made = replace(pair, parameters=tuple(values[name] for name in pair.names)) if given else pair
-    _check(made, source.locate(made.pair).stamp())
+    _check(made, kernel_files.locate(made.pair).stamp())
     return made
 
 

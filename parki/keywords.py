@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from numpy.typing import NDArray
 
 from parki import docstrings, names
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.names import Layout, Precision, SpaceName
 
 Box = Sequence[float] | Sequence[Sequence[float]] | NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from parki import all_pairs, engine, exclusions, scaling
 from parki.arguments import Density
 from parki.arrays import Array, module_of, to_host
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Handle, Step, Steps, argument, constant, glue, result, state
 from parki.exclusions import Exclusions
 from parki.freespace import FreeProblem, FreeSum

@@ -13,7 +13,7 @@ import numpy as np
 from parki.adjoints import Adjoint
 from parki.arguments import ArgumentNames, Arguments, Density
 from parki.arrays import Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Placed
 from parki.pairs import Pair
 from parki.prediction import Prediction

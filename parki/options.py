@@ -15,7 +15,7 @@ import numpy as np
 
 from parki.arrays import LAYOUTS
 from parki.checks import check_choice, check_flag, check_share, check_spelling, check_whole
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.names import Gradient, Layout, SpaceName, TaskSchedule
 
 Check = Callable[[str, Any], Any]  # of the name and value of an option; returns the value as it is spelled

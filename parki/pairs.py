@@ -18,8 +18,7 @@ from parki import charges, counts, dimensions
 from parki.arrays import Array
 from parki.dimensions import Dimensions
 from parki.docstrings import FREE_SUM
-from parki.engine import functions, source
-from parki.engine.functions import FunctionText
+from parki.engine import FunctionText, functions, kernel_files
 from parki.kernel_parameters import with_parameters
 from parki.keywords import KernelParameters, shows
 from parki.names import KernelName
@@ -355,7 +354,7 @@ def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float
     >>> parki.pairs.find("yukawa", kappa=0.5).parameters
     (0.5,)
     """
-    path = isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and source.is_path(kernel))
+    path = isinstance(kernel, os.PathLike) or (isinstance(kernel, str) and kernel_files.is_path(kernel))
     if path or functions.is_function(kernel):
         kernel = own(kernel)
     elif isinstance(kernel, str):

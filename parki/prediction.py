@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import toolchains
-from parki.engine.spaces import Space
+from parki.engine import Space, devices, toolchains
 from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine
-from parki.engine.workunit import Workunit
+from parki.engine import Workunit
 from parki.pairs import Pair
 
 MOST_POINTS = 24  # points per direction, at most

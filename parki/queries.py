@@ -14,7 +14,7 @@ import numpy as np
 from parki import arrays, error, neighbours, ranks, scaling, tables
 from parki.arguments import Arguments, Density, deprecated, renamed
 from parki.arrays import AnyArray, Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.error import ErrorEstimate
 from parki.exclusions import Exclusions
 from parki.left_out import LeftOut

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from parki import arrays, error
 from parki.arrays import AnyArray
 from parki.checks import check_choice
-from parki.engine import spaces
-from parki.engine.runtime import devices
-from parki.engine.spaces import Space
+from parki.engine import Space, devices, spaces
 
 if TYPE_CHECKING:
     from parki.method import Method, Structure

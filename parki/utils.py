@@ -44,7 +44,7 @@ def get_execution_space(s: SpaceName | spaces.Space | None = None) -> spaces.Spa
     See Also
     --------
     get_array_module : Return the array module of a space.
-    parki.engine.spaces.Space : The properties of a space.
+    parki.engine.run.spaces.Space : The properties of a space.
 
     Examples
     --------

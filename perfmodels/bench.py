@@ -9,9 +9,7 @@ import subprocess
 from pathlib import Path
 
 import parki
-from parki.engine.runtime import devices
-from parki.engine.runtime.compiler import cpus, target, toolchains
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, cpus, devices, target, toolchains, workers
 from parki.perfmodels import (
     bench_clusters,
     bench_fmm,

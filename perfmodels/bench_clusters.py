@@ -7,7 +7,7 @@ import argparse
 import statistics
 from collections.abc import Sequence
 
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.perfmodels import bench_models, clusters, roofline
 from parki.perfmodels.bench_treecode import CASES, TreecodeCase, cloud
 from parki.perfmodels.machine import Machine

@@ -17,7 +17,7 @@ import numpy as np
 
 from parki import direct, samples
 from parki.arrays import Array
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.fmm import api, balance, work
 from parki.fmm.report import PHASES, PLANNED
 from parki.pairs import find

@@ -12,8 +12,7 @@ import numpy as np
 from parki import engine, fft
 from parki.arrays import Array
 from parki.cells import CellGrid, SortedCellHandles, SortedCells
-from parki.engine import TeamPolicy, spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, TeamPolicy, spaces
 from parki.engine.steps import Steps, constant, state
 from parki.ewald import api
 from parki.ewald.choice import choose, params, variants

@@ -14,7 +14,7 @@ from typing import Any
 import parki
 from parki import pairs, samples
 from parki.arrays import Array
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.perfmodels.bench_sums import numbers
 from parki.perfmodels.measure import CUBE, Row, clock, cloud, on, row, strengths, turns
 from parki.plan import Plan

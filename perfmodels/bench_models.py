@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from parki import prediction
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.ewald import api
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters

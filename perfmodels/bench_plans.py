@@ -7,7 +7,7 @@ import numpy as np
 
 from parki import fmm, samples, treecode
 from parki.arrays import Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.perfmodels.measure import Row, clock, row, turns
 from parki.treecode import interactions
 from parki.treecode.interactions import FarPairRule

@@ -15,7 +15,7 @@ from parki import memory, ranks
 from parki.arrays import Array
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
-from parki.engine.spaces import workers
+from parki.engine import workers
 from parki.perfmodels import bench_ranks_free, measure_ranks
 from parki.perfmodels.bench_sums import KERNELS, SAMPLE
 from parki.perfmodels.measure import CUBE, Row, asked_space, cloud, on, strengths, table

@@ -13,9 +13,7 @@ from parki import pairs, ranks, samples
 from parki.arrays import Array
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
-from parki.engine import spaces
-from parki.engine.runtime.compiler import cpus
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, cpus, spaces, workers
 from parki.perfmodels import measure_ranks
 from parki.perfmodels.bench_sums import SAMPLE
 from parki.perfmodels.measure import Row, on

@@ -10,8 +10,7 @@ from scipy.special import ndtri
 
 import parki
 from parki.arrays import Array
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.perfmodels import free
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns

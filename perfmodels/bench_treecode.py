@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from parki import direct, samples
 from parki.arrays import Array
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.pairs import find
 from parki.perfmodels import free, handwritten
 from parki.perfmodels.free import reaching, theirs

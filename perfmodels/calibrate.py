@@ -20,10 +20,7 @@ from time import perf_counter, thread_time
 import numpy as np
 
 from parki import engine, fft, pairs, prediction, samples
-from parki.engine import RangePolicy, spaces
-from parki.engine.runtime import cache
-from parki.engine.runtime.compiler import target
-from parki.engine.spaces import Space
+from parki.engine import RangePolicy, Space, cache, spaces, target
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.report import TITLES

@@ -5,7 +5,7 @@ of PC and CC), whose items are numbers of targets and of sources.  Charges go up
 leaves each and transfers between clusters.  Trees and lists move through memory; what they reach of it is measured, as
 it is set by what processors do not tell: sorting in steps of one, and NumPy's passes over arrays.
 
-What the texts say is given by loops (`parki.engine.operations`), which have the names of the kernel files.
+What the texts say is given by loops (`parki.engine.tree.operations`), which have the names of the kernel files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ MANY = 1000  # sources of the pairs that a time is stated for
 
 
 class LoopText(Protocol):
-    """A kernel's text by loops (`parki.engine.operations.CodeBlock`)."""
+    """A kernel's text by loops (`parki.engine.tree.operations.CodeBlock`)."""
 
     def total(self, trips: Mapping[str, float], lanes: int = 1, otherwise: float | None = None) -> Any:
         """Return the totals of one turn, as `counts.TextTotals`."""

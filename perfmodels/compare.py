@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels.measure import Row, spread
 
 LEAST = 0.05  # what changes from one start of a process to the next: where arrays lie in memory, clock rates

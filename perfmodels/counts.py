@@ -8,7 +8,7 @@ FLOPS = {"fma": 2.0, "compare": 0.0, "integer": 0.0}  # of one operation; of all
 
 
 class TextTotals(Protocol):
-    """What a kernel's text adds up to (`parki.engine.operations.Totals`)."""
+    """What a kernel's text adds up to (`parki.engine.tree.operations.Totals`)."""
 
     operations: Mapping[str, float]
     memory: float  # bytes of views, loaded and stored

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 import parki
 from parki.arrays import Array
 from parki.direct import direct_sum
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.perfmodels.measure import clock, turns
 
 ABSENT = "against FMM3D", "pip install fmm3dpy"

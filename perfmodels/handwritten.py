@@ -5,9 +5,7 @@ import time
 
 import numpy as np
 
-from parki.engine.lower.host import HEADERS
-from parki.engine.runtime import build, loading
-from parki.engine.runtime.compiler import target
+from parki.engine import HOST_HEADERS, loading, objects, target
 
 # Laplace, all pairs: lanes are targets, sources are broadcast, 1/r by the engine's own rsqrt.
 VECTOR_LAPLACE = """
@@ -154,10 +152,10 @@ def yardstick(runs: int = 60) -> list[float]:
 
 def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFuncPtr:
     """The function ``pk_run`` of a text, compiled with the engine's own flags and these."""
-    headers = HEADERS if "pk_host.h" in source else ()
+    headers = HOST_HEADERS if "pk_host.h" in source else ()
     about = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
-    unit = build.Unit(source=source, flags=flags, **about)
-    run = loading.load(build.build(unit)).pk_run
+    unit = objects.Unit(source=source, flags=flags, **about)
+    run = loading.load(objects.build(unit)).pk_run
     run.restype = None
     return run
 

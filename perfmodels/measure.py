@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from parki.arrays import Array
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 
 Row = dict[str, Any]
 CUBE = (1.0, 1.0, 1.0)  # the box of most sums

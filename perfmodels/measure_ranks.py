@@ -10,7 +10,7 @@ import numpy as np
 
 from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.perfmodels.measure import Row, absent, clock, row
 from parki.timing import CallCounts
 

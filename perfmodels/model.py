@@ -24,10 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parki.engine.calls import device as calls
-from parki.engine.calls.gpu import TEAM, requested
-from parki.engine.runtime import devices, rtc, writing
-from parki.engine.spaces import Space
+from parki.engine import DEFAULT_TEAM, Space, devices, gpu_unit, rtc, scratch_bytes, writing
 from parki.ewald.choice import choose, params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
@@ -164,13 +161,13 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
     heads = {"p2p": "p2p_", "p2g": "p2g_", "cnv": "convolve", "g2p": "g2p_"}
     units = {name: next(one for one in launched if one[0].ir.name.startswith(head)) for name, head in heads.items()}
     kernels = {name: unit for name, (unit, *_) in units.items()}
-    blocks = {name: threads or TEAM for name, (*_, threads) in units.items()}
+    blocks = {name: threads or DEFAULT_TEAM for name, (*_, threads) in units.items()}
     device = devices.Device(0, "", arch, 0, "", model.machine.shared_bytes, 32, model.machine.multiprocessors)
-    made = [calls.unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
+    made = [gpu_unit(unit, unit.default_layouts(), device, blocks[name]) for name, unit in kernels.items()]
     found = {}
     for (name, unit), path in zip(kernels.items(), rtc.build_many(made), strict=True):
         used = rtc.usage(path)
-        scratch = used.shared + requested(unit.ir, {})
+        scratch = used.shared + scratch_bytes(unit.ir, {})
         found[name] = used.registers, occupancy(model.machine, used.registers, scratch, blocks[name])
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import samples
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.fmm import api, work
 from parki.perfmodels import fmm, model_tasks, modeltable
 from parki.perfmodels.machine import Machine

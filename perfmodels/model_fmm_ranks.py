@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import samples
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.fmm import api, balance, params, surfaces
 from parki.perfmodels import model_fmm, model_over_ranks, planning, published_trees, shares, shares_fmm
 from parki.perfmodels.machine import Machine

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.fmm import work
 from parki.perfmodels import tasks
 from parki.perfmodels.machine import GENERIC, Machine

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from parki import samples
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels import clusters, modeltable
 from parki.perfmodels.machine import Machine
 from parki.perfmodels.modeltable import Phase

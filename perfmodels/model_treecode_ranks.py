@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parki import all_pairs, memory, samples
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.freespace import find, short
 from parki.perfmodels import clusters, model_over_ranks, planning, published_trees, shares
 from parki.perfmodels.machine import Machine

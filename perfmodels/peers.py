@@ -23,7 +23,7 @@ from types import ModuleType
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.ewald import api
 from parki.perfmodels.free import reaching
 from parki.perfmodels.measure import Row, absent, clock, row, turns

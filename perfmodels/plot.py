@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels.measure import Row
 
 SUFFIXES = (".png", ".svg", ".pdf")

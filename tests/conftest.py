@@ -16,7 +16,7 @@ import pytest
 os.environ["PARKI_CALIBRATION"] = "off"  # before parki is imported
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # before the first library of OpenMP is loaded
 
-from parki.engine import spaces
+from parki.engine.run import spaces
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, max_examples=40)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=1000)

@@ -11,8 +11,7 @@ import pytest
 
 import parki
 from parki import arrays
-from parki.engine import spaces
-from parki.engine.runtime import devices
+from parki.engine.run import devices, spaces
 
 
 class OnGpu:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
+from parki.engine.run import spaces
 from tests.ewald import cupy_standin as standin
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import parki
 from parki import cli, doctor, prediction
-from parki.engine import spaces
-from parki.engine.runtime import devices, rtc
+from parki.engine.build import rtc
+from parki.engine.run import devices, spaces
 from parki.perfmodels import machine
 
 

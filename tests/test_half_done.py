@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine.launch import Prepared
+from parki.engine.run.launch import Prepared
 
 N = 40
 RNG = np.random.default_rng(8)

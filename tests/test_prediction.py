@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from parki import prediction
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.perfmodels.machine import Machine
 from parki.prediction import Prediction
 

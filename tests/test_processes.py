@@ -8,8 +8,8 @@ import textwrap
 import pytest
 
 from parki import cli
-from parki.engine import forks, spaces
-from parki.engine.runtime import limits
+from parki.engine import forks
+from parki.engine.run import limits, spaces
 
 HEAD = """
 import os, signal, sys, threading, warnings

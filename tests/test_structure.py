@@ -123,12 +123,37 @@ def test_imports_point_one_way(root):
     assert wrong == []
 
 
+FACES = ("parki/engine/__init__.py", "parki/engine/steps/__init__.py")
+
+
+def offered(root):
+    """Return the full names that the engine offers to the rest of parki."""
+    names = {"parki.engine", "parki.engine.steps"}
+    for path in (root / face for face in FACES):
+        bound = (a for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.ImportFrom) for a in n.names)
+        names |= {f"{module_of(path, root)}.{alias.asname or alias.name}" for alias in bound}
+    return names
+
+
+def test_the_engine_is_used_through_its_face(root):
+    names = offered(root)
+    assert "parki.engine.Space" in names
+    wrong = [
+        f"{path.relative_to(root)}:{line} imports {name}"
+        for path in python_files(root, *FOLDERS, "examples")
+        if not path.is_relative_to(root / "parki/engine")
+        for line, _, name in imports(path)
+        if is_in(name, "parki.engine") and name not in names
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize(
     ("module", "name", "allowed"),
     [
-        ("parki.engine.launch", "parki.arrays.points", False),
-        ("parki.engine.launch", "parki.engine.errors", True),
-        ("parki.engine.launch", "numpy", True),
+        ("parki.engine.run.launch", "parki.arrays.points", False),
+        ("parki.engine.run.launch", "parki.engine.errors", True),
+        ("parki.engine.run.launch", "numpy", True),
         ("parki.ewald.method", "parki.perfmodels.select.p2p", True),
         ("parki.ewald.method", "parki.perfmodels.bench", False),
         ("parki.ewald.method", "parki.cli", False),
@@ -148,7 +173,7 @@ def test_imports_point_one_way(root):
         ("parki.perfmodels.fmm", "parki.perfmodels.bench", False),
         ("parki.perfmodels.tasks", "parki.tasks.graph", True),
         ("parki.perfmodels.tasks", "parki.fmm.work", False),
-        ("parki.tasks.simulate", "parki.engine.runtime", True),
+        ("parki.tasks.simulate", "parki.engine.devices", True),
         ("parki.tasks.simulate", "parki.perfmodels.tasks", False),
         ("parki.perfmodels.bench", "parki.ewald.api", True),
         ("parki", "parki.ewald", False),

@@ -14,7 +14,7 @@ import pytest
 import parki
 from parki import arrays, fft, keywords, names, pairs, utils
 from parki.distributed.bricks import wire
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald import EwaldOptions, kernels
 from parki.fmm.options import METHODS as FMM_METHODS
 from parki.fmm.options import FmmOptions

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
+from parki.engine.run import spaces
 
 
 @pytest.mark.parametrize("name", [None, "CPU", "host", "Serial", "serial", "SERIAL", "OpenMP", "openmp"])

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import erfc
 
 from parki import arrays, direct, fmm, treecode
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.ewald import api
 
 Values = NDArray[np.float64]

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from parki import spelling
-from parki.engine.runtime import writing
+from parki.engine import writing
 
 PACKAGE = "parki.examples"
 SUFFIXES = (".py", ".ipynb")

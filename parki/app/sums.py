@@ -13,7 +13,7 @@ from parki import pairs
 from parki.app.words import EWALD_KERNELS, METHODS, Box
 from parki.arguments import PUBLISHED
 from parki.arrays import Array
-from parki.engine import source
+from parki.engine import kernel_files
 from parki.ewald import api, kernels
 from parki.ewald.method import Ewald
 from parki.ewald.options import EwaldOptions
@@ -69,7 +69,7 @@ class FileSum:
     @property
     def name(self) -> str:
         """Return the kernel's name, of a file without its folder; behind it the method, where that is not Ewald."""
-        name = os.path.basename(self.kernel) if source.is_path(self.kernel) else self.kernel
+        name = os.path.basename(self.kernel) if kernel_files.is_path(self.kernel) else self.kernel
         return name if self.method == "ewald" else f"{name} by {self.method}"
 
     @property
@@ -86,7 +86,7 @@ class FileSum:
             For a kernel that the method does not have.
         """
         known = EWALD_KERNELS if self.method == "ewald" else tuple(pairs.PAIRS)
-        path = self.method != "ewald" and source.is_path(self.kernel)
+        path = self.method != "ewald" and kernel_files.is_path(self.kernel)
         if self.kernel not in known and not path:
             others = "" if self.method == "ewald" else ", or a file NAME.py"
             raise ValueError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parki.distributed.comm import Comm
-from parki.engine.functions import FunctionText
+from parki.engine import FunctionText
 
 EVERYWHERE = "raised on all ranks."
 

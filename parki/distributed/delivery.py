@@ -11,9 +11,7 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.distributed.comm import Comm
-from parki.engine import RangePolicy, spaces
-from parki.engine.fit import taken
-from parki.engine.spaces import Space
+from parki.engine import RangePolicy, Space, launchable, spaces
 
 ROOMS = 10  # pieces of memory that are kept: there and back, of two kinds of arrays, and places before and behind
 REALS = ("float32", "float64")
@@ -142,7 +140,7 @@ class Delivery:
 
     def _launched(self, name: str, a: Array, order: Array, out: Array, **numbers: int) -> bool:
         """Run a workunit of `kernels/glue.py` for each entry of an order; tell whether it takes such arrays."""
-        if self._space is None or a.dtype.name not in REALS or not (taken(a) and taken(out)):
+        if self._space is None or a.dtype.name not in REALS or not (launchable(a) and launchable(out)):
             return False
         if len(order):
             unit = engine.kernel("glue", name, real=a.dtype)

@@ -16,7 +16,7 @@ from parki.distributed.agreement import agreed
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.overlap import Meanwhile
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Handle, Placed
 from parki.freespace import FreeMethod, FreeProblem, FreeSum
 from parki.scaling import Powers

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from parki.distributed.comm import Comm
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels import machine
 from parki.perfmodels.network import Network
 

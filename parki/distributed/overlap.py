@@ -10,9 +10,7 @@ import numpy as np
 
 from parki import engine
 from parki.distributed.comm import Pending
-from parki.engine import TeamPolicy
-from parki.engine.launch import Prepared
-from parki.engine.spaces import Space
+from parki.engine import Prepared, Space, TeamPolicy
 from parki.engine.steps import Call, Context, Handle, Number, Step
 
 PARTS = 16  # between two of which messages are looked at

@@ -10,16 +10,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from parki.engine import functions, ir, settled
-from parki.engine.check import check
+from parki.engine import settled
+from parki.engine.build import loading, objects
+from parki.engine.build.compiler import target, toolchains
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered
-from parki.engine.parse import parse
-from parki.engine.runtime import build, loading
-from parki.engine.runtime.compiler import target, toolchains
 from parki.engine.settled import once
-from parki.engine.specialise import L0, specialise
+from parki.engine.text import functions
+from parki.engine.text.specialise import L0, specialise
+from parki.engine.tree import ir
+from parki.engine.tree.check import check
+from parki.engine.tree.parse import parse
 
 # What a text may be told about itself, and what that tells the compiler of hosts; other spaces have no use for it.
 HINTS = {
@@ -136,10 +138,10 @@ class Workunit:
         """
         return {p.name: "C" for p in self.ir.params if p.rank}
 
-    def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[build.Unit, Lowered]:
+    def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
         """The text to compile for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
         lowered = host.lower(self.ir, layouts, checked)
-        made = build.Unit(
+        made = objects.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
             label=self.label,
             source=lowered.source,
@@ -173,7 +175,7 @@ class Workunit:
         key = self.key(layouts, checked, flags)
         if key not in self.objects:
             unit, lowered = self.unit(layouts, checked, flags)
-            self.objects[key] = load(build.build(unit), lowered)
+            self.objects[key] = load(objects.build(unit), lowered)
         return self.objects[key]
 
 
@@ -218,7 +220,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
           before it gives registers to them, which is slow to compile and now and then spills.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
-        Python function, which is read as it is now (`parki.engine.functions`).
+        Python function, which is read as it is now (`parki.engine.text.functions`).
 
     Returns
     -------

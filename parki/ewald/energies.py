@@ -10,7 +10,7 @@ import numpy as np
 from parki import exclusions, left_out, scaling
 from parki.arguments import Density
 from parki.arrays import Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald import kernels
 from parki.ewald.choice import choose, measured
 from parki.ewald.choice.params import REACH

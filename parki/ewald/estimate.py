@@ -3,7 +3,7 @@
 import math
 
 from parki import memory
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from parki import pairs
 from parki.checks import check_choice
-from parki.engine.functions import FunctionText
+from parki.engine import FunctionText
 from parki.ewald.split import layers, means, spectra
 from parki.ewald.split.far_parts import D, E, F, FarPart, G, H, Y, Z, edges
 from parki.ewald.split.layers import Layer

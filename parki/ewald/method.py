@@ -12,8 +12,7 @@ from parki import adjoints, all_pairs, arrays, cells, engine, scaling
 from parki.adjoints import Adjoint
 from parki.arguments import TARGETS, ArgumentNames, Arguments, Density
 from parki.arrays import Array
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.ewald import checks, estimate, idle, kernels, moving, reference
 from parki.ewald.choice import choose, params, predict, tuning, variants
 from parki.ewald.choice.params import Parameters

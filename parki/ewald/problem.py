@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parki.arrays import PRECISIONS, Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald.choice.arrangement import Arrangement
 from parki.ewald.choice.question import Question
 from parki.ewald.geometry import Geometry

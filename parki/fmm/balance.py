@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from parki import engine, scaling
 from parki.arrays import Array, module_of, to_host
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.fmm import surfaces
 from parki.fmm.chebyshev_tables import offsets
 from parki.fmm.representations import Representation

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.runtime import cache, trust
+from parki.engine import cache, trust
 from parki.fmm import memory, representations, surfaces, symmetry
 from parki.fmm.class_matrices import ClassMatrices
 from parki.fmm.representations import Representation

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from parki import engine
-from parki.engine.workunit import Workunit
+from parki.engine import Workunit
 from parki.fmm.chebyshev_expansion import ChebyshevExpansion
 from parki.fmm.chebyshev_translations import LevelTranslations
 from parki.fmm.expansion import TOP_LEVEL

@@ -1,7 +1,7 @@
 """Memory of a fast multipole sum, known before its arrays are made."""
 
 from parki import memory
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Steps
 from parki.trees.octree import Octree
 

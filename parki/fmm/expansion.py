@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from parki import all_pairs, engine
 from parki.arrays import index32
-from parki.engine.spaces import Space
+from parki.engine import Space, Workunit
 from parki.engine.steps import Call, Handle, Placed, Step, Steps, argument, constant, glue, result, state
-from parki.engine.workunit import Workunit
 from parki.pairs import Pair
 from parki.proxies import THREADS
 from parki.tasks.scheduled import Scheduled

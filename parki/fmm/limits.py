@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.tasks.sizes import TaskSizes
 
 

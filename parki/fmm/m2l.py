@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
+from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, state
-from parki.engine.workunit import Workunit
 from parki.fmm import spectra
 from parki.fmm.expansion import table
 from parki.fmm.limits import TeamLimits

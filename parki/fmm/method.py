@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from parki import engine, ranks, scaling
 from parki.arrays import Array, to_host
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.fmm import balance, chebyshev_order, estimate, limits, params, representations, scheduling, surfaces, work
 from parki.fmm.balance import Cloud
 from parki.fmm.chebyshev_expansion import chebyshev_expansion

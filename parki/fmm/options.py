@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.fmm import params
 from parki.names import FmmMethod, FmmSchedule, SpaceName
 from parki.options import STARPU, ToleranceOptions, flag, numbers_from_0, one_of, one_or_several, option, whole

@@ -6,9 +6,7 @@ Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inri
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from parki.engine import spaces
-from parki.engine.runtime import devices
-from parki.engine.spaces import Space
+from parki.engine import Space, devices, spaces
 from parki.fmm import work
 from parki.fmm.options import FmmOptions, needs_no_model
 from parki.fmm.params import Parameters

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki import engine
+from parki.engine import Workunit
 from parki.engine.steps import Handle, Step, Steps, glue, scratch, state
-from parki.engine.workunit import Workunit
 from parki.fmm import box_operators, m2l, memory, representations, spectra, surfaces
 from parki.fmm.box_operators import Operators
 from parki.fmm.box_translations import BoxTranslations

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import engine, prediction
-from parki.engine.spaces import Space, workers
+from parki.engine import Space, workers
 from parki.fmm import box_translations, chebyshev_work, limits, m2l, spectra, surfaces
 from parki.fmm.class_matrices import TILE, ClassMatrices
 from parki.fmm.expansion import TOP_LEVEL

@@ -14,14 +14,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from parki.engine.ahead import compile_for
-from parki.engine.launch import Prepared
-from parki.engine.runtime import devices
-from parki.engine.spaces import Space
-from parki.engine.steps import Step
-from parki.engine.steps.memory import Memory
-from parki.engine.steps.placing import Launch
-from parki.engine.steps.steplist import StepList
+from parki.engine import Prepared, Space, compile_for, devices
+from parki.engine.steps import Launch, Memory, Step, StepList
 from parki.tasks.cut import JOIN, CutSteps, Regions
 
 NOTHING = -2  # in place of the task that has written a copy: there is none; −1 is the host's of the beginning

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.tasks.trace import Trace
 
 SUFFIXES = (".png", ".svg", ".pdf")

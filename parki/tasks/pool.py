@@ -12,9 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine import spaces
-from parki.engine.runtime import build, loading
-from parki.engine.runtime.compiler import target
+from parki.engine import loading, objects, spaces, target
 from parki.tasks.graph import Graph, IntLists
 from parki.tasks.sharing import Sharing
 
@@ -44,8 +42,8 @@ class _PoolJob(ctypes.Structure):
 @cache
 def _entries() -> ctypes.CDLL:
     """Return the compiled executor, loaded once: looking it up takes a millisecond."""
-    unit = build.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
-    opened = loading.load(build.build(unit))
+    unit = objects.Unit("tasks", "tasks", f'#include "{HEADERS[0]}"\n', HEADERS, target(), ("-pthread",))
+    opened = loading.load(objects.build(unit))
     for name in ("pk_tasks_begin", "pk_tasks_stop", "pk_tasks_end"):
         entry = getattr(opened, name)
         entry.argtypes, entry.restype = [ctypes.c_void_p], None

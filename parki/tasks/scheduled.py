@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine import spaces
-from parki.engine.ahead import compile_for
-from parki.engine.calls.table import CallTable
-from parki.engine.launch import Prepared
-from parki.engine.spaces import Space
-from parki.engine.steps import Handle, Step
-from parki.engine.steps.memory import BOUND, Memory, fits
-from parki.engine.steps.placing import Launch, NoTimes
-from parki.engine.steps.steplist import StepList
+from parki.engine import CallTable, Prepared, Space, compile_for, spaces
+from parki.engine.steps import BOUND, Handle, Launch, Memory, NoTimes, Step, StepList, fits
 from parki.tasks import policy as policies
 from parki.tasks import starpu
 from parki.tasks.cut import CutSteps, cut

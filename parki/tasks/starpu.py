@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine import spaces
-from parki.engine.runtime import build, loading
-from parki.engine.runtime.compiler import target
+from parki.engine import loading, objects, spaces, target
 from parki.tasks import pool
 from parki.tasks.graph import Floats, Graph, Ints
 
@@ -119,8 +117,8 @@ def _entries() -> ctypes.CDLL:
         found = installed()
         text = f'// StarPU {found.version}\n#include "{HEADER}"\n'
         options = ("-pthread", "-Wl,--no-as-needed", *found.flags)  # libraries stand before the text that needs them
-        unit = build.Unit("starpu", "StarPU's shim", text, (HEADER, *pool.HEADERS), target(), options)
-        opened = loading.load(build.build(unit))
+        unit = objects.Unit("starpu", "StarPU's shim", text, (HEADER, *pool.HEADERS), target(), options)
+        opened = loading.load(objects.build(unit))
         opened.pk_starpu_policy.restype = ctypes.c_char_p
         opened.pk_starpu_start.argtypes = [ctypes.c_char_p, ctypes.c_int32, ctypes.c_char_p, ctypes.c_int32]
         for name in ("pk_starpu_begin", "pk_starpu_end"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.tasks.graph import Floats, Graph, Ints
 
 MICRO = 1e6  # times in files are in microseconds

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.tasks import bound
 from parki.tasks.cut import CutSteps
 from parki.tasks.durations import Durations

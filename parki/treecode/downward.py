@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki.arrays import index32
-from parki.engine.steps import Handle, Step
-from parki.engine.steps.values import ArraysOf
+from parki.engine.steps import ArraysOf, Handle, Step
 from parki.proxies import THREADS
 from parki.treecode.interactions import FEWER, InteractionLists
 from parki.treecode.structure import TreecodeStructure

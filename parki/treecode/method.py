@@ -10,8 +10,7 @@ import numpy as np
 
 from parki import all_pairs, engine, memory, scaling
 from parki.arrays import PRECISIONS, Array
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.engine.steps import Steps
 from parki.freespace import FreeProblem, FreeSum, TaskMethod, short
 from parki.prediction import Prediction

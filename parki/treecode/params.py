@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parki import all_pairs, proxies
-from parki.engine.spaces import Space
-from parki.engine.workunit import Workunit
+from parki.engine import Space, Workunit
 from parki.pairs import PAIRS, Pair
 from parki.treecode import interactions
 from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunction

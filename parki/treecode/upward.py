@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine.steps import Handle, Step, constant, state
-from parki.engine.steps.values import ArraysOf
+from parki.engine.steps import ArraysOf, Handle, Step, constant, state
 from parki.proxies import WARPS
 from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer

@@ -3,8 +3,7 @@
 import numpy as np
 
 from parki import engine, prediction
-from parki.engine.spaces import Space, workers
-from parki.engine.workunit import Workunit
+from parki.engine import Space, Workunit, workers
 from parki.perfmodels import clusters
 from parki.perfmodels.clusters import Transfers, TreecodeSizes, TreecodeTexts
 from parki.perfmodels.counts import Counts

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from parki import engine
 from parki.arrays import Array
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.trees import levels, passes
 from parki.trees.levels import Level, PointSet
 from parki.trees.nodes import Ints, Nodes, Spans

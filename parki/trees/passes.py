@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from parki import engine
 from parki.arrays import Array, to_host
-from parki.engine import RangePolicy, TeamPolicy
-from parki.engine.ahead import Wanted
-from parki.engine.spaces import Space, array_module
+from parki.engine import RangePolicy, Space, TeamPolicy, Wanted, array_module
 
 HOST_PIECE = 1 << 14  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
 DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import parki
 from parki import prediction
-from parki.engine.runtime.compiler import toolchains
-from parki.engine.spaces import Space
+from parki.engine import Space, toolchains
 from parki.perfmodels import bench, machine
 from parki.perfmodels.measure import Row
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels.measure import Row, apart
 from parki.perfmodels.plot import MARKS, OTHERS, OURS
 from parki.perfmodels.report import tables

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels import plot
 from parki.perfmodels.measure import Row
 from parki.perfmodels.report import figures, record, tables

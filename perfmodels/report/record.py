@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parki.engine.runtime import writing
+from parki.engine import writing
 from parki.perfmodels.compare import parsed
 from parki.perfmodels.measure import Row
 

@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.perfmodels import bench, handwritten
 from parki.perfmodels.measure import Row, asked_space
 from parki.perfmodels.report import facts, record

@@ -7,7 +7,7 @@ import pytest
 
 from parki import cli, fmm, pairs
 from parki.app import checks
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald import kernels
 
 #: Madelung constants of the chain, the square layer and rock salt.

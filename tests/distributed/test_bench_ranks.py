@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki.distributed.simulated import World
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald.report import EXCHANGES
 from parki.perfmodels import bench_ranks, measure_ranks
 

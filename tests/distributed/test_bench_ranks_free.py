@@ -7,7 +7,7 @@ import pytest
 
 from parki.distributed.freespace import EXCHANGES
 from parki.distributed.simulated import World
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.perfmodels import bench_ranks, bench_ranks_free, measure_ranks
 
 OPTIONS = {"tolerance": 1e-4, "execution_space": spaces.Space("Serial")}

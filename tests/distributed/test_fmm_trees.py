@@ -9,7 +9,7 @@ from parki.distributed.fmm.morton import anchors, around, finest, keys
 from parki.distributed.simulated import World
 from parki.distributed.trees import kinds, tables
 from parki.distributed.trees.shared import SharedTree
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.trees import octlists, octree
 from tests.distributed.essential import octet_pairs
 from tests.distributed.shares import cuts, part

@@ -6,7 +6,7 @@ import pytest
 import parki
 from parki import prediction
 from parki.distributed.simulated import World
-from parki.engine.runtime import devices
+from parki.engine.run import devices
 from parki.perfmodels.machine import Costs
 from tests.distributed.free import FreeCase
 from tests.distributed.shares import CELL, Case, cuts, far

@@ -9,7 +9,7 @@ from parki.distributed import communicators, delivery, ring
 from parki.distributed.agreement import agreed, totals
 from parki.distributed.comm import Comm
 from parki.distributed.simulated import Aborted, World
-from parki.engine import spaces
+from parki.engine.run import spaces
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 65])

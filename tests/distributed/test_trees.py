@@ -8,7 +8,7 @@ from parki.distributed.simulated import World
 from parki.distributed.treecode.lists import RankLists
 from parki.distributed.trees import cuts, kinds, tables
 from parki.distributed.trees.shared import SharedTree
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.treecode.params import Parameters
 from parki.trees import cluster
 from tests.distributed.free import SETS, FreeCase

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.runtime import build, cache, compiler
+from parki.engine.build import cache, compiler, objects
 
 WRAPPER = """#!/bin/sh
 # g++ that counts its kernels, and waits while a file says so
@@ -21,9 +21,9 @@ exec {real} "$@"
 """
 CHILD = """
 import ctypes, sys
-from parki.engine.runtime import build, compiler
-unit = build.Unit("race", "race (int)", sys.argv[1], (), compiler.target())
-print(ctypes.CDLL(str(build.build(unit))).pk_value())
+from parki.engine.build import objects, compiler
+unit = objects.Unit("race", "race (int)", sys.argv[1], (), compiler.target())
+print(ctypes.CDLL(str(objects.build(unit))).pk_value())
 """
 
 
@@ -61,7 +61,7 @@ def source(value):
 
 
 def make(value=1, **fields):
-    base = build.Unit(
+    base = objects.Unit(
         f"k{value}", f"k{value} (int, double)", source(value), (), compiler.target(), l0=f"# L0 {value}\n"
     )
     return replace(base, **fields)

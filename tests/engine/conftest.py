@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from parki.engine import upstream
+from parki.engine.run import upstream
 from tests.engine import pykokkos_standin as standin
 
 

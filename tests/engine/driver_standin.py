@@ -10,11 +10,11 @@ import types
 
 import numpy as np
 
-from parki.engine import spaces
+from parki.engine.build import cache, objects, rtc
+from parki.engine.build.compiler import target
 from parki.engine.calls import sim
-from parki.engine.runtime import build, cache, devices, gpusim, rtc
-from parki.engine.runtime.compiler import target
-from parki.engine.spaces import Space
+from parki.engine.run import devices, gpusim, spaces
+from parki.engine.run.spaces import Space
 
 SHARED = 227 << 10
 STREAM = 7
@@ -113,10 +113,10 @@ def install(monkeypatch, folder):
         for unit in wanted:
             units.append(unit)
             flags = (*sim.FLAGS[:3], f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
-            made = build.Unit(unit.name, unit.label, unit.source, gpusim.HEADERS, target(), flags)
+            made = objects.Unit(unit.name, unit.label, unit.source, gpusim.HEADERS, target(), flags)
             home = folder / str(len(units))
             home.mkdir()
-            (home / "kernel.cubin").write_text(f"{build.build(made)}\nparki_{unit.name.rpartition('_')[0]}")
+            (home / "kernel.cubin").write_text(f"{objects.build(made)}\nparki_{unit.name.rpartition('_')[0]}")
             data = (home / "kernel.cubin").read_bytes()
             meta = {"key": home.name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
             (home / cache.META).write_text(json.dumps(meta))

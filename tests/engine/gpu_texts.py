@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine.runtime import build
-from parki.engine.runtime.gpusim import Fault, SimLaunch, fault_of
+from parki.engine.build import objects
+from parki.engine.run.gpusim import Fault, SimLaunch, fault_of
 
 TYPES = {"double": np.float64, "float": np.float32, "int32_t": np.int32, "int64_t": np.int64}
 FLAGS = (
@@ -313,7 +313,7 @@ def compile_text(compiler: str, text: str, path: Path, *flags: str) -> Program:
     """Compile a text for the host; every warning is an error.  The simulator's comes with ``-DPK_SIM`` in `flags`."""
     source = path.with_suffix(".cpp")
     source.write_text(text)
-    command = [compiler, *FLAGS, "-O1", *flags, f"-I{build.INCLUDE}", str(source), "-o", str(path)]
+    command = [compiler, *FLAGS, "-O1", *flags, f"-I{objects.INCLUDE}", str(source), "-o", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -372,5 +372,5 @@ def hip_command() -> list[str] | str:
 
 def compile_hip(command: list[str], text: str, arch: str) -> subprocess.CompletedProcess[str]:
     """Compile a text to assembler on stdout."""
-    command = [*command, f"--offload-arch={arch}", f"-I{build.INCLUDE}", "-"]
+    command = [*command, f"--offload-arch={arch}", f"-I{objects.INCLUDE}", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)

@@ -10,13 +10,14 @@ from collections import defaultdict
 
 import numpy as np
 
-from parki.engine import CheckedFault, RangePolicy, TeamPolicy, interp, prepare
+from parki.engine import CheckedFault, RangePolicy, TeamPolicy, prepare
+from parki.engine.build import objects
+from parki.engine.build.compiler import WIDTHS, Target, target
+from parki.engine.interpreter import launching
 from parki.engine.lower import host
 from parki.engine.lower.common import Lowered
-from parki.engine.runtime import build
-from parki.engine.runtime.compiler import WIDTHS, Target, target
-from parki.engine.spaces import Space
-from parki.engine.specialise import L0
+from parki.engine.run.spaces import Space
+from parki.engine.text.specialise import L0
 from parki.engine.workunit import Compiled, Workunit, load
 
 SPACES = (Space("Serial"), Space("OpenMP", 2))
@@ -49,8 +50,8 @@ def compile_batch(programs, target: Target, flags: tuple[str, ...], checked: boo
         groups[made.source.partition("struct pk_args {")[0].partition("\n")[2]].append(n)
     for head, members in groups.items():
         parts = [_in_namespace(lowered[n], n) for n in members]
-        unit = build.Unit("batch", "batch", "\n".join([head, *parts]), host.HEADERS, target, flags)
-        path = build.build(unit)
+        unit = objects.Unit("batch", "batch", "\n".join([head, *parts]), host.HEADERS, target, flags)
+        path = objects.build(unit)
         for n in members:
             units[n].object = load(path, lowered[n], f"pk_run_{n}")
     return units
@@ -72,7 +73,7 @@ def _in_namespace(made: Lowered, n: int) -> str:
 def expected(program) -> tuple[object, dict[str, object]]:
     """Total and arguments after a run of the interpreter."""
     args = program.fresh_args()
-    return interp.run(Batched(program.text).ir, league=program.league, args=args), args
+    return launching.run(Batched(program.text).ir, league=program.league, args=args), args
 
 
 def found(program, unit: Workunit, space: Space) -> tuple[object, dict[str, object]]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from parki.engine import source
 from parki.engine.errors import KernelError
-from parki.engine.parse import parse
-from parki.engine.specialise import specialise
+from parki.engine.text import source
+from parki.engine.text.specialise import specialise
+from parki.engine.tree.parse import parse
 
 HEAD = ["import pykokkos as pk", "from typing import List, Tuple", "real = pk.double"]
 FIRST = len(HEAD) + 1  # the first line after the head

@@ -4,12 +4,14 @@ import ctypes
 
 import numpy as np
 
-from parki.engine import RangePolicy, TeamPolicy, interp, prepare
+from parki.engine import RangePolicy, TeamPolicy, prepare
+from parki.engine.build import objects
+from parki.engine.build.compiler import target
 from parki.engine.calls import sim
-from parki.engine.runtime import build, gpusim
-from parki.engine.runtime.compiler import target
-from parki.engine.spaces import Space
-from parki.engine.specialise import L0
+from parki.engine.interpreter import launching
+from parki.engine.run import gpusim
+from parki.engine.run.spaces import Space
+from parki.engine.text.specialise import L0
 from parki.engine.workunit import Workunit
 from tests.engine.host_batch import layouts
 
@@ -26,10 +28,10 @@ def compile_batch(programs, flags) -> list[Workunit]:
         source = unit.gpu(shape).source
         head, begin, text = source.partition("struct pk_args {")
         parts.append(f"#define pk_run pk_run_{n}\nnamespace program_{n} {{\n{begin}{text}}}\n#undef pk_run\n")
-    made = build.Unit(
+    made = objects.Unit(
         "batch", "batch", "".join([head, *parts]), gpusim.HEADERS, target(), (*sim.FLAGS, "-DPK_WIDE=0", *flags)
     )
-    library = ctypes.CDLL(str(build.build(made)))
+    library = ctypes.CDLL(str(objects.build(made)))
     for n, (unit, shape) in enumerate(zip(units, shapes, strict=True)):
         run = library[f"pk_run_{n}"]
         run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
@@ -40,7 +42,7 @@ def compile_batch(programs, flags) -> list[Workunit]:
 def disagreements(program, unit, n, same) -> list[str]:
     """What differs from the interpreter; `n` picks the space, and the block of a team policy."""
     expected = program.fresh_args()
-    total = interp.run(unit.ir, league=program.league, args=expected)
+    total = launching.run(unit.ir, league=program.league, args=expected)
     space, wrong = SPACES[n % len(SPACES)], []
     for team, lanes in (
         (SHAPES[n % len(SHAPES)], SHAPES[(n + 2) % len(SHAPES)]) if program.policy == "team" else ((0, 0),)

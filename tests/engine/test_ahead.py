@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import RangePolicy, spaces
-from parki.engine.runtime import build
+from parki.engine import RangePolicy
+from parki.engine.build import objects
+from parki.engine.run import spaces
 
 
 @pytest.mark.parametrize(("name", "batches"), [("Serial", 1), ("OpenMP", 1), ("GpuSim", 2)])
 def test_units_of_the_host_beside_those_of_a_space(name, batches, monkeypatch):
     """In one batch where the space is the host; afterwards neither launch compiles anything."""
     there, here = (engine.kernel("glue", "fill", real=real) for real in ("double", "float"))
-    counts, build_many = [], build.build_many
+    counts, build_many = [], objects.build_many
 
     def counted(units):
         units = list(units)
@@ -21,7 +22,7 @@ def test_units_of_the_host_beside_those_of_a_space(name, batches, monkeypatch):
 
     for unit in (there, here):
         monkeypatch.setattr(unit, "objects", {})
-    monkeypatch.setattr(build, "build_many", counted)
+    monkeypatch.setattr(objects, "build_many", counted)
     engine.compile_for([(there, there.default_layouts(), None)], spaces.get(name), on_host=[here])
     assert counts == [2] if batches == 1 else [1, 1]
     a, b = np.zeros(3), np.zeros(3, np.float32)

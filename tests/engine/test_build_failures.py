@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from parki.engine.build import cache, compiler, objects, processes
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, cache, compiler, processes
 from tests.engine import compiling as tools
 
 folder, counter, make, value_of = tools.folder, tools.counter, tools.make, tools.value_of
@@ -38,8 +38,8 @@ def test_a_killed_build_leaves_a_usable_cache(counter, folder):
     assert cache.entries() == []
 
     began = time.monotonic()
-    unit = build.Unit("race", "race (int)", tools.source(9), (), compiler.target())
-    assert value_of(build.build(unit)) == 9
+    unit = objects.Unit("race", "race (int)", tools.source(9), (), compiler.target())
+    assert value_of(objects.build(unit)) == 9
     assert time.monotonic() - began < 10  # the lock of the dead is not waited for
     assert counter() == 2
 
@@ -52,12 +52,12 @@ def test_a_killed_build_leaves_a_usable_cache(counter, folder):
 
 def test_an_old_lock_of_another_machine_is_taken_over(caplog):
     unit = make(1)
-    marker = cache.folder() / "v1" / build.key(unit)[:2] / f"{build.key(unit)}.lock"
+    marker = cache.folder() / "v1" / objects.key(unit)[:2] / f"{objects.key(unit)}.lock"
     marker.parent.mkdir(parents=True)
     marker.write_text("4242\nanother-machine\n")
     past = time.time() - processes.limit() - 1
     os.utime(marker, (past, past))
-    assert value_of(build.build(unit)) == 1
+    assert value_of(objects.build(unit)) == 1
     assert not marker.exists()
     assert "taken for abandoned" in caplog.text
 
@@ -76,19 +76,19 @@ exec {real} "$@"
 """
     tools.script(tmp_path / "g++", text)
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
-    monkeypatch.setattr(build, "cpus", lambda: 2)
-    assert [value_of(path) for path in build.build_many([make(1), make(2)])] == [1, 2]
+    monkeypatch.setattr(objects, "cpus", lambda: 2)
+    assert [value_of(path) for path in objects.build_many([make(1), make(2)])] == [1, 2]
 
 
 def test_damage_done_while_this_process_runs_is_noticed(counter):
-    path = build.build(make(7))
+    path = objects.build(make(7))
     path.write_bytes(b"")
-    assert value_of(build.build(make(7))) == 7
+    assert value_of(objects.build(make(7))) == 7
     assert counter() == 2
 
 
 def test_only_damaged_entries_are_discarded():
-    whole, damaged = build.build(make(1)), build.build(make(2))
+    whole, damaged = objects.build(make(1)), objects.build(make(2))
     damaged.write_bytes(b"")
     for path in (whole, damaged):
         cache.discard_damaged(path.parent.name)
@@ -97,46 +97,46 @@ def test_only_damaged_entries_are_discarded():
 
 def test_old_working_folders_go_with_the_next_build():
     unit = make(1)
-    shard = cache.folder() / "v1" / build.key(unit)[:2]
+    shard = cache.folder() / "v1" / objects.key(unit)[:2]
     for name, age in ((".old", 2 * cache.STALE_WORK), (".new", 0.0)):
         (shard / name).mkdir(parents=True)
         os.utime(shard / name, (time.time() - age,) * 2)
-    build.build(unit)
+    objects.build(unit)
     assert sorted(path.name for path in shard.glob(".*")) == [".new"]
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_waiting_for_others():
     unit = make(1)
-    with cache.building(build.key(unit), threading.Event()):  # as another process would hold it
+    with cache.building(objects.key(unit), threading.Event()):  # as another process would hold it
         threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            build.build(unit)
+            objects.build(unit)
         assert time.monotonic() - began < 10
-    assert value_of(build.build(unit)) == 1
+    assert value_of(objects.build(unit)) == 1
 
 
 def test_a_refused_source_raises_and_poisons_nothing(folder, counter):
     bad = make(1, source='#line 12 "kernels/p2p.py"\nextern "C" int pk_value() { return nowhere; }\n', l0="# L0 bad\n")
     for _ in range(2):
         with pytest.raises(BuildError, match=r"k1 \(int, double\): kernels/p2p\.py:12:\d+: error:.*nowhere") as caught:
-            build.build(bad)
-    kept = folder / "v1" / "failed" / build.key(bad)
+            objects.build(bad)
+    kept = folder / "v1" / "failed" / objects.key(bad)
     assert str(kept) in str(caught.value)
     assert "nowhere" in (kept / "log.txt").read_text()
     assert (kept / "kernel.cpp").read_text() == bad.source
     assert (kept / "l0.py").read_text() == "# L0 bad\n"
     assert counter() == 2
     assert cache.entries() == []
-    assert cache.find(build.key(bad)) is None
-    assert value_of(build.build(make(1))) == 1
+    assert cache.find(objects.key(bad)) is None
+    assert value_of(objects.build(make(1))) == 1
 
 
 def test_one_refused_source_does_not_stop_the_others():
     units = [make(1), make(2, source="first wrong"), make(3), make(4, source="second wrong"), make(5)]
     with pytest.raises(BuildError, match=r"k2 \(int, double\)") as caught:
-        build.build_many(units)
+        objects.build_many(units)
     assert any("1 more of 5" in note for note in caught.value.__notes__)
     assert {entry.label[:2] for entry in cache.entries()} == {"k1", "k3", "k5"}
 
@@ -146,7 +146,7 @@ def test_a_killed_compiler_is_reported(tmp_path, monkeypatch):
     tools.script(tmp_path / "g++", f'#!/bin/sh\ncase "$*" in *kernel.cpp*) kill -9 $$ ;; esac\nexec {real} "$@"\n')
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
     with pytest.raises(BuildError, match=r"signal 9.*memory"):
-        build.build(make(1))
+        objects.build(make(1))
 
 
 def test_a_compiler_that_fails_itself_is_asked_again_with_fewer_passes(tmp_path, monkeypatch, folder):
@@ -155,7 +155,7 @@ def test_a_compiler_that_fails_itself_is_asked_again_with_fewer_passes(tmp_path,
     text = f'#!/bin/sh\ncase "$*" in *no-tree-slp*) ;; *kernel.cpp*) {crash} ;; esac\nexec {real} "$@"\n'
     tools.script(tmp_path / "g++", text)
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
-    path = build.build(make(7))
+    path = objects.build(make(7))
     assert value_of(path) == 7
     assert "-fno-tree-slp-vectorize" in (path.parent / "meta.json").read_text()
 
@@ -166,12 +166,12 @@ def test_a_full_disk_is_reported(monkeypatch):
 
     monkeypatch.setattr(cache, "publish", full)
     with pytest.raises(BuildError, match=r"No space left on device.*PARKI_CACHE_DIR"):
-        build.build(make(1))
+        objects.build(make(1))
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "no object", "no meta", "not json"])
 def test_a_damaged_object_is_built_again(counter, monkeypatch, caplog, damage):
-    path = build.build(make(7))
+    path = objects.build(make(7))
     meta, before = path.with_name("meta.json"), path.stat()
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -189,7 +189,7 @@ def test_a_damaged_object_is_built_again(counter, monkeypatch, caplog, damage):
             meta.write_text("[1, 2")
     tools.forget(monkeypatch)
     with caplog.at_level(logging.WARNING, "parki.engine"):
-        assert build.build(make(7)) == path
+        assert objects.build(make(7)) == path
     assert "damaged" in caplog.text
     assert value_of(path) == 7
     assert counter() == 2
@@ -198,4 +198,4 @@ def test_a_damaged_object_is_built_again(counter, monkeypatch, caplog, damage):
 
 def test_a_missing_header_is_named():
     with pytest.raises(BuildError, match=r"the header 'pk_none\.h' is missing"):
-        build.build(make(1, headers=("pk_none.h",)))
+        objects.build(make(1, headers=("pk_none.h",)))

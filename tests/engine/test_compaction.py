@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import TeamPolicy, ir
+from parki.engine import TeamPolicy
 from parki.engine.lower.compaction import is_compaction
-from parki.engine.walk import walk
+from parki.engine.tree import ir
+from parki.engine.tree.walk import walk
 
 TEXT = '''"""A list of what is small."""
 

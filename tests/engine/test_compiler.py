@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from parki.engine.build import compiler, objects
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, compiler
 from tests.engine import compiling as tools
 
 folder, counter, make, value_of = tools.folder, tools.counter, tools.make, tools.value_of
@@ -65,7 +65,7 @@ def test_the_width_follows_the_architecture(monkeypatch, arch, width):
     assert compiler.target("x86-64-v2").resolved != told.resolved
     assert compiler.target("x86-64-v2").arch == "x86-64-v2"  # the argument goes before the variable
     define = 'extern "C" int pk_value() { return PK_BYTES; }\n'
-    assert value_of(build.build(make(1, source=define))) == width
+    assert value_of(objects.build(make(1, source=define))) == width
 
 
 def test_the_width_can_be_chosen(monkeypatch):
@@ -210,7 +210,7 @@ def test_zig_builds_without_its_libraries_and_keeps_nothing(only_zig, monkeypatc
     unit = make(3)
     assert not unit.target.openmp  # it comes without the runtime
     assert unit.space == "Serial"
-    path = build.build(unit)
+    path = objects.build(unit)
     assert value_of(path) == 3
     log = path.with_name("log.txt").read_text()
     assert log.startswith(f"{only_zig} c++ -nostdlib -fno-sanitize=undefined -O3 ")
@@ -219,7 +219,7 @@ def test_zig_builds_without_its_libraries_and_keeps_nothing(only_zig, monkeypatc
     assert len(caches) >= 3
     assert not any(os.path.exists(cache) for cache in caches)  # so it is not the user's either
     with pytest.raises(BuildError, match=r"clang\+\+ refused the generated code of k4 .*error"):
-        build.build(make(4, source="wrong"))
+        objects.build(make(4, source="wrong"))
 
 
 @pytest.mark.parametrize("library", ["-lomp", "-l:libomp.so.5"])
@@ -276,5 +276,5 @@ extern "C" int pk_value() {
   return (int)v[1] + (big << 2);  // undefined, and no trap
 }
 """
-    assert value_of(build.build(make(1, source=text))) == 1
-    assert value_of(build.build(make(1, source=text, flags=("-O0",)))) == 1
+    assert value_of(objects.build(make(1, source=text))) == 1
+    assert value_of(objects.build(make(1, source=text, flags=("-O0",)))) == 1

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from parki.engine.runtime import devices
+from parki.engine.run import devices
 
 H200 = {
     "name": b"NVIDIA H200",

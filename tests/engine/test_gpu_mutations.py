@@ -8,11 +8,12 @@ import pytest
 
 from parki import engine
 from parki.engine import KernelError, TeamPolicy
+from parki.engine.build import objects
 from parki.engine.calls import sim
-from parki.engine.check import check
-from parki.engine.parse import parse
-from parki.engine.runtime import build, gpusim
-from parki.engine.specialise import L0
+from parki.engine.run import gpusim
+from parki.engine.text.specialise import L0
+from parki.engine.tree.check import check
+from parki.engine.tree.parse import parse
 from parki.engine.workunit import Workunit
 from tests.engine import kernel_cases as cases
 
@@ -39,7 +40,7 @@ def mutants(case):
     source = unit.gpu(layouts).source
     made = sim.unit(unit, layouts)
     found = [m.span() for m in BARRIER.finditer(source)]
-    paths = build.build_many(replace(made, source=source[:a] + source[b:]) for a, b in found)
+    paths = objects.build_many(replace(made, source=source[:a] + source[b:]) for a, b in found)
     return unit, layouts, [(source[a:b], path) for (a, b), path in zip(found, paths, strict=True)]
 
 

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from parki.engine.build import compiler, objects
 from parki.engine.errors import CheckedFault, Loc
-from parki.engine.runtime import build, compiler
-from parki.engine.runtime.gpusim import HEADERS, Fault, GpuFault, explain, order_from_environment
+from parki.engine.run.gpusim import HEADERS, Fault, GpuFault, explain, order_from_environment
 from tests.engine import gpu_texts as texts
 
 TEXTS = {"sums": texts.SUMS, "allowed": texts.ALLOWED, "faults": texts.FAULTS}
@@ -260,7 +260,7 @@ def test_the_list_of_headers_is_complete():
     while left:
         name = left.pop()
         found.add(name)
-        left += set(re.findall(r'^#include "(.+)"', (build.INCLUDE / name).read_text("utf-8"), re.M)) - found
+        left += set(re.findall(r'^#include "(.+)"', (objects.INCLUDE / name).read_text("utf-8"), re.M)) - found
     assert found == set(HEADERS)
 
 
@@ -311,7 +311,7 @@ def test_bad_settings_are_refused(monkeypatch, name, value):
 
 
 # Device compilers -----------------------------------------------------------------------------------------------------
-HEADER = (build.INCLUDE / "pk_gpu.h").read_bytes()
+HEADER = (objects.INCLUDE / "pk_gpu.h").read_bytes()
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
@@ -361,7 +361,7 @@ def test_texts_compile_with_hiprtc(tmp_path, name):
     """In a process of its own: the runtime may end badly where there is no device."""
     (tmp_path / "k.hip").write_text(TEXTS[name])
     options = ["--gpu-architecture=gfx90a", "-DPK_HIP", *texts.DEVICE_FLAGS]
-    command = [sys.executable, "-c", texts.HIPRTC, str(tmp_path / "k.hip"), str(build.INCLUDE / "pk_gpu.h"), *options]
+    command = [sys.executable, "-c", texts.HIPRTC, str(tmp_path / "k.hip"), str(objects.INCLUDE / "pk_gpu.h"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 77:
         pytest.skip("hipRTC is not installed")

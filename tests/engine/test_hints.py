@@ -8,7 +8,7 @@ import pytest
 
 from parki import engine
 from parki.engine import TeamPolicy
-from parki.engine.runtime import build
+from parki.engine.build import objects
 from parki.engine.workunit import HINTS
 from tests.engine import test_vector_math as MATH
 
@@ -30,7 +30,7 @@ def test_hints_are_flags_of_hosts():
     assert units[0].source == units[1].source
     assert units[0].flags == ()
     assert sorted(units[1].flags) == sorted(flag for flags in HINTS.values() for flag in flags)
-    assert build.key(units[0]) != build.key(units[1])
+    assert objects.key(units[0]) != objects.key(units[1])
     assert plain.gpu(plain.default_layouts()) == hinted.gpu(hinted.default_layouts())
 
 

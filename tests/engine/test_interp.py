@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from parki.engine import ir
 from parki.engine.errors import CheckedFault, LaunchError, Loc
-from parki.engine.grammar import MATH
-from parki.engine.interp import run
-from parki.engine.parse import parse
+from parki.engine.interpreter.launching import run
+from parki.engine.text.grammar import MATH
+from parki.engine.tree import ir
+from parki.engine.tree.parse import parse
 
 HERE = Loc("k.py", 7)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from parki.engine.errors import CheckedFault
-from parki.engine.interp import run
-from parki.engine.parse import parse
+from parki.engine.interpreter.launching import run
+from parki.engine.tree.parse import parse
 
 
 def kernel(signature, *lines, decorator=""):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import RangePolicy, TeamPolicy, interp
-from parki.engine.spaces import Space
+from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.interpreter import launching
+from parki.engine.run.spaces import Space
 from tests.engine import kernel_cases as cases
 
 ULP = 64  # of the largest value: host code contracts a * b + c, and sums reductions in another order
@@ -60,7 +61,7 @@ def assert_close(found, expected, name):
 def test_interpreter_and_host_agree(name, compiled):
     case, _ = cases.ALL[name]
     unit, expected = compiled[name], case.fresh()
-    total = interp.run(unit.ir, league=case.league, args=expected)
+    total = launching.run(unit.ir, league=case.league, args=expected)
     written = [p.name for p in unit.ir.params if p.written]
     assert written
     assert not all(np.array_equal(expected[n], case.args[n]) for n in written)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import LaunchError, RangePolicy, TeamPolicy, fit, spaces
-from parki.engine.launch import Prepared
-from parki.engine.spaces import Space
+from parki.engine import LaunchError, RangePolicy, TeamPolicy
+from parki.engine.run import fit, spaces
+from parki.engine.run.launch import Prepared
+from parki.engine.run.spaces import Space
 from tests.engine.launch_kernels import KERNELS
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 import pytest
 
 from parki import engine
-from parki.engine import source
+from parki.engine.text import source
 from tests.engine import kernel_cases
 
 HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from parki import engine
+from parki.engine.build import compiler
 from parki.engine.calls.arguments import set_shape
-from parki.engine.runtime import compiler
 
 PAIRS = {"laplace": (1, 1), "stokeslet": (3, 3), "stokes_comb": (9, 3)}  # numbers of a source, of a result
 AHEAD = 6  # sources of a turn of the loop over blocks

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from parki import engine
+from parki.engine.build import compiler, objects
 from parki.engine.calls import sim
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, compiler
 from tests.engine import compiling as tools
 
 MSVC = "clang version 99.0\\nTarget: x86_64-pc-windows-msvc\\n"
@@ -45,10 +45,10 @@ def compile_for(system, unit, folder):
     processor, width, _ = SYSTEMS[system]
     words = [word for word in compiler.ZIG if word != "-nostdlib"]  # which takes headers away, too
     own = ("-march", "-mprefer", "-DPK_BYTES", "-fopenmp", "-shared")
-    flags = [flag for flag in build.flags(unit) if not flag.startswith(own)]
+    flags = [flag for flag in objects.flags(unit) if not flag.startswith(own)]
     (folder / "kernel.cpp").write_text(unit.source, "utf-8")
     command = [compiler._packaged_zig(), *words, "-target", system, f"-mcpu={processor}", *flags]
-    command += [f"-DPK_BYTES={width}", f"-I{build.INCLUDE}", "-Werror", "-c", "kernel.cpp"]
+    command += [f"-DPK_BYTES={width}", f"-I{objects.INCLUDE}", "-Werror", "-c", "kernel.cpp"]
     with compiler.settings((command[0], *compiler.ZIG)) as environment:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from parki import engine
 from parki.engine import LaunchError, RangePolicy, TeamPolicy
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from tests.engine.launch_kernels import KERNELS
 
 ADDING = '''import pykokkos as pk

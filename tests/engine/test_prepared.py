@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from parki import cli, engine
-from parki.engine import spaces
+from parki.engine.build import answers, cache, compiler, loading, objects
 from parki.engine.errors import BuildError
-from parki.engine.runtime import answers, build, cache, compiler, loading
+from parki.engine.run import spaces
 from parki.engine.workunit import load
 from tests.engine import compiling as tools
 
@@ -75,7 +75,7 @@ def test_a_prepared_cache_needs_no_compiler(monkeypatch, no_compiler, capsys, ar
     assert "missing  " in said.partition("prepared")[0]
     assert "fit this processor and run; others cannot be compiled" in said
     with pytest.raises(BuildError, match=r"(?s)g\+\+.*has no object of k9 .*that fits this processor"):
-        build.build(make(9, target=built))
+        objects.build(make(9, target=built))
 
 
 def test_an_object_for_another_processor_is_not_run(folder, monkeypatch, no_compiler):
@@ -122,20 +122,20 @@ def test_what_a_compiler_leaves_that_is_no_object_is_not_kept(folder, tmp_path, 
     tools.script(tmp_path / "g++", f'#!/bin/sh\ncase "$*" in *kernel.cpp*) {deed} ;; esac\nexec {real} "$@"\n')
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
     with pytest.raises(BuildError, match=rf"ended without an error and left .*{why}") as caught:
-        build.build(make(1))
+        objects.build(make(1))
     assert "no working compiler" in str(caught.value)
     assert "parki's engine" not in str(caught.value)
     assert cache.entries() == []
     assert list(folder.rglob("kernel.so")) == []
     monkeypatch.undo()
     monkeypatch.setenv("PARKI_CACHE_DIR", str(folder))
-    assert tools.value_of(build.build(make(1))) == 1
+    assert tools.value_of(objects.build(make(1))) == 1
 
 
 def test_an_object_without_its_function_is_removed():
     unit = engine.kernel("cells", "gather_points", real="double")
     made, lowered = unit.unit(unit.default_layouts(), False)
-    other = build.build(make(1, source='extern "C" int other() { return 1; }\n', label=made.label))
+    other = objects.build(make(1, source='extern "C" int other() { return 1; }\n', label=made.label))
     with pytest.raises(BuildError, match=r"no usable object of gather_points.*pk_run.*removed"):
         load(other, lowered)
     assert cache.entries() == []
@@ -143,7 +143,7 @@ def test_an_object_without_its_function_is_removed():
 
 @pytest.mark.skipif(not hasattr(os, "ST_NOEXEC"), reason="the system does not say it")
 def test_a_cache_from_which_nothing_may_be_run_is_named(folder, monkeypatch):
-    path = build.build(make(1))
+    path = objects.build(make(1))
 
     def refuse(name):
         raise OSError(f"{name}: failed to map segment from shared object")
@@ -159,7 +159,7 @@ def test_a_cache_from_which_nothing_may_be_run_is_named(folder, monkeypatch):
 
 
 def test_a_missing_library_does_not_cost_the_object(monkeypatch):
-    path = build.build(make(1))
+    path = objects.build(make(1))
 
     def refuse(name):
         raise OSError("libgomp.so.1: cannot open shared object file: No such file or directory")
@@ -176,7 +176,7 @@ def test_a_disk_that_is_full_for_the_compiler_is_named(tmp_path, monkeypatch):
     tools.script(tmp_path / "g++", f'#!/bin/sh\ncase "$*" in *kernel.cpp*) {said} ;; esac\nexec {real} "$@"\n')
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
     with pytest.raises(BuildError, match=r"No space left on device\nFree some space in .*PARKI_CACHE_DIR") as caught:
-        build.build(make(1))
+        objects.build(make(1))
     assert "parki's engine" not in str(caught.value)
 
 
@@ -185,5 +185,5 @@ def test_a_killed_compiler_is_no_fault_of_the_engine(tmp_path, monkeypatch):
     tools.script(tmp_path / "g++", f'#!/bin/sh\ncase "$*" in *kernel.cpp*) kill -9 $$ ;; esac\nexec {real} "$@"\n')
     monkeypatch.setenv("PARKI_CXX", str(tmp_path / "g++"))
     with pytest.raises(BuildError, match=r"signal 9.*memory") as caught:
-        build.build(make(1))
+        objects.build(make(1))
     assert "parki's engine" not in str(caught.value)

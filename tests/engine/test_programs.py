@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from parki.engine.check import check
-from parki.engine.interp import run
-from parki.engine.parse import parse
+from parki.engine.interpreter.launching import run
+from parki.engine.tree.check import check
+from parki.engine.tree.parse import parse
 from tests.engine import programs
 
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from parki.engine.build import cache, nvrtc, objects, rtc, usage
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, cache, devices, nvrtc, rtc, usage
+from parki.engine.run import devices
 from tests.engine import compiling as tools
 
 folder = tools.folder
@@ -56,7 +57,7 @@ def include(tmp_path, monkeypatch):
     where = tmp_path / "include"
     where.mkdir()
     (where / "pk_own.h").write_text(HEADER)
-    monkeypatch.setattr(build, "INCLUDE", where)
+    monkeypatch.setattr(objects, "INCLUDE", where)
     return where
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from parki import engine
+from parki.engine.build import compiler
 from parki.engine.errors import BuildError
-from parki.engine.runtime import compiler
 from tests.engine import kernel_cases as cases
 
 RUN = """
@@ -18,7 +18,7 @@ import sys
 import numpy as np
 from parki import engine
 from parki.engine import RangePolicy, TeamPolicy
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from tests.engine import kernel_cases as cases
 
 units = {name: case.unit(real) for name, (case, real) in cases.ALL.items()}

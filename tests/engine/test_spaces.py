@@ -8,9 +8,9 @@ import textwrap
 import numpy as np
 import pytest
 
-from parki.engine import spaces
+from parki.engine.build import compiler, objects
 from parki.engine.errors import SpaceUnavailable
-from parki.engine.runtime import build, compiler, devices
+from parki.engine.run import devices, spaces
 
 
 @pytest.fixture(autouse=True)
@@ -175,10 +175,10 @@ def test_without_openmp_kernels_run_as_serial(no_openmp):
     with pytest.raises(SpaceUnavailable, match=r"OpenMP programs do not compile.*libomp"):
         spaces.get("OpenMP")
     assert str(no_openmp) in spaces.available()["OpenMP"]
-    unit = build.Unit("k", "k (int)", 'extern "C" int f() { return 1; }\n', (), compiler.target())
-    assert "-fopenmp" not in build.flags(unit)
+    unit = objects.Unit("k", "k (int)", 'extern "C" int f() { return 1; }\n', (), compiler.target())
+    assert "-fopenmp" not in objects.flags(unit)
     assert unit.space == "Serial"
-    assert build.build(unit).exists()
+    assert objects.build(unit).exists()
 
 
 def test_without_a_compiler_nothing_runs(tmp_path, monkeypatch):

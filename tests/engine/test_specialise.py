@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parki.engine import syntax
-from parki.engine.parse import parse
-from parki.engine.specialise import specialise
+from parki.engine.text import syntax
+from parki.engine.text.specialise import specialise
+from parki.engine.tree.parse import parse
 from tests.engine import l1_files as l1
 
 files, body = l1.files, l1.body

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from parki.engine import source
-from parki.engine.parse import parse
-from parki.engine.specialise import specialise
+from parki.engine.text import source
+from parki.engine.text.specialise import specialise
+from parki.engine.tree.parse import parse
 from tests.engine import l1_kernels as l1
 
 REALS = {"double": np.float64, "float": np.float32}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from parki.engine.errors import KernelError
-from parki.engine.source import package_modules
-from parki.engine.specialise import specialise
+from parki.engine.text.source import package_modules
+from parki.engine.text.specialise import specialise
 from tests.engine import l1_files as l1
 
 files, body = l1.files, l1.body

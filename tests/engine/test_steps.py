@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import LaunchError, spaces
+from parki.engine import LaunchError
+from parki.engine.run import spaces
 from parki.engine.steps import (
     Block,
     Blocks,

@@ -6,8 +6,8 @@ import pytest
 
 from parki import engine
 from parki.engine import KernelError
-from parki.engine.check import check
-from parki.engine.parse import parse
+from parki.engine.tree.check import check
+from parki.engine.tree.parse import parse
 from tests.engine import program_faults as tools
 from tests.engine import programs
 

@@ -7,8 +7,8 @@ import tempfile
 
 import pytest
 
+from parki.engine.build import cache, compiler, loading, objects, trust
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, cache, compiler, loading, trust
 from tests.engine import compiling as tools
 
 folder, counter, make = tools.folder, tools.counter, tools.make
@@ -50,7 +50,7 @@ def again(monkeypatch):
 
 def spoil(path, value):
     """Put another object with a true description into an entry, as one who may write there can."""
-    other = build.build(make(value))
+    other = objects.build(make(value))
     meta = json.loads(path.with_name("meta.json").read_text())
     told = json.loads(other.with_name("meta.json").read_text())
     shutil.copyfile(other, path)
@@ -66,7 +66,7 @@ def test_a_folder_that_others_may_write_is_ignored_with_a_warning(folder, strang
     if way == "above":
         monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "open" / "cache"))
         (tmp_path / "open").mkdir()
-    path = build.build(make(1))
+    path = objects.build(make(1))
     spoil(path, 66)
     if way == "owner":
         strangers(folder)
@@ -80,11 +80,11 @@ def test_a_folder_that_others_may_write_is_ignored_with_a_warning(folder, strang
     again(monkeypatch)
     said = {"owner": "another user", "above": "everyone may rename"}.get(way, "others may write")
     with pytest.warns(RuntimeWarning, match=rf"is not used: .*{said}.*PARKI_CACHE_DIR") as seen:
-        made = build.build(make(1))
+        made = objects.build(make(1))
     assert len(seen) == 1
     assert value_of(made) == 1
     assert made.is_relative_to(tmp_path / "temporary")
-    assert build.build(make(1)) == made
+    assert objects.build(make(1)) == made
 
 
 def test_a_folder_below_one_for_everyones_files_is_used(folder, monkeypatch, tmp_path):
@@ -92,46 +92,46 @@ def test_a_folder_below_one_for_everyones_files_is_used(folder, monkeypatch, tmp
     shared.mkdir()
     shared.chmod(0o1777)
     monkeypatch.setenv("PARKI_CACHE_DIR", str(shared / "mine"))
-    assert build.build(make(1)).is_relative_to(shared / "mine")
+    assert objects.build(make(1)).is_relative_to(shared / "mine")
 
 
 def test_nothing_that_is_made_is_open_to_a_group(folder, counter, monkeypatch):
     before = os.umask(0)
     try:
-        path = build.build(make(1))
+        path = objects.build(make(1))
     finally:
         os.umask(before)
     made = [folder, *(at for at in folder.rglob("*") if at.name != path.name)]
     assert {at.name: oct(at.stat().st_mode) for at in (*made, path) if at.stat().st_mode & trust.OTHERS} == {}
     again(monkeypatch)
-    assert build.build(make(1)) == path
+    assert objects.build(make(1)) == path
     assert counter() == 1
 
 
 @pytest.mark.parametrize("name", ["kernel.so", "meta.json"])
 @pytest.mark.parametrize("way", ["mode", "owner"])
 def test_a_file_of_others_is_made_again(strangers, monkeypatch, counter, name, way):
-    path = build.build(make(1))
+    path = objects.build(make(1))
     spoil(path, 66)
     bad = path.with_name(name)
     strangers(bad) if way == "owner" else bad.chmod(0o666)
     again(monkeypatch)
-    assert value_of(build.build(make(1))) == 1
+    assert value_of(objects.build(make(1))) == 1
     assert counter() == 3
 
 
 def test_an_entry_in_the_place_of_another_is_made_again(monkeypatch, counter):
-    one, two = (path.parent for path in build.build_many([make(1), make(2)]))
+    one, two = (path.parent for path in objects.build_many([make(1), make(2)]))
     one.rename(one.with_name("between"))
     shutil.move(two, one)
     shutil.move(one.with_name("between"), two)
     again(monkeypatch)
-    assert [value_of(path) for path in build.build_many([make(1), make(2)])] == [1, 2]
+    assert [value_of(path) for path in objects.build_many([make(1), make(2)])] == [1, 2]
     assert counter() == 4
 
 
 def test_an_object_that_is_changed_after_it_was_found_is_not_loaded():
-    path, other = build.build_many([make(1), make(66)])
+    path, other = objects.build_many([make(1), make(66)])
     os.replace(other, path)
     with pytest.raises(BuildError, match=r"does not match its meta\.json"):
         loading.load(path)
@@ -140,7 +140,7 @@ def test_an_object_that_is_changed_after_it_was_found_is_not_loaded():
 @pytest.mark.parametrize("named", [loading.OPEN_FILES, "/nowhere/at/all"])
 def test_objects_are_loaded_one_by_one(monkeypatch, named):
     monkeypatch.setattr(loading, "OPEN_FILES", named)
-    held = [loading.load(path) for path in build.build_many([make(value) for value in range(1, 6)])]
+    held = [loading.load(path) for path in objects.build_many([make(value) for value in range(1, 6)])]
     assert [one.pk_value() for one in held] == [1, 2, 3, 4, 5]
     assert len(os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd") else []) < 200
 

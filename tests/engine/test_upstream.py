@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import KernelError, LaunchError, RangePolicy, TeamPolicy, spaces, upstream
-from parki.engine.spaces import Space
+from parki.engine import KernelError, LaunchError, RangePolicy, TeamPolicy
+from parki.engine.run import spaces, upstream
+from parki.engine.run.spaces import Space
 from tests.engine import kernel_cases as cases
 from tests.engine import pykokkos_standin as standin
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from parki.engine import LaunchError, RangePolicy, upstream
-from parki.engine.runtime import devices
+from parki.engine import LaunchError, RangePolicy
+from parki.engine.run import devices, upstream
 from tests.engine.pykokkos_standin import gather, prepare
 
 
@@ -61,5 +61,5 @@ def test_versions_without_scratch_are_refused(pk):
 
 
 def test_importing_parki_leaves_pykokkos_alone():
-    code = "import sys, parki.engine.upstream; sys.exit('pykokkos' in sys.modules)"
+    code = "import sys, parki.engine.run.upstream; sys.exit('pykokkos' in sys.modules)"
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", code]) == 0

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import RangePolicy, TeamPolicy, upstream
+from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.run import upstream
 from tests.engine import kernel_cases as cases
 from tests.engine import pykokkos_standin as standin
 

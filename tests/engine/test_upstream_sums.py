@@ -8,7 +8,7 @@ import pytest
 
 import parki
 from parki import engine
-from parki.engine import spaces, upstream
+from parki.engine.run import spaces, upstream
 
 CELL = [[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]]
 N = 120

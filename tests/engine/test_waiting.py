@@ -9,22 +9,22 @@ import time
 
 import pytest
 
+from parki.engine.build import cache, compiler, locks, objects, processes
 from parki.engine.errors import BuildError
-from parki.engine.runtime import build, cache, compiler, locks, processes
 from tests.engine import compiling as tools
 
 folder, make, value_of = tools.folder, tools.make, tools.value_of
 
 
 def marker_of(unit):
-    marker = cache.folder() / "v1" / build.key(unit)[:2] / f"{build.key(unit)}.lock"
+    marker = cache.folder() / "v1" / objects.key(unit)[:2] / f"{objects.key(unit)}.lock"
     marker.parent.mkdir(parents=True)
     return marker
 
 
 def test_locks_carry_host_and_process():
     unit = make(1)
-    with cache.building(build.key(unit), threading.Event()):
+    with cache.building(objects.key(unit), threading.Event()):
         (marker,) = cache.folder().glob("v1/*/*.lock")
         number, host = marker.read_text().splitlines()[:2]
     assert (int(number), host) == (os.getpid(), socket.gethostname())
@@ -38,7 +38,7 @@ def test_a_lock_of_another_machine_from_the_future_is_spoken_of_and_given_up(mon
     marker = marker_of(unit)
     marker.write_text("4242\nanother-machine\n")
     os.utime(marker, (time.time() + 1e6,) * 2)
-    assert value_of(build.build(unit)) == 1
+    assert value_of(objects.build(unit)) == 1
     first, second = (record.getMessage() for record in caplog.records if record.levelno == logging.WARNING)
     assert "waiting for process 4242 of another-machine" in first
     assert str(marker) in first
@@ -54,7 +54,7 @@ def test_an_empty_lock_is_taken_over(monkeypatch, caplog):
     marker = marker_of(unit)
     marker.touch()
     os.utime(marker, (time.time() + 1e6,) * 2)
-    assert value_of(build.build(unit)) == 1
+    assert value_of(objects.build(unit)) == 1
     assert "names no process: taken for abandoned" in caplog.text
     assert not marker.exists()
 
@@ -97,7 +97,7 @@ def test_a_compiler_that_hangs_is_ended_with_all_that_it_runs(hanging, monkeypat
     monkeypatch.setattr(processes, "LONG", 0.1)
     monkeypatch.setenv("PARKI_COMPILE_TIMEOUT", "1.5")
     with pytest.raises(BuildError, match=r"has not ended after 1\.5 s and was stopped.*PARKI_COMPILE_TIMEOUT"):
-        build.build(unit)
+        objects.build(unit)
     assert "waiting for the compiler" in caplog.text
     assert ended(hanging)
     assert cache.entries() == []
@@ -114,7 +114,7 @@ def test_an_interrupt_ends_a_compiler_and_all_that_it_runs(hanging):
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        build.build(unit)
+        objects.build(unit)
     assert ended(hanging)
     assert cache.entries() == []
 

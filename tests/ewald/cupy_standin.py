@@ -12,7 +12,7 @@ import numpy as np
 
 from parki.engine.calls import device, sim
 from parki.engine.calls.sim import SimCall
-from parki.engine.runtime import devices
+from parki.engine.run import devices
 from tests.ewald import stream_standin as streams
 
 Stream, get_current_stream = streams.Stream, streams.get_current_stream

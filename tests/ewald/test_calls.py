@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald import EwaldOptions
 from tests.quick import every
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parki.cells import TILE, CellGrid, SortedCells
-from parki.engine import spaces
+from parki.engine.run import spaces
 
 BOX = (1.0, 1.3, 0.8)
 

@@ -9,7 +9,8 @@ import parki
 from parki import arrays, prediction
 from parki.arguments import PUBLISHED
 from parki.cells import CellGrid, SortedCells
-from parki.engine import SpaceUnavailable, spaces
+from parki.engine import SpaceUnavailable
+from parki.engine.run import spaces
 from parki.engine.steps import Blocks
 from parki.ewald import EwaldOptions
 from parki.ewald.choice import arrangement

@@ -8,7 +8,7 @@ import pytest
 
 import parki
 from parki import prediction
-from parki.engine.runtime import devices
+from parki.engine.run import devices
 from parki.ewald.options import EwaldOptions, quiet
 from parki.perfmodels.machine import Costs
 from tests.ewald import cupy_standin as standin

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald import idle
 
 OPTIONS = {"box": (1.0, 1.2, 0.9), "tolerance": 1e-6}

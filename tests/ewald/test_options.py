@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald.choice import variants
 from parki.ewald.options import EwaldOptions, named
 

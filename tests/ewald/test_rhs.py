@@ -6,7 +6,7 @@ import pytest
 from parki import engine
 from parki.cells import CellGrid, SortedCells
 from parki.engine import RangePolicy, TeamPolicy
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from tests.ewald import loops

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parki.cells import CellGrid, SortedCells
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.stages import near

@@ -10,9 +10,8 @@ import pytest
 
 import parki
 from parki import arrays, cli
-from parki.engine import spaces
 from parki.engine.errors import BuildError
-from parki.engine.runtime import devices
+from parki.engine.run import devices, spaces
 from parki.ewald import kernels
 from parki.ewald.choice import params, tuning, tuning_cache
 from parki.ewald.choice.arrangement import Arrangement

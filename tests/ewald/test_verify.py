@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.ewald import EwaldOptions
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question

@@ -9,7 +9,7 @@ import pytest
 import parki
 from parki import cells, engine
 from parki.cells import CellGrid, SortedCells
-from parki.engine.source import constant
+from parki.engine.text.source import constant
 from parki.ewald.choice import variants
 from parki.ewald.choice.variants import Variants
 from parki.ewald.kernels import KERNELS

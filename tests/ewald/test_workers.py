@@ -10,7 +10,7 @@ import pytest
 
 import parki
 from parki import fft
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.engine.steps import Blocks, workers
 from parki.ewald.report import PHASES, WallTime
 from parki.ewald.stages import multipliers, planes

@@ -8,7 +8,7 @@ import pytest
 import parki
 from parki import samples
 from parki.engine import workunit
-from parki.engine.runtime import build
+from parki.engine.build import objects
 
 OWN = Path(__file__).with_name("skewed.py")
 
@@ -16,14 +16,14 @@ OWN = Path(__file__).with_name("skewed.py")
 @pytest.fixture
 def batches(monkeypatch):
     """Names of the units of each batch that is asked of the compiler or of its cache; no kernel is loaded yet."""
-    found, build_many = [], build.build_many
+    found, build_many = [], objects.build_many
 
     def recorded(units):
         units = list(units)
         found.append([unit.label for unit in units])
         return build_many(units)
 
-    monkeypatch.setattr(build, "build_many", recorded)
+    monkeypatch.setattr(objects, "build_many", recorded)
     workunit._of.cache_clear()
     return found
 

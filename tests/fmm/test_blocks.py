@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from parki import arrays, engine
-from parki.engine import TeamPolicy, spaces
+from parki.engine import TeamPolicy
+from parki.engine.run import spaces
 from parki.fmm import blocks, chebyshev_m2l
 from parki.fmm.blocks import BoxBlocks
 from parki.fmm.chebyshev_tables import canonical, offsets, seen_from_source

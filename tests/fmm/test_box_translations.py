@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki import pairs
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.engine.steps import Steps, constant, state
 from parki.fmm import box_operators, representations
 from parki.fmm.box_translations import BoxTranslations

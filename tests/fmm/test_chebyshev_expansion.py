@@ -7,7 +7,7 @@ import pytest
 
 from parki import pairs, samples
 from parki.direct import direct_sum
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.fmm import (
     chebyshev_expansion,
     chebyshev_m2l,

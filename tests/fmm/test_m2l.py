@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parki.engine import spaces
+from parki.engine.run import spaces
 from parki.engine.steps import Steps, constant, state
 from parki.fmm import limits, m2l, spectra
 

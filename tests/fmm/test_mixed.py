@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine.run import spaces
+from parki.engine.run.spaces import Space
 from parki.fmm import method, scheduling
 from parki.fmm.options import FmmOptions
 from parki.perfmodels.machine import Machine

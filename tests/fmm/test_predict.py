@@ -5,7 +5,7 @@ import pytest
 
 import parki
 from parki import prediction, samples
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.fmm import chebyshev_work, work
 from parki.fmm.report import PHASES, PLANNED
 from parki.perfmodels.machine import Machine

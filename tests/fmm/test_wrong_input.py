@@ -45,7 +45,7 @@ def test_kernels_of_the_other_method_alone(kernel):
 
 
 def test_a_pair_with_normals_of_ones_own(tmp_path):
-    text = parki.engine.source.locate("pair/stresslet").path.read_text("utf-8")
+    text = parki.engine.text.source.locate("pair/stresslet").path.read_text("utf-8")
     (tmp_path / "own.py").write_text(text, "utf-8")
     own = parki.pairs.Pair("own", 3, 3, str(tmp_path / "own.py"), normals=True)
     for method in ("kifmm", "chebyshev"):

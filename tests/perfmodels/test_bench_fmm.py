@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki import cli, fmm, samples
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.fmm import balance, work
 from parki.fmm.report import PHASES
 from parki.perfmodels import bench_fmm, bench_models, bench_treecode, model_fmm

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.perfmodels import bench_methods
 from tests.perfmodels.recording import asked, ran
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.ewald import stokes_comb
 from parki.ewald.stages import work
 from parki.perfmodels import bench, bench_clusters, bench_models, model, roofline

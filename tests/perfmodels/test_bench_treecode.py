@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.perfmodels import bench_clusters, bench_models, bench_treecode, clusters, free, handwritten
 from parki.perfmodels.bench_treecode import CASES, TreecodeCase
 from parki.perfmodels.machine import Machine

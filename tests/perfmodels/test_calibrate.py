@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from parki import prediction
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, predict
 from parki.ewald.choice.question import Question
 from parki.perfmodels import calibrate, clusters, machine, microbench, select

@@ -6,7 +6,7 @@ import importlib
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.perfmodels import free, peers
 
 ASKED = argparse.Namespace(n=300, repeat=1, tolerance=1e-6, threads=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from parki import samples, treecode
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.perfmodels import shares, shares_fmm, shares_treecode
 from parki.perfmodels.network import Network
 from parki.perfmodels.shares import Cuts, RankTraffic, Values

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from parki.engine import spaces
+from parki.engine.run import spaces
 
 OUTCOMES = ("passed", "failed", "skipped")
 _results: dict[str, Counter] = defaultdict(Counter)

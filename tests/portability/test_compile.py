@@ -10,10 +10,11 @@ from parki.distributed.bricks import wire
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.exchange import GridExchanges
 from parki.distributed.simulated import World
+from parki.engine.build import rtc
 from parki.engine.calls import device as calls
 from parki.engine.lower import gpu
-from parki.engine.runtime import devices, rtc
-from parki.engine.spaces import Space
+from parki.engine.run import devices
+from parki.engine.run.spaces import Space
 from parki.ewald.choice import choose, variants
 from parki.ewald.choice.question import Question
 from parki.ewald.options import EwaldOptions

@@ -8,9 +8,9 @@ import pytest
 
 import parki
 from parki import pairs, samples
-from parki.engine import spaces
+from parki.engine.build import rtc
 from parki.engine.calls import device as calls
-from parki.engine.runtime import devices, rtc
+from parki.engine.run import devices, spaces
 from parki.fmm import limits, representations
 from parki.fmm.chebyshev_expansion import chebyshev_expansion
 from parki.fmm.surface_expansion import surface_expansion

@@ -7,7 +7,8 @@ import pytest
 
 import parki
 from parki import engine
-from parki.engine import RangePolicy, TeamPolicy, spaces
+from parki.engine import RangePolicy, TeamPolicy
+from parki.engine.run import spaces
 from parki.proxies import THREADS, WARPS
 from tests.portability import treecode_formulas as formulas
 from tests.portability.formulas import close

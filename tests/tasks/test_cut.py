@@ -5,7 +5,7 @@ import pytest
 
 from parki import engine
 from parki.engine import LaunchError
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.engine.steps import Cut, RowBlocks, RowByRow, Step, Steps, Touched, argument, glue, result, scratch, state
 from parki.tasks.cut import JOIN, cut
 from parki.tasks.scheduled import Scheduled

@@ -7,7 +7,7 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 from parki.engine import workunit
-from parki.engine.runtime import build
+from parki.engine.build import objects
 from parki.pairs import find
 
 METHODS = ("dual", "pc", "cp")
@@ -171,14 +171,14 @@ def test_defaults_are_those_of_the_published_treecode():
 @pytest.mark.parametrize("options", [COARSE, {"tolerance": 1e-3, "leaf_size": 30, "layout": "nd"}])
 def test_a_first_sum_compiles_in_two_batches(options, monkeypatch, rng):
     """Trees and samples of the kernel; then all steps."""
-    sizes, build_many = [], build.build_many
+    sizes, build_many = [], objects.build_many
 
     def counted(units):
         units = list(units)
         sizes.append(len(units))
         return build_many(units)
 
-    monkeypatch.setattr(build, "build_many", counted)
+    monkeypatch.setattr(objects, "build_many", counted)
     workunit._of.cache_clear()
     x = np.concatenate([samples.uniform(NS, 1), np.tile([[2.0], [0], [0]], 80)], axis=1)  # with a crowd
     y = x if options is COARSE else x.T

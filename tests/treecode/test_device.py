@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine import SpaceUnavailable, spaces
+from parki.engine import SpaceUnavailable
+from parki.engine.run import spaces
 from tests.ewald import cupy_standin as standin
 
 OPTIONS = {"theta": 0.8, "degree": 2, "leaf_size": 20}

@@ -5,7 +5,7 @@ import pytest
 
 import parki
 from parki import prediction, samples
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.treecode import work
 from parki.treecode.report import PHASES, PLANNED
 

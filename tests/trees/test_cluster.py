@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine.run import spaces
+from parki.engine.run.spaces import Space
 from parki.trees import cluster, passes
 from tests.ewald import cupy_standin as standin
 from tests.trees.fields import assert_same

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.treecode import interactions
 from parki.trees import cluster, octlists, octree
 from parki.trees.bysource import ListsBySource

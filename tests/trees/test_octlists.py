@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki import samples
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.trees import octlists, octree
 
 SERIAL = Space("Serial")

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.trees import cluster, dual, lists
 
 SERIAL = Space("Serial")

@@ -7,7 +7,7 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.trees import cluster, levels, octree
 from parki.trees.levels import topology
 from parki.trees.passes import Passes

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from parki import prediction
 from parki.arrays import Array, to_host
 from parki.distributed.comm import Comm
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.ewald import geometry
 from parki.ewald.choice import predict
 from parki.ewald.choice.params import Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parki.distributed.bricks import division, volumes, wire
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald.choice import choose, params, predict
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question

@@ -15,7 +15,7 @@ from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.wire import Buffer, Lines
 from parki.distributed.comm import Comm
 from parki.distributed.overlap import Meanwhile
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Call, Context, Handle, Number, Step, state
 from parki.ewald.stages import brick, multipliers
 from parki.ewald.stages.brick import Brick

@@ -21,8 +21,7 @@ from parki.distributed.bricks.balance import Seconds
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.structure import BrickStructure, BrickSum
 from parki.distributed.comm import Comm
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.ewald import checks
 from parki.ewald.choice import arrangement, tuning, variants
 from parki.ewald.choice.arrangement import Arrangement

@@ -15,7 +15,7 @@ from parki.distributed.bricks.ghosts import ghosts
 from parki.distributed.comm import Comm
 from parki.distributed.delivery import NOTHING, Delivery, to_owners
 from parki.distributed.overlap import Meanwhile
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald.problem import EwaldProblem
 from parki.ewald.report import WallTime
 from parki.ewald.stages.brick import Share

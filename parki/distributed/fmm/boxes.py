@@ -13,7 +13,7 @@ from parki.distributed.fmm.ghosts import Essential, GhostPoints
 from parki.distributed.trees import tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.trees import octlists, octree
 from parki.trees.nodes import PartialSpans, Spans
 from parki.trees.octlists import OctLists

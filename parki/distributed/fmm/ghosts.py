@@ -22,8 +22,7 @@ from parki.distributed.fmm import morton
 from parki.distributed.trees import tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 
 LEVEL_BITS = 5  # of the number of a box that is its key and its level
 

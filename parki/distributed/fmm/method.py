@@ -21,8 +21,7 @@ from parki.distributed.fmm.structure import RankStructure
 from parki.distributed.freespace import EXCHANGES, FreeOverRanks, RanksProblem, SumOverRanks
 from parki.distributed.trees import cuts, kinds
 from parki.distributed.trees.shared import SharedTree
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.fmm import balance, estimate
 from parki.fmm.balance import Cloud, FmmCosts, TreeSizes
 from parki.fmm.chebyshev_order import Met

@@ -20,7 +20,7 @@ from parki.distributed.fmm.boxes import RankBoxes
 from parki.distributed.fmm.ghosts import GhostPoints
 from parki.distributed.fmm.travel import Travelling, places
 from parki.distributed.overlap import Meanwhile
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Call, Context, Step, constant, state
 from parki.fmm.expansion import BoxValues, Listed, Near, Particles
 from parki.trees.octlists import OctLists

@@ -14,7 +14,7 @@ from parki.distributed.treecode.outline import Opening, Outline, Outlines
 from parki.distributed.trees import kinds, tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.trees.cluster import ClusterNodes
 from parki.trees.nodes import Ints
 

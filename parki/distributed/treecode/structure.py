@@ -22,7 +22,7 @@ from parki.distributed.treecode.skeleton import Wanted
 from parki.distributed.trees import tables
 from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.freespace import FreeProblem
 from parki.proxies import ProxyKernels
 from parki.treecode.structure import Elsewhere, TreecodeStructure

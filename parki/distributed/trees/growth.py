@@ -22,8 +22,7 @@ from parki.distributed.comm import Comm
 from parki.distributed.delivery import Delivery
 from parki.distributed.trees import cuts, tables
 from parki.distributed.trees.tables import Places, Table
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.trees import levels
 from parki.trees.levels import Level, SplittingRule
 from parki.trees.nodes import Ints

@@ -12,7 +12,7 @@ from parki.distributed.comm import Comm
 from parki.distributed.trees import growth, tables
 from parki.distributed.trees.growth import Grown
 from parki.distributed.trees.tables import COMMON, Places, Table
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.trees import octree
 from parki.trees.cluster import ASPECT, ClusterNodes, MinimalBoxes
 from parki.trees.levels import Level

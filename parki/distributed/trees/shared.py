@@ -13,8 +13,7 @@ from parki.distributed.delivery import Delivery
 from parki.distributed.trees import tables
 from parki.distributed.trees.growth import Grown, PlacedPoints
 from parki.distributed.trees.tables import Places, Table
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
+from parki.engine.build import cache, rtc
 from parki.engine.calls.gpu import RANGE_BLOCK, TEAM, GpuCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
-from parki.engine.runtime import cache, devices, rtc
-from parki.engine.runtime.devices import Device
+from parki.engine.run import devices
+from parki.engine.run.devices import Device
 from parki.engine.workunit import Workunit
 
 FREE = 48 << 10  # bytes of scratch that a block has without asking

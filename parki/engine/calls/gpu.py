@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from parki.engine import ir
 from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
 from parki.engine.lower.common import DTYPE, FIELD
-from parki.engine.policy import MAX_TEAM, RangePolicy, TeamPolicy
-from parki.engine.walk import has_vector_range
+from parki.engine.run.policy import MAX_TEAM, RangePolicy, TeamPolicy
+from parki.engine.tree import ir
+from parki.engine.tree.walk import has_vector_range
 from parki.engine.workunit import Workunit
 
 RANGE_BLOCK = 128  # iterations of a range policy that share a block

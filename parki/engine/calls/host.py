@@ -8,14 +8,15 @@ from typing import NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from parki.engine import ir, spaces
 from parki.engine.calls.arguments import set_shape
 from parki.engine.calls.scratch import requested
 from parki.engine.errors import CheckedFault, LaunchError
 from parki.engine.lower.common import DTYPE
 from parki.engine.lower.host import CHUNK
-from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.spaces import Space
+from parki.engine.run import spaces
+from parki.engine.run.policy import RangePolicy, TeamPolicy
+from parki.engine.run.spaces import Space
+from parki.engine.tree import ir
 from parki.engine.workunit import Workunit, checking
 
 ALIGN = 64  # bytes of a cache line

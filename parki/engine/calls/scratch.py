@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from parki.engine import ir
 from parki.engine.errors import LaunchError
+from parki.engine.tree import ir
 
 
 def requested(kernel: ir.KernelTree, scalars: dict[str, float | int]) -> int:

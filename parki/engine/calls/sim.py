@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from parki.engine.build import loading, objects
+from parki.engine.build.compiler import target
 from parki.engine.calls.gpu import GpuCall
-from parki.engine.runtime import build, gpusim, loading
-from parki.engine.runtime.compiler import target
+from parki.engine.run import gpusim
 from parki.engine.workunit import Workunit
 
 SHARED = 64 << 10  # bytes of scratch for a team: as much as AMD devices have, the least of those supported
@@ -18,9 +19,9 @@ ONE = threading.Lock()  # a simulated object has one memory: one launch at a tim
 FLAGS = ("-O1", "-fno-strict-aliasing", "-DPK_SIM", "-DPK_BLOCK=1024")
 
 
-def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> build.Unit:
+def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> objects.Unit:
     """Return the unit to compile for the simulator."""
-    return build.Unit(
+    return objects.Unit(
         name=f"{workunit.l0.name}_{workunit.l0.hash}",
         label=f"{workunit.label} for GpuSim",
         source=workunit.gpu(layouts).source,
@@ -35,14 +36,14 @@ def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any
     """The entry point of a workunit, compiled on first use."""
     name = key(layouts, wide)
     if name not in workunit.objects:
-        workunit.objects[name] = entry(build.build(unit(workunit, layouts, wide)))
+        workunit.objects[name] = entry(objects.build(unit(workunit, layouts, wide)))
     return workunit.objects[name]
 
 
 def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> None:
     """Compile workunits for layouts that are not yet loaded, in parallel; threads of a block do not matter here."""
     fresh = {(w, key(layouts)): layouts for w, layouts, _ in wanted if key(layouts) not in w.objects}
-    paths = build.build_many(unit(w, layouts) for (w, _), layouts in fresh.items())
+    paths = objects.build_many(unit(w, layouts) for (w, _), layouts in fresh.items())
     for (w, name), path in zip(fresh, paths, strict=True):
         w.objects[name] = entry(path)
 

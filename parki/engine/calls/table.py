@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from parki.engine.calls.host import HostCall
-from parki.engine.launch import Prepared
+from parki.engine.run.launch import Prepared
 
 
 class CallTable:

@@ -5,8 +5,8 @@ import math
 from dataclasses import dataclass
 from itertools import count
 
-from parki.engine import ir
 from parki.engine.errors import Loc
+from parki.engine.tree import ir
 
 CTYPES = {
     "bool": "bool",

@@ -5,8 +5,8 @@ Such a scan has one condition, under which stand ``if last: found[n + acc] = …
 
 from collections.abc import Iterable
 
-from parki.engine import ir
-from parki.engine.walk import walk
+from parki.engine.tree import ir
+from parki.engine.tree.walk import walk
 
 SIDE_EFFECTS = ir.Store | ir.Atomic | ir.For | ir.While | ir.Return | ir.Single | ir.Range
 

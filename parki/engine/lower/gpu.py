@@ -5,9 +5,9 @@ between devices is in `pk_gpu.h` alone.  A range over the league is one iteratio
 leave one partial result a block, which the launch puts together.
 """
 
-from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
 from parki.engine.lower.gpu_stmt import GpuStmt
+from parki.engine.tree import ir
 
 HEADERS = ("pk_gpu.h",)
 LAUNCH_FIELDS = (("ptr", "pk_partial"), ("int32", "pk_first"), ("int32", "pk_league"), ("int32", "pk_phase"))

@@ -6,10 +6,10 @@ simulator.  Every access names its site, by which a fault is reported.
 
 from collections.abc import Iterable
 
-from parki.engine import ir
 from parki.engine.errors import Loc
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal, strides
-from parki.engine.walk import children, is_lane_range, walk
+from parki.engine.tree import ir
+from parki.engine.tree.walk import children, is_lane_range, walk
 
 
 class GpuStmt(Emitter):

@@ -6,12 +6,12 @@ function that is not inlined, with all views as restrict parameters; ``pk_run``,
 
 from dataclasses import replace
 
-from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
 from parki.engine.lower.host_expr import LaneContext
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
-from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import const_trip, is_lane_range, walk
+from parki.engine.tree import ir
+from parki.engine.tree.uniformity import lane_kinds
+from parki.engine.tree.walk import const_trip, is_lane_range, walk
 
 HEADERS = ("pk_host.h", "pk_strided.h", "pk_row.h", "pk_checked.h", "pk_math.h", "pk_poly.h", "pk_native.h", "pk_vec.h")
 PARAMETER = {

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field, replace
 
-from parki.engine import ir
 from parki.engine.errors import Loc
 from parki.engine.lower.common import CTYPES, extent, literal, strides
-from parki.engine.uniformity import Kind, LaneKinds
+from parki.engine.tree import ir
+from parki.engine.tree.uniformity import Kind, LaneKinds
 
 VECTOR = {"double": "pk_vd", "float": "pk_vf", "int32": "pk_vi", "int64": "pk_vi", "bool": "pk_vm"}
 TRUE = "pk_true{}"

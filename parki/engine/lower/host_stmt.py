@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from parki.engine import ir
 from parki.engine.lower.common import CTYPES, Emitter, extent, literal
 from parki.engine.lower.compaction import is_compaction, places
 from parki.engine.lower.host_expr import TRUE, VECTOR, HostExpr, LaneContext
 from parki.engine.lower.interleave import is_pair
 from parki.engine.lower.rows import is_row
-from parki.engine.uniformity import lane_kinds
-from parki.engine.walk import const_trip, is_lane_range, walk
+from parki.engine.tree import ir
+from parki.engine.tree.uniformity import lane_kinds
+from parki.engine.tree.walk import const_trip, is_lane_range, walk
 
 UNROLL = 40  # turns of a constant loop that are unrolled, if its body is short
 LANES = "constexpr int pk_L = {lanes}; "

@@ -5,8 +5,8 @@ Apart, each store would leave out every second element, and a load soon after of
 
 from dataclasses import fields
 
-from parki.engine import ir
-from parki.engine.walk import walk
+from parki.engine.tree import ir
+from parki.engine.tree.walk import walk
 
 
 def is_pair(first: ir.Stmt, second: ir.Stmt) -> bool:

@@ -6,9 +6,9 @@ g++ leaves rows that are loaded and stored in memory.
 
 from collections.abc import Callable, Iterable
 
-from parki.engine import ir
-from parki.engine.uniformity import Kind, LaneKinds
-from parki.engine.walk import walk
+from parki.engine.tree import ir
+from parki.engine.tree.uniformity import Kind, LaneKinds
+from parki.engine.tree.walk import walk
 
 OPERATORS = ("+", "-", "*", "/")
 Step = Callable[[str, tuple[ir.Expr, ...]], Kind]

@@ -1,6 +1,6 @@
 """A sum as data: named arrays, and a list of what is launched and called on them."""
 
-from parki.engine.steps import glue
+from parki.engine.steps import glue, values
 from parki.engine.steps.cutting import Cut, RowBlocks, RowByRow, Touched
 from parki.engine.steps.handles import (
     Handle,
@@ -15,10 +15,16 @@ from parki.engine.steps.handles import (
     together,
 )
 from parki.engine.steps.listing import Block, Blocks, Call, Context, Index, Step
-from parki.engine.steps.placing import Placed
+from parki.engine.steps.memory import BOUND, Memory, fits
+from parki.engine.steps.placing import Launch, NoTimes, Placed
+from parki.engine.steps.steplist import StepList
 from parki.engine.steps.steps import Steps
+from parki.engine.steps.values import ArraysOf
+from parki.engine.steps.workers import share
 
 __all__ = [
+    "BOUND",
+    "ArraysOf",
     "Block",
     "Blocks",
     "Call",
@@ -26,20 +32,27 @@ __all__ = [
     "Cut",
     "Handle",
     "Index",
+    "Launch",
+    "Memory",
+    "NoTimes",
     "Number",
     "Placed",
     "RowBlocks",
     "RowByRow",
     "Step",
+    "StepList",
     "Steps",
     "Touched",
     "alike",
     "argument",
     "constant",
+    "fits",
     "glue",
     "placed",
     "result",
     "scratch",
+    "share",
     "state",
     "together",
+    "values",
 ]

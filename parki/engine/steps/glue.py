@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from parki.engine.policy import MAX_LEAGUE
+from parki.engine.run.policy import MAX_LEAGUE
 from parki.engine.steps.handles import Handle
 from parki.engine.steps.listing import Step
 from parki.engine.workunit import Workunit, kernel

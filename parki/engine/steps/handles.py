@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from parki.engine.fit import layout
+from parki.engine.run.fit import layout
 
 LINE = 64  # bytes of a cache line
 ROLES = ("argument", "constant", "state", "scratch", "result")
@@ -64,7 +64,7 @@ class Handle:
 
     @property
     def order(self) -> str:
-        """Return C, F or S, by the index that has unit stride (`parki.engine.fit.layout`)."""
+        """Return C, F or S, by the index that has unit stride (`parki.engine.run.fit.layout`)."""
         whole = self._whole is None and self.values is None
         return "C" if whole else layout(self.layout)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from parki.engine.ahead import Wanted
 from parki.engine.errors import LaunchError
-from parki.engine.spaces import Space
+from parki.engine.run.ahead import Wanted
+from parki.engine.run.spaces import Space
 from parki.engine.steps.cutting import Cut
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.workunit import Workunit

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine import spaces
 from parki.engine.errors import LaunchError
-from parki.engine.spaces import Space
+from parki.engine.run import spaces
+from parki.engine.run.spaces import Space
 from parki.engine.steps.handles import LINE, Handle
 
 BOUND = ("argument", "result")  # roles whose arrays a run is given

@@ -7,13 +7,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from parki.engine import spaces
-from parki.engine.ahead import compile_for
-from parki.engine.fit import layout
-from parki.engine.launch import Prepared, prepare
-from parki.engine.policy import RangePolicy, TeamPolicy
-from parki.engine.runtime import devices, graphs
-from parki.engine.spaces import Space
+from parki.engine.run import devices, graphs, spaces
+from parki.engine.run.ahead import compile_for
+from parki.engine.run.fit import layout
+from parki.engine.run.launch import Prepared, prepare
+from parki.engine.run.policy import RangePolicy, TeamPolicy
+from parki.engine.run.spaces import Space
 from parki.engine.steps import workers
 from parki.engine.steps.handles import Handle, Number
 from parki.engine.steps.listing import Blocks, Call, Context, Index, Step

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from parki.engine.ahead import Wanted
-from parki.engine.spaces import Space
+from parki.engine.run.ahead import Wanted
+from parki.engine.run.spaces import Space
 from parki.engine.steps.handles import Handle
 from parki.engine.steps.listing import Blocks, Call, Step, launched, leaves
 

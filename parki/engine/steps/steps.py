@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from parki.engine.spaces import Space
+from parki.engine.run.spaces import Space
 from parki.engine.steps.handles import Handle
 from parki.engine.steps.placing import Placed
 from parki.engine.steps.steplist import StepList

@@ -3,8 +3,7 @@
 import numpy as np
 
 from parki import prediction
-from parki.engine import spaces
-from parki.engine.spaces import Space
+from parki.engine import Space, spaces
 from parki.ewald.choice import params
 from parki.ewald.choice.params import Parameters
 from parki.perfmodels import select

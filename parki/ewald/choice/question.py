@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.ewald import kernels
 from parki.ewald.choice import params
 from parki.ewald.choice.arrangement import Arrangement

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parki import prediction
-from parki.engine import spaces
-from parki.engine.runtime import cache, devices, trust
+from parki.engine import cache, devices, spaces, trust
 from parki.ewald.choice.question import Question
 from parki.ewald.options import COUNTS, EwaldOptions, named
 from parki.perfmodels import machine

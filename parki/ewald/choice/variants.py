@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parki.engine.policy import MAX_TEAM
-from parki.engine.runtime.compiler import target
-from parki.engine.spaces import Space
+from parki.engine import MAX_TEAM, Space, target
 from parki.ewald.options import EwaldOptions, named
 
 MOST_LANES = 32  # lanes that share a target in the 2D variants

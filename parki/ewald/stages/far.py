@@ -7,9 +7,8 @@ from functools import partial
 from parki import engine, fft
 from parki.arrays import Array
 from parki.cells import SortedCellHandles
-from parki.engine.spaces import Space, workers
-from parki.engine.steps import Block, Blocks, Call, Context, Handle, Step, constant, state
-from parki.engine.steps.workers import share
+from parki.engine import Space, workers
+from parki.engine.steps import Block, Blocks, Call, Context, Handle, Step, constant, share, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants, lane_rows
 from parki.ewald.split import window

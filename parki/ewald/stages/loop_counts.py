@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parki.cells import CellGrid
-from parki.engine.source import constant
+from parki.engine import kernel_constant
 from parki.ewald.kernels import Kernel
 from parki.ewald.stages.spread import blocks
 from parki.perfmodels.p2g import Spreading
@@ -64,7 +64,7 @@ def _listed(n: Near, targets: int, whole: bool) -> Trips:
     """
     teams = _least(n.batches)
     images = max(_share(n.runs, n.columns), 1.0)
-    lists = max(n.boxed / teams / constant("p2p_list", "CAP"), 1.0)
+    lists = max(n.boxed / teams / kernel_constant("p2p_list", "CAP"), 1.0)
     size = float(targets) if whole else n.n_targets / teams
     pairs = n.boxed / teams if whole else _share(n.within, n.n_targets)
     turns = {"t": size, "p": images, "column": 1.0, "column:j": n.rows / teams, "k": 1.0}
@@ -95,7 +95,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
         return _hybrid(s, runs)
     along = blocks(cells.shape, s.cells, s.P, s.components)
     columns = cells.shape[0] * cells.shape[1] * along[2]
-    batches = columns * _pieces(s.n / columns, constant("p2g", "BATCH"))
+    batches = columns * _pieces(s.n / columns, kernel_constant("p2g", "BATCH"))
     turns = {"cx": cells.shape[0] / along[0], "cy": cells.shape[1] / along[1], "batch": batches / columns}
     turns |= {"t": _share(s.n, batches), "own < 3": 3 / max(s.components, 3)}
     return Trips(float(math.prod(along) * s.components), turns)
@@ -103,7 +103,7 @@ def spread(variant: str, s: Spreading, cells: CellGrid, extent: tuple[int, int, 
 
 def _hybrid(s: Spreading, runs: Runs) -> Trips:
     """Count the loops of HYBRID: a run's grid points are a box, of which threads have ZT neighbours along z each."""
-    size, zt = s.n / _least(runs.count), constant("p2g_hybrid", "ZT")
+    size, zt = s.n / _least(runs.count), kernel_constant("p2g_hybrid", "ZT")
     nx, ny, nz = (max(extent, 0.0) + s.P for extent in runs.extent)
     along = max(nz / zt + (zt - 1) / (2 * zt), 1.0)  # rounded up, on the average
     meets = s.P**2 * (s.P + zt - 1) / zt  # items with points of one source's window

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parki import engine
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Handle, Step, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages.brick import Brick

@@ -7,7 +7,7 @@ import numpy as np
 from parki import cells
 from parki.arrays import Array, module_of
 from parki.cells import CellGrid, SortedCellHandles, SortedCells
-from parki.engine.spaces import Space
+from parki.engine import Space
 from parki.engine.steps import Handle, placed
 from parki.ewald import geometry
 from parki.ewald.choice.params import Parameters

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
-from parki.engine.functions import FunctionText
-from parki.engine.source import KernelLocation, locate, package_place, read
-from parki.engine.syntax import parsed
+from parki.engine import FunctionText, KernelLocation, kernel_files, parsed
 
 _PK = SimpleNamespace(
     function=lambda f: f, double=float, float=float, int32=int, int64=int, rsqrt=lambda x: 1.0 / np.sqrt(x),
@@ -25,26 +23,27 @@ def function(source: str | FunctionText, name: str, **slots: Any) -> Callable[..
 
     The function of a text that is none of a file has a name of its own.
     """
-    names = _loaded(locate(source), slots)
+    names = _loaded(kernel_files.locate(source), slots)
     return names[source.name if isinstance(source, FunctionText) else name]
 
 
 def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
     """Return the names of a kernel file, those that it imports among them, with slots of this file filled."""
-    source = read(place)
+    file = kernel_files.read(place)
     names: dict[str, Any] = {"pk": _PK, "math": np, "List": list, "Tuple": tuple}
-    elsewhere = {item.module: slots[local] for local, item in source.imports.items() if local in slots}
-    for local, imported in source.imports.items():
-        there = elsewhere.get(imported.module)
-        names[local] = _loaded(package_place(imported.module) if there is None else locate(there))[imported.name]
-    constants = {name: value for name, value in slots.items() if name in source.constants}
+    elsewhere = {item.module: slots[local] for local, item in file.imports.items() if local in slots}
+    for local, imported in file.imports.items():
+        slot = elsewhere.get(imported.module)
+        file_of = kernel_files.package_place(imported.module) if slot is None else kernel_files.locate(slot)
+        names[local] = _loaded(file_of)[imported.name]
+    constants = {name: value for name, value in slots.items() if name in file.constants}
     names |= constants
-    tree = parsed(source.text)
+    tree = parsed(file.text)
     tree.body = [
         node
         for node in tree.body
         if (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) not in constants)
-        or (isinstance(node, ast.FunctionDef) and node.name in source.functions)
+        or (isinstance(node, ast.FunctionDef) and node.name in file.functions)
     ]
     # Types of arguments and of locals are for the compiler.
     for node in ast.walk(tree):
@@ -52,7 +51,7 @@ def _loaded(place: KernelLocation, slots: Mapping[str, Any] = MappingProxyType({
             node.returns = None
             for argument in node.args.args:
                 argument.annotation = None
-    exec(compile(tree, source.display, "exec"), names)
+    exec(compile(tree, file.display, "exec"), names)
     return names
 
 

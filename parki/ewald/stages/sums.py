@@ -8,8 +8,7 @@ import numpy as np
 
 from parki import engine, scaling
 from parki.arrays import Array, module_of, to_host
-from parki.engine.fit import taken
-from parki.engine.spaces import Space
+from parki.engine import Space, launchable
 from parki.engine.steps import Call, Context, Handle, Step, Steps, argument, constant, glue, result, state
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
@@ -271,13 +270,13 @@ class Stages:
         def turned(a: Array) -> Array:
             return a.swapaxes(-1, -2) if sum_.rows else a
 
-        density = turned(dens) if taken(dens[0]) else xp.ascontiguousarray(turned(dens))
+        density = turned(dens) if launchable(dens[0]) else xp.ascontiguousarray(turned(dens))
         exponents = *powers.dens.ravel().tolist(), *[powers.normals] * 3, *powers.result.ravel().tolist()
         factors = xp.asarray(scaling.pairs_of_factors(exponents, p.dtype))
         bound = {sum_.density: density, sum_.factors: factors, sum_.u: turned(out)}
         bound[sum_.near.tiny] = self.points.tiny
         if sum_.normals is not None:
-            bound[sum_.normals] = turned(normals) if taken(normals) else xp.ascontiguousarray(turned(normals))
+            bound[sum_.normals] = turned(normals) if launchable(normals) else xp.ascontiguousarray(turned(normals))
         self.placed.run(bound, times)
 
     @property

@@ -10,10 +10,7 @@ import numpy as np
 
 from parki import engine
 from parki.arrays import Array, to_host
-from parki.engine import spaces
-from parki.engine.runtime.compiler import target
-from parki.engine.spaces import Space
-from parki.engine.workunit import checking
+from parki.engine import Space, checking, spaces, target
 from parki.ewald.choice import params, variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants

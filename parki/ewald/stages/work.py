@@ -38,9 +38,7 @@ import numpy as np
 from parki import engine
 from parki.arrays import Array, module_of, to_host
 from parki.cells import PER_BATCH, CellGrid, SortedCells
-from parki.engine.operations import Totals
-from parki.engine.source import constant
-from parki.engine.spaces import Space
+from parki.engine import Space, Totals, kernel_constant
 from parki.ewald.choice import variants
 from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.variants import Variants
@@ -327,7 +325,7 @@ def _reached(rc: float, bound: Array, grid: CellGrid, below: Callable) -> tuple[
     x, y, hit = first[0] % n0, first[1] % n1, left > 0.0
     sources = np.where(hit, below(x, y, end) - below(x, y, low), 0)
     runs = np.where(hit, (end - 1) // n2 - low // n2 + 1, 0)
-    tiles = np.ceil(sources / constant("p2p", "TILE")) + np.where(sources > 0, runs - 1, 0)
+    tiles = np.ceil(sources / kernel_constant("p2p", "TILE")) + np.where(sources > 0, runs - 1, 0)
     cells = np.where(hit, end - low, 0)
     summed = (a.sum(axis=(1, 2)) for a in (hit, runs, tiles, cells, sources))
     return ends[0], ends[0] * ends[1], *summed

@@ -1,0 +1,177 @@
+"""What compilers have answered, kept in the cache.
+
+Where there is no compiler, as on many compute nodes, the answers say what the cache was prepared with, and whether
+objects for it fit this processor.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import os
+import platform
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from parki.engine.build import cache, trust
+
+WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
+RUNTIMES = ("-lomp", "-l:libomp.so.5")  # with or without the files for developers
+# x86-64: macros of compilers whose names differ from those of the flags in /proc/cpuinfo; macros that are no
+# instructions, or such as a compiler does not use unless a text names them.
+CPU_FLAGS = {
+    "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm", "prfchw": "3dnowprefetch", "lahf_sahf": "lahf_lm",
+    "gcc_have_sync_compare_and_swap_16": "cx16", "avxvnni": "avx_vnni", "apx_f": "apx",
+    **{f"avx512{name}": f"avx512_{name}" for name in "vnni vbmi2 bitalg vpopcntdq bf16 fp16 vp2intersect".split()},
+}  # fmt: skip
+NOT_USED = re.compile(
+    r"fp_fast_\w+|evex\d+|\w+_math|shstk|crc32|v?aes|v?pclmul(qdq)?|sha|rdrnd|rdseed|rdpid|sgx|pku|clwb|cl\w*flush\w*"
+    r"|clzero|cldemote|wbnoinvd|xsave\w?|xsaveopt|fxsr|fsgsbase|mwait\w?|ptwrite|pconfig|serialize|waitpkg|hle|rtm|invpcid"
+)
+
+log = logging.getLogger("parki.engine")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``.
+
+    `words` follow the path on every command line: none but for Zig, which is a clang++.
+    """
+
+    path: str
+    version: str
+    kind: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How every command line begins."""
+        return (self.path, *self.words)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one compiler says about one architecture.
+
+    `needs` are the flags of /proc/cpuinfo that its code needs on x86-64.
+    """
+
+    flag: str
+    resolved: str
+    widest: int
+    x86: bool
+    openmp: bool
+    runtime: str = ""  # option that links the OpenMP runtime, where -fopenmp does not
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer, the compiler and the architecture asked for, and a digest of the processor on which it was asked."""
+
+    compiler: Compiler
+    arch: str
+    processor: str
+    answer: Answer
+
+    @property
+    def fits(self) -> bool:
+        """Whether this machine runs objects that were compiled so."""
+        known = self.answer.x86 and platform.machine() in ("x86_64", "AMD64")
+        return self.processor == digest() or (known and set(self.answer.needs) <= _cpu_flags())
+
+
+@functools.cache
+def processor() -> str:
+    """Return what ``-march=native`` depends on, as text: a home directory may be shared by different machines."""
+    told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return " ".join((platform.node(), platform.machine(), platform.processor()))
+    return "\n".join(sorted({line for line in lines if line.startswith(told)}))
+
+
+def digest() -> str:
+    """Return the processor as a few digits."""
+    return hashlib.blake2b(processor().encode(), digest_size=8).hexdigest()
+
+
+def _cpu_flags() -> set[str]:
+    found = re.search(r"^flags\s*:(.*)$", processor(), re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
+def needs(macros: set[str], common: set[str]) -> tuple[str, ...]:
+    """Return the flags of /proc/cpuinfo that stand for a compiler's macros, but for those that it always defines."""
+    names = (name.strip("_").lower() for name in macros - common if name.upper() == name)
+    return tuple(sorted({CPU_FLAGS.get(name, name) for name in names if not NOT_USED.fullmatch(name)}))
+
+
+def recall(name: str, compiler: Compiler, arch: str) -> Answer | None:
+    """Return what this compiler has answered, None if nothing is kept that it can have said."""
+    path = _folder() / f"{name}.json"
+    kept = _read(path)
+    if kept is None or (kept.compiler, kept.arch, kept.processor) != (compiler, arch, digest()):
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the last one used is the first that `prepared` returns
+    return kept.answer
+
+
+def remember(name: str, compiler: Compiler, arch: str, answer: Answer) -> None:
+    """Keep an answer; where nothing can be written, the next process asks again."""
+    try:
+        cache.write(_folder() / f"{name}.json", json.dumps(asdict(Kept(compiler, arch, digest(), answer)), indent=1))
+    except OSError as error:
+        log.debug("the compiler's answers are not stored: %s", error)
+
+
+def prepared(arch: str | None = None) -> list[Kept]:
+    """Return what the cache was prepared with that fits this processor, the last used first.
+
+    Parameters
+    ----------
+    arch : str, optional
+        Only what was compiled for this architecture.
+    """
+    found: list[tuple[float, Kept]] = []
+    for path in _folder().glob("*.json"):
+        with contextlib.suppress(OSError):
+            kept = _read(path)
+            if kept and kept.fits and arch in (None, kept.arch):
+                found.append((path.stat().st_mtime, kept))
+    return [kept for _, kept in sorted(found, key=lambda one: one[0], reverse=True)]
+
+
+def _folder() -> Path:
+    return cache.shelf() / cache.FORMAT / cache.PROBES
+
+
+def _read(path: Path) -> Kept | None:
+    """Return what is kept in a file, None if it holds what no compiler has said."""
+    try:
+        told = json.loads(trust.read(path))
+        by, answer = told["compiler"], told["answer"]
+        by["words"], answer["needs"] = tuple(by["words"]), tuple(answer["needs"])
+        kept = Kept(Compiler(**by), told["arch"], told["processor"], Answer(**answer))
+        texts = (*by.values(), *by["words"], kept.arch, kept.processor, kept.answer.resolved, *answer["needs"])
+        sound = all(isinstance(text, str) for text in texts if text is not by["words"])
+        sound &= kept.answer.flag in flags(kept.compiler, kept.arch) and kept.answer.widest in WIDTHS
+        sound &= isinstance(kept.answer.x86, bool) and isinstance(kept.answer.openmp, bool)
+        return kept if sound and kept.answer.runtime in ("", *RUNTIMES) else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def flags(compiler: Compiler, arch: str) -> tuple[str, ...]:
+    """Return the options that may ask for an architecture: ``native`` may be refused, then others or none are taken.
+
+    clang on ARM wants -mcpu, some compilers know neither; to Zig x86-64-v3 is x86_64_v3.
+    """
+    if arch == "native":
+        return ("-march=native", "-mcpu=native", "")
+    return (f"-march={arch.replace('-', '_') if compiler.words else arch}",)

@@ -1,0 +1,332 @@
+"""The folder of compiled objects: find, publish, repair, list, prune, clear.
+
+An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
+``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  It
+appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  A folder that others may
+write to is not used (`parki.engine.build.trust`): objects get executed.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import platformdirs
+
+from parki.engine.build import locks, trust, writing
+
+FORMAT = "v1"
+OBJECT, META = "kernel.so", "meta.json"
+PROBES, TABLES = "probes", "tables"  # folders: what compilers answered, operators of fast multipole methods
+STALE_WORK = 60 * 60.0  # seconds after which a working folder is taken for abandoned
+
+log = logging.getLogger("parki.engine")
+_usable: dict[Path, Path] = {}  # folder asked for → folder written to
+_trusted: dict[Path, bool] = {}  # folder asked for → whether it may be read
+_checked: dict[Path, tuple[int, int, int]] = {}  # object → its size, mtime, inode when it was checked in this process
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One compiled kernel in the cache: `size` in bytes (all its files), `time` of last use in seconds since 1970."""
+
+    key: str
+    label: str
+    size: int
+    time: float
+    path: Path
+
+
+def configured() -> Path:
+    """Folder asked for: ``PARKI_CACHE_DIR``, else ``PARKI_CACHE``, else the system's place for a user's caches."""
+    asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
+    return Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir("parki"))
+
+
+def folder() -> Path:
+    """Folder that objects are written to: the configured one or, with one warning, a temporary one."""
+    asked = configured()
+    if asked not in _usable:
+        why = trust.fault(asked)
+        said = f"is not used: {why}"
+        if why is None:
+            try:
+                _try_writing(asked)
+                _usable[asked] = asked
+                return asked
+            except OSError as error:
+                said = f"cannot be written ({error.strerror or error})"
+        _usable[asked] = fallback = _temporary()
+        text = (
+            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. Set PARKI_CACHE_DIR to a folder of "
+            "yours that only you may write to."
+        )
+        log.warning(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return _usable[asked]
+
+
+def shelf() -> Path:
+    """Folder that is looked into first: the configured one, also if it is read-only, unless others may write to it."""
+    asked = configured()
+    if asked not in _trusted and os.path.exists(asked):
+        _trusted[asked] = trust.fault(asked) is None
+    return asked if _trusted.get(asked, True) else folder()
+
+
+def _try_writing(path: Path) -> None:
+    """Raise OSError unless a file can be made below `path`; access bits say nothing for root or on network disks."""
+    _make_folder(path / FORMAT)
+    with tempfile.TemporaryFile(dir=path / FORMAT):
+        pass
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it; none is open to the writes of others, whatever the process's mask says."""
+    for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
+        missing.mkdir(mode=0o755, exist_ok=True)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file of the cache, text as UTF-8: whole, or where that fails with OSError not at all."""
+    _make_folder(path.parent)
+    with writing.replacing(path) as work:
+        work.write_bytes(content.encode() if isinstance(content, str) else content)
+        trust.close(work)
+
+
+def _temporary() -> Path:
+    """Return a folder in the system's temporary one, with a fixed name so that later processes find the objects.
+
+    Objects get executed, so the folder must be this user's alone; where somebody else made it first, take a fresh one.
+    """
+    path = Path(tempfile.gettempdir()) / f"parki-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+    with contextlib.suppress(OSError):
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        private = os.name == "nt" or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+        if stat.S_ISDIR(found.st_mode) and private and trust.fault(path) is None:
+            _try_writing(path)
+            return path
+    return Path(tempfile.mkdtemp(prefix="parki-"))
+
+
+def _roots() -> list[Path]:
+    """Folders that may hold objects.  The configured one may be read-only and still serve what it has."""
+    first = shelf()
+    return list(dict.fromkeys([first, _usable.get(configured(), first)]))
+
+
+def _home(root: Path, key: str) -> Path:
+    return root / FORMAT / key[:2] / key
+
+
+def find(key: str, name: str = OBJECT) -> Path | None:
+    """Path of the sound object with this key, else None.  Its size and hash are checked once per process.
+
+    Here and below `name` is what the object's file is called.
+    """
+    home = _home(shelf(), key)
+    if not _sound(home / name):
+        # Asked for only now, so that a prepared read-only cache that has the object is used without a warning.
+        home = _home(folder(), key)
+        if not _sound(home / name):
+            return None
+    return home / name
+
+
+def _sound(path: Path) -> bool:
+    try:
+        found = path.stat()
+        stamp = (found.st_size, found.st_mtime_ns, found.st_ino)
+        if _checked.get(path) == stamp:
+            return True
+        with opened(path):
+            _checked[path] = stamp
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):
+        os.utime(path.with_name(META))  # the time of last use, by which `prune` goes
+    return True
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open an object of the cache, at its beginning, whose owner, size and hash are those that they have to be.
+
+    Raises
+    ------
+    OSError
+        Where it is somebody else's, damaged, or another entry's.
+    """
+    with open(trust.opened(path), "rb") as file:
+        try:
+            meta = json.loads(trust.read(path.with_name(META)))
+            told = meta["key"], meta["size"], meta["sha256"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise OSError(f"{path.with_name(META)} is damaged ({error!r})") from error
+        data = file.read()
+        if told != (path.parent.name, len(data), hashlib.sha256(data).hexdigest()):
+            raise OSError(f"{path} does not match its {META}: it is damaged, or the folder of another entry")
+        file.seek(0)
+        yield file
+
+
+def discard_damaged(key: str, name: str = OBJECT) -> None:
+    """Remove the entry with this key where it is damaged, and say so in the log.  Call it inside `building`."""
+    for root in _roots():
+        home = _home(root, key)
+        if home.exists() and not _sound(home / name):
+            log.warning("%s is not what its meta.json says (damaged): it is removed and built again", home / name)
+            _remove(home)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder; the rename first, so that nobody sees half of it."""
+    trash = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with contextlib.suppress(OSError):
+        os.rename(path, trash)
+        shutil.rmtree(trash, ignore_errors=True)
+
+
+def discard(path: Path) -> None:
+    """Remove the entry of this object."""
+    _remove(path.parent)
+
+
+@contextlib.contextmanager
+def building(key: str, stop: threading.Event, name: str = OBJECT) -> Iterator[None]:
+    """Hold the right to build `key`, so that racing processes compile once: `locks.held`.
+
+    The body must look again with `find`: waiting ends early when another process has published the object.
+    """
+    marker = _home(folder(), key).with_name(f"{key}.lock")
+    _make_folder(marker.parent)
+    with locks.held(marker, stop, lambda: find(key, name)):
+        yield
+
+
+@contextlib.contextmanager
+def workspace(key: str) -> Iterator[Path]:
+    """Yield an empty folder beside the entry's place, on the same file system; what is left of it at the end goes."""
+    shard = _home(folder(), key).parent
+    _make_folder(shard)
+    _sweep(shard)
+    work = shard / f".{key}.{uuid.uuid4().hex}"
+    work.mkdir()
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _sweep(shard: Path) -> None:
+    """Remove working folders that a killed process left behind."""
+    for left in shard.glob(".*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE_WORK:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> Path:
+    """Move the finished folder `work` to its place and return the object's path; a faster process's object wins."""
+    data = (work / name).read_bytes()
+    meta = meta | {"key": key, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (work / META).write_text(json.dumps(meta, indent=1), "utf-8")
+    for made in (work, *work.iterdir()):
+        trust.close(made)
+    home = _home(folder(), key)
+    for last in (False, True):
+        try:
+            os.rename(work, home)
+            break
+        except OSError:
+            if _sound(home / name):
+                break
+            if last or not home.exists():
+                raise
+            _remove(home)
+    return home / name
+
+
+def keep_failure(key: str, work: Path) -> Path:
+    """Move the folder of a failed build out of the way of `find`, for people to read, and return where it is."""
+    kept = folder() / FORMAT / "failed" / key
+    _make_folder(kept.parent)
+    _remove(kept)
+    with contextlib.suppress(OSError):  # another process failed alike in this instant: its folder says the same
+        os.rename(work, kept)
+    return kept
+
+
+def entries() -> list[Entry]:
+    """Compiled kernels in the cache, the least recently used first."""
+    found = []
+    for home in (path for root in _roots() for path in root.glob(f"{FORMAT}/[0-9a-f][0-9a-f]/[0-9a-f]*/")):
+        label, meta = home.name, home / META
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            label = str(json.loads(meta.read_text("utf-8"))["label"])
+        with contextlib.suppress(OSError):  # a damaged entry is listed too: it takes room; one just removed is not
+            used = (meta if meta.exists() else home).stat().st_mtime
+            found.append(Entry(home.name, label, _bytes(home), used, home))
+    return sorted(found, key=lambda entry: (entry.time, entry.key))
+
+
+def _bytes(path: Path) -> int:
+    total = 0
+    for base, _, files in os.walk(path):
+        for file in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(base, file)).st_size
+    return total
+
+
+def size() -> int:
+    """Bytes of everything in the cache: objects, sources, logs of failed builds."""
+    return sum(_bytes(root / FORMAT) for root in _roots())
+
+
+def prune(max_age_days: float | None = None, max_bytes: int | None = None) -> list[Entry]:
+    """Remove kernels not used for `max_age_days`, then the least recently used until at most `max_bytes` are left.
+
+    Logs of failed builds and abandoned working folders go by age too.  Returns the entries removed.
+    """
+    now, kept, gone = time.time(), entries(), []
+    if max_age_days is not None:
+        gone = [entry for entry in kept if now - entry.time > max_age_days * 86400.0]
+        for failed in (path for root in _roots() for path in root.glob(f"{FORMAT}/failed/*")):
+            with contextlib.suppress(OSError):
+                if now - failed.stat().st_mtime > max_age_days * 86400.0:
+                    _remove(failed)
+    kept = [entry for entry in kept if entry not in gone]
+    if max_bytes is not None:
+        total = sum(entry.size for entry in kept)
+        while kept and total > max_bytes:
+            gone.append(kept.pop(0))
+            total -= gone[-1].size
+    for entry in gone:
+        _remove(entry.path)
+    for shard in (path for root in _roots() for path in root.glob(f"{FORMAT}/*/")):
+        _sweep(shard)
+    return gone
+
+
+def clear() -> list[Entry]:
+    """Remove all kernels, logs of failed builds, tables and stored answers of compilers, but no build in progress."""
+    gone = prune(max_age_days=-1.0)
+    for root in _roots():
+        for name in (PROBES, TABLES):
+            shutil.rmtree(root / FORMAT / name, ignore_errors=True)
+    return gone

@@ -1,0 +1,196 @@
+"""From texts to objects in the cache, whatever compiles them: several at a time, once per key, failures kept."""
+
+import hashlib
+import logging
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from parki.engine import audience, counting
+from parki.engine.errors import BuildError
+from parki.engine.build import cache
+
+ENGINE = "1"  # part of every key: to be raised when objects are called in another way with the same source
+MOST_COMPILERS = 8  # at a time
+
+log = logging.getLogger("parki.engine")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a compiler made of a text: its log, its first error (empty if none), what is to be remembered of it.
+
+    `cause` is a sentence on what is wrong on this machine, where an error says nothing about the text.
+    """
+
+    log: str
+    error: str = ""
+    cause: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One object to be found in the cache or made.
+
+    `key` says where, `label` and `space` what for, `files` what is written into the working folder (name → text),
+    `object` the name of the file that `compile` then has to make there, until the event that it is given is set;
+    `compiler` says who compiles, for people.
+    """
+
+    key: str
+    name: str
+    label: str
+    space: str
+    files: dict[str, str]
+    object: str
+    compiler: str
+    compile: Callable[[Path, threading.Event], Outcome]
+
+
+def digest(parts: Iterable[str]) -> str:
+    """Return 40 hexadecimal digits over the texts; no two lists of texts give the same bytes to hash."""
+    made = hashlib.blake2b(digest_size=20)
+    for part in parts:
+        data = part.encode()
+        made.update(len(data).to_bytes(8, "little"))
+        made.update(data)
+    return made.hexdigest()
+
+
+def header(name: str, folder: Path) -> str:
+    """Return the text of one of parki's headers."""
+    try:
+        return (folder / name).read_text("utf-8")
+    except OSError as error:
+        raise BuildError(f"the header {name!r} is missing in {folder}: parki is not installed completely") from error
+
+
+def run(jobs: Sequence[Job], workers: int) -> list[Path]:
+    """Return the paths of the objects, in the order of jobs; those not cached are made by up to `workers` threads.
+
+    Raises
+    ------
+    BuildError
+        If a text is refused or an object cannot be stored: the first of them, when all others are done.
+    """
+    paths = {job.key: cache.find(job.key, job.object) for job in jobs}
+    cold = {job.key: job for job in jobs if paths[job.key] is None}
+    if cold:
+        paths |= _all(cold, workers)
+    return [path for job in jobs if (path := paths[job.key]) is not None]
+
+
+def _all(cold: dict[str, Job], workers: int) -> dict[str, Path]:
+    report = _announce(list(cold.values()))
+    outcome, stop = "interrupted", threading.Event()
+    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(cold)), thread_name_prefix="parki-compile")
+    try:
+        made = {key: pool.submit(_locked, job, stop) for key, job in cold.items()}
+        errors = [error for future in made.values() if (error := future.exception())]
+        outcome = "failed" if errors else "cached"
+    finally:
+        stop.set()  # after Ctrl-C nobody waits for other processes, and what has not begun is not begun
+        pool.shutdown(wait=True, cancel_futures=True)
+        report(outcome)
+    if errors:
+        if len(errors) > 1:
+            errors[0].add_note(f"{len(errors) - 1} more of {len(cold)} kernels failed to compile.")
+        raise errors[0]
+    return {key: future.result() for key, future in made.items()}
+
+
+def _locked(job: Job, stop: threading.Event) -> Path:
+    try:
+        with cache.building(job.key, stop, job.object):
+            found = cache.find(job.key, job.object)
+            if found is None:
+                cache.discard_damaged(job.key, job.object)
+                found = _make(job, stop)
+            return found
+    except InterruptedError:
+        raise
+    except OSError as error:
+        raise BuildError(
+            f"{job.label} cannot be stored in the cache {cache.folder()}: {error}. "
+            "Free some space there, or set PARKI_CACHE_DIR to another folder."
+        ) from error
+
+
+def _make(job: Job, stop: threading.Event) -> Path:
+    with cache.workspace(job.key) as work:
+        for name, text in job.files.items():
+            (work / name).write_text(text, "utf-8")
+        began = time.perf_counter()
+        done = job.compile(work, stop)
+        counting.add("builds")
+        seconds = time.perf_counter() - began
+        (work / "log.txt").write_text(done.log, "utf-8")
+        if done.error:
+            (work / job.object).unlink(missing_ok=True)
+            kept = cache.keep_failure(job.key, work)
+            if done.cause:
+                raise BuildError(f"{job.label} was not compiled: {done.error}\n{done.cause} All is told in {kept}.")
+            raise BuildError(
+                f"{job.compiler} refused the generated code of {job.label}: {done.error}\n"
+                f"This is a fault of parki's engine or of the compiler; please report it with the files in {kept} "
+                f"({', '.join((*job.files, 'log.txt'))})."
+            )
+        about = {"name": job.name, "label": job.label, "space": job.space}
+        meta = about | done.facts | {"seconds": round(seconds, 3), "time": time.time()}
+        path = cache.publish(job.key, work, meta, job.object)
+    log.info("compiled %s for %s in %.1f s", job.label, job.space, seconds)
+    return path
+
+
+def bare(source: str) -> str:
+    """Return a text without ``#line``, which says where a kernel was written and changes no code."""
+    return "".join(line for line in source.splitlines(keepends=True) if not line.lstrip().startswith("#line "))
+
+
+def first_error(text: str) -> str:
+    """Return the line of a compiler's messages that says most: its first error, else its first line, or nothing."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = (line for line in lines if re.search(r"\berror\b|undefined reference", line, re.IGNORECASE))
+    return next(errors, lines[0] if lines else "")
+
+
+def _announce(jobs: list[Job]) -> Callable[[str], None]:
+    """Begin the one line for people at a terminal; the function returned ends it with the outcome.
+
+    Nothing is shown where stderr is neither a terminal nor that of a notebook's cell, with PARKI_QUIET set, or where
+    the loggers ``parki`` or ``parki.engine`` were given a level or already show the lines of each compilation.
+    """
+    chosen = any(logging.getLogger(name).level != logging.NOTSET for name in ("parki", "parki.engine"))
+    shown = log.isEnabledFor(logging.INFO) and log.hasHandlers()
+    quiet = os.environ.get("PARKI_QUIET", "0") not in ("", "0")
+    if chosen or shown or quiet or not audience.watches(sys.stderr):
+        return lambda outcome: None
+    began = time.perf_counter()
+    _say(f"parki: compiling {_headline(jobs)} … ")
+    return lambda outcome: _say(f"{time.perf_counter() - began:.1f} s, {outcome}\n")
+
+
+def _headline(jobs: list[Job]) -> str:
+    """Return for example ``p2p_cells (OpenMP, stokes_comb, double)`` or ``5 kernels (OpenMP, double)``."""
+    spaces = sorted({job.space for job in jobs})
+    if len(jobs) == 1:
+        name, _, rest = jobs[0].label.partition(" (")
+        details = [rest.removesuffix(")")] if rest else []
+        return f"{name} ({', '.join(spaces + details)})"
+    reals = sorted({real for job in jobs for real in re.findall(r"\b(?:double|float)\b", job.label)})
+    return f"{len(jobs)} kernels ({', '.join(spaces + reals)})"
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        coding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        sys.stderr.write(text.encode(coding, "replace").decode(coding))
+        sys.stderr.flush()

@@ -1,0 +1,94 @@
+"""Locks between processes, which only save work: without them several would compile the same object.
+
+A lock is a file that holds the number of its process and the name of its host.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import filelock
+
+from parki.engine.build import processes
+
+WORD = 5.0  # seconds of waiting after which a word is said, and after which a lock that names nobody is abandoned
+
+log = logging.getLogger("parki.engine")
+
+
+@contextlib.contextmanager
+def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Iterator[None]:
+    """Hold the lock `marker`, or none where there is no reason to wait, or no more.
+
+    A lock of a process of this machine that has died is taken over at once (by filelock); one of another machine when
+    it is older than `processes.limit`, or has been there for so long, whatever its time says; an empty one after some
+    seconds.  Where the disk knows no locks the body runs without one.
+
+    Parameters
+    ----------
+    marker : Path
+        In a folder that is there.
+    stop : threading.Event
+        Ends the waiting.
+    done : callable
+        Tells whether another process has done the work.
+
+    Raises
+    ------
+    InterruptedError
+        When `stop` is set.
+    """
+    lock = filelock.SoftFileLock(marker)  # an exclusively created file: works on network disks where flock does not
+    began, pause, said, limit = time.monotonic(), 0.01, False, processes.limit()
+    while True:
+        try:
+            lock.acquire(blocking=False)
+            break
+        except filelock.Timeout:
+            waited = time.monotonic() - began
+            if done():
+                break
+            if why := _abandoned(marker, waited, limit):
+                log.warning("%s %s: taken for abandoned", marker, why)
+                marker.unlink(missing_ok=True)
+                continue
+            if waited > WORD and not said:
+                said = True
+                log.warning(
+                    "waiting for %s, which holds %s: Ctrl-C stops the waiting; remove that file if nobody compiles; "
+                    "%s ends the waiting after %g s", _holder(marker), marker, processes.VARIABLE, limit,
+                )  # fmt: skip
+        except OSError as error:
+            log.info("no lock for %s (%s): compiling without one", marker, error)
+            break
+        if stop.wait(pause):
+            raise InterruptedError(f"given up waiting for {marker}")
+        pause = min(2.0 * pause, 0.5)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _abandoned(marker: Path, waited: float, limit: float) -> str:
+    """Return how a lock shows that nobody holds it any more, "" if it does not."""
+    try:
+        found = marker.stat()
+    except OSError:
+        return ""
+    if time.time() - found.st_mtime > limit:
+        return f"is older than {limit:g} s"
+    if waited > limit:
+        return f"has been waited for {limit:g} s"
+    return "names no process" if not found.st_size and waited > WORD else ""
+
+
+def _holder(marker: Path) -> str:
+    """Return whose lock it is, in words."""
+    with contextlib.suppress(OSError, ValueError):
+        number, host = marker.read_text("utf-8").splitlines()[:2]
+        return f"process {int(number)} of {host}"
+    return "an unknown process"

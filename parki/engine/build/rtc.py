@@ -1,0 +1,143 @@
+"""From generated GPU text to a device object: key, options, compilation by NVRTC or hipRTC, several at a time.
+
+No GPU is needed for this, only CuPy and NVRTC (or ROCm's CuPy and hipRTC).
+"""
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from parki.engine.errors import BuildError
+from parki.engine.build import objects, cache, jobs, nvrtc, processes, trust
+from parki.engine.run import devices
+from parki.engine.build.compiler import cpus
+from parki.engine.build.usage import Usage, from_code_object, from_log
+
+KINDS = {"cuda": devices.CUDA, "hip": devices.HIP}
+# NVRTC trades registers for resident threads by a rule of its own; what spills is compiled again for at least so many
+# threads a multiprocessor (which means up to 128, then 255 registers each), and no more.
+_FEWER_THREADS = ((), ("-DPK_RESIDENT=512",), ("-DPK_RESIDENT=256",))
+_SUFFIXES = {"cuda": ("kernel.cu", "kernel.cubin"), "hip": ("kernel.hip", "kernel.hsaco")}  # source, object
+
+
+@dataclass(frozen=True)
+class GpuUnit:
+    """One text to be compiled to one device object.
+
+    `name` is for file names, `label` for people; `headers` name the files of `parki.engine.include` that `source`
+    includes, directly or through each other; `backend` is ``"cuda"`` or ``"hip"``, `arch` for example ``"sm_90"`` or
+    ``"gfx942"``, `block` the number of threads per block that the object is made for, `wide` whether indices have
+    64 bits; `l0` is the kernel the source was made from, stored beside it.
+    """
+
+    name: str
+    label: str
+    source: str
+    headers: tuple[str, ...]
+    backend: str
+    arch: str
+    block: int
+    wide: bool
+    l0: str = ""
+
+    def __post_init__(self) -> None:
+        if self.backend not in KINDS:
+            raise ValueError(f"backend is {self.backend!r}; expected 'cuda' or 'hip'.")
+
+    @property
+    def space(self) -> str:
+        """Execution space the object is for."""
+        return KINDS[self.backend]
+
+
+def options(unit: GpuUnit) -> tuple[str, ...]:
+    """Return all compiler options of this unit; products and sums are fused, nothing else is traded for speed."""
+    macros = (f"-DPK_BLOCK={unit.block}", f"-DPK_WIDE={int(unit.wide)}")
+    if unit.backend == "hip":
+        return (f"--offload-arch={unit.arch}", "-O3", "-std=c++17", "-ffp-contract=fast", "-DPK_HIP", *macros)
+    verbose = ("--ptxas-options=-v", "-default-device", "-lineinfo")  # for `usage`; for functions; for profilers
+    return (f"-arch={unit.arch}", "--std=c++17", "--fmad=true", *verbose, *macros)
+
+
+def version(backend: str) -> str:
+    """Return the compiler's name and version, for example ``NVRTC 13.0``.
+
+    Raises
+    ------
+    BuildError
+        If it is not there; the message says what is missing.
+    """
+    kind = KINDS[backend]
+    reason = devices.missing_compiler(kind)
+    if reason:
+        raise BuildError(f"no compiler for {kind} kernels: {reason}")
+    module = devices.cupy()
+    numbers = ".".join(map(str, module.cuda.nvrtc.getVersion()))
+    # hipRTC says 9.0 in many versions of ROCm, so HIP's own number is added.
+    if backend == "cuda":
+        return f"NVRTC {numbers}"
+    return f"hipRTC {numbers}, HIP {module.cuda.runtime.runtimeGetVersion()}"
+
+
+def key(unit: GpuUnit) -> str:
+    """Name of the unit's object in the cache: 40 hexadecimal digits over everything that goes into the object."""
+    texts = [part for pair in _headers(unit).items() for part in pair]
+    about = (unit.backend, version(unit.backend), jobs.bare(unit.source), *options(unit))
+    return jobs.digest((jobs.ENGINE, *about, "", *texts))
+
+
+def _headers(unit: GpuUnit) -> dict[str, str]:
+    return {name: jobs.header(name, objects.INCLUDE) for name in unit.headers}
+
+
+def build_many(units: Iterable[GpuUnit]) -> list[Path]:
+    """Return the paths of the units' objects, in their order; those not cached are compiled at the same time.
+
+    Raises
+    ------
+    BuildError
+        If there is no compiler, if it refuses a source, or if an object cannot be stored; when all others are done.
+    """
+    return jobs.run([_job(unit) for unit in units], cpus())
+
+
+def _job(unit: GpuUnit) -> jobs.Job:
+    source, made = _SUFFIXES[unit.backend]
+    files, make = {source: unit.source, "l0.py": unit.l0}, partial(_compile, unit)
+    return jobs.Job(key(unit), unit.name, unit.label, unit.space, files, made, version(unit.backend), make)
+
+
+def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
+    source, made = _SUFFIXES[unit.backend]
+    hip, log = unit.backend == "hip", f"{version(unit.backend)}\n"
+    for more in ((),) if hip else _FEWER_THREADS:
+        chosen = (*options(unit), *more)
+        done = nvrtc.compile_text(
+            nvrtc.DeviceSource(source, unit.source, _headers(unit), chosen, hip, processes.limit())
+        )
+        log += f"\n{' '.join(chosen)}\n{done.log}"
+        if not done.code:
+            return jobs.Outcome(log, jobs.first_error(done.log) or "no message")
+        found = from_code_object(done.code) if hip else from_log(done.log)
+        if hip or not (found and found.spill_stores):
+            break
+    (work / made).write_bytes(done.code)
+    told = {"version": version(unit.backend), "arch": unit.arch, "flags": list(chosen)}
+    return jobs.Outcome(log, facts=told | ({"usage": asdict(found)} if found else {}))
+
+
+def usage(path: Path) -> Usage:
+    """Return what the kernel in this object of the cache uses, as the compiler said when it made it.
+
+    Raises
+    ------
+    BuildError
+        If the entry does not say.
+    """
+    try:
+        return Usage(**json.loads(trust.read(path.with_name(cache.META)))["usage"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BuildError(f"{path.with_name(cache.META)} does not say what the kernel uses ({error!r})") from error

@@ -1,0 +1,311 @@
+"""The reference interpreter: one launch of a typed tree in plain Python, on tiny inputs, with every check on.
+
+It defines what a kernel means; the compiled engines are compared with it.  Nothing is fast here.
+"""
+
+import random
+
+import numpy as np
+
+from parki.engine.errors import Loc
+from parki.engine.interpreter.memory import DTYPES, Array, Shadow, bind
+from parki.engine.interpreter.values import Value, binary, cast, compare, fault, mathematics, typed, unary
+from parki.engine.tree import ir
+
+# A key of the environment that no name of a kernel can be.
+LEAGUE_RANK = "team.league_rank()"
+TEAM_CODE = 0
+ITERATIONS = "another iteration of this range"
+TEAMS = "another team"
+CONSTRUCTS = "another team-level construct with no barrier between"
+
+Env = dict[str, object]
+
+
+def run(
+    kernel: ir.KernelTree, *, league: int, team: int = 1, seed: int | None = None, args: dict[str, object]
+) -> float | int | None:
+    """Run one launch of `kernel`.
+
+    Parameters
+    ----------
+    kernel : ir.KernelTree
+        The typed tree; it is trusted to have passed the checks.
+    league : int
+        Number of iterations (policy ``range``) or of teams (policy ``team``).
+    team : int
+        Threads per team.  It bounds the orders in which `seed` may run a team range; results do not depend on it.
+    seed : int, optional
+        Iterations, teams and lanes run in an order drawn from it; in index order without.  Scans always run in order.
+    args : dict
+        One entry per parameter: NumPy arrays (written views are changed in place) and scalars.
+
+    Returns
+    -------
+    float or int or None
+        The total of a reduction or scan over the league (summed in index order whatever the seed), else None.
+
+    Raises
+    ------
+    CheckedFault
+        The launch broke a rule: an index out of bounds, integer overflow or an undefined integer operation, scratch
+        read before it was written, a store to a read-only view, a race.
+    LaunchError
+        The arguments do not fit the parameters.
+    """
+    with np.errstate(all="ignore"):
+        return _Launch(kernel, team, seed).run(league, bind(kernel, args))
+
+
+class _Launch:
+    """One launch: the orders drawn, and the watch over memory.
+
+    `watch` has one [shadow, actor] per enclosing level of parallel work: the league; for a team policy the
+    constructs since the last barrier; the ranges entered.
+    """
+
+    def __init__(self, kernel: ir.KernelTree, team: int, seed: int | None) -> None:
+        self.kernel = kernel
+        self.team = team
+        self.random = None if seed is None else random.Random(seed)
+        self.functions = {f.name: f for f in kernel.functions}
+        self.watch: list[list] = []
+        self.constructs = TEAM_CODE
+
+    def run(self, league: int, env: Env) -> float | int | None:
+        """Run all iterations or teams."""
+        k = self.kernel
+        if k.policy == "range":
+            kind = "scan" if k.last else "reduce" if k.acc else "for"
+            order = self.shuffled(0, league) if kind != "scan" else list(range(league))
+            total = self.iterate(kind, order, k.body, env, k.index, k.acc, k.acc_type, k.last)
+            return total.item() if isinstance(total, np.generic) else total
+        teams = Shadow(TEAMS)
+        for rank in self.shuffled(0, league):
+            self.watch = [[teams, rank], [Shadow(CONSTRUCTS), TEAM_CODE]]
+            self.block(k.body, {**env, LEAGUE_RANK: rank})
+        return None
+
+    # Parallel work ---------------------------------------------------------------------------------------------------
+    def shuffled(self, begin: int, end: int) -> list[int]:
+        """Put begin .. end - 1 in any order."""
+        order = list(range(begin, end))
+        if self.random:
+            self.random.shuffle(order)
+        return order
+
+    def interleaved(self, begin: int, end: int) -> list[int]:
+        """Put begin .. end - 1 in an order of the team: each thread takes every team-th index, ascending."""
+        order = list(range(begin, end))
+        if self.random is None:
+            return order
+        threads = [t for t in (order[k :: self.team] for k in range(self.team)) if t]
+        mixed = []
+        while threads:
+            thread = self.random.choice(threads)
+            mixed.append(thread.pop(0))
+            threads = [t for t in threads if t]
+        return mixed
+
+    def iterate(
+        self,
+        kind: str,
+        order: list[int],
+        body: tuple[ir.Stmt, ...],
+        env: Env,
+        index: str,
+        acc: str | None,
+        acc_type: str | None,
+        last: str | None,
+    ) -> Value | None:
+        """Run `body` for each index of `order`; return the total of a reduction or scan.
+
+        A reduction keeps the terms of each iteration and adds them in index order at the end.
+        """
+        total = None if kind == "for" else typed(0, acc_type, self.kernel.loc)
+        terms: dict[int, list[Value]] = {}
+        self.watch.append([Shadow(ITERATIONS), None])
+        for i in order:
+            self.watch[-1][1] = i
+            # A copy: the body sees outer locals by value, and its own are gone after it.
+            inner = {**env, index: i}
+            if kind == "reduce":
+                inner[acc] = terms[i] = []
+            elif kind == "scan":
+                inner |= {acc: total, last: True}
+            self.block(body, inner)
+            if kind == "scan":
+                total = inner[acc]
+        self.watch.pop()
+        for i in sorted(terms):
+            for term in terms[i]:
+                total = binary("+", acc_type, total, term, self.kernel.loc)
+        return total
+
+    def construct(self, level: str) -> None:
+        """Enter a team-level range or single: from here accesses are its own."""
+        if level == "team":
+            self.constructs += 1
+            self.watch[1][1] = self.constructs
+
+    def leave(self, level: str) -> None:
+        """Back to team-level code."""
+        if level == "team":
+            self.watch[1][1] = TEAM_CODE
+
+    def touch(self, array: Array, index: tuple[int, ...], how: str, loc: Loc) -> None:
+        """Tell every enclosing level of an access."""
+        for shadow, who in self.watch:
+            shadow.touch(array, index, who, how, loc)
+
+    # Statements: each returns None, or "break", "continue" or "return" ------------------------------------------------
+    def block(self, body: tuple[ir.Stmt, ...], env: Env) -> str | None:
+        """Run statements until one of them leaves."""
+        for stmt in body:
+            leaving = self.STATEMENTS[type(stmt)](self, stmt, env)
+            if leaving:
+                return leaving
+        return None
+
+    def declare(self, s: ir.Declare, env: Env) -> None:
+        env[s.name] = self.value(s.value, env)
+
+    def table(self, s: ir.Table, env: Env) -> None:
+        env[s.name] = Array(s.name, s.type, np.array(s.values, DTYPES[s.type]), writable=False)
+
+    def scratch(self, s: ir.Scratch, env: Env) -> None:
+        size = self.value(s.size, env)
+        if size < 0:
+            raise fault(s.loc, f"scratch view '{s.name}' has the negative size {size}")
+        env[s.name] = Array(s.name, s.type, np.zeros(size, DTYPES[s.type]), True, np.zeros(size, bool))
+
+    def assign(self, s: ir.Assign, env: Env) -> None:
+        value = self.value(s.value, env)
+        env[s.name] = value if s.op == "=" else binary(s.op[:-1], s.value.type, env[s.name], value, s.loc)
+
+    def store(self, s: ir.Store, env: Env) -> None:
+        array, index = self.element(s, env)
+        value = self.value(s.value, env)
+        if s.op != "=":
+            self.touch(array, index, "read", s.loc)
+            value = binary(s.op[:-1], s.value.type, array.read(index, s.loc), value, s.loc)
+        self.touch(array, index, "write", s.loc)
+        array.write(index, value, s.loc)
+
+    def atomic(self, s: ir.Atomic, env: Env) -> None:
+        array, index = self.element(s, env)
+        value = self.value(s.value, env)
+        self.touch(array, index, "atomic", s.loc)
+        before = array.read(index, s.loc)
+        if s.op in ("max", "min"):
+            after = value if compare(">" if s.op == "max" else "<", value, before) else before
+        else:
+            after = binary("+" if s.op == "add" else "-", s.value.type, before, value, s.loc)
+        array.write(index, after, s.loc)
+        if s.result:
+            env[s.result] = before
+
+    def if_(self, s: ir.If, env: Env) -> str | None:
+        return self.block(s.then if self.value(s.cond, env) else s.orelse, env)
+
+    def while_(self, s: ir.While, env: Env) -> str | None:
+        while self.value(s.cond, env):
+            leaving = self.block(s.body, env)
+            if leaving in ("break", "return"):
+                return leaving if leaving == "return" else None
+        return None
+
+    def for_(self, s: ir.For, env: Env) -> str | None:
+        for i in range(self.value(s.start, env), self.value(s.stop, env), s.step):
+            env[s.name] = i
+            leaving = self.block(s.body, env)
+            if leaving in ("break", "return"):
+                return leaving if leaving == "return" else None
+        return None
+
+    def barrier(self, s: ir.Barrier, env: Env) -> None:
+        self.watch[1][0] = Shadow(CONSTRUCTS)
+
+    def accumulate(self, s: ir.Accumulate, env: Env) -> None:
+        value = self.value(s.value, env)
+        if isinstance(env[s.name], list):
+            env[s.name].append(value)
+        else:
+            env[s.name] = binary("+", s.value.type, env[s.name], value, s.loc)
+
+    def range_(self, s: ir.Range, env: Env) -> None:
+        bounds = self.value(s.begin, env), self.value(s.end, env)
+        if s.kind == "scan":
+            order = list(range(*bounds))
+        else:
+            order = self.interleaved(*bounds) if s.level == "team" else self.shuffled(*bounds)
+        self.construct(s.level)
+        total = self.iterate(s.kind, order, s.body, env, s.index, s.acc, s.acc_type, s.last)
+        self.leave(s.level)
+        if s.result:
+            env[s.result] = total
+
+    def single(self, s: ir.Single, env: Env) -> None:
+        self.construct(s.level)
+        self.block(s.body, dict(env))
+        self.leave(s.level)
+
+    STATEMENTS = {  # noqa: RUF012
+        ir.Declare: declare,
+        ir.Table: table,
+        ir.Scratch: scratch,
+        ir.Assign: assign,
+        ir.Store: store,
+        ir.Atomic: atomic,
+        ir.If: if_,
+        ir.While: while_,
+        ir.For: for_,
+        ir.Break: lambda self, s, env: "break",
+        ir.Continue: lambda self, s, env: "continue",
+        ir.Return: lambda self, s, env: "return",
+        ir.Barrier: barrier,
+        ir.Accumulate: accumulate,
+        ir.Range: range_,
+        ir.Single: single,
+    }
+
+    # Expressions -----------------------------------------------------------------------------------------------------
+    def value(self, e: ir.Expr, env: Env) -> Value:
+        """Evaluate an expression."""
+        return self.EXPRESSIONS[type(e)](self, e, env)
+
+    def element(self, s: ir.Load | ir.Store | ir.Atomic, env: Env) -> tuple[Array, tuple[int, ...]]:
+        """Find the array and the checked index that a load, store or atomic names."""
+        array: Array = env[s.view]
+        return array, array.locate(s.indices, [self.value(e, env) for e in s.indices], s.loc)
+
+    def load(self, e: ir.Load, env: Env) -> Value:
+        array, index = self.element(e, env)
+        self.touch(array, index, "read", e.loc)
+        return array.read(index, e.loc)
+
+    def boolean(self, e: ir.Bool, env: Env) -> bool:
+        decide = all if e.op == "and" else any
+        return decide(self.value(a, env) for a in e.args)
+
+    def call(self, e: ir.FunctionCall, env: Env) -> Value:
+        f = self.functions[e.name]
+        inner = {name: self.value(a, env) for (name, _), a in zip(f.params, e.args, strict=True)}
+        *body, last = f.body
+        self.block(tuple(body), inner)
+        return self.value(last.value, inner)
+
+    EXPRESSIONS = {  # noqa: RUF012
+        ir.Const: lambda self, e, env: typed(e.value, e.type, e.loc),
+        ir.Name: lambda self, e, env: env[e.name],
+        ir.Load: load,
+        ir.Unary: lambda self, e, env: unary(e.op, e.type, self.value(e.arg, env), e.loc),
+        ir.Binary: lambda self, e, env: binary(e.op, e.type, self.value(e.left, env), self.value(e.right, env), e.loc),
+        ir.Compare: lambda self, e, env: compare(e.op, self.value(e.left, env), self.value(e.right, env)),
+        ir.Bool: boolean,
+        ir.FunctionCall: call,
+        ir.Math: lambda self, e, env: mathematics(e.name, e.type, [self.value(a, env) for a in e.args]),
+        ir.Cast: lambda self, e, env: cast(self.value(e.arg, env), e.type, e.loc),
+        ir.Extent: lambda self, e, env: env[e.view].data.shape[e.dim],
+        ir.LeagueRank: lambda self, e, env: env[LEAGUE_RANK],
+    }

@@ -1,0 +1,1 @@
+"""Spaces, policies and launches."""

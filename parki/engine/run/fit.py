@@ -1,0 +1,79 @@
+"""Checks that arguments fit a workunit: their names, types, ranks, layouts and overlap."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from parki.engine.calls.gpu import shared_memory
+from parki.engine.errors import LaunchError
+from parki.engine.lower.common import DTYPE
+from parki.engine.tree import ir
+
+
+def names(k: ir.KernelTree, args: dict[str, object]) -> None:
+    """Raise LaunchError for arguments that are missing or unknown."""
+    want = {p.name for p in k.params}
+    missing, unknown = sorted(want - args.keys()), sorted(args.keys() - want)
+    if missing or unknown:
+        raise LaunchError(f"{k.name}: missing arguments {missing}, unknown arguments {unknown}")
+
+
+def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
+    """Return an array that fits a view."""
+    if not isinstance(a, xp.ndarray):
+        found, expected = type(a), "NumPy" if xp is np else "CuPy"
+        name = found.__name__ if found.__module__ == "builtins" else f"{found.__module__}.{found.__name__}"
+        raise LaunchError(f"{k.name}: '{p.name}' is a {name}, expected a {expected} array")
+    if a.dtype != DTYPE[p.type] or a.ndim != p.rank:
+        want = f"{p.rank} dimension(s) of {DTYPE[p.type]}"
+        raise LaunchError(f"{k.name}: '{p.name}' has {a.ndim} dimension(s) of {a.dtype}, expected {want}")
+    flags = a.flags if xp is np else None
+    gaps = flags is None or not flags.c_contiguous
+    odd = gaps and any(s < 0 or s % a.itemsize for s in a.strides)
+    odd = odd or (flags is not None and not flags.aligned)
+    if a.size and (odd or max(a.shape) >= 2**31):
+        raise LaunchError(f"{k.name}: '{p.name}' has strides {a.strides}, shape {a.shape}: not supported")
+    if p.written and flags is not None and not flags.writeable:
+        raise LaunchError(f"{k.name}: '{p.name}' is written, but the array is read-only")
+    if p.written and gaps and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True)):
+        raise LaunchError(f"{k.name}: '{p.name}' is written, but elements of the array share memory")
+    return a
+
+
+def taken(a: Any) -> bool:
+    """Return whether launches take an array as it is: with unit stride along its first or last axis, and aligned."""
+    whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
+    return whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
+
+
+def layout(a: Any) -> str:
+    """Return C, F or S, by the index of an array that has unit stride: the last, the first or none."""
+    if a.size == 0 or a.strides[-1] == a.itemsize or a.shape[-1] == 1:
+        return "C"
+    return "F" if a.strides[0] == a.itemsize else "S"
+
+
+def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
+    """Return a number that fits a parameter, in plain Python."""
+    if p.type in ir.REALS:
+        if isinstance(v, int | float | np.floating | np.integer) and not isinstance(v, bool):
+            return float(v)
+    elif p.type == "bool":
+        if isinstance(v, bool | np.bool_):
+            return int(v)
+    elif isinstance(v, int | np.integer) and not isinstance(v, bool):
+        bits = 31 if p.type == "int32" else 63
+        if -(2**bits) <= v < 2**bits:
+            return int(v)
+    raise LaunchError(f"{k.name}: '{p.name}' is {v!r}, expected a value of type {p.type}")
+
+
+def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
+    """Raise LaunchError where an array that is written overlaps another, and one of both has changed."""
+    for p in k.params:
+        if p.written and p.name in arrays:
+            against = arrays if p.name in changed else changed
+            for other, b in against.items():
+                if other != p.name and shared_memory(arrays[p.name], b):
+                    raise LaunchError(f"{k.name}: '{p.name}' is written and overlaps '{other}'")

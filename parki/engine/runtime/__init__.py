@@ -1,1 +1,0 @@
-"""Compilers, the object cache, and calls into compiled kernels."""

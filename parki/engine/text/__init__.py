@@ -1,0 +1,1 @@
+"""From a kernel file and the values of its slots to one complete, readable text."""

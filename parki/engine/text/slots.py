@@ -1,0 +1,283 @@
+"""Slots: what a caller may replace in a kernel file and in the files it imports from, and what names then mean."""
+
+import ast
+import difflib
+import math
+import os
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from parki.engine.errors import KernelError, Loc
+from parki.engine.text import functions
+from parki.engine.text.constants import Constant, evaluate
+from parki.engine.text.functions import FunctionText
+from parki.engine.text.source import Import, KernelLocation, Source, locate, package_place, read
+from parki.engine.text.syntax import PkType, fail, loc
+
+TYPE_NAMES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}
+TYPE_NAMES |= {"int32": "int32", "int64": "int64"}
+REALS = frozenset({"double", "float"})
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """A function slot: the file, and the function in it (None: the name of the function that is replaced)."""
+
+    file: str | os.PathLike | FunctionText
+    function: str | None = None
+
+    def __str__(self) -> str:
+        if isinstance(self.file, FunctionText):
+            return str(self.file)
+        name = os.fsdecode(self.file)
+        return f"{name}:{self.function}" if self.function else name
+
+
+Asked = Constant | str | FileRef
+
+
+def normal(value: object) -> Asked:
+    """A slot value in plain Python: NumPy numbers and dtypes, lists and paths take one form each.
+
+    Raises TypeError for what no slot takes.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        name = np.dtype(value).name
+        return PkType(TYPE_NAMES.get(name, name))
+    if isinstance(value, str | FileRef | PkType):
+        return value
+    if isinstance(value, FunctionText):
+        return FileRef(value, value.name)
+    if isinstance(value, os.PathLike):
+        return FileRef(value)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str | os.PathLike):
+        if isinstance(value[1], str):
+            return FileRef(*value)
+    elif isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return tuple(normal(v) for v in value)
+    raise TypeError(
+        f"a {type(value).__name__}, expected a type, a number, a tuple of numbers, a kernel file or a function"
+    )
+
+
+def printable(value: Asked) -> str:
+    """A slot value as it is shown."""
+    if isinstance(value, PkType):
+        return value.name
+    return str(value) if isinstance(value, str | FileRef) else repr(value)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a name means: `kind` is ``constant`` or ``function``, defined as `name` in `source`."""
+
+    kind: str
+    source: Source
+    name: str
+
+
+class Program:
+    """A kernel file, the files it imports from once the function slots are filled, and the values of its constants.
+
+    Raises KernelError K021 for slots that fit nothing, imports that lead nowhere, and import cycles.
+    """
+
+    def __init__(self, place: KernelLocation, workunit: str, slots: dict[str, Asked]) -> None:
+        self.main = read(place)
+        self.sources: dict[str, Source] = {}
+        self.places: dict[KernelLocation, tuple] = {}
+        self._links: dict[tuple[str, str], tuple[Source, str]] = {}
+        self._slots, self._used = slots, set()
+        self._values: dict[tuple[str, str], Constant] = {}
+        if workunit not in self.main.workunits:
+            near = ", ".join(self.main.workunits) or "none"
+            where = Loc(place.display, 1)
+            raise KernelError("K021", where, f"no workunit '{workunit}' in this file", f"Its workunits: {near}")
+        self.workunit = self.main.workunits[workunit]
+        self._load(self.main, place, ())
+        self._check_slots()
+        self.real = self._real()
+
+    # Files -----------------------------------------------------------------------------------------------------------
+    def _load(self, source: Source, place: KernelLocation, path: tuple[str, ...]) -> None:
+        if source.key in self.sources:
+            return
+        self.sources[source.key] = source
+        self.places[place] = source.stamp
+        path = (*path, source.key)
+        replaced, moved = self._replacements(source)
+        for item in source.imports.values():
+            old = package_place(item.module)
+            new, name = replaced.get(item.local, (moved.get(old.key, old), item.name))
+            target = read(new, loc(item.node))
+            if target.key in path:
+                chain = " → ".join(self.sources[k].display for k in (*path[path.index(target.key) :], target.key))
+                fail("K021", item.node, f"import cycle: {chain}")
+            if not target.defines(name):
+                reason = f"'{target.display}' does not define '{name}', which {source.display} imports"
+                fail("K021", item.node, reason, f"It defines: {', '.join(target.order) or 'nothing'}")
+            self._links[source.key, item.local] = target, name
+            self._load(target, new, path)
+
+    def _replacements(self, source: Source) -> tuple[dict[str, tuple[KernelLocation, str]], dict[str, KernelLocation]]:
+        """Where this file's imports go instead: functions that are slots, and the files these come from, whole."""
+        replaced: dict[str, tuple[KernelLocation, str]] = {}
+        moved: dict[str, KernelLocation] = {}
+        for item in source.imports.values():
+            if item.local not in self._slots:
+                continue
+            old = package_place(item.module)
+            before = read(old, loc(item.node))
+            self.places[old] = before.stamp
+            if item.name not in before.functions:
+                continue
+            self._used.add(item.local)
+            ref = self._reference(item)
+            new = locate(ref.file)
+            if new.key == source.key:  # a replacement that wraps what it replaces
+                continue
+            replaced[item.local] = new, ref.function or item.name
+            self._same_parameters(item, before, read(new, loc(item.node)), replaced[item.local][1])
+            others = [
+                i.local for i in source.imports.values() if i.module == item.module and i.local not in self._slots
+            ]
+            if moved.setdefault(old.key, new).key != new.key and others:
+                reason = f"slots replace '{old.display}' by two files, and it is unclear whose '{others[0]}' is meant"
+                fail("K021", item.node, reason)
+        return replaced, moved
+
+    def _reference(self, item: Import) -> FileRef:
+        value = self._slots[item.local]
+        if isinstance(value, FileRef):
+            return value
+        if not isinstance(value, str):
+            reason = f"slot '{item.local}' is a function, found {printable(value)}"
+            fail("K021", item.node, reason, "Give a kernel file, or (file, function)")
+        return FileRef(value)
+
+    def _same_parameters(self, item: Import, old: Source, new: Source, function: str) -> None:
+        """A function may only stand for one with the same parameter types and result."""
+        if function not in new.functions:
+            reason = f"slot '{item.local}': '{new.display}' has no function '{function}'"
+            fail("K021", item.node, reason, f"Its functions: {', '.join(new.functions) or 'none'}")
+        like, node = old.functions[item.name], new.functions[function]
+        node = getattr(node, "untyped", node)
+        if new.title and functions.untyped(node) and len(node.args.args) == len(like.args.args):
+            new.functions[function] = functions.typed(node, like)
+            new.functions[function].untyped = node  # type: ignore[attr-defined]
+        want, found = _signature(like), _signature(new.functions[function])
+        if want != found:
+            fail("K021", new.functions[function], f"slot '{item.local}': found {found}, expected {want}")
+
+    # Names -----------------------------------------------------------------------------------------------------------
+    def find(self, source: Source, name: str) -> Definition | None:
+        """What `name` means at the module level of `source`."""
+        if name in source.functions:
+            return Definition("function", source, name)
+        if name in source.constants:
+            return Definition("constant", source, name)
+        if name in source.imports:
+            return self.find(*self._links[source.key, name])
+        return None
+
+    def value(self, found: Definition) -> Constant:
+        """Return the value of a constant, with slots filled."""
+        key = found.source.key, found.name
+        if key not in self._values:
+            self._values[key] = self._filled(found) if found.name in self._slots else self._default(found)
+        return self._values[key]
+
+    def _default(self, found: Definition) -> Constant:
+        """What the file itself says, from constants above it and imports."""
+        source, position = found.source, found.source.order[found.name]
+
+        def earlier(node: ast.Name) -> Constant:
+            meant = self.find(source, node.id)
+            if meant is None or meant.kind != "constant" or source.order[node.id] >= position:
+                fail("K003", node, f"unknown name '{node.id}' in a constant expression", "Define it above")
+            return self.value(meant)
+
+        return evaluate(source.constants[found.name], earlier)
+
+    def _filled(self, found: Definition) -> Constant:
+        """Return the slot's value for a constant, which must be of the kind of the default."""
+        asked = self._slots[found.name]
+        try:
+            default = self._default(found)
+        except KernelError as e:
+            if e.code != "K021":
+                raise
+            default = None  # without a value of its own under these slots, any kind will do
+        value = _of_kind(asked, default)
+        if value is None:
+            kind = "a constant" if default is None else "a " + _kind(default)
+            fail("K021", found.source.constants[found.name], f"slot '{found.name}' is {kind}, found {printable(asked)}")
+        return value
+
+    def _check_slots(self) -> None:
+        """Every slot must be used by a reachable file; all constants that are slots are evaluated for their kind."""
+        for name in self._slots:
+            for source in self.sources.values():
+                if name in source.constants:
+                    self._used.add(name)
+                    self.value(Definition("constant", source, name))
+            if name not in self._used:
+                self._unknown(name)
+
+    def _unknown(self, name: str) -> NoReturn:
+        known = {n for s in self.sources.values() for n in s.constants}
+        known |= {n for s in self.sources.values() for n, i in s.imports.items() if self.find(s, n).kind == "function"}
+        near = difflib.get_close_matches(name, sorted(known), n=1)
+        advice = f"Did you mean '{near[0]}'?" if near else f"Slots: {', '.join(sorted(known)) or 'none'}"
+        fail("K021", self.workunit, f"unknown slot '{name}'", advice)
+
+    def _real(self) -> str:
+        """Return the kernel's real type: that of ``real`` in the main file, else in any file, else double."""
+        for source in self.sources.values():
+            if "real" in source.constants:
+                value = self.value(Definition("constant", source, "real"))
+                if isinstance(value, PkType) and value.name in REALS:
+                    return value.name
+                fail("K021", source.constants["real"], "'real' is not pk.double or pk.float")
+        return "double"
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    types = ", ".join(ast.unparse(a.annotation) if a.annotation else "?" for a in node.args.args)
+    return f"({types}) -> {ast.unparse(node.returns) if node.returns else '?'}"
+
+
+def _kind(value: Constant) -> str:
+    if isinstance(value, PkType):
+        return "real type" if value.name in REALS else "integer type"
+    names = {bool: "bool", int: "int", float: "real number", tuple: "tuple of numbers"}
+    return names[type(value)]
+
+
+def _of_kind(asked: Asked, default: Constant | None) -> Constant | None:
+    """`asked` as a value of the kind of `default` (None: of any kind); None if it is not one."""
+    if isinstance(default, PkType) or (default is None and isinstance(asked, str | PkType)):
+        name = asked.name if isinstance(asked, PkType) else TYPE_NAMES.get(asked) if isinstance(asked, str) else None
+        known = name in TYPE_NAMES.values()
+        same = known and (default is None or (name in REALS) == (default.name in REALS))
+        return PkType(name) if same else None
+    if isinstance(asked, str | FileRef | PkType):
+        return None
+    if isinstance(asked, tuple) and not all(isinstance(v, bool | int | float) for v in asked):
+        return None
+    if any(isinstance(v, float) and not math.isfinite(v) for v in (asked if isinstance(asked, tuple) else (asked,))):
+        return None
+    if type(default) is float and type(asked) is int:
+        return float(asked)
+    if isinstance(asked, tuple) and isinstance(default, tuple):
+        reals = any(isinstance(v, float) for v in (*asked, *default))
+        return tuple(float(v) for v in asked) if reals else asked
+    return asked if default is None or type(asked) is type(default) else None

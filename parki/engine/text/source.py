@@ -1,0 +1,252 @@
+"""Kernel files (L1) as text: what a file defines at module level, and where its imports lead.
+
+Files are read and parsed, never executed or imported.  A parsed file is kept until it changes on disk.  The text of a
+Python function (`functions`) is one more file, which lies nowhere.
+"""
+
+import ast
+import difflib
+import functools
+import hashlib
+import os
+import re
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from parki.engine.errors import KernelError, Loc
+from parki.engine.text.functions import FunctionText, placed
+from parki.engine.text.syntax import fail, parsed
+
+PACKAGE = "parki.kernels"
+TYPING = frozenset({"List", "Tuple"})
+
+
+@dataclass(frozen=True)
+class Import:
+    """``from parki.kernels.module import name as local``: `module` is written as in ``pair/laplace``."""
+
+    local: str
+    name: str
+    module: str
+    node: ast.ImportFrom
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One kernel file.
+
+    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.  `title` names
+    the function of a text that is none, whatever cell it stands in.
+    `order` numbers the module-level names as they stand in the text.
+    """
+
+    key: str
+    display: str
+    stamp: tuple
+    text: str
+    hash: str
+    constants: dict[str, ast.expr] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    workunits: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    imports: dict[str, Import] = field(default_factory=dict)
+    order: dict[str, int] = field(default_factory=dict)
+    title: str = ""
+
+    @property
+    def stem(self) -> str:
+        """Return the file's name as part of an identifier."""
+        return self.title or re.sub(r"\W", "_", Path(self.display).stem)
+
+    def defines(self, name: str) -> bool:
+        """Tell whether another file may import `name` from this one."""
+        return name in self.functions or name in self.constants or name in self.imports
+
+
+# Finding and reading -------------------------------------------------------------------------------------------------
+@functools.cache
+def kernels_root() -> Traversable:
+    """Return the folder of the kernels that come with parki."""
+    return files(PACKAGE)
+
+
+@dataclass(frozen=True)
+class KernelLocation:
+    """Where a kernel file is: `key` as in `Source`, `path` to read it, or its text."""
+
+    key: str
+    display: str
+    path: Traversable | Path | FunctionText
+
+    def stamp(self) -> tuple:
+        """Time and size on disk; empty where there is no file or it lies in an archive, which does not change."""
+        if isinstance(self.path, FunctionText):
+            return ()
+        try:
+            s = os.stat(self.path)
+        except (OSError, TypeError):
+            return ()
+        return s.st_mtime_ns, s.st_size
+
+
+def package_place(module: str) -> KernelLocation:
+    """Return the place of a file of the package, named as in ``pair/laplace``."""
+    path = kernels_root().joinpath(*f"{module}.py".split("/"))
+    return KernelLocation(str(path), f"kernels/{module}.py", path)
+
+
+def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
+    """Return the place of a file named by a person: a name in the package, or the path of a file of their own.
+
+    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  The text of a function is a place.
+    """
+    if isinstance(source, FunctionText):
+        return KernelLocation(repr(source), source.display, source)
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"source is a {type(source).__name__}, expected the name or the path of a kernel file")
+    if isinstance(source, os.PathLike) or is_path(source):
+        given = os.fsdecode(source)
+        path = Path(os.path.abspath(given))
+        return KernelLocation(str(path), " ".join(given.splitlines()), path)
+    return package_place(source)
+
+
+def is_path(name: str) -> bool:
+    """Tell whether a string is the path of a file, not a name in the package."""
+    return name.endswith(".py") or os.path.isabs(name)
+
+
+def package_modules() -> list[str]:
+    """Return the kernel files of the package, as in ``pair/laplace``."""
+    found, stack = [], [("", kernels_root())]
+    while stack:
+        prefix, folder = stack.pop()
+        for item in folder.iterdir():
+            if item.is_dir() and item.name != "__pycache__":
+                stack.append((f"{prefix}{item.name}/", item))
+            elif item.name.endswith(".py") and item.name != "__init__.py":
+                found.append(prefix + item.name.removesuffix(".py"))
+    return sorted(found)
+
+
+_parsed: dict[tuple[str, str], Source] = {}
+
+
+def read(place: KernelLocation, asked: Loc | None = None) -> Source:
+    """Return the parsed file at `place`; `asked` is where it was asked for, for the message when there is none.
+
+    Raises
+    ------
+    KernelError
+        K021: no such file.  K001: not UTF-8, not Python, or a module-level form that is not allowed.
+    """
+    stamp = place.stamp()
+    known = _parsed.get((place.key, place.display))
+    if known is not None and known.stamp == stamp:
+        return known
+    try:
+        text = _text(place.path)
+    except UnicodeDecodeError as e:
+        raise KernelError("K001", Loc(place.display, 1), f"not UTF-8 text: {e.reason} at byte {e.start}") from None
+    except OSError as e:
+        reason = f"no kernel file '{place.display}' ({e.strerror})"
+        raise KernelError("K021", asked or Loc(place.display, 1), reason, _suggestion(place)) from None
+    source = _parse(place, stamp, text)
+    _parsed[place.key, place.display] = source
+    return source
+
+
+def _text(path: Traversable | Path | FunctionText) -> str:
+    if isinstance(path, FunctionText):
+        return path.text()
+    return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
+
+
+def constant(module: str, name: str) -> int | float:
+    """A number that stands at the module level of a file of the package, named as in ``pair/laplace``."""
+    return ast.literal_eval(read(package_place(module)).constants[name])
+
+
+def _suggestion(place: KernelLocation) -> str:
+    if not place.display.startswith("kernels/"):
+        return "Give the path of a kernel file"
+    near = difflib.get_close_matches(place.display[8:-3], package_modules(), n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}?" if near else "A file of your own is named by a path ending in .py"
+
+
+# Module level --------------------------------------------------------------------------------------------------------
+def _parse(place: KernelLocation, stamp: tuple, text: str) -> Source:
+    try:
+        tree = parsed(text)
+    except (SyntaxError, ValueError) as e:
+        line, column = getattr(e, "lineno", 1) or 1, getattr(e, "offset", 1) or 1
+        reason = f"not Python: {getattr(e, 'msg', e)}"
+        raise KernelError("K001", Loc(place.display, line, column), reason) from None
+    title = ""
+    if isinstance(place.path, FunctionText):
+        title = place.path.name
+        placed(tree, place.path.places(), title)
+    for node in ast.walk(tree):
+        if not title and isinstance(node, ast.expr | ast.stmt | ast.arg):
+            node.origin = place.display  # type: ignore[union-attr]
+    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    source = Source(place.key, place.display, stamp, text, digest, title=title)
+    for position, node in enumerate(tree.body):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())) if position == 0:
+                pass
+            case ast.Import(names=[ast.alias(name="pykokkos", asname="pk") | ast.alias(name="math", asname=None)]):
+                pass
+            case ast.ImportFrom(module="typing", level=0) if {a.name for a in node.names} <= TYPING:
+                if any(a.asname for a in node.names):
+                    fail("K001", node, "List and Tuple keep their names")
+            case ast.ImportFrom():
+                _import(source, node)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                _define(source, name, node)
+                source.constants[name] = node.value
+            case ast.FunctionDef():
+                _function(source, node)
+            case _:
+                what = ast.unparse(node).splitlines()[0]
+                advice = "A kernel file has imports, NAME = constant, @pk.function and @pk.workunit"
+                fail("K001", node, f"'{what}' at module level", advice)
+    return source
+
+
+def _define(source: Source, name: str, node: ast.stmt) -> None:
+    if name in source.order:
+        fail("K002", node, f"'{name}' is defined twice in this file")
+    if name in ("pk", "math", *TYPING):
+        fail("K003", node, f"'{name}' is a name of the subset")
+    source.order[name] = len(source.order)
+
+
+def _import(source: Source, node: ast.ImportFrom) -> None:
+    module = node.module or ""
+    if node.level or not module.startswith(PACKAGE + "."):
+        dots = "." * node.level
+        fail("K021", node, f"import from '{dots}{module}'", f"Kernel files import from {PACKAGE} only")
+    for alias in node.names:
+        if alias.name == "*":
+            fail("K001", node, "import of *", "Name what is imported")
+        local = alias.asname or alias.name
+        _define(source, local, node)
+        path = module.removeprefix(PACKAGE + ".").replace(".", "/")
+        source.imports[local] = Import(local, alias.name, path, node)
+
+
+def _function(source: Source, node: ast.FunctionDef) -> None:
+    _define(source, node.name, node)
+    decorators = node.decorator_list
+    if len(decorators) == 1:
+        head = decorators[0].func if isinstance(decorators[0], ast.Call) else decorators[0]
+        kind = ast.unparse(head)
+        if kind == "pk.workunit":
+            source.workunits[node.name] = node
+            return
+        if kind == "pk.function" and head is decorators[0]:
+            source.functions[node.name] = node
+            return
+    fail("K001", node, f"'{node.name}' is neither a @pk.function nor a @pk.workunit")

@@ -1,0 +1,244 @@
+"""Specialising: a kernel file as people write it (L1) and values for its slots give one complete, readable file (L0).
+
+Pure work on syntax trees: kernel text is never executed or imported.  The result is in the workunit subset if the input
+is; what it checks itself is what it relies on, and the rest is left to the checks on L0.
+"""
+
+import ast
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from parki.engine import forks
+from parki.engine.errors import KernelError, Loc
+from parki.engine.text import functions
+from parki.engine.text.constants import Constant
+from parki.engine.text.inline import Inliner
+from parki.engine.text.l0text import TracedText
+from parki.engine.text.literals import hoisted
+from parki.engine.text.rewrite import Rewriter
+from parki.engine.text.routines import WORKUNIT, Routine, Routines, callee
+from parki.engine.text.slots import Asked, Program, normal, printable
+from parki.engine.text.source import KernelLocation, locate
+from parki.engine.text.syntax import Names, bound_names, expressions, statements, table_of
+from parki.engine.text.unroll import scalars_only
+
+CACHE_SIZE = 512
+
+
+@dataclass(frozen=True)
+class L0:
+    """One specialised workunit.
+
+    `text` is the whole file, header line included; `hash` has 16 hex digits of BLAKE2b over the text without that line,
+    and `filename` is ``name_hash.py``.  Line i + 1 came from ``linemap[i]``, a display path such as ``kernels/p2p.py``
+    and a line, or from nowhere: ``("", 0)``.  `slots` is what was asked for, and `sources` the files that were used.
+    """
+
+    name: str
+    text: str
+    hash: str
+    filename: str
+    linemap: tuple[tuple[str, int], ...]
+    slots: tuple[tuple[str, str], ...]
+    sources: tuple[str, ...]
+
+
+_cache: OrderedDict[tuple, tuple[dict[KernelLocation, tuple], L0]] = OrderedDict()
+_lock = forks.lock()
+
+
+def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
+    """Return the L0 file of one workunit with its slots filled.
+
+    Parameters
+    ----------
+    source : str or path
+        A kernel file of parki, named as in ``p2p`` or ``pair/laplace``, or the path of a file of one's own: an
+        `os.PathLike`, or a string that ends in ``.py`` or is absolute.
+    workunit : str
+        The name of the workunit in that file.
+    **slots
+        Values for module-level constants of the file and of the files it imports from: ``real="float"`` (or a NumPy
+        dtype), numbers, tuples of numbers.  An imported function is replaced by naming the kernel file with the new one
+        (``pair="pair/stokes_comb"``), a path, ``(file, function)`` or a Python function; everything else imported from
+        the old file then comes from the new one.
+
+    Returns
+    -------
+    L0
+        Results are kept until one of the files changes.
+
+    Raises
+    ------
+    KernelError
+        K021 for slots, imports, tables and loops that cannot be specialised; K001, K002, K003, K004, K008, K010, K011
+        and K020 where the text is outside what L1 allows.  Places are those of the L1 files.
+    """
+    place = locate(source)
+    asked = _normal(place, slots)
+    shown = tuple((name, printable(value)) for name, value in asked.items())
+    # repr and the working directory: 1, 1.0 and True are different slots, and relative paths different files.
+    key = place.key, place.display, workunit, repr(asked), os.getcwd()
+    with _lock:
+        known = _cache.get(key)
+    if known is not None and all(p.stamp() == stamp for p, stamp in known[0].items()):
+        return known[1]
+    program = Program(place, workunit, asked)
+    result = _specialise(program, workunit, shown)
+    with _lock:
+        _cache[key] = program.places, result
+        _cache.move_to_end(key)
+        if len(_cache) > CACHE_SIZE:
+            _cache.popitem(last=False)
+    return result
+
+
+def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **slots: object) -> tuple[Constant, ...]:
+    """Return the values of module-level names of a kernel file, its own or imported, with its slots filled.
+
+    Parameters
+    ----------
+    source : str or path
+        Name of a kernel file of parki, or the path of a file of your own.
+    workunit : str
+        Name of a ``@pk.workunit`` in it.
+    names : iterable of str
+        Names of constants.
+    **slots
+        Values of module-level names, as for `parki.engine.kernel`.
+
+    Returns
+    -------
+    tuple
+        The values.
+
+    Raises
+    ------
+    KernelError
+        The file, or its form with these slots, is outside the workunit subset; K003 for a name that the file has not.
+
+    See Also
+    --------
+    kernel : Make the workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> engine.constants("clusters", "ranges", ("NS", "NU"), pair="pair/stokes_comb")
+    (9, 3)
+    """
+    place = locate(source)
+    program = Program(place, workunit, _normal(place, slots))
+    values = []
+    for name in names:
+        meant = program.find(program.main, name)
+        if meant is None or meant.kind != "constant":
+            raise KernelError("K003", Loc(place.display, 1), f"no constant '{name}' in this file")
+        values.append(program.value(meant))
+    return tuple(values)
+
+
+def _normal(place: KernelLocation, slots: dict[str, object]) -> dict[str, Asked]:
+    """Slot values in plain Python, sorted by name."""
+    asked: dict[str, Asked] = {}
+    for name, value in sorted(slots.items()):
+        try:
+            asked[name] = normal(functions.text_of(value, f"slot '{name}'"))
+        except TypeError as e:
+            raise KernelError("K021", Loc(place.display, 1), f"slot '{name}' is {e}") from None
+    return asked
+
+
+def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], ...]) -> L0:
+    routines = Routines(program)
+    units = {**routines.found, WORKUNIT: routines.workunit}
+    names = _function_names(units)
+    for unit in units.values():  # callees first
+        _lower(unit, units, names, program.real)
+    called = _called(routines.workunit, units)
+    kept = [k for k in routines.found if k in called]
+    text = TracedText()
+    text.add(_header(program, units, shown))
+    body = TracedText()
+    used: set[str] = set()
+    for k in (*kept, WORKUNIT):
+        unit = units[k]
+        final = Rewriter(program.real, {n: names[n] for n in kept}).block(unit.body)
+        used |= {n.id for s in statements(final) for n in expressions(s) if isinstance(n, ast.Name)}
+        body.definition(names[k], unit, final, ast.get_docstring(unit.node) if k == WORKUNIT else None)
+    text.add("import pykokkos as pk")
+    if "List" in used:
+        text.add("from typing import List")
+    if "math" in used:
+        text.add("import math")
+    lines, origins = text.lines + body.lines, text.origins + body.origins
+    digest = hashlib.blake2b("".join(f"{line}\n" for line in lines[1:]).encode(), digest_size=8).hexdigest()
+    return L0(
+        name=workunit,
+        text="".join(f"{line}\n" for line in lines),
+        hash=digest,
+        filename=f"{workunit}_{digest}.py",
+        linemap=tuple(origins),
+        slots=shown,
+        sources=tuple(dict.fromkeys(s.display for s in program.sources.values())),
+    )
+
+
+def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real: str) -> None:
+    """Steps 7 to 10 and the literals: inline, unroll, split, drop.  Inline functions are only expanded."""
+    params = {a.arg for a in unit.params}
+    read = (n for s in statements(unit.body) for n in expressions(s))
+    used = {n.id for n in read if isinstance(n, ast.Name) and table_of(n) is None}
+    local = Names(params | bound_names(unit.body) | used | set(names.values()))
+    unit.body = Inliner(units, local, real).block(unit.body, params)
+    if not unit.inline:
+        unit.body = scalars_only(unit.body, local, real)
+        unit.body = hoisted(unit, unit.body, local, real, units)
+
+
+def _function_names(units: dict[str, Routine]) -> dict[str, str]:
+    """The L0 name of each function and of the workunit, by id: its own, or ``file__name`` where that is taken."""
+    taken = {units[WORKUNIT].node.name}
+    for unit in units.values():
+        taken |= bound_names(unit.body) | {a.arg for a in unit.params}
+    names = {WORKUNIT: units[WORKUNIT].node.name}
+    for k, unit in units.items():
+        if k == WORKUNIT or unit.inline:
+            continue
+        name = wanted = unit.node.name
+        if name in taken:
+            name = wanted = f"{unit.source.stem}__{name}"
+        number = 2
+        while name in taken:
+            name, number = f"{wanted}_{number}", number + 1
+        taken.add(name)
+        names[k] = name
+    return names
+
+
+def _called(unit: Routine, units: dict[str, Routine]) -> set[str]:
+    """Return the ids of the functions that a lowered routine calls, directly or not."""
+    found: set[str] = set()
+    stack = [unit]
+    while stack:
+        for s in statements(stack.pop().body):
+            for n in expressions(s):
+                k = callee(n)
+                if k is not None and k not in found:
+                    found.add(k)
+                    stack.append(units[k])
+    return found
+
+
+def _header(program: Program, units: dict[str, Routine], shown: tuple[tuple[str, str], ...]) -> str:
+    files = ", ".join(f"{u.node.name} from {u.source.display}" for u in reversed(units.values()))
+    slots = ", ".join([f"real=pk.{program.real}", *(f"{k}={_short(v)}" for k, v in shown if k != "real")])
+    return " ".join(f"# parki L0 · {files} · {slots}".splitlines())
+
+
+def _short(value: str) -> str:
+    """A slot value that fits in a line: long tables are cut."""
+    return value if len(value) <= 60 else value[:56] + " …)"

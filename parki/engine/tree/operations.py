@@ -1,0 +1,386 @@
+"""Operations, loads and stores of a workunit, counted from its typed tree, by loops and branches.
+
+Counted is what a compiler leaves of the text: a floating product that feeds an addition or subtraction is one fused
+operation, a value is computed once where it stands again in reach, what does not change in a loop is computed before
+it, and what nobody reads is not computed.  Loads of views that the workunit does not write are done once likewise, but
+not moved out of loops.  Locals and private arrays are registers and count nothing, nor do addresses and the loops
+themselves.
+
+Loops are named by their index, branches by their condition, both as in the kernel file, the `else` of a branch by
+``not`` and its condition.  A name within others is ``"outer:inner"``; any end of that path names it, as long as it is
+meant for all that end so.
+
+>>> from parki import engine
+>>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
+>>> tree.expected()
+['t', 't:block', 't:e']
+>>> found = tree.total({"t": 16, "block": 0, "e": 1000})
+>>> found.operations["rsqrt"], found.loads["src"], found.memory
+(16000.0, 64000.0, 512512.0)
+>>> tree.at("e").total().operations
+{'add': 3.0, 'mul': 1.0, 'fma': 3.0, 'rsqrt': 1.0, 'compare': 1.0}
+"""
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from parki.engine.tree import ir
+from parki.engine.tree.numbering import NumberedBlock, count
+from parki.engine.tree.walk import children, walk
+from parki.engine.workunit import Workunit
+
+Key = tuple[str, str, bool]  # what ("operation", "load", "store", "atomic"), its class or view, whether lanes differ
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Hold numbers of operations by class, and of elements moved by view or scratch array.
+
+    Classes are ``"fma"``, ``"add"`` (and subtract), ``"mul"``, ``"div"``, the mathematical functions by their names,
+    ``"compare"`` (minima, maxima, floor, ceil and absolute values, too), and ``"integer"``.
+
+    Parameters
+    ----------
+    operations : dict
+        Operations by class.
+    loads, stores, updates : dict
+        Elements loaded, stored and updated atomically, by view or scratch array.
+    itemsize : dict
+        Bytes of an element of each.
+    arrays : frozenset of str
+        Names of scratch arrays.
+
+    See Also
+    --------
+    CodeBlock.total : Add up the operations of a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> found = engine.operations(engine.kernel("direct", "direct_sum")).total({"t": 1, "block": 0, "e": 100})
+    >>> found.operations["rsqrt"], found.updates
+    (100.0, {})
+    """
+
+    operations: Mapping[str, float]
+    loads: Mapping[str, float]
+    stores: Mapping[str, float]
+    updates: Mapping[str, float]
+    itemsize: Mapping[str, int]
+    arrays: frozenset[str]
+
+    @property
+    def flops(self) -> float:
+        """Return the floating-point operations: two of a fused one, one of any function, none of a comparison."""
+        counted = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
+        return sum(counted.get(name, 1.0) * n for name, n in self.operations.items())
+
+    @property
+    def atomics(self) -> float:
+        """Return the atomic updates."""
+        return sum(self.updates.values())
+
+    @property
+    def memory(self) -> float:
+        """Return the bytes of views loaded and stored; an atomic update does both."""
+        return sum(self.bytes(name) for name in self.itemsize if name not in self.arrays)
+
+    @property
+    def scratch(self) -> float:
+        """Return the bytes of scratch loaded and stored."""
+        return sum(self.bytes(name) for name in self.arrays)
+
+    def scaled(self, factor: float) -> "Totals":
+        """Return all numbers times a factor.
+
+        Parameters
+        ----------
+        factor : float
+            The factor.
+
+        Returns
+        -------
+        Totals
+            The products.
+        """
+        parts = (self.operations, self.loads, self.stores, self.updates)
+        return Totals(*({name: factor * n for name, n in part.items()} for part in parts), self.itemsize, self.arrays)
+
+    def bytes(self, name: str) -> float:
+        """Return the bytes of one view or scratch array loaded and stored.
+
+        Parameters
+        ----------
+        name : str
+            The view or scratch array.
+
+        Returns
+        -------
+        float
+            The bytes.
+        """
+        moved = self.loads.get(name, 0.0) + self.stores.get(name, 0.0) + 2 * self.updates.get(name, 0.0)
+        return self.itemsize.get(name, 0) * moved
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """Hold the operations of a workunit, a loop or a branch: its own, and the loops and branches in it.
+
+    Parameters
+    ----------
+    name, path : str
+        Name, and names from the workunit on with colons between them; of the workunit its name and ``""``.
+    kind : {"workunit", "loop", "branch", "else"}
+        The kind of block.
+    trips : int or None
+        Number of turns of a loop with constant bounds, else None.
+    lanes : bool
+        Whether its turns are the lanes of vectors.
+    own : dict
+        Operations and accesses of one turn.
+    children : tuple of CodeBlock
+        Loops and branches directly in it.
+    itemsize : dict
+        Bytes of an element of each view and scratch array.
+    arrays : frozenset of str
+        Names of scratch arrays.
+
+    See Also
+    --------
+    parki.engine.tree.operations : Count the operations of a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> block = engine.operations(engine.kernel("direct", "direct_sum")).at("e")
+    >>> block.kind, block.path, block.own["operation", "rsqrt", True]
+    ('loop', 't:e', 1.0)
+    """
+
+    name: str
+    path: str
+    kind: str
+    trips: int | None
+    lanes: bool
+    own: Mapping[Key, float]
+    children: tuple["CodeBlock", ...]
+    itemsize: Mapping[str, int] = field(repr=False)
+    arrays: frozenset[str] = field(repr=False)
+
+    def expected(self) -> list[str]:
+        """Return the paths that `total` must be told of: loops without constant bounds, and branches.
+
+        Returns
+        -------
+        list of str
+            The paths, each once.
+        """
+        found = [b.path for b in self._inner() if b.trips is None and b.kind != "else"]
+        return list(dict.fromkeys(found))
+
+    def missing(self, trips: Mapping[str, float]) -> list[str]:
+        """Return the paths of `expected` that `trips` does not tell of.
+
+        Parameters
+        ----------
+        trips : dict
+            Numbers by name, as for `total`.
+
+        Returns
+        -------
+        list of str
+            The paths.
+        """
+        return [path for path in self.expected() if _told(path, trips) is None]
+
+    def at(self, path: str) -> "CodeBlock":
+        """Return the first loop or branch of a name.
+
+        Parameters
+        ----------
+        path : str
+            Any end of a path.
+
+        Returns
+        -------
+        CodeBlock
+            The block.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        for block in self._inner():
+            if _ends(block.path, path):
+                return block
+        names = ", ".join(repr(b.path) for b in self._inner())
+        raise ValueError(f"path: found {path!r}, expected an end of one of {names or 'none'}")
+
+    def total(self, trips: Mapping[str, float] | None = None, lanes: int = 1, otherwise: float | None = None) -> Totals:
+        """Add up one turn of this block.
+
+        Parameters
+        ----------
+        trips : dict, optional
+            Numbers by name: the average number of turns of a loop each time it is met, and the share of a branch's
+            turns that take it; an `else` has the rest unless it is told.  Constant bounds need not be told.  Other
+            names may be there.
+        lanes : int, default 1
+            Lanes of a vector: an operation that is the same in all lanes counts once for each vector.
+        otherwise : float, optional
+            The number for names that are not told.
+
+        Returns
+        -------
+        Totals
+            The sums.
+
+        Raises
+        ------
+        ValueError
+            If a number is missing.
+        """
+        trips = trips or {}
+        if otherwise is None and (missing := self.missing(trips)):
+            names = ", ".join(map(repr, self.expected()))
+            raise ValueError(
+                f"trips: found no number of {', '.join(map(repr, missing))} of {self.name}, expected {names}"
+            )
+        found = self._sum(trips, lanes, otherwise)
+        if self.lanes:
+            found = _merged(found, 1.0, 1.0 / lanes)
+        parts: dict[str, dict[str, float]] = {"operation": {}, "load": {}, "store": {}, "atomic": {}}
+        for (what, name, _), n in found.items():
+            parts[what][name] = parts[what].get(name, 0.0) + n
+        return Totals(*parts.values(), self.itemsize, self.arrays)
+
+    def _inner(self) -> Iterator["CodeBlock"]:
+        for child in self.children:
+            yield child
+            yield from child._inner()
+
+    def _sum(self, trips: Mapping[str, float], lanes: int, otherwise: float | None) -> dict[Key, float]:
+        found = dict(self.own)
+        for child in self.children:
+            n = child._turns(trips, otherwise)
+            inner = child._sum(trips, lanes, otherwise)
+            if child.lanes:
+                inner, n = _merged(inner, n, n if lanes == 1 else -(-n // lanes)), 1.0
+            for key, amount in inner.items():
+                found[key] = found.get(key, 0.0) + n * amount
+        return found
+
+    def _turns(self, trips: Mapping[str, float], otherwise: float | None) -> float:
+        told = _told(self.path, trips)
+        if self.kind == "else" and told is None:
+            taken = _told(self.path[: -len(self.name)] + self.name.removeprefix("not "), trips)
+            told = None if taken is None else 1.0 - taken
+        if told is None:
+            told = self.trips if self.trips is not None else otherwise
+        return float(told)
+
+
+def _merged(found: Mapping[Key, float], each: float, once: float) -> dict[Key, float]:
+    """Outside a range of lanes: what differs in each lane `each` times, the rest `once`."""
+    out: dict[Key, float] = {}
+    for (what, name, differs), n in found.items():
+        key = (what, name, False)
+        out[key] = out.get(key, 0.0) + n * (each if differs else once)
+    return out
+
+
+def _ends(path: str, name: str) -> bool:
+    return path == name or path.endswith(f":{name}")
+
+
+def _told(path: str, trips: Mapping[str, float]) -> float | None:
+    """Return the number of the longest name that this path ends with."""
+    parts = path.split(":")
+    for first in range(len(parts)):
+        found = trips.get(":".join(parts[first:]))
+        if found is not None:
+            return found
+    return None
+
+
+@lru_cache(maxsize=128)
+def operations(unit: Workunit) -> CodeBlock:
+    """Count the operations, loads and stores of a workunit, as a compiler leaves them.
+
+    A floating product that feeds an addition is one fused operation; equal values are computed once, and unused ones
+    not at all.  Locals and private arrays are registers and count nothing, nor do addresses and the loops themselves.
+
+    Parameters
+    ----------
+    unit : Workunit
+        A result of `kernel`.
+
+    Returns
+    -------
+    CodeBlock
+        The tree of its loops and branches.
+
+    See Also
+    --------
+    kernel : Make a workunit.
+
+    Examples
+    --------
+    >>> from parki import engine
+    >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
+    >>> tree.expected()
+    ['t', 't:block', 't:e']
+    >>> tree.total({"t": 16, "block": 0, "e": 1000}).operations["rsqrt"]
+    16000.0
+    """
+    needed = copy.copy(unit)
+    needed.ir = _needed(unit.ir)
+    itemsize, arrays, root = count(needed)
+
+    def block(found: NumberedBlock, path: str) -> CodeBlock:
+        inner = [block(child, f"{path}:{child.name}".removeprefix(":")) for child in found.children]
+        own = dict(found.own)
+        return CodeBlock(found.name, path, found.kind, found.trips, found.lanes, own, tuple(inner), itemsize, arrays)
+
+    return block(root, "")
+
+
+def _needed(kernel: ir.KernelTree) -> ir.KernelTree:
+    """The kernel without locals that nothing reads but such locals, and without branches and loops of nothing else."""
+    bodies = [kernel.body, *(f.body for f in kernel.functions)]
+    read: set[str] = set()
+    while not read >= (found := {n.name for body in bodies for e in _read(_kept(body, read)) for n in _names(e)}):
+        read |= found
+    functions = tuple(replace(f, body=_kept(f.body, read)) for f in kernel.functions)
+    return replace(kernel, body=_kept(kernel.body, read), functions=functions)
+
+
+def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
+    """A body without assignments to what is not in `read`."""
+    found = []
+    for s in body:
+        if isinstance(s, ir.Declare | ir.Assign) and s.name not in read:
+            continue
+        parts = {name: _kept(getattr(s, name), read) for name in ("body", "then", "orelse") if hasattr(s, name)}
+        if isinstance(s, ir.If | ir.For) and not any(parts.values()):
+            continue
+        if isinstance(s, ir.If) and not parts["then"]:
+            parts["then"] = s.then  # the other branch is still the other one
+        found.append(replace(s, **parts) if parts else s)
+    return tuple(found)
+
+
+def _read(body: Iterable[ir.Stmt]) -> Iterator[ir.Expr]:
+    """Yield the expressions of statements, and of the statements within them."""
+    for s in body:
+        inner = children(s)
+        yield from (e for e in inner if isinstance(e, ir.Expr))
+        yield from _read(e for e in inner if isinstance(e, ir.Stmt))
+
+
+def _names(e: ir.Expr) -> Iterator[ir.Name]:
+    return (n for n in walk((e,)) if isinstance(n, ir.Name))

@@ -1,0 +1,52 @@
+"""Iteration over the typed tree, for every pass that only needs to look."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import lru_cache
+
+from parki.engine.tree import ir
+
+NODES = (ir.Expr, ir.Stmt)
+
+
+@lru_cache(maxsize=64)
+def _members(kind: type) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name not in ("loc", "type"))
+
+
+def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
+    """The expressions and statements directly below `node`, in their order."""
+    found: list[ir.Expr | ir.Stmt] = []
+    for name in _members(type(node)):
+        v = getattr(node, name)
+        if isinstance(v, NODES):
+            found.append(v)
+        elif isinstance(v, tuple):
+            found += [x for x in v if isinstance(x, NODES)]
+    return found
+
+
+def walk(nodes: Iterable[ir.Expr | ir.Stmt]) -> Iterator[ir.Expr | ir.Stmt]:
+    """All nodes at and below `nodes`, outer before inner."""
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)[::-1]
+
+
+def has_vector_range(body: Iterable[ir.Stmt]) -> bool:
+    """Whether a ThreadVectorRange stands anywhere in `body`."""
+    return any(isinstance(n, ir.Range) and n.level == "vector" for n in walk(body))
+
+
+def is_lane_range(node: ir.Range) -> bool:
+    """Lanes run over a vector range, and over a team range that holds no vector range (B.3)."""
+    return node.level == "vector" or not has_vector_range(node.body)
+
+
+def const_trip(start: ir.Expr, stop: ir.Expr, step: int = 1) -> int | None:
+    """The number of turns of a range with literal bounds."""
+    if isinstance(start, ir.Const) and isinstance(stop, ir.Const):
+        return len(range(start.value, stop.value, step))
+    return None
