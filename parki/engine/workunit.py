@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from parki.engine import settled
+from parki.engine import config, settled
 from parki.engine.build import loading, objects
 from parki.engine.build.compiler import target, toolchains
 from parki.engine.errors import BuildError
@@ -64,7 +64,7 @@ def _sanitizers() -> tuple[str, ...]:
     if not hasattr(ctypes.CDLL(None), "__asan_init"):
         runtime = "libasan.so" if compiler.kind == "g++" else f"libclang_rt.asan-{platform.machine()}.so"
         raise BuildError(
-            "PARKI_DEBUG=asan: the sanitizers' runtime is not loaded; expected a process begun as ASAN_OPTIONS="
+            f"{config.DEBUG}=asan: the sanitizers' runtime is not loaded; expected a process begun as ASAN_OPTIONS="
             f"detect_leaks=0 LD_PRELOAD=$({compiler.path} -print-file-name={runtime}) python …"
         )
     return SANITIZERS if compiler.kind == "g++" else (*SANITIZERS, "-shared-libsan")
@@ -72,7 +72,7 @@ def _sanitizers() -> tuple[str, ...]:
 
 def _debugging(*words: str) -> bool:
     """Tell whether ``PARKI_DEBUG``, a list separated by commas, holds one of `words`."""
-    return not set(words).isdisjoint(os.environ.get("PARKI_DEBUG", "").split(","))
+    return not set(words).isdisjoint(os.environ.get(config.DEBUG, "").split(","))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from parki.engine import config
 from parki.engine.build import cache, trust
 
 WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
@@ -31,7 +32,7 @@ NOT_USED = re.compile(
     r"|clzero|cldemote|wbnoinvd|xsave\w?|xsaveopt|fxsr|fsgsbase|mwait\w?|ptwrite|pconfig|serialize|waitpkg|hle|rtm|invpcid"
 )
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 
 @dataclass(frozen=True)

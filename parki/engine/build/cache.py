@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 
 import platformdirs
 
+from parki.engine import config
 from parki.engine.build import locks, trust, writing
 
 FORMAT = "v1"
@@ -32,7 +33,7 @@ OBJECT, META = "kernel.so", "meta.json"
 PROBES, TABLES = "probes", "tables"  # folders: what compilers answered, operators of fast multipole methods
 STALE_WORK = 60 * 60.0  # seconds after which a working folder is taken for abandoned
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 _usable: dict[Path, Path] = {}  # folder asked for → folder written to
 _trusted: dict[Path, bool] = {}  # folder asked for → whether it may be read
 _checked: dict[Path, tuple[int, int, int]] = {}  # object → its size, mtime, inode when it was checked in this process
@@ -51,8 +52,8 @@ class Entry:
 
 def configured() -> Path:
     """Folder asked for: ``PARKI_CACHE_DIR``, else ``PARKI_CACHE``, else the system's place for a user's caches."""
-    asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
-    return Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir("parki"))
+    asked = os.environ.get(config.CACHE_DIR) or os.environ.get(config.CACHE)
+    return Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir(config.NAME))
 
 
 def folder() -> Path:
@@ -70,7 +71,7 @@ def folder() -> Path:
                 said = f"cannot be written ({error.strerror or error})"
         _usable[asked] = fallback = _temporary()
         text = (
-            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. Set PARKI_CACHE_DIR to a folder of "
+            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. Set {config.CACHE_DIR} to a folder of "
             "yours that only you may write to."
         )
         log.warning(text)
@@ -112,7 +113,7 @@ def _temporary() -> Path:
 
     Objects get executed, so the folder must be this user's alone; where somebody else made it first, take a fresh one.
     """
-    path = Path(tempfile.gettempdir()) / f"parki-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
+    path = Path(tempfile.gettempdir()) / f"{config.NAME}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
     with contextlib.suppress(OSError):
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()
@@ -120,7 +121,7 @@ def _temporary() -> Path:
         if stat.S_ISDIR(found.st_mode) and private and trust.fault(path) is None:
             _try_writing(path)
             return path
-    return Path(tempfile.mkdtemp(prefix="parki-"))
+    return Path(tempfile.mkdtemp(prefix=f"{config.NAME}-"))
 
 
 def _roots() -> list[Path]:

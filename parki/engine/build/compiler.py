@@ -19,14 +19,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from parki.engine import config
 from parki.engine.errors import BuildError
 from parki.engine.build import answers, processes
 from parki.engine.build.answers import RUNTIMES, WIDTHS, Answer, Compiler
 from parki.engine.settled import once
 
 REMEDY = (
-    "apt install g++ / brew install llvm / conda install cxx-compiler / pip install 'parki[compiler]', "
-    "or set PARKI_CXX to one"
+    f"apt install g++ / brew install llvm / conda install cxx-compiler / {config.INSTALL_COMPILER}, "
+    f"or set {config.CXX} to one"
 )
 WINDOWS = os.name == "nt"
 # Zig is many programs in one; its clang++ traps undefined behaviour by default.  Generated code needs no libraries, and
@@ -45,7 +46,7 @@ extern "C" int pk_probe() {
 }
 """
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def find_compiler() -> Compiler:
     BuildError
         If there is none, or if ``PARKI_CXX`` names something that is not g++, clang++ or Zig.
     """
-    return _find(os.environ.get("PARKI_CXX", ""), os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    return _find(os.environ.get(config.CXX, ""), os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
 
 @functools.lru_cache(maxsize=16)
@@ -89,7 +90,7 @@ def _find(asked: str, cxx: str, path: str) -> Compiler:
         names = ("zig", "ziglang") if asked in ("zig", "zig c++") else (asked,)
         found = next(filter(None, (_look(name, path) for name in names)), None)
         if found is None:
-            raise BuildError(f"PARKI_CXX={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
+            raise BuildError(f"{config.CXX}={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
         return found
     # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take from it what serves, else look further.
     words = [word for word in cxx.split() if not word.startswith("-") and Path(word).name not in _LAUNCHERS]
@@ -144,7 +145,7 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
     if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
         yield english
         return
-    with tempfile.TemporaryDirectory(prefix="parki-zig-", ignore_cleanup_errors=True) as kept:
+    with tempfile.TemporaryDirectory(prefix=f"{config.NAME}-zig-", ignore_cleanup_errors=True) as kept:
         yield english | {"ZIG_GLOBAL_CACHE_DIR": kept, "ZIG_LOCAL_CACHE_DIR": kept}
 
 
@@ -175,9 +176,9 @@ def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
     ValueError
         If `vector_bytes` is not 16, 32 or 64.
     """
-    sources = ("arch" if arch else "PARKI_ARCH", "PARKI_VECTOR_BYTES" if vector_bytes is None else "vector_bytes")
-    width = os.environ.get("PARKI_VECTOR_BYTES") or None if vector_bytes is None else vector_bytes
-    arch = arch or os.environ.get("PARKI_ARCH")
+    sources = ("arch" if arch else config.ARCH, config.VECTOR_BYTES if vector_bytes is None else "vector_bytes")
+    width = os.environ.get(config.VECTOR_BYTES) or None if vector_bytes is None else vector_bytes
+    arch = arch or os.environ.get(config.ARCH)
     try:
         found = find_compiler()
     except BuildError:
@@ -198,9 +199,9 @@ def toolchains() -> list[tuple[Compiler, Target]]:
     try:
         return [(find_compiler(), target())]
     except BuildError:
-        asked, width = os.environ.get("PARKI_ARCH"), os.environ.get("PARKI_VECTOR_BYTES") or None
+        asked, width = os.environ.get(config.ARCH), os.environ.get(config.VECTOR_BYTES) or None
         if kept := answers.prepared(asked or None):
-            return [(one.compiler, _made(one.answer, one.arch, width, "PARKI_VECTOR_BYTES")) for one in kept]
+            return [(one.compiler, _made(one.answer, one.arch, width, config.VECTOR_BYTES)) for one in kept]
         raise
 
 
@@ -285,7 +286,7 @@ def _openmp(compiler: Compiler) -> tuple[bool, str]:
     a library for an older clang lacks some: there every function has to be found.
     """
     options = ("-fopenmp", *ANYWHERE, "-shared")
-    with tempfile.TemporaryDirectory(prefix="parki-") as work:
+    with tempfile.TemporaryDirectory(prefix=f"{config.NAME}-") as work:
         unit = Path(work) / "probe.cpp"
         unit.write_text(_OPENMP, "utf-8")
         for runtime in RUNTIMES if compiler.words else ("",):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from parki.engine import config
 from parki.engine import audience, counting
 from parki.engine.errors import BuildError
 from parki.engine.build import cache
@@ -20,7 +21,7 @@ from parki.engine.build import cache
 ENGINE = "1"  # part of every key: to be raised when objects are called in another way with the same source
 MOST_COMPILERS = 8  # at a time
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def run(jobs: Sequence[Job], workers: int) -> list[Path]:
 def _all(cold: dict[str, Job], workers: int) -> dict[str, Path]:
     report = _announce(list(cold.values()))
     outcome, stop = "interrupted", threading.Event()
-    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(cold)), thread_name_prefix="parki-compile")
+    pool = ThreadPoolExecutor(min(MOST_COMPILERS, workers, len(cold)), thread_name_prefix=f"{config.NAME}-compile")
     try:
         made = {key: pool.submit(_locked, job, stop) for key, job in cold.items()}
         errors = [error for future in made.values() if (error := future.exception())]
@@ -120,7 +121,7 @@ def _locked(job: Job, stop: threading.Event) -> Path:
     except OSError as error:
         raise BuildError(
             f"{job.label} cannot be stored in the cache {cache.folder()}: {error}. "
-            "Free some space there, or set PARKI_CACHE_DIR to another folder."
+            f"Free some space there, or set {config.CACHE_DIR} to another folder."
         ) from error
 
 
@@ -168,13 +169,13 @@ def _announce(jobs: list[Job]) -> Callable[[str], None]:
     Nothing is shown where stderr is neither a terminal nor that of a notebook's cell, with PARKI_QUIET set, or where
     the loggers ``parki`` or ``parki.engine`` were given a level or already show the lines of each compilation.
     """
-    chosen = any(logging.getLogger(name).level != logging.NOTSET for name in ("parki", "parki.engine"))
+    chosen = any(logging.getLogger(name).level != logging.NOTSET for name in (config.NAME, config.LOGGER))
     shown = log.isEnabledFor(logging.INFO) and log.hasHandlers()
-    quiet = os.environ.get("PARKI_QUIET", "0") not in ("", "0")
+    quiet = os.environ.get(config.QUIET, "0") not in ("", "0")
     if chosen or shown or quiet or not audience.watches(sys.stderr):
         return lambda outcome: None
     began = time.perf_counter()
-    _say(f"parki: compiling {_headline(jobs)} … ")
+    _say(f"{config.NAME}: compiling {_headline(jobs)} … ")
     return lambda outcome: _say(f"{time.perf_counter() - began:.1f} s, {outcome}\n")
 
 

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 from typing import NoReturn
 
+from parki.engine import config
 from parki.engine.errors import BuildError
 from parki.engine.build import cache, trust
 
@@ -46,7 +47,7 @@ def load(path: Path, keep: bool = False) -> ctypes.CDLL:
     if _noexec(path):
         raise BuildError(
             f"{_label(path)} cannot be loaded: the cache folder {cache.shelf()} is on a file system from which no code "
-            "may be run (noexec). Set PARKI_CACHE_DIR to a folder elsewhere."
+            f"may be run (noexec). Set {config.CACHE_DIR} to a folder elsewhere."
         )
     if any(phrase in why for phrase in PHRASES):
         unusable(path, why)

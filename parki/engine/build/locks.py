@@ -12,11 +12,12 @@ from pathlib import Path
 
 import filelock
 
+from parki.engine import config
 from parki.engine.build import processes
 
 WORD = 5.0  # seconds of waiting after which a word is said, and after which a lock that names nobody is abandoned
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 
 @contextlib.contextmanager
@@ -59,7 +60,7 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
                 said = True
                 log.warning(
                     "waiting for %s, which holds %s: Ctrl-C stops the waiting; remove that file if nobody compiles; "
-                    "%s ends the waiting after %g s", _holder(marker), marker, processes.VARIABLE, limit,
+                    "%s ends the waiting after %g s", _holder(marker), marker, config.COMPILE_TIMEOUT, limit,
                 )  # fmt: skip
         except OSError as error:
             log.info("no lock for %s (%s): compiling without one", marker, error)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import parki.engine.include
+from parki.engine import config
 from parki.engine.errors import BuildError
 from parki.engine.build import cache, jobs, loading, processes
 from parki.engine.build.compiler import ANYWHERE, Compiler, Target, cpus, find_compiler, settings, toolchains
@@ -147,7 +148,7 @@ def _cause(done: subprocess.CompletedProcess[str]) -> str:
         return "Something has ended the compiler: mostly the system does, for want of memory."
     if any(words in done.stdout for words in FULL):
         places = f"{cache.folder()} and {tempfile.gettempdir()}"
-        return f"Free some space in {places}, or set PARKI_CACHE_DIR and TMPDIR to other folders."
+        return f"Free some space in {places}, or set {config.CACHE_DIR} and TMPDIR to other folders."
     return ""
 
 

@@ -11,14 +11,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from parki.engine import config
 from parki.engine.errors import BuildError
 
-VARIABLE = "PARKI_COMPILE_TIMEOUT"
 DEFAULT = 600.0  # seconds
 PAUSE = 0.2  # seconds between looks at whether to go on
 LONG = 60.0  # seconds after which a compiler that runs is spoken of
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 
 def limit() -> float:
@@ -29,13 +29,13 @@ def limit() -> float:
     ValueError
         If the variable holds no positive number.
     """
-    text = os.environ.get(VARIABLE) or str(DEFAULT)
+    text = os.environ.get(config.COMPILE_TIMEOUT) or str(DEFAULT)
     try:
         found = float(text)
     except ValueError:
         found = math.nan
     if not 0 < found < math.inf:
-        raise ValueError(f"{VARIABLE}={text!r}: expected a positive number of seconds.")
+        raise ValueError(f"{config.COMPILE_TIMEOUT}={text!r}: expected a positive number of seconds.")
     return found
 
 
@@ -85,14 +85,14 @@ def run(
                 raise InterruptedError(f"{command[0]} is no longer waited for")
             if ran > seconds:
                 raise BuildError(
-                    f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. Set {VARIABLE} to "
+                    f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. Set {config.COMPILE_TIMEOUT} to "
                     "more seconds if it needs them."
                 )
             if ran > LONG and not said:
                 said = True
                 log.warning(
                     "waiting for the compiler %s (process %d) since %.0f s: Ctrl-C stops it; so does %s, after %g s",
-                    command[0], process.pid, ran, VARIABLE, seconds,
+                    command[0], process.pid, ran, config.COMPILE_TIMEOUT, seconds,
                 )  # fmt: skip
     finally:
         if process.returncode is None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from parki.engine import config
 from parki.engine.build import objects
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
@@ -76,7 +77,7 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
     >>> engine.compile_for([(unit, layouts, None)], engine.RangePolicy("Serial", 0).space)
     """
     others = [(w, w.default_layouts(), None) for w in on_host]
-    match space.kind if space.engine == "parki" else "":
+    match space.kind if space.engine == config.NAME else "":
         case "host":
             wanted, others = [*wanted, *others], []
             _host(wanted)
@@ -88,7 +89,7 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
             from parki.engine.calls import device
 
             device.load_all(wanted)
-    if others and spaces.get("Serial").engine == "parki":
+    if others and spaces.get("Serial").engine == config.NAME:
         _host(others)
 
 

@@ -17,11 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from parki.engine import config
+
 CUDA, HIP = "Cuda", "HIP"
 PLATFORMS = {CUDA: "CUDA", HIP: "ROCm"}
 _INSTALL = {
-    CUDA: 'pip install "parki[cuda13]" (NVIDIA driver 580 or newer) or "parki[cuda12]" (525 or newer)',
-    HIP: 'pip install "parki[rocm]" (with ROCm 7 on the system)',
+    CUDA: f'{config.INSTALL_CUDA_13} (NVIDIA driver 580 or newer) or "{config.NAME}[cuda12]" (525 or newer)',
+    HIP: f"{config.INSTALL_ROCM} (with ROCm 7 on the system)",
 }
 _NO_DRIVER, _NO_DEVICE, _NOT_INITIALISED = 35, 100, 3  # of cudaError_t; HIP numbers these alike
 _NVIDIA = Path("/proc/driver/nvidia/version")
@@ -248,7 +250,7 @@ def _no_device(module: ModuleType, kind: str, error: Exception | None = None) ->
     if status == _NO_DRIVER:
         known, needed = _versions(module)
         if kind == CUDA and known:
-            other = ', or pip install "parki[cuda12]"' if known // 1000 == 12 else ""
+            other = f", or {config.INSTALL_CUDA_12}" if known // 1000 == 12 else ""
             return (
                 f"{distribution(kind)} needs a driver for CUDA {needed // 1000}, the one here serves CUDA "
                 f"{_cuda(known)}: update it (580 or newer for CUDA 13){other}."

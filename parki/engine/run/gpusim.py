@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
+from parki.engine import config
 from parki.engine.errors import CheckedFault, Loc
 
 HEADERS = ("pk_gpu.h", "pk_sim.h", "pk_threads.h", "pk_fibre.h")  # all that a text compiled with -DPK_SIM includes
@@ -64,15 +65,15 @@ def order_from_environment() -> tuple[int, int]:
     ValueError
         If the seed is no integer of 64 bits, or the order not ``random``, ``ascending`` or ``descending``.
     """
-    seed, order = os.environ.get("PARKI_SIM_SEED") or "0", os.environ.get("PARKI_SIM_ORDER") or "random"
+    seed, order = os.environ.get(config.SIM_SEED) or "0", os.environ.get(config.SIM_ORDER) or "random"
     try:
         number = int(seed)
     except ValueError:
-        raise ValueError(f"PARKI_SIM_SEED={seed!r}: expected an integer.") from None
+        raise ValueError(f"{config.SIM_SEED}={seed!r}: expected an integer.") from None
     if not -(2**63) <= number < 2**63:
-        raise ValueError(f"PARKI_SIM_SEED={seed!r}: expected an integer of 64 bits.")
+        raise ValueError(f"{config.SIM_SEED}={seed!r}: expected an integer of 64 bits.")
     if order not in ORDERS:
-        raise ValueError(f"PARKI_SIM_ORDER={order!r}: expected {', '.join(ORDERS)}.")
+        raise ValueError(f"{config.SIM_ORDER}={order!r}: expected {', '.join(ORDERS)}.")
     return number, ORDERS[order]
 
 

@@ -10,9 +10,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from parki.engine import config
 from parki.engine.run import devices
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 
 ROOM = 4  # runs at most until all temporary arrays fit what has been allocated
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine import counting
+from parki.engine import config, counting
 from parki.engine.calls.host import ALIGN, HostCall
 from parki.engine.errors import LaunchError
 from parki.engine.lower.common import DTYPE
@@ -169,7 +169,7 @@ class Prepared:
             raise LaunchError(f"{name}: part {first} … {first + count - 1}, expected teams in 0 … {league - 1}")
         if self.workunit.ir.acc:
             raise LaunchError(f"{name} has an accumulator: expected a launch as a whole, not a part")
-        if self.policy.space.engine != "parki":
+        if self.policy.space.engine != config.NAME:
             raise LaunchError(f"{name}: {self.policy.space.engine} launches as a whole, expected engine 'parki'")
         self._refuse_released()
         return Part(self, self._call.part(first, count, shared), first, count)

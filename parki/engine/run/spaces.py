@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from parki.engine import config
 from parki.engine.build.compiler import cpus, target, toolchains
 from parki.engine.errors import BuildError, SpaceUnavailable
 from parki.engine.run import devices, limits
@@ -16,7 +17,7 @@ from parki.engine.run import devices, limits
 HOST, DEVICE, SIM = ("Serial", "OpenMP"), ("Cuda", "HIP"), ("GpuSim", "GpuSim64")
 NAMES = (*HOST, *DEVICE, *SIM)
 _BEST_HOST, _BEST_DEVICE = ("cpu", "host"), ("gpu",)
-ENGINES = ("parki", "pykokkos")
+ENGINES = (config.NAME, "pykokkos")
 T = TypeVar("T")
 _forked = False
 
@@ -48,7 +49,7 @@ class Space:
 
     name: str
     threads: int | None = None
-    engine: str = "parki"
+    engine: str = config.NAME
 
     def __post_init__(self) -> None:
         bad = isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1
@@ -58,7 +59,7 @@ class Space:
             _check_number("threads", self.threads)
         if self.engine not in ENGINES:
             raise ValueError(f"engine={self.engine!r}: expected one of {', '.join(map(repr, ENGINES))}.")
-        if self.engine != "parki" and self.name in SIM:
+        if self.engine != config.NAME and self.name in SIM:
             raise ValueError(f"engine={self.engine!r}: {self.name} runs what parki's own engine generates.")
 
     @property
@@ -140,7 +141,7 @@ def get(name: str | Space | None = None, engine: str | None = None) -> Space:
     for choice in (choices := _candidates(asked)):
         reason = _missing(choice)
         if reason is None:
-            return Space(choice, threads, (engine or given or os.environ.get("PARKI_ENGINE") or "parki").lower())
+            return Space(choice, threads, (engine or given or os.environ.get(config.ENGINE) or config.NAME).lower())
         reasons.setdefault(reason, choice)
     said = list(reasons) if len(reasons) == 1 else [f"{choice}: {reason}" for reason, choice in reasons.items()]
     advice = " Or use 'OpenMP' or 'Serial', which need no GPU." if choices[0] in DEVICE else ""

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parki.engine import forks
+from parki.engine import config, forks
 from parki.engine.build import cache, trust
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.run import devices, spaces
@@ -40,7 +40,7 @@ CASTS = ("int", "pk.double", "pk.float")
 SHOWN = 12  # lines of PyKokkos' output in an error
 COLOUR, LINE = re.compile(r"\x1b\[\d*m"), re.compile(r"(?:on|,) line (\d+)\s*:?\s*")
 
-log = logging.getLogger("parki.engine")
+log = logging.getLogger(config.LOGGER)
 _lock = forks.lock()
 _modules: dict[tuple[ModuleType, Path], ModuleType] = {}  # kept: PyKokkos reads the file of a workunit again
 

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from parki.engine import config
 from parki.engine.run import devices, graphs, spaces
 from parki.engine.run.ahead import compile_for
 from parki.engine.run.fit import layout
@@ -151,7 +152,7 @@ class Placed:
     ) -> None:
         self.steps, self.space = steps, space
         compile_for(steps.units(), space)
-        several = space.engine == "parki" and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
+        several = space.engine == config.NAME and all(c.threadsafe for c in _blocked(steps) if isinstance(c, Call))
         total = spaces.workers(space)
         self.size, each = (steps.workers(space) if steps.workers else (1, total)) if several else (1, total)
         self.memory_of = Memory(space, self.size)
@@ -162,7 +163,7 @@ class Placed:
         self.context = Context(space, self.memory_of.xp, each)
         self.launches: list[Launch] = []
         laned = any(step.lane for step in steps)
-        self.side = devices.SideStream() if laned and space.kind == "device" and space.engine == "parki" else None
+        self.side = devices.SideStream() if laned and space.kind == "device" and space.engine == config.NAME else None
         self._segments = [_Segment(list(group), graph and free) for free, group in groupby(
             (self._action(step) for step in steps), key=lambda action: action.free)]  # fmt: skip
 

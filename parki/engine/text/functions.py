@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from parki.engine import config
 from parki.engine.errors import Loc
 from parki.engine.text.syntax import changed, parsed
 
-KERNELS = "parki.kernels"
 HEAD = "from typing import List, Tuple\n\nimport math\n\nimport pykokkos as pk\n"
 PROVIDED = frozenset({"pk", "math", "List", "Tuple", "real"})
 GENERIC = {"list": "List", "tuple": "Tuple"}  # of Python since 3.9, and of kernel files
@@ -201,7 +201,7 @@ class _Reader:
         """Return a function's text without its imports of parki's kernels, which kernel files have at the top."""
         lines = text.splitlines()
         for statement in node.body:
-            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith(f"{KERNELS}."):
+            if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith(f"{config.KERNELS}."):
                 self.imports.add(ast.unparse(statement))
                 for k in range(statement.lineno - 1, statement.end_lineno or statement.lineno):
                     lines[k] = ""
@@ -209,7 +209,7 @@ class _Reader:
 
     def _name(self, name: str, value: Any, reader: str) -> None:
         module = getattr(value, "__module__", None) or ""
-        if module.startswith(f"{KERNELS}."):
+        if module.startswith(f"{config.KERNELS}."):
             self.imports.add(f"from {module} import {value.__name__} as {name}".removesuffix(f" as {value.__name__}"))
         elif is_function(value):
             self.function(value, name)

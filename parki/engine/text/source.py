@@ -15,11 +15,11 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from parki.engine import config
 from parki.engine.errors import KernelError, Loc
 from parki.engine.text.functions import FunctionText, placed
 from parki.engine.text.syntax import fail, parsed
 
-PACKAGE = "parki.kernels"
 TYPING = frozenset({"List", "Tuple"})
 
 
@@ -68,7 +68,7 @@ class Source:
 @functools.cache
 def kernels_root() -> Traversable:
     """Return the folder of the kernels that come with parki."""
-    return files(PACKAGE)
+    return files(config.KERNELS)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class KernelLocation:
 def package_place(module: str) -> KernelLocation:
     """Return the place of a file of the package, named as in ``pair/laplace``."""
     path = kernels_root().joinpath(*f"{module}.py".split("/"))
-    return KernelLocation(str(path), f"kernels/{module}.py", path)
+    return KernelLocation(str(path), f"{config.KERNELS_FOLDER}{module}.py", path)
 
 
 def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
@@ -169,7 +169,7 @@ def constant(module: str, name: str) -> int | float:
 
 
 def _suggestion(place: KernelLocation) -> str:
-    if not place.display.startswith("kernels/"):
+    if not place.display.startswith(config.KERNELS_FOLDER):
         return "Give the path of a kernel file"
     near = difflib.get_close_matches(place.display[8:-3], package_modules(), n=3, cutoff=0.5)
     return f"Did you mean {' or '.join(near)}?" if near else "A file of your own is named by a path ending in .py"
@@ -225,15 +225,15 @@ def _define(source: Source, name: str, node: ast.stmt) -> None:
 
 def _import(source: Source, node: ast.ImportFrom) -> None:
     module = node.module or ""
-    if node.level or not module.startswith(PACKAGE + "."):
+    if node.level or not module.startswith(config.KERNELS + "."):
         dots = "." * node.level
-        fail("K021", node, f"import from '{dots}{module}'", f"Kernel files import from {PACKAGE} only")
+        fail("K021", node, f"import from '{dots}{module}'", f"Kernel files import from {config.KERNELS} only")
     for alias in node.names:
         if alias.name == "*":
             fail("K001", node, "import of *", "Name what is imported")
         local = alias.asname or alias.name
         _define(source, local, node)
-        path = module.removeprefix(PACKAGE + ".").replace(".", "/")
+        path = module.removeprefix(config.KERNELS + ".").replace(".", "/")
         source.imports[local] = Import(local, alias.name, path, node)
 
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parki.engine import config
 from parki.engine.errors import KernelError
 from parki.engine.text import source
 from parki.engine.text.syntax import parsed
@@ -347,8 +348,9 @@ def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
     """Return the names of loops and branches in the kernel files, by file and line."""
     found = {}
     for display in {file for file, _ in unit.l0.linemap if file}:
-        inside = display.startswith("kernels/") and display in unit.l0.sources
-        place = source.package_place(display[8:-3]) if inside else source.locate(Path(display))
+        inside = display.startswith(config.KERNELS_FOLDER) and display in unit.l0.sources
+        module = display.removeprefix(config.KERNELS_FOLDER).removesuffix(".py")
+        place = source.package_place(module) if inside else source.locate(Path(display))
         try:
             text = source.read(place).text
         except KernelError:  # the file is gone: the names of the specialised text serve
