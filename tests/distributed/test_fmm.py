@@ -331,7 +331,7 @@ def test_errors_are_those_of_all(monkeypatch):
     assert "rank 1 of 3" in found.value.__notes__[0]
 
 
-@pytest.mark.parametrize("seed", every(2, range(12)))
+@pytest.mark.parametrize("seed", every(3, range(12)))
 def test_random_sums(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(fmm_method, "SCHEME", [None, "owners", "hypercube"][rng.integers(3)])

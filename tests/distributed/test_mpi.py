@@ -61,8 +61,16 @@ def begin(ranks, *given, **environment):
 
 @pytest.mark.parametrize("ranks", NUMBERS)
 def test_sums_plans_and_agreed_errors(ranks):
-    fewer = {1: "sums,multipoles,plans", 8: "sums,multipoles,exchanges"}
-    said, status, _ = launch(ranks, fewer.get(ranks, "sums,multipoles,plans,exchanges,agreed,gpus,tuned"))
+    fewer = {1: "sums,plans", 8: "sums,exchanges"}
+    said, status, _ = launch(ranks, fewer.get(ranks, "sums,plans,exchanges,agreed"))
+    assert status == 0, said
+    assert f"done on {ranks} ranks" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+def test_multipoles_devices_and_tuning(ranks):
+    said, status, _ = launch(ranks, "multipoles" if ranks in (1, 8) else "multipoles,gpus,tuned")
     assert status == 0, said
     assert f"done on {ranks} ranks" in said
 

@@ -115,7 +115,7 @@ def test_a_result_is_let_go_of(rng):
 
 
 @pytest.mark.parametrize(("name", "space", "layout"), [
-    ("laplace", "OpenMP", "dn"), ("stokes_comb", "OpenMP", "nd"),
+    ("laplace", "OpenMP", "dn"), pytest.param("stokes_comb", "OpenMP", "nd", marks=pytest.mark.slow),
     pytest.param("stokes_grad", "OpenMP", "dn", marks=pytest.mark.slow), ("stokes_dl", "GpuSim", "dn"),
 ])  # fmt: skip
 def test_right_hand_sides_share_points_and_normals(name, space, layout, rng):

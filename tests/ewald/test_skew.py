@@ -13,7 +13,7 @@ from parki.ewald.stages import near
 from tests.ewald import loops
 from tests.ewald.fields import near_field
 from tests.portability import formulas
-from tests.quick import every
+from tests.quick import but, every
 
 PAIRS = {"laplace": (1, 1, 1), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 # Tilts t01, t02, t12 of the sides 1.0, 1.3, 0.8.
@@ -123,14 +123,14 @@ def test_gradients_are_along_the_directions_given(variant, single, rng):
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12 * np.abs(exact).max())
 
 
-def test_right_hand_sides_have_directions_each(rng):
+@pytest.mark.parametrize("variant", but("HYBRID", of=["BLOCK", "HYBRID"]))
+def test_right_hand_sides_have_directions_each(variant, rng):
     x, begin = loops.cloud(rng, 25)
     s, window = rng.standard_normal((2, 15, 25)), loops.window(rng)
     slots = {"NC": 4, "COMB": True, "SKEW": True}
-    for variant in ("BLOCK", "HYBRID"):
-        kernel = loops.spread_kernel(variant, RHS=2, **slots)
-        found = loops.spread("Serial", variant, kernel, 8, loops.rows(x, np.concatenate(s)), begin, window)
-        alone = loops.spread_kernel(variant, **slots)
-        ones = [loops.spread("Serial", variant, alone, 4, loops.rows(x, one), begin, window) for one in s]
-        exact = np.concatenate(ones)
-        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-13 * np.abs(exact).max())
+    kernel = loops.spread_kernel(variant, RHS=2, **slots)
+    found = loops.spread("Serial", variant, kernel, 8, loops.rows(x, np.concatenate(s)), begin, window)
+    alone = loops.spread_kernel(variant, **slots)
+    ones = [loops.spread("Serial", variant, alone, 4, loops.rows(x, one), begin, window) for one in s]
+    exact = np.concatenate(ones)
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-13 * np.abs(exact).max())

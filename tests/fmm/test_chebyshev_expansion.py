@@ -142,8 +142,13 @@ def own(tmp_path):
 
 
 # By definition --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize(("name", "kernel", "components"), [("laplace", coulomb, 1), ("stokes_sl", stokeslet, 3)])
+@pytest.mark.parametrize(
+    ("name", "kernel", "components", "symmetric"),
+    [
+        ("laplace", coulomb, 1, True), ("laplace", coulomb, 1, False), ("stokes_sl", stokeslet, 3, True),
+        pytest.param("stokes_sl", stokeslet, 3, False, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_sums_are_those_of_the_definition(name, kernel, components, symmetric, mixed):
     pair = pairs.find(name)
     q = charges_of(pair, mixed)

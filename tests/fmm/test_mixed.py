@@ -21,12 +21,14 @@ from parki.tasks import policy
 from parki.tasks.device import DeviceTasks
 from parki.tasks.durations import Durations
 from parki.tasks.sharing import Sharing
+from tests.quick import but
 
 CASES = {
     "coulomb": {"kernel": "coulomb"},
     "stokes": {"kernel": "stokes_sl"},
     "yukawa": {"kernel": "yukawa", "kappa": 3.0},
 }
+SOME = but("stokes", of=CASES)
 BOTH = ("GpuSim", "OpenMP")
 
 
@@ -71,7 +73,7 @@ def drawn(placed, rng):
     return np.where(placed._here, units % placed.node.cores, units)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_random_maps(case, rng):
     plan, q, expected = made(rng, case=case, devices=[0, 1])
     placed = plan.sums[1].placed
@@ -143,7 +145,7 @@ def quick_devices(monkeypatch):
 
 
 @pytest.mark.usefixtures("quick_devices")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SOME)
 def test_spectra_stay_with_the_only_device(case, rng):
     plan, q, expected = made(rng, case=case, schedule="drain")
     placed = plan.sums[1].placed

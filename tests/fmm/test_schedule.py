@@ -9,6 +9,7 @@ from parki.fmm.options import UNMODELLED
 from tests.tasks import scheduled_sums
 
 METHODS = ("kifmm", "chebyshev")
+SLOW = pytest.mark.slow
 
 CASES = {
     "cube": {"kernel": "coulomb"},
@@ -34,8 +35,13 @@ def made(name, rng, **more):
     return phases, tasks, scheduled_sums.density(phases, y.shape[1], rng, y.dtype)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", CASES)
+def of_methods(names, *slow):
+    """Return pairs of a case and a method; with Chebyshev's interpolation, `slow` ones are run by hand."""
+    some = [(name, "chebyshev", [SLOW] * (name in slow)) for name in names]
+    return [*((name, "kifmm") for name in names), *(pytest.param(*case, marks=marks) for *case, marks in some)]
+
+
+@pytest.mark.parametrize(("name", "method"), of_methods(CASES, "vectors", "gradient", "two clouds", "sphere"))
 def test_bits_are_those_of_phases(name, method, rng):
     phases, tasks, q = made(name, rng, threads=2, method=method)
     expected = np.vstack(phases(q))
@@ -71,8 +77,9 @@ def orders(name, rng, draws, change=None, late=None, **more):
     return scheduled_sums.orders(some, rng, draws, change, late, some[1].structure.expansion.particles.rows)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", ["clusters", "two clouds", "a length"])
+@pytest.mark.parametrize(
+    ("name", "method"), of_methods(["clusters", "two clouds", "a length"], "two clouds", "a length")
+)
 def test_random_orders_of_ready_tasks(name, method, rng):
     found, expected = orders(name, rng, 20, method=method)
     for u in found:
@@ -129,7 +136,7 @@ def test_traces_and_pictures(method, rng, tmp_path):
     scheduled_sums.check_traces(*made("cube", rng, threads=2, method=method), tmp_path)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["kifmm", pytest.param("chebyshev", marks=SLOW)])
 def test_results_and_densities_of_any_layout(method, rng):
     scheduled_sums.check_layouts(*made("vectors", rng, method=method))
 
