@@ -7,6 +7,7 @@ leave one partial result a block, which the launch puts together.
 
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
 from parki.engine.lower.gpu_stmt import GpuStmt
+from parki.engine.lower.layout import laid_out
 from parki.engine.tree import ir
 
 HEADERS = ("pk_gpu.h",)
@@ -62,9 +63,8 @@ class _Gpu(GpuStmt):
             *body,
             "}",
             f"PK_ENTRY({entry(k)})",
-            "",
         ]
-        return Lowered("\n".join(text), tuple(fields), tuple(self.sites))
+        return Lowered(laid_out(text), tuple(fields), tuple(self.sites))
 
     # The argument struct ----------------------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
 from parki.engine.lower.host_expr import LaneContext
 from parki.engine.lower.host_stmt import LANE_TYPES, HostStmt
+from parki.engine.lower.layout import laid_out
 from parki.engine.tree import ir
 from parki.engine.tree.uniformity import lane_kinds
 from parki.engine.tree.walk import const_trip, is_lane_range, walk
@@ -96,7 +97,7 @@ class _Host(HostStmt):
             "};",
         ]
         run = self.run_range() if k.policy == "range" else self.run_team()
-        return Lowered("\n".join([*head, *functions, *body, *run, ""]), tuple(fields), tuple(self.sites))
+        return Lowered(laid_out([*head, *functions, *body, *run]), tuple(fields), tuple(self.sites))
 
     # The argument struct ----------------------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, str]]:
