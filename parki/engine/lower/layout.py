@@ -16,7 +16,9 @@ def laid_out(lines: Iterable[str]) -> str:
     depth = 0
     for line in lines:
         code = line.strip()
-        if code.startswith("#") or not code:
+        if not code:
+            continue
+        if code.startswith("#"):
             out.append(line)
             continue
         opened = code.count("{") - code.count("}")
@@ -30,7 +32,8 @@ def broken(code: str, indent: int) -> list[str]:
     """Return a line of code as lines of at most `WIDTH` columns; further ones stand two levels to the right."""
     out, rest, margin = [], code, indent
     while margin + len(rest) > WIDTH:
-        space = rest.rfind(" ", 0, WIDTH - margin + 1)
+        room = WIDTH - margin
+        space = rest.rfind(", ", room // 2, room) + 1 or rest.rfind(" ", 0, room + 1)
         if space <= 0:  # one word is longer than a line
             space = rest.find(" ")
         if space <= 0:
