@@ -1,4 +1,4 @@
-"""The command line, as ``python -m parki``."""
+"""Command line, run as ``python -m parki``."""
 
 import sys
 

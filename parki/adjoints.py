@@ -5,12 +5,12 @@ With r = target − source, S the single layer, p and ∇u its pressure and velo
 laplace, yukawa, stokes_sl
     Even kernels with symmetric components are their own adjoints.
 laplace_grad, laplace_dipole, stokes_pressure
-    −q r/r³ and d·r/r³ are each other's; 2 f·r/r³ has twice the gradient.
+    −q r/r³ and d·r/r³ are adjoints of each other; the adjoint of 2 f·r/r³ is twice the first kernel.
 stokes_dl
-    −σ·n with the stress σ = −p I + ∇u + ∇uᵀ of S w; stokes_comb has that of S above it.
+    −σ·n with the stress σ = −p I + ∇u + ∇uᵀ of S w; stokes_comb has S w above it.
 stokes_grad
     −∂ⱼ S_ki w_ij.  The symmetric part of w_ij takes the double layer, less the gradient of the Laplace kernel for its
-    trace; the antisymmetric one takes dipoles.
+    trace; the antisymmetric part takes dipoles.
 
 An adjoint takes a function ``back(name, w, normals=None)``, which returns the sum of a kernel of this name from the
 targets to the sources, w ``(rhs, components, Nt)``, and the normals ``(3, Ns)`` of the forward sum or None.  Arrays may

@@ -17,8 +17,8 @@ from parki.pairs import KernelLike, Pair
 from parki.scaling import Powers
 
 OPTIONS = ("normals", "execution_space", "threads", "comm")
-CHUNK = 128  # targets per team; on a GPU each has a thread
-COINCIDENT = 4 * float(np.finfo(float).eps)  # of a point's distance from the origin: rounding of coordinates
+CHUNK = 128  # targets per team; on a GPU one thread each
+COINCIDENT = 4 * float(np.finfo(float).eps)  # gap of coincident points over distance from the origin: rounding
 
 
 def _options(
@@ -84,8 +84,8 @@ def direct_sum(
                                                  r < 2a (4/3a) [(1 − 9r/32a) f + 3 r (r·f) / 32ar]
     =========================  ========  ======  ====================================================================
 
-    Coincident pairs are skipped where K has no limit at r = 0; from ``regularised_coulomb`` on, ``rotlet`` apart, the
-    limit counts.
+    Coincident pairs are skipped where K has no limit at r = 0; for ``regularised_coulomb`` and the kernels below,
+    except ``rotlet``, the limit counts.
 
     In double precision, a target and a source closer than 9e-16 of the target's distance from the origin coincide; in
     single precision, equal points do.  The work is proportional to Nt Ns.
@@ -93,10 +93,10 @@ def direct_sum(
     Parameters
     ----------
     kernel : str, path, function or Pair
-        A name of the table, or a kernel of one's own, a `parki.pairs.Pair`; `Pair.with_gradient` has gradients.  The
-        path of a file with a function ``pair`` as in ``kernels/pair``, an `os.PathLike` or a string that ends in
-        ``.py`` or is absolute, has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each target.
-        So has the module of a Python function.
+        A name of the table, a `parki.pairs.Pair`, the path of a file with a function ``pair`` as in ``kernels/pair``,
+        or a Python function.  A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  The file,
+        or the module of the function, has ``NS`` numbers in `dens` for each source and ``NU`` in the result for each
+        target.  `Pair.with_gradient` makes pairs with gradients.
     targets, sources : array (3, Nt), (3, Ns)
         Points anywhere, float32 or float64.
     dens : array (Ns,) or (components, Ns)
@@ -238,7 +238,7 @@ def checked(kernel: Pair, targets: Any, sources: Any, dens: Any, normals: Any) -
 
 
 def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[str, Array]:
-    """Checked strengths by name."""
+    """Return checked strengths by name."""
     n, dtype = sources.shape[1], sources.dtype
     checked = {"dens": arrays.density("dens", dens, kernel.dens, n, promoted=dtype)}
     if kernel.normals:
@@ -251,5 +251,5 @@ def _strengths(kernel: Pair, sources: Array, dens: Any, normals: Any) -> dict[st
 
 
 def coincident(dtype: np.dtype) -> float:
-    """Return the squared distance, over that of the target from the origin, up to which a pair coincides."""
+    """Return the largest squared distance of a coincident pair, over that of the target from the origin."""
     return 0.0 if dtype == np.float32 else COINCIDENT**2

@@ -1,4 +1,4 @@
-"""The arguments and results of calls: their names, old ones among them, and in plans their shapes, dtype and place."""
+"""Arguments and results of calls: their names, old ones among them, and in plans their shapes, dtype and place."""
 
 import functools
 import warnings
@@ -25,7 +25,7 @@ class ArgumentNames(NamedTuple):
 
 
 TARGETS = ArgumentNames()
-PUBLISHED = ArgumentNames("trg", "src", "dens")  # of the published calls of `parki.ewald`
+PUBLISHED = ArgumentNames("trg", "src", "dens")  # names in the published calls of `parki.ewald`
 
 
 class Density(NamedTuple):
@@ -38,7 +38,7 @@ class Density(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """The arguments that a plan's calls take.
+    """Arguments that a plan's calls take.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Arguments:
     on_gpu : bool
         Whether the caller's arrays are on a GPU.
     xp : module
-        Of the arrays that the sum works on, NumPy or CuPy.
+        Module of the arrays that the sum works on, NumPy or CuPy.
     """
 
     kernel: Pair
@@ -155,7 +155,7 @@ class Arguments:
     def finished(self, u: Array, many: bool, out: Any = None, like: Any = None) -> Any:
         """Return the result of a call in the caller's place: `out`, an array, or with ``gradient=True`` two.
 
-        Arrays are of the library of `like`, on the host.
+        On the host, arrays are of the library of `like`.
         """
         if self.gradient is True:
             u = u if many else u[None]
@@ -168,7 +168,7 @@ class Arguments:
         return out
 
     def home(self, u: Array, like: Any = None) -> Any:
-        """Return an array without gaps in the caller's place, on the host in the library of `like`."""
+        """Return a contiguous array in the caller's place, on the host in the library of `like`."""
         u = u if self.on_gpu else arrays.to_host(u)
         return arrays.like(like)(module_of(u).ascontiguousarray(u))
 
@@ -183,7 +183,7 @@ class Arguments:
 
     # Flattened arrays -------------------------------------------------------------------------------------------------
     def columns(self, x: Array, function: Callable[[Array], Array], components: int, n: int) -> Array:
-        """Apply to columns of flattened arrays a function of ``(columns, components, n)``, and back."""
+        """Apply a function of arrays ``(columns, components, n)`` to columns of flattened arrays."""
         rows = self.layout == "nd"
         columns = x.T.astype(self.dtype).reshape(-1, *((n, components) if rows else (components, n)))
         sums = function(columns.swapaxes(1, 2) if rows else columns)
@@ -191,7 +191,7 @@ class Arguments:
         return sums.reshape(len(sums), -1).T
 
     def given(self, values: Array) -> Array:
-        """Return a density ``(rhs, components, Ns)`` as a caller gives it."""
+        """Return a density ``(rhs, components, Ns)`` in the form that a caller passes."""
         if self.kernel.dens == 1:
             return values[:, 0]
         return values.swapaxes(1, 2) if self.layout == "nd" else values
@@ -209,7 +209,7 @@ def renamed(**names: str) -> Callable[[F], F]:
     Raises
     ------
     TypeError
-        By the decorated function, where an argument is given by both names.
+        From the decorated function, for an argument that is given by both names.
     """
 
     def decorate(function: F) -> F:
@@ -237,5 +237,5 @@ def _translated(function: str, names: dict[str, str], keywords: dict[str, Any]) 
 
 
 def deprecated(text: str, level: int = 3) -> None:
-    """Warn a caller of this package of a way to call that the next release does not know any more."""
+    """Warn a caller of this package of an old way to call, which the next release drops."""
     warnings.warn(f"{text}; the old way ends with the next release", DeprecationWarning, stacklevel=level)

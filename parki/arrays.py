@@ -1,10 +1,10 @@
-"""Checks at the door: what a caller's arrays must be, where they are, and results back in the caller's form.
+"""Checks of a caller's arrays and of their place, and results in the caller's form.
 
-Nothing is reinterpreted and nothing is written to: an array that does not fit raises an error that names the argument,
-says what was found and what was expected.  Every function that does not say otherwise returns a C-contiguous array in
-``(components, N)`` order, which is the caller's own memory where that already has this form: a NumPy array for arrays
-on the host, a CuPy array for arrays on a GPU, in which nothing is copied to the host.  CuPy is imported only where such
-an array comes in.  Results on the host go back in the library of the density, see `like`.
+Arrays are neither reinterpreted nor written to.  An array that does not fit raises an error that names the argument,
+the value found and the value expected.  Unless they say otherwise, functions return a C-contiguous array in
+``(components, N)`` order: a NumPy array for arrays on the host, a CuPy array for arrays on a GPU, without a copy to the
+host.  If the caller's array already has this form, its own memory is returned.  CuPy is imported only for arrays on a
+GPU.  Results on the host go back in the library of the density, see `like`.
 """
 
 import sys
@@ -28,7 +28,7 @@ else:
     Result = TypeVar("Result")
 
 Array = NDArray[Any]  # or a CuPy array, which has the same methods
-Real = TypeVar("Real", bound=np.floating[Any])  # of the points, and so of the result
+Real = TypeVar("Real", bound=np.floating[Any])  # dtype of the points, and so of the result
 
 
 class HasDLPack(Protocol):
@@ -50,11 +50,11 @@ DLPACK_HOST = (1, 3)  # DLPack's codes of plain and of pinned host memory
 #: Modules of functions by the libraries of arrays.
 _FUNCTIONS = {"torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
 
-INDICES = 2**31  # least number that is beyond the indices of kernels, which are int32
+INDICES = 2**31  # least number beyond the indices of kernels, which are int32
 
 
 def index32(name: str, values: NDArray[np.int64], advice: str) -> NDArray[np.int32]:
-    """Return whole numbers as the int32 that kernels index by.
+    """Return whole numbers as int32, the type of kernels' indices.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def index32(name: str, values: NDArray[np.int64], advice: str) -> NDArray[np.int
 
 
 def module_of(x: Array) -> ModuleType:
-    """Return the module of functions of an array: CuPy, PyTorch or JAX if that is where it comes from, else NumPy."""
+    """Return the module of functions for an array: CuPy, PyTorch or JAX for their own arrays, else NumPy."""
     if isinstance(x, np.ndarray):
         return np
     cupy = sys.modules.get("cupy")
@@ -80,9 +80,9 @@ def module_of(x: Array) -> ModuleType:
 
 
 def like(x: Any) -> Callable[[Array], Any]:
-    """Return the function that makes an array of the library of x, on the host, of one of NumPy or CuPy.
+    """Return the function that converts NumPy arrays to the library of x.
 
-    Arrays on a GPU stay those of CuPy.
+    For x on a GPU, CuPy arrays stay as they are.
     """
     if isinstance(x, np.ndarray) or _gpu_kind(x):
         return lambda u: u
@@ -93,20 +93,20 @@ def like(x: Any) -> Callable[[Array], Any]:
 
 
 def to_host(x: Array) -> Array:
-    """Return an array as a NumPy array: itself, or a copy of what is on a GPU."""
+    """Return a NumPy array: the array itself, or a host copy of an array on a GPU."""
     return x if isinstance(x, np.ndarray) else x.get()
 
 
 def taken(name: str, x: Any, promoted: np.dtype | None = None) -> Array:
-    """Return anything like an array as a NumPy or CuPy array, float32 or float64, where it is.
+    """Return anything like an array as a NumPy or CuPy array, float32 or float64, in the same place.
 
-    Integers are taken, too, if there is a dtype that they are `promoted` to.
+    Integers are accepted only if there is a dtype that they are `promoted` to.
 
     Raises
     ------
     ValueError
-        If it cannot be read, is masked, has another dtype or integers that `promoted` does not hold exactly, or is on a
-        GPU that is not CuPy's current device.
+        For an array that cannot be read, is masked, has another dtype or integers that `promoted` does not hold
+        exactly, or is on a GPU that is not CuPy's current device.
     """
     array = _from_gpu(name, x) if _gpu_kind(x) else _from_host(name, x)
     if promoted is not None and array.dtype.kind in "iu":
@@ -124,7 +124,7 @@ def on_gpu(**given: Any) -> str | None:
     Raises
     ------
     ValueError
-        Naming one of each, where both kinds are there.
+        For arrays in both places, naming one of each.
     """
     kinds = {name: _gpu_kind(x) for name, x in given.items()}
     there = next((name for name, kind in kinds.items() if kind), None)
@@ -138,13 +138,13 @@ def on_gpu(**given: Any) -> str | None:
 
 
 def space_of(asked: str | Space | None, threads: int | None = None, /, **given: Any) -> Space:
-    """Return the execution space of a call: the one asked for, or without one, that where the arrays are.
+    """Return the execution space of a call: `asked`, or by default the space where the arrays are.
 
     Parameters
     ----------
     asked : str, Space or None
     threads : int, optional
-        Number of threads; only a space with several takes another than 1.
+        Number of threads; only ``"OpenMP"`` takes a number other than 1.
     **given
         The call's arrays by name, as they came in.
 
@@ -172,7 +172,7 @@ def space_of(asked: str | Space | None, threads: int | None = None, /, **given: 
 def points(
     name: str, x: Any, box: Sequence[float] | None = None, layout: str = "dn", free: Sequence[int] = (0, 1, 2)
 ) -> Array:
-    """Points as a C-contiguous ``(3, N)`` array.
+    """Return points as a C-contiguous ``(3, N)`` array.
 
     Parameters
     ----------
@@ -201,10 +201,10 @@ def density(
     name: str, d: Any, components: int, n: int, layout: str = "dn", many: bool = False, contiguous: bool = True,
     promoted: np.dtype | None = None,
 ) -> Array:  # fmt: skip
-    """Strengths of `n` sources: ``(n,)`` for one component, else ``(components, n)``; also normals (3 components).
+    """Return strengths or normals of `n` sources: ``(n,)`` for one component, else ``(components, n)``.
 
-    With `many` there may be an axis of right-hand sides in front.  If it need not be `contiguous`, nothing is copied,
-    but integers are always `promoted` to that dtype, if there is one.
+    With `many` there may be an axis of right-hand sides in front.  If the result need not be `contiguous`, arrays are
+    not copied, except that integers are always `promoted` to that dtype, if there is one.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def same_dtype(**arrays: Array) -> np.dtype[Any]:
 
 
 def check_like_points(names: Sequence[str], dtype: np.dtype, **arrays: Array) -> None:
-    """Refuse checked arrays, given by name, of another dtype than that of the points, the arguments of these names.
+    """Refuse checked arrays, given by name, whose dtype is not that of the points, the arguments of these names.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def check_like_points(names: Sequence[str], dtype: np.dtype, **arrays: Array) ->
 
 
 def _promoted(name: str, array: Array, dtype: np.dtype) -> Array:
-    """Integers as floating-point numbers, which must be the same numbers."""
+    """Convert integers to floating-point numbers; raise if a number changes."""
     made, exact = array.astype(dtype), 2 ** (np.finfo(dtype).nmant + 1)
     large = to_host(array[(array > exact) | (array < -exact)] if array.dtype.kind == "i" else array[array > exact])
     lost = next((value for value in large.ravel() if int(dtype.type(value)) != int(value)), None)
@@ -274,7 +274,7 @@ def _promoted(name: str, array: Array, dtype: np.dtype) -> Array:
 
 
 def _gpu_kind(x: Any) -> str:
-    """Return the library of an array on a GPU, for people; an empty text for anything else."""
+    """Return the library of an array on a GPU, for messages; an empty text for anything else."""
     if isinstance(x, np.ndarray):
         return ""
     library = type(x).__module__.partition(".")[0]
@@ -303,7 +303,7 @@ def _from_gpu(name: str, x: Any) -> Array:
     if not isinstance(x, cupy.ndarray):
         try:
             x = cupy.from_dlpack(x) if hasattr(x, "__dlpack__") else cupy.asarray(x)
-        except Exception as error:  # whatever another library raises
+        except Exception as error:  # any error of another library
             raise ValueError(f"{name} cannot be read as an array on the GPU ({error}).") from error
     if x.device != cupy.cuda.Device():
         raise ValueError(
@@ -332,7 +332,7 @@ def _components(name: str, array: Array, components: int, n: int | None, layout:
 
 def _check_finite(name: str, array: Array, layout: str) -> None:
     if isinstance(array, np.ndarray):
-        # A sum is NaN or infinite where an entry is; only then are the entries looked at one by one.
+        # An entry that is NaN or infinite makes the sum so; only then are entries checked one by one.
         with np.errstate(all="ignore"):
             if np.isfinite(array.sum()):
                 return
@@ -373,7 +373,7 @@ def _check_inside(name: str, x: Array, box: Sequence[float], layout: str, free: 
 
 
 def spread(first: NDArray[np.integer], count: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return first[k], first[k] + 1, …, count[k] numbers, for each k in turn."""
+    """Return the count[k] numbers first[k], first[k] + 1, … for each k in turn."""
     until = np.cumsum(count, dtype=np.int64)
     total = int(until[-1]) if len(until) else 0
     return np.arange(total) + np.repeat(first - (until - count), count)

@@ -15,8 +15,8 @@ from parki.exclusions import Excluded
 
 __all__ = ["Coulomb"]
 
-ROOM = 0.25  # of the extent along a free direction, that atoms may move without a new plan
-MARGIN = 1.0  # Å more
+ROOM = 0.25  # share of the extent along a free direction by which atoms may move without a new plan
+MARGIN = 1.0  # Å added to that share
 
 
 def __dir__() -> list[str]:
@@ -108,7 +108,7 @@ class Coulomb(Calculator):
             self.results["stress"] = np.array([s[0, 0], s[1, 1], s[2, 2], s[1, 2], s[0, 2], s[0, 1]])
 
     def _place(self, atoms: Any) -> float:
-        """Bring the plan to the atoms' points and cell; return the volume, area or length that is periodic."""
+        """Bring the plan to the atoms' points and cell; return the volume, area or length of the periodic cell."""
         pbc, cell = tuple(map(bool, atoms.pbc)), atoms.cell.array
         x = np.ascontiguousarray(atoms.positions.T)
         count = sum(pbc)
@@ -132,7 +132,7 @@ class Coulomb(Calculator):
         return math.sqrt(np.linalg.det(along @ along.T))
 
     def _take(self, x: np.ndarray, periodic: dict[str, Any], box: Any, free: Any = ()) -> None:
-        """Make a plan for points in a box, or move the one that there is."""
+        """Make a plan for points in a box, or move the existing plan."""
         key = x.shape[1], periodic["periodicity"], tuple(np.atleast_1d(free).tolist())
         if self._plan is not None and key[:2] == self._key[:2]:
             self._plan.move(x) if box is None else self._plan.move(x, box=box)

@@ -1,8 +1,8 @@
 """Write the results of a sum over ranks to one file, equal to the file that one process writes.
 
-Every rank writes its own part of .npy and HDF5 files, one after the other: file systems between machines keep the bytes
-of a rank that has closed a file before the next one opens it, but not always those of two that write to one block at a
-time.  With a parallel build of h5py ranks write HDF5 files together.  The first rank is sent all parts of other files.
+Ranks write their own parts of .npy and HDF5 files one after the other.  File systems between machines keep the bytes of
+a rank that closes a file before the next one opens it, but not always those of two ranks that write to one block at a
+time.  With a parallel build of h5py ranks write HDF5 files together.  For other files the first rank gets all parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OF_TARGETS = (".csv", ".vtu")  # files that hold the targets, too
 
 
 def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[str, Any]) -> None:
-    """Write the results of all ranks, in their order: collective.
+    """Write the results of all ranks to one file, in the order of ranks; the call is collective.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
     Raises
     ------
     ValueError, OSError
-        On all ranks, as `parki.formats.save`: what was there before is there still.
+        On all ranks, as `parki.formats.save`; the old file stays.
     """
     ranks, where = communicators.of(comm), formats.place(path)
     counts = ranks.allgather(trg.shape[-1])
@@ -85,7 +85,7 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
 
 @contextlib.contextmanager
 def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
-    """Yield the name of a file to write on all ranks: `parki.engine.build.writing.replacing` of the first."""
+    """Yield on all ranks the file to write, from `parki.engine.build.writing.replacing` on the first rank."""
     with contextlib.ExitStack() as stack:
         work = None
         with agreed(comm, f"writing {where.file}"):
@@ -97,7 +97,7 @@ def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
 
 
 def _in_turns(comm: Comm, path: Path, write: Callable[[Path], None], work: Path) -> None:
-    """Let ranks write one after the other; none after one that has failed."""
+    """Let ranks write one after the other; stop at the first that fails."""
     for rank in range(comm.size):
         with agreed(comm, f"writing {path}"):
             if rank == comm.rank:
@@ -105,7 +105,7 @@ def _in_turns(comm: Comm, path: Path, write: Callable[[Path], None], work: Path)
 
 
 def _gathered(comm: Comm, a: Array, counts: list[int]) -> Array:
-    """Return arrays (…, n) of all ranks side by side on the first, on others their own."""
+    """Return arrays (…, n) of all ranks side by side on the first rank, and the own array on others."""
     everyone = {}
     with agreed(comm, "making room for a result"):
         a = np.ascontiguousarray(a)

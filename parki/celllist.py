@@ -19,16 +19,16 @@ from parki.engine import Space, spaces
 from parki.names import SpaceName
 from parki.utils import round_up
 
-CELL = 28  # bytes of a cell: where it begins, its particles, its number among those that have some
-MOST_CELLS = 2**31 - 1  # cells are numbered by int32
+CELL = 28  # bytes per cell: its beginning, its count of particles, its index among the non-empty cells
+MOST_CELLS = 2**31 - 1  # cells, and points, at most: their numbers are int32
 
 
 class CellList:
     """Sort particles by cell: non-empty cell c holds the slots ``c * cell_size`` to ``(c + 1) * cell_size - 1``.
 
     The box is cut into as many equal cells as are at least `cutoff` wide (one where a side is shorter), numbered with
-    the last axis fastest, whatever the particles: two lists of one box and cutoff number their cells alike.  Within a
-    cell particles keep their order.  A particle on an upper face is in the last cell.
+    the last axis fastest, independent of the particles: two lists of one box and cutoff number their cells alike.
+    Within a cell particles keep their order.  A particle on an upper face is in the last cell.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class CellList:
     num_cells, num_nonempty_cells : int
         All cells, and those that have slots.
     cell_size : int
-        Slots of each of these: the particles of the fullest, rounded up.
+        Slots of each non-empty cell: the particles of the fullest cell, rounded up.
     nonempty_cells : array (num_nonempty_cells,) of int32
         Number of the cell among all, ascending.
     nonempty_cell_index : array (num_cells,) of int32
@@ -68,21 +68,21 @@ class CellList:
     particle_index : array (slots,) of int32
         The particle in each slot; −1 in slots that pad a cell.
     particle_list : array (d, slots)
-        The particles in their slots; zeros in those that pad.
+        The particles in their slots; zeros in slots that pad a cell.
     force_list : array (r, k, slots), tuple of such, or None
-        The forces in their slots, r and k one where they were not given; zeros in those that pad.
+        The forces in their slots, r and k one where they were not given; zeros in slots that pad a cell.
     nonempty_neighbors : array (num_cells, 3**d) of int32, or None
         Index among the non-empty cells of each neighbour of each cell, itself in the middle: steps −1, 0, 1 along each
         axis, the last fastest, wrapped on periodic axes.  −1 for cells that have no slots or are outside the box.  On
         a periodic axis of one or two cells a neighbour is listed once for each image.
     particles, cutoff, box, execution_space, forces, padding_factor, skip_empty_cells, periodicity, \
 build_nonempty_neighbors
-        What was given, checked: the box a tuple of floats, arrays in `execution_space`, which is a space object.
+        Checked arguments: the box as a tuple of floats, arrays in `execution_space`, which is a space object.
 
     Raises
     ------
     ValueError
-        For input that does not fit, naming the argument, what was found and what was expected.
+        For input that does not fit, naming the argument, the value found and the value expected.
 
     See Also
     --------
@@ -184,14 +184,14 @@ def _cells(x: Array, box: tuple[float, ...], shape: tuple[int, ...], xp: ModuleT
     """Return the cell of every particle."""
     cell = xp.zeros(x.shape[1], np.int64)
     for axis, (n, side) in enumerate(zip(shape, box, strict=True)):
-        # In double precision, so that rounding moves faces of cells no further than that of a float64 does.
+        # In double precision, so that rounding moves faces of cells no further than rounding of a float64 does.
         place = (x[axis].astype(np.float64) * (n / side)).astype(np.int64)
         cell = cell * n + xp.minimum(place, n - 1)
     return cell
 
 
 def _in_slots(values: Array, order: Array, slot: Array, slots: int, xp: ModuleType) -> Array:
-    """Values (…, N) of the particles in their slots, and zeros in the rest."""
+    """Return values (…, N) of the particles in their slots, with zeros in the rest."""
     placed = xp.zeros((*values.shape[:-1], slots), values.dtype)
     placed[..., slot] = values[..., order]
     return placed

@@ -16,15 +16,15 @@ from parki.arrays import Array, module_of
 from parki.engine import RangePolicy, Space, TeamPolicy
 from parki.engine.steps import Handle, placed
 
-CHUNK = 1 << 15  # points a chunk of the counting sort holds, at least
-MAX_CHUNKS = 16
-PER_BATCH = 8
-FAR_SIDES = 10.0  # in sides of the box: further than any cutoff reaches
-TILE = (6, 6, 96)  # cells: the sources and grid points near those of a tile stay in a cache
+CHUNK = 1 << 15  # points per chunk of the counting sort, at least
+MAX_CHUNKS = 16  # chunks at most, because each counts all cells
+PER_BATCH = 8  # uniform points per cube as wide as a column of cells
+FAR_SIDES = 10.0  # sides of the box, beyond the reach of any cutoff
+TILE = (6, 6, 96)  # cells per tile and axis: the sources and grid points near a tile stay in a cache
 # Workunits of every list, and of the counting sort of hosts.
 OF_POINTS = {"index": "cell_index", "gather": "gather_points", "bounds": "batch_bounds"}
 SORTING = {"count": "chunk_count", "scan": "count_scan", "begin": "chunk_begin", "place": "chunk_place"}
-Z_CUTS = 4  # cells a column's width is cut into along z, so that runs of targets are compact
+Z_CUTS = 4  # cells per width of a column along z, so that runs of targets are compact
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class CellGrid:
         per_batch: int = PER_BATCH,
         periodic: Sequence[bool] = (True, True, True),
     ) -> "CellGrid":
-        """Columns as wide as a cube of `per_batch` of `n` uniform points, but not below rc/8, cut finely along z.
+        """Return a grid of columns as wide as a cube of `per_batch` of `n` uniform points, and at least rc/8.
 
-        Behind a direction that is not periodic is a gap of empty cells wider than rc: then it may be taken for one
-        that is.
+        Columns are cut finely along z.  A direction that is not periodic ends with a gap of empty cells wider than rc,
+        so that it may be treated as periodic.
         """
         width = max((per_batch * math.prod(box) / max(n, 1)) ** (1 / 3), rc / 8)
         columns = (max(1, round(side / width)) for side in box[:2])
@@ -78,7 +78,7 @@ class CellGrid:
         return min(n, (n + self.shape[0] * self.shape[1] * self.cuts * (size - 1)) // size)
 
     def pieces(self) -> NDArray[np.int64]:
-        """First cells, and those after the last ones, of all pieces of columns (2, pieces), one tile after another."""
+        """Return the first cell and the end of all pieces of columns, (2, pieces), one tile after another."""
         n0, n1, n2 = self.shape
         x, y, z = np.indices((n0, n1, self.cuts)).reshape(3, -1)
         order = np.lexsort((z, y, x, z, y // TILE[1], x // TILE[0]))
@@ -100,7 +100,7 @@ class SortedCells:
     points : array (3, N)
         The points in that order.
 
-    All arrays, those of `runs` too, stay where they are when the points move.
+    All arrays, also those of `runs`, keep their memory when the points move.
     """
 
     def __init__(self, x: Array, grid: CellGrid, space: Space) -> None:
@@ -113,7 +113,7 @@ class SortedCells:
         self.move(x)
 
     def move(self, x: Array) -> None:
-        """Sort as many other points ``(3, N)``."""
+        """Sort new points ``(3, N)``, as many as before."""
         sort = self.space.pick(_counting_sort, _library_sort)
         sort(_cell_index(x, self.grid, self.space), self.grid, self.space, self.order, self.begin)
         gather = workunits(x.dtype.name, self.space)["gather"]
@@ -122,7 +122,7 @@ class SortedCells:
             self._runs[size] = batch, bound, self._cut(size, batch, bound)
 
     def batches(self, size: int) -> tuple[Array, Array]:
-        """Runs of at most `size` neighbouring points of one (x, y) column of cells, tile by tile.
+        """Return runs of at most `size` neighbouring points of one (x, y) column of cells, tile by tile.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class SortedCells:
         return batch[:count], bound[:count]
 
     def runs(self, size: int) -> tuple[Array, Array]:
-        """Return `batches`, with empty ones at the end up to the most that there can be, wherever the points move."""
+        """Return `batches`, padded with empty runs to the largest number that any move can need."""
         if size not in self._runs:
             xp, most = module_of(self.points), self.grid.most_runs(self.n, size)
             batch, bound = xp.empty((most, 2), np.int32), xp.empty((most, 6), self.points.dtype)
@@ -145,16 +145,16 @@ class SortedCells:
 
     @property
     def held(self) -> list[Array]:
-        """Return the arrays of `runs`, and where they are cut."""
+        """Return the arrays of `runs`, and the pieces of columns that they are cut from."""
         return [self._pieces, *(a for batch, bound, _ in self._runs.values() for a in (batch, bound))]
 
     def _cut(self, size: int, batch: Array, bound: Array) -> int:
-        """Fill the arrays of `runs`; return how many are not empty."""
+        """Fill the arrays of `runs`; return the number of runs that are not empty."""
         xp = module_of(self.points)
         first, last = self.begin[self._pieces].astype(np.int64)
         counts = (last - first + size - 1) // size
         until = xp.cumsum(counts)
-        count = int(until[-1])  # the one number that is read back
+        count = int(until[-1])  # the only number that is read back
         at = xp.arange(count)
         piece = xp.searchsorted(until, at, side="right")
         begin = first[piece] + size * (at - until[piece] + counts[piece])
@@ -173,7 +173,7 @@ class SortedCells:
 
 
 class SortedCellHandles:
-    """The arrays of a `SortedCells` of `n` points, before there are points: handles under the same names."""
+    """Handles of the arrays of a `SortedCells` of `n` points, under the same names, before there are points."""
 
     def __init__(self, name: str, n: int, grid: CellGrid, dtype: DTypeLike) -> None:
         self.name, self.n, self.grid = name, n, grid
@@ -192,7 +192,7 @@ class SortedCellHandles:
 
     @property
     def handles(self) -> list[Handle]:
-        """Every array."""
+        """Handles of the arrays."""
         return [self.order, self.begin, self.points, *(h for pair in self._runs.values() for h in pair)]
 
     def arrays(self, cells: SortedCells) -> dict[Handle, Array]:
@@ -222,20 +222,20 @@ def _cell_index(x: Array, grid: CellGrid, space: Space) -> Array:
 
 
 def _library_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begin: Array) -> None:
-    """Sort by the array module's stable sort, and search where the cells begin."""
+    """Sort by the array module's stable sort, and find the beginnings of cells."""
     xp = module_of(cell)
     order[...] = xp.argsort(cell, kind="stable").astype(np.int32)
     begin[...] = xp.searchsorted(cell[order], xp.arange(grid.count + 1, dtype=np.int32)).astype(np.int32)
 
 
 def _counting_sort(cell: Array, grid: CellGrid, space: Space, order: Array, begin: Array) -> None:
-    """Counting sort: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
+    """Sort by counting: each chunk of points counts its cells, a scan gives places, each chunk places its points."""
     n = len(cell)
     chunks = min(MAX_CHUNKS, max(1, -(-n // CHUNK)))
     chunk = -(-n // chunks)
     count = np.zeros((chunks, grid.count), np.int32)
     teams, cells = TeamPolicy(space, chunks), RangePolicy(space, grid.count)
-    kernels = workunits("float64", space)  # those that sort know no reals
+    kernels = workunits("float64", space)  # workunits that sort have no reals
     engine.parallel_for(teams, kernels["count"], cell=cell, count=count, n=n, chunk=chunk)
     scan = kernels["scan"]
     begin[-1] = engine.parallel_reduce(cells, scan, count=count, begin=begin, chunks=chunks)

@@ -1,4 +1,4 @@
-"""Charges of pairs that are linear in what sources carry, from densities and normals."""
+"""Charges of pairs that are linear in the numbers of their sources, from densities and normals."""
 
 from parki.arrays import Array, module_of
 

@@ -1,4 +1,4 @@
-"""The command ``parki``: demo, run, doctor, examples, bench, model, calibrate, tune, cache, completion."""
+"""Command ``parki``: demo, run, doctor, examples, bench, model, calibrate, tune, cache, completion."""
 
 import argparse
 import logging
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Others come when they are needed: --help and --version are printed without NumPy.
+# Other modules are imported when they are needed: --help and --version are printed without NumPy.
 from parki import console, memory
 from parki.app import parser
 
@@ -17,9 +17,9 @@ OVER_RANKS = ("demo", "run", "doctor")  # commands that run on all ranks of MPI 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 2 for input that cannot be used, 1 for anything else that is not as it should be.
+    """Run the command and return its status: 0, 2 for input that cannot be used, 1 for any other failure.
 
-    Where nobody reads what is printed any more the command ends without a word, with `console.CLOSED`.
+    If the reader of stdout has gone, the command ends silently with `console.CLOSED`.
     """
     comm = None
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _status(asked)
     except BrokenPipeError:
         return _ended(comm, console.CLOSED)
-    except OSError as error:  # only of the end of what is printed: _status takes all others
+    except OSError as error:  # only from the final flush: _status takes all others
         print(f"parki: {error}", file=sys.stderr)
         return _ended(comm, 2)
 
@@ -48,7 +48,7 @@ def _ended(comm: Any, status: int) -> int:
 
 
 def _status(asked: argparse.Namespace) -> int:
-    """Run what was asked for; say in one line what is wrong with its input."""
+    """Run the command that was asked for; report errors in its input in one line."""
     from parki.distributed import launch
     from parki.engine import BuildError
 
@@ -117,7 +117,7 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def doctor(asked: argparse.Namespace) -> int:
-    """Print what is here and what is missing."""
+    """Print the compilers, devices and libraries that are present or missing."""
     from parki import doctor as module
 
     if asked.check:
@@ -153,7 +153,7 @@ def examples(asked: argparse.Namespace) -> int:
 
 
 def completion(asked: argparse.Namespace) -> int:
-    """Print the script that lets a shell complete."""
+    """Print the completion script of a shell."""
     from parki.app import completion as module
 
     print(module.script(parser.parser(), asked.shell))
@@ -187,7 +187,7 @@ def model(asked: argparse.Namespace) -> int:
         from parki.perfmodels import model_fmm as module
     else:
         from parki.perfmodels import model as module
-    if asked.what != "ewald" and asked.ranks is None:  # which make no points, or not all of them
+    if asked.what != "ewald" and asked.ranks is None:  # these make no points, or not all of them
         _room(asked.n)
     return module.main(asked)
 
@@ -200,7 +200,7 @@ def calibrate(asked: argparse.Namespace) -> int:
 
 
 def tune(asked: argparse.Namespace) -> int:
-    """Measure what is fastest for sums of random points and remember it."""
+    """Measure the fastest options for sums of random points and remember them."""
     from parki.perfmodels import tune as module
 
     _room(asked.n)
@@ -208,7 +208,7 @@ def tune(asked: argparse.Namespace) -> int:
 
 
 def _room(n: int) -> None:
-    """Refuse more random particles, of six numbers at least, than there is memory for."""
+    """Refuse more random particles, of at least six numbers each, than there is memory for."""
     memory.require(48 * n, f"--n {n}", "A smaller --n takes less.")
 
 

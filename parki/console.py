@@ -1,4 +1,4 @@
-"""The standard streams of a command: whatever they are, a command writes to them or does without."""
+"""Standard streams of a command: plain characters where they cannot encode others, no output where they are closed."""
 
 import codecs
 import contextlib
@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TextIO
 
-CLOSED = 141  # status where nobody reads any more: that of programs that the signal of a broken pipe ends
+CLOSED = 141  # exit status if the reader of stdout has gone: that of programs ended by the signal of a broken pipe
 PLAIN = {
     "→": "->", "×": "x", "–": "-", "−": "-", "…": "...", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "±": "+-", "µ": "u",
     "°": " deg", "√": "sqrt", "²": "^2", "³": "^3", "⁵": "^5", "⁶": "^6", "⁷": "^7", "θ": "theta", "κ": "kappa",
@@ -17,7 +17,7 @@ PLAIN = {
 
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for characters that a stream cannot encode."""
+    """Return substitutes for characters that a stream cannot encode."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end
@@ -30,12 +30,12 @@ codecs.register_error("parki.plain", _plain)
 def ready() -> Iterator[None]:
     """Write plain characters where a stream cannot encode others, and nothing where one is closed; flush at the end.
 
-    A warning is one line.
+    Warnings are printed in one line.
 
     Raises
     ------
     BrokenPipeError
-        When nobody reads stdout any more; nothing more is written to it then.
+        When the reader of stdout has gone; then no more is written there.
     OSError
         When stdout cannot be written to for another reason; likewise.
     """
@@ -45,7 +45,7 @@ def ready() -> Iterator[None]:
                 stack.enter_context(redirect(stack.enter_context(open(os.devnull, "w", encoding="utf-8"))))
             stack.enter_context(_legible(getattr(sys, name)))
         stack.callback(setattr, warnings, "formatwarning", warnings.formatwarning)
-        warnings.formatwarning = lambda message, *_, **__: f"parki: {message}\n"  # no place in a program's text
+        warnings.formatwarning = lambda message, *_, **__: f"parki: {message}\n"  # without file and line
         try:
             yield
         finally:
@@ -62,12 +62,12 @@ def _legible(stream: TextIO) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # it flushes, too
+        with contextlib.suppress(OSError):  # reconfiguring flushes, too
             stream.reconfigure(errors=before)
 
 
 def _flush(stream: TextIO) -> None:
-    """Write what is left; if that fails, make sure that nobody tries once more."""
+    """Flush a stream; if that fails, redirect it to the null device, so that a later flush succeeds."""
     try:
         stream.flush()
     except OSError:

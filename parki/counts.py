@@ -1,4 +1,4 @@
-"""Numbers of a source and of a result that kernels of one's own say: ``NS`` and ``NU`` of a file or a module."""
+"""Numbers per source and per result that a caller's kernels declare: ``NS`` and ``NU`` of a file or a module."""
 
 import ast
 import os

@@ -19,15 +19,15 @@ from parki.ewald.report import Params
 from parki.progress import Progress
 
 KERNEL = "stokes_comb"
-PARTICLE = 300  # bytes of one at least: 12 numbers, as many sorted, a result of three
+PARTICLE = 300  # bytes per particle, at least: 12 numbers, as many sorted, a result of three
 FORCES = 150  # point forces in the picture: few enough to see each
-PIXELS = 400  # per side of the picture, each a target
+PIXELS = 400  # pixels per side of the picture, each a target
 
 
 def particles(n: int, seed: int, comm: Any = None) -> tuple[Array, Array, Array]:
     """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``.
 
-    Of a communicator's ranks each has some of the n particles.
+    Each rank of a communicator has its share of the n particles.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     rng, whole = np.random.default_rng((seed, rank) if size > 1 else seed), n
@@ -47,7 +47,7 @@ def run(
     say: Callable[[str], None],
     progress: Progress | None = None,
 ) -> float:
-    """Sum the flow of `n` random particles, say what it took, and return the sampled error over the tolerance."""
+    """Sum the flow of `n` random particles, report the times, and return the sampled error over the tolerance."""
     progress = progress or Progress(None)
     with ranks.together(options.comm, "making particles"):
         memory.require(n * PARTICLE, f"a demo with n = {n}", "A smaller n takes less.")
@@ -79,7 +79,7 @@ def run(
 
 def draw(path: Path, options: EwaldOptions, x: Array, forces: Array) -> None:
     """Draw the flow of some of the particles' forces in the plane z = L/2: colour is speed, streaks follow the flow."""
-    from matplotlib.cm import ScalarMappable  # here, because nothing else needs them
+    from matplotlib.cm import ScalarMappable  # imported here, because no other function needs them
     from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
 

@@ -1,6 +1,6 @@
-"""The sums behind derivatives: those of a kernel, its gradient and its adjoint by one method, on arrays.
+"""Sums behind derivatives: those of a kernel, its gradient and its adjoint by one method, on arrays.
 
-`parki.torch` and `parki.jax` call `Differentiable` where a node of their graphs has numbers.
+`parki.torch` and `parki.jax` call `Differentiable` to compute the nodes of their graphs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from parki.pairs import PAIRS, Pair, find
 from parki.plan import Plan, make
 
 METHODS = ("ewald", "treecode", "fmm", "direct")
-ANY_BOX = (2.0**500,) * 3  # stands for a box that comes with each sum, whatever its size
-KEPT = 8  # plans of one `Differentiable` with `keeps`
+ANY_BOX = (2.0**500,) * 3  # sides that stand for a box of any size, which comes with each sum
+KEPT = 8  # plans that one `Differentiable` holds, at most
 #: Options of plans that sums of tensors do not take.
 REFUSED = ("layout", "gradient", "comm", "rhs", "timed", "verbose", "return_walltime", "return_params", "return_error")
 
 
 @dataclass(eq=False)
 class Differentiable:
-    """The sums of one kernel by one method, with those that its derivatives are made of.
+    """Sums of one kernel by one method, and the sums that its derivatives consist of.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class Differentiable:
     table : mapping of str to Pair
         Other kernels of the method by name.
     periodic : tuple of bool
-        Whether each direction is.
+        Whether each direction is periodic.
     exclude : optional
         Pairs that all sums leave out.
     keeps : bool
-        Whether plans are kept and their points moved; else each serves points that stay.
+        Whether a held plan moves to new points; else each plan serves fixed points.
     names : ArgumentNames
         Names of arguments in messages.
     """
@@ -66,27 +66,27 @@ class Differentiable:
     _lock: Any = field(default_factory=threading.Lock, repr=False)
 
     def pair(self, name: str) -> Pair:
-        """Return the kernel of a name: the own one, that of its gradient, or another of the method."""
+        """Return the kernel of a name: this kernel, that of its gradient, or another of the method."""
         for own in (self.kernel, self.slope):
             if own is not None and own.name == name:
                 return own
         return self.table[name]
 
     def slope_of(self, name: str) -> str | None:
-        """Return the name of the kernel of the gradient of one; None where there is none."""
+        """Return the name of the kernel of a kernel's gradient, None if there is none."""
         return self.slope.name if self.slope is not None and name == self.kernel.name else None
 
     def box_differentiable(self, name: str) -> bool:
-        """Tell whether sums of this name have a derivative in the box: of charges, with one potential."""
+        """Tell whether sums of this name have a derivative in the box: periodic sums of charges, with one potential."""
         return any(self.periodic) and name == self.kernel.name and self.kernel.dens == self.kernel.result == 1
 
     def check(self, x: Any, y: Any, density: Any, normals: Any) -> int:
-        """Check the shapes of a sum's arrays, whatever holds their numbers; return the number of sources.
+        """Check the shapes of a sum's arrays, of any library; return the number of sources.
 
         Raises
         ------
         ValueError
-            Naming the argument, what was found and what was expected.
+            Naming the argument, the shape found and the shape expected.
         """
         for name, a in zip(self.names[:2], (x, y), strict=True):
             if a is not None:
@@ -128,7 +128,7 @@ class Differentiable:
         return found.energy, slopes, found.potential, by_box
 
     def box_slope(self, x: Array, y: Array | None, d: Array, w: Array, box: Array) -> Array:
-        """Return the derivative of Σ w · u in the box, of the shape of `box`, points staying where they are.
+        """Return the derivative of Σ w · u in the box, of the shape of `box`, at fixed points.
 
         With the energy E(q) = ½ Σ q u the sum is (E(d + w) − E(d − w))/2, in which the charges of points that are both
         targets and sources add.
@@ -153,10 +153,10 @@ class Differentiable:
         return self._by_box(stress, box, x, slopes).astype(box.dtype)
 
     def _by_box(self, stress: np.ndarray, box: Array, x: Array, slopes: Array) -> np.ndarray:
-        """Return the derivative by the box, of that by a strain and by points: a strain moves both."""
+        """Return the derivative by the box, from those by a strain, which moves box and points, and by points."""
         on = np.array(self.periodic)
         cell = (np.diag(box) if np.ndim(box) == 1 else np.asarray(box, np.float64))[on]
-        measure = math.sqrt(np.linalg.det(cell @ cell.T))  # of the cell, its area, or its length
+        measure = math.sqrt(np.linalg.det(cell @ cell.T))  # volume of the cell, its area, or its length
         moved = np.asarray(arrays.to_host(slopes.astype(np.float64) @ x.astype(np.float64).T))
         inverse = np.linalg.pinv(cell)
         along = inverse @ cell  # projects onto the periodic directions
@@ -165,7 +165,7 @@ class Differentiable:
         return np.diag(found).copy() if np.ndim(box) == 1 else found
 
     def _plan(self, name: str, gradient: bool, x: Array, y: Array | None, box: Array | None) -> Plan[Any]:
-        """Return a plan for these points: one that is there, moved if it `keeps`, or a new one."""
+        """Return a plan for these points: a held plan, moved if it `keeps`, or a new one."""
         shapes = tuple(None if a is None else (a.shape, a.dtype.name) for a in (x, y, box))
         key, now = (name, gradient, *shapes), [x, y, box]
         plan, then = self._plans.pop(key, (None, None))
@@ -191,7 +191,7 @@ def _zeros(x: Any) -> Array:
 
 
 def taken_box(options: Mapping[str, Any], kind: type) -> tuple[Any, dict[str, Any]]:
-    """Return the box of some options if it is an array of this kind, else None; and options that may be checked.
+    """Return the box of options if it is an array of this kind, else None; and options with `ANY_BOX` for it.
 
     Raises
     ------

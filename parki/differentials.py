@@ -1,18 +1,18 @@
-"""Derivatives of sums as other sums, in the arrays of any library: the rules that PyTorch and JAX are given.
+"""Derivatives of sums as other sums, in the arrays of any library: rules for PyTorch and JAX.
 
 With u_i = Σ_j K(x_i − y_j) d_j and a cotangent w at the targets, the cotangents of the loss Σ w_i · u_i are
 
 densities
     the transposed sum of w (`parki.adjoints`);
 normals
-    of a double layer, which is symmetric in density and normal, the stress of w on the density;
+    the stress of w on the density, for a double layer, which is symmetric in density and normal;
 points
     the gradient of the sum at the targets times w, and at the sources the gradient of the sum of w times d, for even
     kernels with symmetric components;
 box
     the virial of both, see `parki.differentiable.Differentiable.box_slope`.
 
-All of them are sums that have derivatives themselves, so that these are differentiable as far as kernels go.
+All are sums that have derivatives themselves, as far as derivatives of their kernels are known.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
 
 def to_density(kernel: Pair, field: Field, places: Places, w: Array, normals: Array | None) -> Array:
-    """Return the cotangent ``(rhs, components, Ns)`` of densities, of one ``(rhs, components, Nt)`` of the sum.
+    """Return the cotangent ``(rhs, components, Ns)`` of densities, from that of the sum, ``(rhs, components, Nt)``.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def to_normals(field: Field, places: Places, d: Array, w: Array) -> Array:
 def to_points(
     kernel: Pair, slope: str, field: Field, places: Places, d: Array, w: Array, need: tuple[bool, bool]
 ) -> tuple[Array | None, Array | None]:
-    """Return the cotangents of targets and sources that are needed; of points that are both, that of the targets.
+    """Return the needed cotangents of targets and sources; points that are both have that of the targets.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Powers of length of kernels: how their results change when all lengths are multiplied by a number."""
+"""Powers of length of kernels: the change of their results when all lengths are multiplied by a number."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace

@@ -24,7 +24,7 @@ ROUNDING = {"float64": 1e-14, "float32": 1e-6}  # relative error of a sum by dty
 
 @dataclass(frozen=True)
 class DirectParameters:
-    """The parameters of a direct sum, which has none but its rounding.
+    """Parameters of a direct sum: its rounding alone.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class DirectParameters:
 
 @dataclass(frozen=True, eq=False)
 class DirectStructure:
-    """The points of a direct sum, in the caller's order: targets (3, Nt) and sources (3, Ns)."""
+    """Points of a direct sum, in the caller's order: targets (3, Nt) and sources (3, Ns)."""
 
     targets: Array
     sources: Array

@@ -1,6 +1,6 @@
-"""Docstrings of calls that share options: each entry and each section stands once, and calls are given copies.
+"""Docstrings of calls that share options: each entry and section is written once, and calls get copies.
 
-`parki.keywords.shows` has them made.  Sections and entries are those of numpydoc.
+`parki.keywords.shows` makes them.  Sections and entries are those of numpydoc.
 """
 
 import functools
@@ -14,7 +14,7 @@ ORDER = (
     "Parameters", "Attributes", "Methods", "Returns", "Yields", "Other Parameters", "Raises", "Warns", "Warnings",
     "See Also", "Notes", "References", "Examples",
 )  # fmt: skip
-SHARED = ("Returns", "Raises", "Warns", "See Also")  # sections that a call may have from another
+SHARED = ("Returns", "Raises", "Warns", "See Also")  # sections that a call may take from another
 
 _ARGUMENTS = """
 Parameters
@@ -88,7 +88,7 @@ See Also
 --------
 parki.plan.Plan : The same sums of arrays.
 parki.plan.Plan.energy_forces : Energies, forces and stresses of arrays.
-"""  #: of sums that a framework differentiates
+"""  #: sections of sums that a framework differentiates
 DIFFERENTIABLE_ENERGY = """
 Parameters
 ----------
@@ -108,14 +108,14 @@ Returns
 -------
 array ()
     The energy.
-"""  #: of energies that a framework differentiates
+"""  #: sections of energies that a framework differentiates
 DIFFERENTIABLE_ENERGY += DIFFERENTIABLE[DIFFERENTIABLE.index("Raises") :]
-FREE_SUM = _ARGUMENTS + _RESULT + _ERRORS  #: of one-shot sums in free space
-FREE_PLAN = _ARGUMENTS + _PLAN + _ERRORS  #: of plans in free space
+FREE_SUM = _ARGUMENTS + _RESULT + _ERRORS  #: sections of one-shot sums in free space
+FREE_PLAN = _ARGUMENTS + _PLAN + _ERRORS  #: sections of plans in free space
 
 
 class DocEntry(NamedTuple):
-    """One entry of a list of parameters: their names, the rest of that line, and the description's lines."""
+    """Entry of a list of parameters: their names, the rest of that line, and the description's lines."""
 
     names: tuple[str, ...]
     kind: str
@@ -127,7 +127,7 @@ class DocEntry(NamedTuple):
 
 
 def sections(text: str) -> dict[str, list[str]]:
-    """Return the lines of a docstring by the titles of its sections, those before the first title by ""."""
+    """Return the lines of a docstring by the titles of its sections, lines before the first title by ""."""
     found: dict[str, list[str]] = {"": []}
     lines, title = inspect.cleandoc(text).splitlines(), ""
     for line, below in zip(lines, [*lines[1:], ""], strict=False):
@@ -207,7 +207,7 @@ def assembled(text: str, names: Sequence[str], like: str | None, options: Sequen
 
 
 def completed(like: str) -> Callable[[Call], Call]:
-    """Return a decorator that adds to a function's docstring the entries and sections of a text that it has not."""
+    """Return a decorator that adds to a function's docstring the entries and sections that only a text has."""
 
     def decorate(call: Call) -> Call:
         if call.__doc__ is not None:

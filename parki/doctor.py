@@ -1,4 +1,4 @@
-"""`parki doctor`: what is here, what is missing and how to get it."""
+"""`parki doctor`: compilers, devices and libraries that are present or missing, and ways to get them."""
 
 import importlib.metadata
 import importlib.util
@@ -11,7 +11,7 @@ from parki import prediction
 from parki.engine import BuildError, cache, compiler, devices, rtc, spaces
 from parki.perfmodels import machine
 
-# module to look for, its distribution, what is to be said where it is missing
+# module to look for, title of its line, distribution, message if it is missing
 OPTIONAL = (
     ("mpi4py", "MPI", "mpi4py", 'mpi4py is not installed, sums are of one process → pip install "parki[mpi]"'),
     (
@@ -25,7 +25,7 @@ OPTIONAL = (
 
 
 def report(comm: Any = None) -> tuple[str, bool]:
-    """Return the report, and whether kernels can run here; of a communicator's ranks, which all call this, too."""
+    """Return the report, on all ranks of a communicator if there is one, and whether kernels can run here."""
     versions = [f"{name} {importlib.metadata.version(name.lower())}" for name in ("NumPy", "SciPy")]
     python = f"Python {platform.python_version()}"
     lines = ["   ".join([f"parki {parki.__version__}", python, *versions, f"{platform.system()} {platform.machine()}"])]
@@ -69,7 +69,7 @@ def _count(n: int, noun: str) -> str:
 
 
 def backend(space: spaces.Space) -> str:
-    """Return one line on what runs kernels in this space."""
+    """Return one line on the device or compiler that runs kernels in this space."""
     if space.own_memory:
         text = _device(devices.current() or devices.find(space.name)[0])
         return f"{space.name}, {text}, {rtc.version('cuda' if space.name == devices.CUDA else 'hip')}"
@@ -97,7 +97,7 @@ def _device(device: devices.Device) -> str:
 
 
 def _cupy() -> str:
-    """Return what CuPy there is, and whether kernels can be compiled for GPUs, which needs no GPU."""
+    """Return one line on CuPy, and on whether kernels can be compiled for GPUs, which needs no GPU."""
     kind = devices.platform() or devices.CUDA
     why = devices.missing_compiler(kind)
     if devices.platform() is None:
@@ -127,7 +127,7 @@ def _compiler() -> list[str]:
 
 
 def _rates() -> str:
-    """Return where the rates come from that parameters are chosen by."""
+    """Return the origin of the rates by which parameters are chosen."""
     if machine.ignored():
         return f"common ones, as PARKI_CALIBRATION={machine.ignored()}"
     if machine.calibrated(prediction.built()):

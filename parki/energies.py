@@ -46,7 +46,7 @@ class EnergyForces(NamedTuple):
 
 
 class EnergyTerms(NamedTuple):
-    """Hold an energy and its derivatives: by the points less forces, by the strain stress, by the charges potential."""
+    """Hold an energy and its derivatives: −forces by the points, stress by the strain, potential by the charges."""
 
     energy: Any
     forces: Array
@@ -55,13 +55,13 @@ class EnergyTerms(NamedTuple):
 
 
 class Energetic(Excluding):
-    """The part of `parki.plan.Plan` that returns energies, forces and stresses."""
+    """Part of `parki.plan.Plan` that returns energies, forces and stresses."""
 
     _inspected: bool
-    energies: Any = None  # stages of a sum with its virial, where there are any
+    energies: Any = None  # sum with its virial, None until a stress needs it
 
     def _called(self, density: Any, normals: Any, out: Any, work: Any) -> Any:
-        """Check the arguments of a call, and return what `work` sums."""
+        """Check the arguments of a call, and return the result that `work` sums."""
         raise NotImplementedError
 
     def energy_forces(self, density: AnyArray, *, stress: bool = False) -> EnergyForces:
@@ -93,8 +93,8 @@ class Energetic(Excluding):
 
         Notes
         -----
-        A plan that is made with ``gradient=True`` serves energies itself; for any other a second one is made at the
-        first call, which moves along.  The tolerance is that of potential and gradient.
+        A plan that is made with ``gradient=True`` serves energies itself; for any other plan the first call makes a
+        second one, which moves along.  The tolerance is that of potential and gradient.
 
         Examples
         --------
@@ -113,7 +113,7 @@ class Energetic(Excluding):
         return EnergyForces(found.energy, self.arguments.home(forces, density), found.stress)
 
     def energy_terms(self, density: AnyArray, *, stress: bool = False) -> EnergyTerms:
-        """Return what `energy_forces` does and the potential, components first, on the sum's own memory."""
+        """Return the results of `energy_forces` and the potential, components first, in the sum's own memory."""
         check_flag("stress", stress)
         if not self.problem.same:
             raise ValueError(
@@ -133,7 +133,7 @@ class Energetic(Excluding):
         return plan._energies(density, stress)
 
     def _inspect(self, density: AnyArray) -> None:
-        """Warn of a density whose sum follows a convention, as a call does: plans that serve others do not."""
+        """Warn of a density whose sum follows a convention, as a call does; plans that serve this one do not warn."""
         if not self._inspected:
             self.method.inspect(self.problem, self.arguments.density(density))
             self._inspected = True
@@ -145,7 +145,7 @@ class Energetic(Excluding):
 
         def work(given: Density, rows: Array, times: PhaseTimes) -> None:
             nonlocal many
-            found.clear()  # of parameters that did not do
+            found.clear()  # results by parameters that missed the tolerance
             many, strains = given.many, self._summed(given, rows, times, stress)
             for q, u, strain in zip(given.values[:, 0], rows, strains, strict=True):
                 found.append((_half_product(q, u[0]), -q * u[1:], strain, u[0]))
@@ -190,7 +190,7 @@ class Energetic(Excluding):
 
 
 def _half_product(q: Array, u: Array) -> float:
-    """Return ½ Σ q u in double precision; neither factor, but their product, may be out of range."""
+    """Return ½ Σ q u in double precision, from scaled factors, because their products may be out of range."""
     powers = [scaling.exponent(float(scaling.largest(a))) for a in (q, u)]
     a, b = (scaling.times(x, power).astype(np.float64) for x, power in zip((q, u), powers, strict=True))
     return math.ldexp(0.5 * float(a @ b), -sum(powers))

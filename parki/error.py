@@ -1,4 +1,4 @@
-"""The error of a sum: measured at some of its targets, with bounds for that of all; a warning where it is large."""
+"""Error of a sum: measured at some of its targets, with bounds for that of all; warnings where it may be large."""
 
 import math
 import sys
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from parki import tables
 from parki.scaling import exponent, times
 
-RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples of the sample, and percentiles of their errors
+RESAMPLED, LEVELS = 1000, (2.5, 97.5)  # samples drawn from the sample, and percentiles of their errors
 EACH = (50, 99, 100)  # percentiles of the errors of single targets
 
 
@@ -67,7 +67,7 @@ class ErrorEstimate:
         Relative RMS error ``√(Σ|u − exact|² / Σ|exact|²)`` over the sampled targets, all components and right-hand
         sides.
     low, high : float
-        Bounds of the 95 % confidence interval of that of all targets; both `value` where all were taken.
+        Bounds of the 95 % confidence interval of the error at all targets; both are `value` if all were taken.
     n : int
         Number of targets.
     median, percentile_99, maximum : float
@@ -110,12 +110,12 @@ class ErrorEstimate:
 
 
 def sample(n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
-    """At most `n` targets, drawn at random, in order.
+    """Return at most `n` targets, drawn at random, in ascending order.
 
     Raises
     ------
     ValueError
-        Where `n` is not a positive number, or `seed` a negative or no whole one.
+        If `n` is not a positive whole number, or `seed` is negative or not a whole number.
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n is {n!r}; expected a positive number of targets.")
@@ -129,14 +129,14 @@ def estimate(
 ) -> ErrorEstimate:
     """Compare results ``(rhs, components, n)`` at sampled targets.
 
-    Of `both` a potential, the first component, and its gradient, which have different units, the larger error counts.
-    Bounds come from resampling them: they say how far the error of all targets may be from that of the sample; errors
-    that few targets have need larger samples.
+    With `both`, the first component is a potential and the others are its gradient; these have different units, and the
+    larger error counts.  Bounds come from resampling the targets: they show how far the error of all targets may be
+    from that of the sample.  Errors that only few targets have need larger samples.
 
     Raises
     ------
     ValueError
-        Where the exact result is zero at all of them.
+        If the exact result is zero at all sampled targets.
     """
     if both:
         parts = [slice(0, 1), slice(1, None)]

@@ -13,17 +13,17 @@ from parki.exclusions import Exclusions
 from parki.left_out import LeftOut
 from parki.operators import Operable
 
-ROUNDINGS = 4  # of the whole sum, that what remains of it is off by
+ROUNDINGS = 4  # rounding errors of the whole sum that the remaining sum has
 ALONE = "exclude is of one process; expected a plan without comm."
 
 
 class Excluding(Operable):
-    """The part of `parki.plan.Plan` that leaves pairs out."""
+    """Part of `parki.plan.Plan` that leaves pairs out."""
 
     exclusions: Exclusions | None
     _left_out: LeftOut | None
     _warned = False
-    _norms: np.ndarray  # of the rows of a sum before pairs were left out
+    _norms: np.ndarray  # norms of the rows of a sum before pairs were left out
 
     def _arrange(self, problem: Any, chosen: Any = None) -> None:
         """Choose parameters, if none are given, and arrange the points."""
@@ -65,7 +65,7 @@ class Excluding(Operable):
             self._related, self._left_out = {}, None
 
     def _excluded(self) -> LeftOut:
-        """Return the sum of what is left out, made when it is first asked for."""
+        """Return the sum over the pairs that are left out, made when it is first asked for."""
         if self._left_out is None:
             self._left_out = LeftOut(self.exclusions, self.kernel, self.method.outer(self.full()), self.space)
         return self._left_out

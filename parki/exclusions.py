@@ -89,7 +89,7 @@ def of(given: Any, n_targets: int, n_sources: int, same: bool) -> Exclusions | N
 
 
 def check_moved(pairs: Exclusions, moved: tuple[Any, Any], layout: str) -> None:
-    """Refuse a move to other numbers of targets or sources, None for those that stay, than `pairs` are of.
+    """Refuse a move to other numbers of targets or sources than those of `pairs`; None stands for points that stay.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _indices(name: str, given: Any) -> NDArray[np.int64]:
 
 
 def _weights(scale: Any, count: int) -> NDArray[np.float64]:
-    """Return the shares that pairs are left out by."""
+    """Return the share of each pair that is left out."""
     found = np.asarray(scale.get() if hasattr(scale, "get") else scale)
     if found.dtype.kind not in "biuf" or found.shape not in ((), (count,)):
         kind = f"{found.dtype} of shape {found.shape}"
@@ -178,24 +178,24 @@ def _listed(
     return Exclusions(begin, j.astype(np.int32), weight, n_sources)
 
 
-# What is left --------------------------------------------------------------------------------------------------------
-ENOUGH = 0.7  # share of a size up to which a sum may be smaller than its parameters were chosen for
+# Shares left ---------------------------------------------------------------------------------------------------------
+ENOUGH = 0.7  # share of the size that parameters were chosen for, above which a sum keeps them
 LEAST = 2.0**-10  # least share that parameters are chosen for
 
 
 def least_share(rows: Array, whole: Array, both: bool, least: float = LEAST) -> float:
-    """Return the least share of whole sums that is left, of right-hand sides that are not zero.
+    """Return the least remaining share of whole sums, over right-hand sides that are not zero.
 
     Parameters
     ----------
     rows : array (rhs, components, Nt)
-        What is left.
+        Remaining sums.
     whole : array (rhs, components)
-        Norms of the whole.
+        Norms of the whole sums.
     both : bool
         Whether the first component is a potential and the others its gradient, which count apart.
     least : float
-        Smaller shares are no smaller than this.
+        Lower bound of the result.
     """
     left = norms(rows)
     groups = [slice(0, 1), slice(1, None)] if both else [slice(None)]

@@ -1,6 +1,6 @@
-"""Complex transforms along one axis, in place, by the library that is asked for.
+"""Complex transforms along one axis, in place, by a library of the caller's choice.
 
-Without a name it is SciPy for NumPy arrays (from SciPy 1.18 on it carries the transforms of ducc0) and CuPy for CuPy
+The default is SciPy for NumPy arrays (from SciPy 1.18 on it carries the transforms of ducc0) and CuPy for CuPy
 arrays.  A library is imported when it is asked for, never before.  Neither direction divides by the number of points.
 """
 
@@ -17,14 +17,14 @@ import numpy as np
 from parki.arrays import Array, module_of
 from parki.engine import forks
 
-_process = forks.lock()  # on what libraries have once for all threads of Python
+_process = forks.lock()  # for the state that libraries share among all threads of Python
 
 
 class Library(Protocol):
-    """The transforms of one library."""
+    """Transforms of one library."""
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:
-        """Transform a complex array, of any strides, along an axis: it is overwritten."""
+        """Transform a complex array of any strides along an axis, in place."""
         ...
 
 
@@ -44,14 +44,14 @@ class Scipy:
 
 
 class Cupy:
-    """`cupyx.scipy.fft`, by plans that it keeps: CuPy's own may be dropped, or run in another stream meanwhile."""
+    """`cupyx.scipy.fft`, by plans kept here: plans in CuPy's cache may be dropped, or run in another stream."""
 
     def __init__(self, module: ModuleType, threads: int) -> None:
         self.module = module
         self.plans: dict[tuple, Any] = {}
 
     def run(self, x: Array, axis: int, inverse: bool) -> None:  # noqa: D102
-        # A box within margins may lie between the alignments of complex numbers; its reals do not.
+        # A box within margins may not be aligned to complex numbers; its reals are aligned.
         real = _reals(x).swapaxes(axis % x.ndim, -2)
         work = module_of(x).empty(real.shape[:-1], x.dtype)
         _reals(work)[...] = real
@@ -83,10 +83,10 @@ class Ducc:
 
 
 class Fftw:
-    """`pyfftw`: one plan for each array, kept with it.
+    """`pyfftw`: one plan for each array, kept for later transforms.
 
-    FFTW estimates: measuring a plan takes seconds and hardly gained, and it overwrites the arrays.  It rounds strides
-    to whole complex numbers without a word.
+    Plans are estimated: measuring one takes seconds, hardly gained speed, and overwrites the arrays.  FFTW silently
+    rounds strides to whole complex numbers.
     """
 
     def __init__(self, module: ModuleType, threads: int) -> None:
@@ -122,7 +122,7 @@ class Torch:
 
     @contextlib.contextmanager
     def _set(self, x: Array) -> Iterator[None]:
-        """On a GPU CuPy's stream, on a host the number of threads, which PyTorch knows for the whole process only."""
+        """Set CuPy's stream on a GPU, or on a host the number of threads, which PyTorch has once per process."""
         if not isinstance(x, np.ndarray):
             stream = module_of(x).cuda.get_current_stream().ptr
             with self.torch.cuda.stream(self.torch.cuda.ExternalStream(stream)):
@@ -139,9 +139,9 @@ class Torch:
 
 @dataclass(frozen=True)
 class Backend:
-    """What is imported, what it makes transforms with, where its arrays may be, and how to get it.
+    """Module of a library, the maker of its transforms, the places of its arrays, and the way to get the library.
 
-    `several` threads of Python may transform different arrays at the same time.
+    With `several`, threads of Python may transform different arrays at the same time.
     """
 
     module: str
@@ -163,7 +163,7 @@ BACKENDS = {
 
 
 def choose(name: str | None, on_gpu: bool) -> str:
-    """Return the backend of this name, in any case, or without one that of the arrays.
+    """Return the backend of this name, in any case, or by default that of the arrays.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def choose(name: str | None, on_gpu: bool) -> str:
 
 
 def available() -> list[str]:
-    """Names of the backends for arrays on the host that are installed; imports them."""
+    """Import the installed backends for arrays on the host, and return their names."""
     found = []
     for name, backend in BACKENDS.items():
         with contextlib.suppress(ValueError):
@@ -196,7 +196,7 @@ def available() -> list[str]:
 
 
 def library(name: str | None = None, on_gpu: bool = False, threads: int = 1) -> Library:
-    """Return the transforms of a library, a key of `BACKENDS`, or of that for arrays there; a GPU has its own threads.
+    """Return the transforms of a key of `BACKENDS`, or of the arrays' default; `threads` are those of a host.
 
     Raises
     ------
@@ -208,23 +208,23 @@ def library(name: str | None = None, on_gpu: bool = False, threads: int = 1) -> 
 
 
 def pairs(spectrum: Array) -> Array:
-    """A complex array seen as reals, the last axis twice as long."""
+    """Return a view of a complex array as reals, the last axis twice as long."""
     return spectrum.view(np.float32 if spectrum.dtype == np.complex64 else np.float64)
 
 
 def complexes(real: Array) -> Array:
-    """Pairs of reals seen as complex numbers, the last axis half as long."""
+    """Return a view of pairs of reals as complex numbers, the last axis half as long."""
     return real.view(np.complex64 if real.dtype == np.float32 else np.complex128)
 
 
 def _reals(x: Array) -> Array:
-    """A complex array seen as reals along one more axis."""
+    """Return a view of a complex array as reals along one more axis."""
     return pairs(x).reshape(*x.shape, 2)
 
 
 @contextlib.contextmanager
 def _strided(x: Array) -> Iterator[Array]:
-    """Return the array, or a copy that is copied back if strides are half complex numbers: few libraries take these."""
+    """Yield the array, or a copy that is copied back if strides are half complex numbers: few libraries take these."""
     if all(stride % x.dtype.itemsize == 0 for stride in x.strides):
         yield x
         return

@@ -13,7 +13,7 @@ from parki.progress import Progress
 def run(
     source: Path, result: Path, question: FileSum, dtype: str | None = None, progress: Progress | None = None
 ) -> list[str]:
-    """Sum over the particles of one file into another; return what to say about it, the main line first.
+    """Sum over the particles of one file into another; return the lines of a report, the main line first.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ def run(
         See `parki.formats.save`.
     question : FileSum
         With ``comm`` all ranks make this call, each reads its part of the particles and writes that of the result, and
-        the last of what is said is on all ranks.
+        the last line of the report is on all ranks.
     dtype : {"float32", "float64"}, optional
         Convert the arrays first.
     progress : Progress, optional
-        Shows what is being done.
+        Display of the step in progress.
 
     Raises
     ------

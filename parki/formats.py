@@ -45,8 +45,8 @@ DENSITIES = {
 #: Columns of potentials by their number; others are ``u1``, ``u2`` and so on.
 RESULTS = {1: ("potential",), 3: ("ux", "uy", "uz"), 9: tuple(f"u{i}{j}" for i in "xyz" for j in "xyz")}
 GRADIENTS = {3: ("gx", "gy", "gz"), 9: RESULTS[9]}
-NAMES = ("potential", "gradient")  # of results
-DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # which read back to the same number
+NAMES = ("potential", "gradient")  # names of results
+DIGITS = {"float32": "%.9g", "float64": "%.17g"}  # formats whose texts read back to the same number
 
 
 class DataLocation(NamedTuple):
@@ -58,7 +58,7 @@ class DataLocation(NamedTuple):
 
 
 def place(path: Path) -> DataLocation:
-    """Take the name of a group off the name of an HDF5 file."""
+    """Split the name of a group off the name of an HDF5 file."""
     if split := re.fullmatch(r"(.+\.(?:h5|hdf5)):(.*)", str(path), re.IGNORECASE | re.DOTALL):
         return DataLocation(Path(split[1]), Path(split[1]).suffix.lower(), f"/{split[2].strip('/')}")
     return DataLocation(path, path.suffix.lower())
@@ -96,20 +96,20 @@ def load(
     Parameters
     ----------
     path : Path
-        The suffix says what it is; a name with another suffix than `READ` is taken for an .npz file.
+        The suffix names the format; a name with another suffix than `READ` is taken for an .npz file.
     kernel : str or Pair
         A name of `parki.pairs.PAIRS`, or a pair.
     box : sequence of three floats or of three lattice vectors, optional
-        Used in place of a box in the file, which has none then.
+        Box of a file that has none.
     boxed : bool
         Whether there must be a box.
     portion : Portion, optional
-        Which particles are returned: by default all.
+        Particles to return, by default all.
 
     Raises
     ------
     ValueError
-        Naming the file: if it is not what its suffix says, lacks arrays or columns, needs a library that is missing,
+        Naming the file: if its format is not that of its suffix, it lacks arrays or columns, needs a missing library,
         or if the box is given twice or nowhere; in parts also if arrays do not fit each other.
     OSError
         If the file cannot be read.
@@ -136,7 +136,7 @@ def load(
 
 
 def check_output(path: Path) -> None:
-    """Raise, before anything is computed, where `save` could not write: ValueError, naming the file and what it lacks.
+    """Raise ValueError, before anything is computed, if `save` could not write, naming the file and the obstacle.
 
     A name without a suffix is that of an .npz file.
     """
@@ -162,10 +162,10 @@ def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[st
     Parameters
     ----------
     path : Path
-        .npz and names without a suffix: each result and each of the facts.  .npy: the result, of two the rows of the
-        first above those of the second.  HDF5: a dataset each, the facts as attributes beside them; a file is written
-        anew, but in a named group only results are replaced.  .csv: a header, then ``x,y,z`` and `result_columns` of
-        each target.  .vtu: targets with results as point data.
+        .npz and names without a suffix: each result and each of the facts.  .npy: the result; of two results, the rows
+        of the first above those of the second.  HDF5: one dataset per result, the facts as attributes of their group; a
+        file is written anew, but in a named group only results are replaced.  .csv: a header, then ``x,y,z`` and
+        `result_columns` of each target.  .vtu: targets with results as point data.
     results : mapping
         ``potential`` (N,), (3, N), (9, N) or of other components, ``gradient``, or both.
     trg : array (3, N)
@@ -177,7 +177,7 @@ def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[st
     ValueError
         For a .vtu file of no targets.
     OSError
-        Naming the file, where it cannot be written: what was there before is there still.
+        Naming the file, if it cannot be written; the old file stays.
     """
     where = place(path)
     if where.suffix == ".vtu" and not trg.size:
@@ -198,7 +198,7 @@ def save(path: Path, results: Mapping[str, Array], trg: Array, facts: Mapping[st
 
 
 def stacked(results: Mapping[str, Array]) -> Array:
-    """Return a single result as it is, and the rows of several in one array."""
+    """Return a single result unchanged, or the rows of several results in one array."""
     only, *others = results.values()
     return np.vstack([only, *others]) if others else only
 
@@ -313,11 +313,11 @@ def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **ho
     Parameters
     ----------
     path : Path
-        The file that is written; `where` is the place that it takes.
+        The file that is written, which then takes the place `where`.
     where : DataLocation
     facts : mapping
     **how
-        How h5py opens the file.
+        Keywords of h5py for opening the file.
     """
     with full_disk(), library(path, where.suffix).File(path, "w" if where.group == "/" else "a", **how) as file:
         group = file.require_group(where.group)
@@ -330,10 +330,10 @@ def result_group(path: Path, where: DataLocation, facts: Mapping[str, Any], **ho
 
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
-    """Let errors of HDF5 where the disk is full be errors of the system."""
+    """Turn errors of HDF5 on a full disk into errors of the system."""
     try:
         yield
-    except RuntimeError as error:  # as it says when a file is closed
+    except RuntimeError as error:  # raised when a file is closed
         raise OSError(str(error)) from error
 
 
@@ -365,7 +365,7 @@ def _save_vtu(path: Path, results: Mapping[str, Array], trg: Array) -> None:
 
 
 def library(path: Path, suffix: str) -> ModuleType:
-    """Import what a suffix needs, or say how to get it."""
+    """Import the library that a suffix needs, or raise with the way to get it."""
     name = LIBRARIES[suffix]
     try:
         return importlib.import_module("pyevtk.hl" if name == "pyevtk" else name)
@@ -376,7 +376,7 @@ def library(path: Path, suffix: str) -> ModuleType:
 def _open_check(path: Path, where: DataLocation) -> ModuleType:
     """Return h5py if the file is there, can be read and is an HDF5 file."""
     h5py = library(path, where.suffix)
-    where.file.open("rb").close()  # whose error is plainer than that of HDF5
+    where.file.open("rb").close()  # its error is plainer than that of HDF5
     if not h5py.is_hdf5(where.file):
         raise ValueError(f"{where.file} is not an HDF5 file.")
     return h5py

@@ -24,13 +24,13 @@ from parki.prediction import Prediction
 from parki.scaling import Powers
 from parki.timing import PhaseTimes
 
-#: Relative errors of a sum from which hints apply: its roots may err by 1.5e-13, its exponentials by 2.6e-12, 1.6e-9
+#: Least relative errors of a sum for which hints apply: roots may err by 1.5e-13, exponentials by 2.6e-12, 1.6e-9
 #: and 4.3e-7 (in single precision 5.5e-7).
 SHORT = ((1e-9, "short_rsqrt"), (1e-9, "short_exp"), (1e-8, "shorter_exp"), (3e-6, "shortest_exp"))
 
 
 def short(error: float) -> tuple[str, ...]:
-    """Hints for roots and exponentials of a sum with this relative error (`parki.engine.kernel`)."""
+    """Return hints for roots and exponentials of a sum with this relative error (`parki.engine.kernel`)."""
     return tuple(hint for least, hint in SHORT if error >= least)
 
 
@@ -62,7 +62,7 @@ class FreeProblem:
     kernel : Pair
         In this unit of length.
     linear : Pair
-        The same, linear in the charges of sources.
+        The same pair, linear in the charges of sources.
     law : Dimensions or None
         Powers of length of the kernel.
     charges : function or None
@@ -155,9 +155,9 @@ class FreeMethod:
     options : FreeOptions
     space : Space, optional
     served : bool
-        Whether the sum serves another plan, and says nothing.
+        Whether the sum serves another plan, and gives no warnings.
     net : float, optional
-        The tolerance that was asked for, where that of the options is that of a sum with pairs that are left out.
+        The caller's tolerance, if that of the options is smaller, for a whole sum from which pairs are left out.
     """
 
     kernel: Pair
@@ -180,7 +180,7 @@ class FreeMethod:
 
     @property
     def gradient(self) -> bool | str:
-        """Return which of the potential and its gradient a call returns."""
+        """Return the option `gradient`: False for the potential, "only" for its gradient, True for both."""
         return self.options.gradient
 
     def times(self, problem: FreeProblem, parameters: Any) -> PhaseTimes:
@@ -224,7 +224,7 @@ class FreeMethod:
     def moved(
         self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any], box: Any
     ) -> tuple[Self, FreeProblem]:
-        """Check points that a plan moves to; None for those that stay, which `full` has."""
+        """Check points that a plan moves to; points that are None stay, and `full` has them."""
         return self, self.of(*self.checked_move(arguments, full, points, box), old.on_gpu)
 
     def checked_move(
@@ -243,19 +243,19 @@ class FreeMethod:
         return x, y
 
     def in_place(self, old: FreeProblem, new: FreeProblem) -> bool:
-        """Tell whether points move within the arrays that are there: trees are made anew."""
+        """Tell whether points move within the existing arrays: they do not, because trees are made anew."""
         return False
 
     def kept(self, old: FreeProblem, new: FreeProblem, parameters: Any) -> Any:
-        """Return the parameters of moved points, None to have them chosen."""
+        """Return the parameters of moved points, None to have new ones chosen."""
         return parameters if (old.n_targets, old.n_sources) == (new.n_targets, new.n_sources) else None
 
     def rearrange(self, problem: FreeProblem, parameters: Any, structure: Structure, times: PhaseTimes) -> None:
-        """Move the points of a structure where they are."""
+        """Move the points of a structure within its arrays."""
         raise NotImplementedError
 
     def most_rhs(self, parameters: Any, structure: Structure) -> int:
-        """Return the right-hand sides that pass at once."""
+        """Return the number of right-hand sides that pass at once."""
         return 1
 
     def retire(self, problem: FreeProblem, parameters: Any, structure: Structure, sums: dict[int, Sum]) -> None:
@@ -263,7 +263,7 @@ class FreeMethod:
         return
 
     def inspect(self, problem: FreeProblem, density: Density) -> None:
-        """Take every density as it is."""
+        """Accept every density."""
         return
 
     def adjoint(self) -> Adjoint | None:
@@ -289,7 +289,7 @@ class FreeMethod:
         Raises
         ------
         ValueError
-            For a kernel that has none.
+            For a kernel without a gradient.
         """
         x, y = (scaling.times(a, -problem.power) for a in (problem.targets, problem.sources))
         options = replace(self.options, gradient=True, layout="dn", verbose=False)
@@ -304,9 +304,9 @@ class FreeMethod:
     def refined(
         self, problem: FreeProblem, parameters: Any, density: Density, whole: Array, rows: Array
     ) -> tuple[Self, None] | None:
-        """Return the method with the tolerance of the whole sum, where that of its rest is asked for.
+        """Return the method with a tolerance of the whole sum at which the remaining sum meets the caller's, or None.
 
-        Options that name the parameters, not the tolerance, stay as they are.
+        None if the remaining sum meets it already, or if options name the parameters, not the tolerance.
         """
         tolerance = getattr(self.options, "tolerance", None)
         if tolerance is None:
@@ -359,7 +359,7 @@ class TaskMethod(FreeMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks where there are none.
+            For a schedule of tasks in a space without tasks.
         """
         schedule = self.options.schedule
         if self.options.tasks and not (space.pick(True, False) and space.engine == "parki"):

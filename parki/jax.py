@@ -36,7 +36,7 @@ def __dir__() -> list[str]:
 
 @completed(DIFFERENTIABLE)
 def ewald(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = None, **options: Any) -> jax.Array:
-    """Return a sum of `parki.ewald.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.ewald.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def ewald(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = 
 
 @completed(DIFFERENTIABLE)
 def treecode(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = None, **options: Any) -> jax.Array:
-    """Return a sum of `parki.treecode.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.treecode.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def treecode(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any
 
 @completed(DIFFERENTIABLE)
 def fmm(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = None, **options: Any) -> jax.Array:
-    """Return a sum of `parki.fmm.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.fmm.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def fmm(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = No
 
 @completed(DIFFERENTIABLE)
 def direct(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any = None, **options: Any) -> jax.Array:
-    """Return a sum of `parki.direct.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.direct.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def direct(kernel: Any, targets: Any, sources: Any, density: Any, normals: Any =
 def energy(kernel: Any, points: Any, charges: Any, *, by: str = "ewald", **options: Any) -> jax.Array:
     """Return the energy ½ Σ q u of charges in each other's potential u, with its derivatives from the same pass.
 
-    Differentiable in points, charges and box; twice in charges, and in points and charges.
+    The energy is differentiable in points, charges and box; twice in charges, and in points and charges.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _of(method: str, kernel: Any, given: tuple[Any, ...], options: Mapping[str, 
 
 
 def _sums(method: str, kernel: Any, options: Mapping[str, Any]) -> Differentiable:
-    """Return the sums of a method with these options: those of an earlier call, so that compiled functions are kept."""
+    """Return the sums of a method with these options, shared with earlier calls so that compiled functions are kept."""
     given = dict(options)
     exclude = given.pop("exclude", None)
     key = method, _key(kernel), *((name, _key(options[name])) for name in sorted(options))
@@ -154,7 +154,7 @@ def _sums(method: str, kernel: Any, options: Mapping[str, Any]) -> Differentiabl
 
 
 def _key(value: Any) -> Any:
-    """Return a value that can be compared and hashed in place of arrays and lists of numbers."""
+    """Return a hashable value in place of arrays and lists of numbers."""
     if isinstance(value, list | tuple):
         return tuple(_key(each) for each in value)
     if hasattr(value, "__array__"):

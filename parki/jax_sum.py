@@ -16,7 +16,7 @@ Arrays = tuple[Any, ...]
 
 
 def _callback(function: Any, result: Any, *given: Any) -> Any:
-    """Return the results of a function of arrays of NumPy, of these shapes and types."""
+    """Return the results, of these shapes and types, of a function of NumPy arrays."""
 
     def call(*given: Any) -> Any:
         return function(*(None if a is None else np.asarray(a) for a in given))
@@ -25,13 +25,13 @@ def _callback(function: Any, result: Any, *given: Any) -> Any:
 
 
 def _values(given: Arrays) -> tuple[Arrays, Arrays]:
-    """Return the arrays of a forward rule, and of each a marker that has no leaves: () where it is differentiated."""
+    """Return the arrays of a forward rule, and for each a marker without leaves: () if it is differentiated."""
     values = tuple(None if a is None else a.value for a in given)
     return values, tuple(() if a is not None and a.perturbed else None for a in given)
 
 
 def _none(w: Any) -> bool:
-    """Tell whether a cotangent is zero as such."""
+    """Tell whether a cotangent is a symbolic zero."""
     return isinstance(w, jax.custom_derivatives.SymbolicZero)
 
 
@@ -76,7 +76,7 @@ summed.defvjp(_forward, _backward, symbolic_zeros=True)
 
 
 def _box_slope(question: NamedSum, *given: Any) -> Any:
-    """Return the derivative of Σ w · u in the box, which has none itself."""
+    """Return the derivative of Σ w · u in the box, which cannot be differentiated again."""
     sums, box = question.sums, given[-1]
     if not sums.box_differentiable(question.name):
         raise NotImplementedError(f"{sums.pair(question.name)} has no derivative in the box here.")
@@ -114,7 +114,7 @@ def _energy_backward(sums: Differentiable, strained: bool, kept: Any, w: Arrays)
 
     if strained and not (w[3] is None or _none(w[3])):
         raise NotImplementedError("the derivative in the box was differentiated again; expected first derivatives.")
-    if not _none(to_slopes):  # of slopes that are differentiated again: q times the gradient of the potential
+    if not _none(to_slopes):  # slopes, q times the gradient of the potential, are differentiated again
         if need_x or need_box:
             raise NotImplementedError(f"{sums.slope} has no derivative in its points here.")
         gradient = NamedSum(sums, sums.slope.name)

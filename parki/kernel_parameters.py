@@ -1,4 +1,4 @@
-"""The parameters that a caller gives a pair by name, checked, and a pair's counts against those of its file."""
+"""Parameters that a caller gives a pair by name, checked, and a pair's counts against those of its file."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ P = TypeVar("P", bound=Any)  # a `parki.pairs.Pair`
 
 
 def with_parameters(pair: P, parameters: dict[str, float | None], options: Iterable[str] = ()) -> P:
-    """Return a pair with these parameters; those that are None are not given.  `options` are as in `parki.pairs.find`.
+    """Return a pair with these parameters, except those that are None.  `options` are as in `parki.pairs.find`.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def with_parameters(pair: P, parameters: dict[str, float | None], options: Itera
 
 @functools.lru_cache(maxsize=256)
 def _check(pair: Any, stamp: tuple) -> None:
-    """Refuse a pair that says another number of strengths, results or powers than its file and its names.
+    """Refuse a pair whose numbers of strengths, results or powers are not those of its file and its names.
 
     `stamp` changes when the file does.
     """

@@ -19,7 +19,7 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class NoReports(TypedDict, total=False):
-    """The flags of a call that returns its result alone."""
+    """Flags of a call that returns its result alone."""
 
     return_walltime: Literal[False]
     return_params: Literal[False]
@@ -27,7 +27,7 @@ class NoReports(TypedDict, total=False):
 
 
 class Reports(TypedDict, total=False):
-    """The flags of a call that returns a tuple of its result and reports."""
+    """Flags of a call that returns a tuple of its result and reports."""
 
     return_walltime: bool
     return_params: bool
@@ -175,7 +175,7 @@ def shows(
     first : sequence of str
         Options that most callers need: they stand before the others.
     like : callable or str, optional
-        A call, or a text, from whose docstring come the arguments, results and errors that the call's does not have.
+        A call, or the text of a docstring, with the arguments, results and errors that the call's docstring lacks.
     """
 
     def decorate(call: Call) -> Call:
@@ -190,7 +190,7 @@ def shows(
         rest = [inspect.Parameter("parameters", inspect.Parameter.VAR_KEYWORD, annotation="float | None")]
         shown = [*kept.values(), *(rest if parameters else [])]
         call.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
-        if call.__doc__ is not None:  # as it is under python -OO
+        if call.__doc__ is not None:  # None under python -OO
             names = [*kept, *(["**parameters"] if parameters else [])]
             other = like if like is None or isinstance(like, str) else like.__doc__
             tables = [table for table in (options, parameters) if table is not None]

@@ -15,7 +15,7 @@ Sides = tuple[float, float, float]
 Skew = tuple[float, float, float]
 FREE: Sides = (math.inf,) * 3
 STRAIGHT: Skew = (0.0, 0.0, 0.0)
-ROUNDING = 1e-12  # share of a side that images beyond the reach are kept for: rounding must lose no image
+ROUNDING = 1e-12  # share of a side that is added to the reach of images: rounding must lose no image
 
 
 def wrapped(x: Array, sides: tuple[float, ...], skew: Skew) -> Array:

@@ -1,4 +1,4 @@
-"""The part of a sum that exclusions leave out, which is taken off the whole sum: in the caller's order and units."""
+"""Sum over excluded pairs, which is taken off the whole sum, in the caller's order and units."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from parki.pairs import Pair
 from parki.timing import PhaseTimes
 
 PHASES = {"lists": "launches", "pack": "packing of sources", "pairs": "pairs"}
-ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # of a symmetric matrix among xx xy xz yy yz zz
+ENTRIES = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # indices of a symmetric matrix's entries among xx xy xz yy yz zz
 
 
 class LeftOut:
-    """The sum over excluded pairs at the points of a plan, nearest images in a periodic cell.
+    """Sum over excluded pairs at the points of a plan, nearest images in a periodic cell.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class LeftOut:
         self._made: list[tuple[FreeSum, Handle, Handle, int]] = []
 
     def move(self, place: Place) -> bool:
-        """Take as many other points in the same cell; return False where their unit would be another."""
+        """Take new points, as many as before, in the same cell; return False if they need another unit of length."""
         self.place = place
         for kernel_sum, targets, rows, power in self._made:
             if power != self._power(place):
@@ -76,7 +76,7 @@ class LeftOut:
         return self._placed(Pair(**own | more))
 
     def take_off(self, given: Density, rows: Array) -> np.ndarray:
-        """Subtract the sum of a checked density from rows ``(rhs, components, Nt)``; return their norms before."""
+        """Subtract the sum of a checked density from rows ``(rhs, components, Nt)``; return the rows' old norms."""
         whole = exclusions.norms(rows)
         for r in range(len(rows)):
             found = self._buffer(rows)[:, : rows.shape[1]]
@@ -96,13 +96,13 @@ class LeftOut:
         return 0.5 * frame.T @ moments @ frame
 
     def _results(self) -> list[slice]:
-        """Return where the vectors of a result are, rows and columns of matrices among them."""
+        """Return the rows of each vector of a result, among them rows and columns of matrices."""
         kernel = self.kernel
         values = kernel.fields if getattr(kernel, "gather", "values") == "both" else kernel.result
         return [*threes(0, values), *threes(values, kernel.result)]
 
     def _turned(self, rows: Array | None, some: list[slice], back: bool = False) -> Array | None:
-        """Return rows whose vectors are in the axes of the points, or `back` in the caller's."""
+        """Return rows with their vectors turned to the axes of the points, or `back` to the caller's."""
         if rows is None or self.place.frame is None or not some:
             return rows
         xp, rows = module_of(rows), rows.copy()
@@ -148,12 +148,12 @@ class LeftOut:
 
 
 def vectors(rows: Array | None) -> list[slice]:
-    """Return where the vectors of a density, or of normals, are: of three rows, and of six."""
+    """Return the rows of each vector of a density or of normals, as of three rows, or of six."""
     return [] if rows is None else threes(0, len(rows))
 
 
 def threes(first: int, end: int) -> list[slice]:
-    """Return the vectors among rows first … end: none of one row, or the rows and then the columns of a matrix."""
+    """Return the vectors among rows first … end: none for one row, rows and then columns for a matrix."""
     count = end - first
     if count % 3:
         return []

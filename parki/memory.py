@@ -1,4 +1,4 @@
-"""Memory of the host that is free, and a refusal before more than that is asked for.
+"""Free memory of the host, and a refusal before more than that is asked for.
 
 Systems hand out memory that they do not have, and end the process when it is used.
 """
@@ -6,31 +6,31 @@ Systems hand out memory that they do not have, and end the process when it is us
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-UNLIMITED = 1 << 60  # bytes: limits of version 1 that are none are as large as a page number can be
-SMALL = 1 << 25  # bytes that are not worth asking for
+UNLIMITED = 1 << 60  # bytes: without a limit, version 1 reports one as large as a page number can be
+SMALL = 1 << 25  # bytes; smaller requests are not checked
 V1 = "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")
 V2 = "memory.max", "memory.current", ("inactive_file", "active_file")
 
 
 def free(root: Path = Path("/")) -> int | None:
-    """Return the bytes that a process may still take, None where the system does not say.
+    """Return the bytes that a process may still take, None if the system does not tell.
 
-    That is what the kernel says is available, or less where a control group of the process is limited: caches of files
-    count as free.  `root` is where ``proc`` and ``sys`` are.
+    The number is the available memory by the kernel, or less if a control group of the process is limited; caches of
+    files count as free.  `root` is the folder of ``proc`` and ``sys``.
     """
     found = [value for value in (_available(root), *_groups(root)) if value is not None]
     return max(min(found), 0) if found else None
 
 
 def require(needed: float, what: str, advice: str) -> None:
-    """Refuse what needs more memory than is free.
+    """Raise if a task needs more memory than is free.
 
     Parameters
     ----------
     needed : float
         Bytes that are about to be taken.
     what : str
-        For what, as the subject of a sentence.
+        The task, as the subject of a sentence.
     advice : str
         A sentence that names the option by which less is needed.
 
@@ -45,7 +45,7 @@ def require(needed: float, what: str, advice: str) -> None:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes as text, for messages."""
     return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
 
 
@@ -58,7 +58,7 @@ def _available(root: Path) -> int | None:
 
 
 def _groups(root: Path) -> Iterator[int]:
-    """Yield the bytes that the limits of control groups leave: those of the process, and those above them."""
+    """Yield the bytes left by the limits of the control groups of the process, and of the groups above them."""
     top = root / "sys" / "fs" / "cgroup"
     for line in _lines(root / "proc" / "self" / "cgroup"):
         number, controllers, path = line.split(":", 2)

@@ -1,6 +1,6 @@
-"""The protocol of a method: the questions that `parki.plan.Plan` asks of a way to sum over pairs.
+"""Protocol of a method: the questions that `parki.plan.Plan` asks of a way to sum over pairs.
 
-A method is one small object: a kernel, the options of a caller, and a space.  It keeps nothing of a plan.
+A method is one small object: a kernel, the options of a caller, and a space.  A method keeps no state of a plan.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Place(NamedTuple):
     vectors : array (3, 3) or None
         Lattice vectors as rows, zero along free directions; None in free space.
     frame : array (3, 3) or None
-        The axes of all these, as rows in the caller's; None where they are the same.
+        Axes of these points and vectors, as rows in the caller's axes; None if they are the same.
     """
 
     targets: Array
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Options(Protocol):
-    """The options of every method."""
+    """Options of every method."""
 
     execution_space: Any
     threads: int | None
@@ -56,7 +56,7 @@ class Options(Protocol):
 
 
 class Problem(Protocol):
-    """The points of a sum in the coordinates of a method.
+    """Points of a sum in the coordinates of a method.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Problem(Protocol):
 
     @property
     def empty(self) -> bool:
-        """Tell whether there are no targets or no sources: of a sum over ranks, on none of them."""
+        """Tell whether there are no targets or no sources, in a sum over ranks on all ranks together."""
 
     @property
     def arrays(self) -> list[Array]:
@@ -97,7 +97,7 @@ class Problem(Protocol):
         """Return the same problem with these points, in its coordinates."""
 
     def transposed(self) -> Problem:
-        """Return the problem with targets and sources exchanged: of methods that move points in place."""
+        """Return the problem with targets and sources exchanged, for methods that move points in place."""
 
 
 class Structure(Protocol):
@@ -105,7 +105,7 @@ class Structure(Protocol):
 
     @property
     def arrays(self) -> list[Array]:
-        """Every array of the points."""
+        """Arrays of the points."""
 
     def originals(self) -> tuple[Array, Array]:
         """Return targets and sources in the caller's order, one array if they are the same, as they were arranged."""
@@ -129,7 +129,7 @@ class Method(Protocol):
     kernel : Pair
     options : Options
     names : ArgumentNames
-        Of the arguments in messages.
+        Names of the arguments in messages.
     space : Space or None
     positional : tuple of str
         The order of points that are given to `Plan.move` by position.
@@ -158,13 +158,13 @@ class Method(Protocol):
     def moved(
         self, arguments: Arguments, old: Any, full: Callable[[], Any], points: tuple[Any, Any], box: Any
     ) -> tuple[Method, Any]:
-        """Check points that a plan moves to; None for those that stay, which the problem that `full` returns has."""
+        """Check points that a plan moves to; points that are None stay, and the problem from `full` has them."""
 
     def in_place(self, old: Any, new: Any) -> bool:
-        """Tell whether points move within the arrays that are there."""
+        """Tell whether points move within the existing arrays."""
 
     def kept(self, old: Any, new: Any, parameters: Any) -> Any:
-        """Return the parameters of moved points, None to have them chosen."""
+        """Return the parameters of moved points, None to have new ones chosen."""
 
     def choose(self, problem: Problem) -> Any:
         """Choose parameters."""
@@ -173,7 +173,7 @@ class Method(Protocol):
         """Sort points, make trees and lists; return the parameters, which may be refined, and the structure."""
 
     def rearrange(self, problem: Any, parameters: Any, structure: Any, times: PhaseTimes) -> None:
-        """Move the points of a structure where they are."""
+        """Move the points of a structure within its arrays."""
 
     def place(self, problem: Problem, parameters: Any, structure: Structure, rhs: int, times: PhaseTimes) -> Sum:
         """Compile, verify and place the steps of a number of right-hand sides."""
@@ -182,7 +182,7 @@ class Method(Protocol):
         """Return the most right-hand sides that pass at once, a power of two."""
 
     def retire(self, parameters: Any, structure: Structure, sums: dict[int, Sum]) -> None:
-        """Keep for other sums the arrays that a plan does not use any more."""
+        """Keep the arrays that a plan no longer uses, for other sums."""
 
     def inspect(self, problem: Problem, density: Density) -> None:
         """Warn of a density whose sum follows a convention."""
@@ -205,13 +205,13 @@ class Method(Protocol):
     def refined(
         self, problem: Problem, parameters: Any, density: Density, whole: Array, rows: Array
     ) -> tuple[Method, Any] | None:
-        """Return the method and parameters for a sum that is smaller than these were chosen for; None if they do.
+        """Return the method and parameters for a sum smaller than these were chosen for; None if these still do.
 
         `rows` ``(rhs, components, Nt)`` are the sum, `whole` the norms of its rows before pairs were left out.
         """
 
     def reference(self, problem: Problem, parameters: Any, chosen: Array, density: Density) -> Array:
-        """Return the sum at chosen targets by means that share nothing with this one: ``(rhs, components, n)``."""
+        """Return an independent sum at chosen targets, ``(rhs, components, n)``, as a reference."""
 
     def expected(self, parameters: Any) -> float:
         """Return the relative error that a sum is expected to have."""

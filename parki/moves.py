@@ -1,4 +1,4 @@
-"""The points of a move, as its caller names them."""
+"""Points of a move, as its caller names them."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LEVEL = 6  # frames from the warning to the caller of `Plan.move`
 def given(
     method: Method, same: bool, positional: tuple[Any, ...], targets: Any = None, sources: Any = None
 ) -> tuple[Any, Any]:
-    """Return targets and sources of a move, None for points that stay, one array if it is both.
+    """Return targets and sources of a move, None for points that stay, one array if both are the same.
 
     Parameters
     ----------

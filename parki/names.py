@@ -1,6 +1,6 @@
-"""Names that the public calls take, as types: a type checker finds a misspelt one.
+"""Names that the public calls take, as types: type checkers report misspelt ones.
 
-The canonical spellings are listed; where a call takes others, as ``"openmp"``, it does so at run time alone.
+Canonical spellings are listed; calls take others, as ``"openmp"``, at run time alone.
 """
 
 from typing import Literal

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Largest coordinate or side, in radii, whose square the search can compute.
 MOST_RADII = 2.0**500
-#: The search compares squares: so much further out, no pair at the radius is lost to their rounding.
+#: Factor of the search radius: the search compares squares, whose rounding must lose no pair at the radius.
 WIDER = 1 + 1e-14
 
 
@@ -46,7 +46,7 @@ def near_pairs(
     ------
     ValueError
         For points, sides, tilts or a radius that are not as above; for a radius above half the shortest height of the
-        cell, which two images of one source could be within; and for a radius too small to be squared beside the
+        cell, within which two images of one source could be; and for a radius too small to be squared beside the
         coordinates.
     """
     from scipy.sparse import csr_array  # takes long to import

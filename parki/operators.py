@@ -42,12 +42,12 @@ class Summed(Protocol):
 
 
 class Operable(Queries):
-    """The part of `parki.plan.Plan` that makes related plans, and linear operators from them."""
+    """Part of `parki.plan.Plan` that makes related plans, and linear operators from them."""
 
     _related: dict[Hashable, Any]
 
     def related(self, key: Hashable, make: Callable[[], Self]) -> Self:
-        """Return a plan that serves this one, made when it is first asked for; it moves or goes with this one."""
+        """Return a plan that serves this one, made when first asked for; it moves with this plan or is dropped."""
         with self._whole(at_door=True):
             with ranks.together(self.comm, "a related plan", call=str(key)):
                 self._present()
@@ -58,7 +58,7 @@ class Operable(Queries):
     def transposed(self, kernel: str | None = None) -> Self:
         """Return the plan from the targets to the sources, made when it is first asked for.
 
-        For a kernel that is not its own adjoint its sum is not the transposed one, which `operator` has.
+        Its sum is the transposed sum only if the kernel is its own adjoint; `operator` has the other transposes.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Operable(Queries):
             A matrix of the operator's shape, added to it: corrections of a quadrature, for instance.
         tolerance : float, optional
             Relative residual that a solver will be asked for.  Products are off by the plan's tolerance, and no solver
-            sees that: below it a residual falls in the solver's books alone.
+            sees that error: a smaller residual is not that of the exact sum.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class Operable(Queries):
             If normals are missing or surplus, for a correction of another shape, and for a plan with
             ``gradient=True``.
         NotImplementedError
-            When the transpose of a kernel is asked for whose adjoint is not known.
+            When the transpose is asked for, and the kernel's adjoint is not known.
 
         Warns
         -----
@@ -141,14 +141,14 @@ class Operable(Queries):
         """
         shape = (self.kernel.result * self.n_targets, self.kernel.dens * self.n_sources)
         if correction is None and not self.kernel.normals and getattr(normals, "shape", None) == shape:
-            deprecated("operator takes a correction by keyword")  # the order of treecodes and FMM
+            deprecated("operator takes a correction by keyword")  # old order of arguments of treecodes and FMM
             normals, correction = None, normals
         if tolerance is not None:
             self._warn_of_solver(tolerance)
         return of(self, normals, correction)
 
     def _warn_of_solver(self, tolerance: float) -> None:
-        """Warn of a residual that the products of this plan are not exact enough for."""
+        """Warn of a residual below the error of this plan's products."""
         if isinstance(tolerance, bool) or not isinstance(tolerance, numbers.Real) or not 0 < tolerance < 1:
             raise ValueError(f"tolerance is {tolerance!r}; expected a number between 0 and 1, such as 1e-6.")
         given = self.method.expected(self.chosen)
@@ -177,7 +177,7 @@ def of(plan: Summed, normals: Array | None, correction: Any) -> Any:
 
 
 def apply(plan: Summed, density: Array, normals: Array | None = None) -> Array:
-    """Return sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, whatever the layout of the plan."""
+    """Return sums ``(rhs, components, Nt)`` of a density ``(rhs, components, Ns)``, for plans of any layout."""
     arguments = plan.arguments
     if normals is not None and arguments.layout == "nd":
         normals = normals.T

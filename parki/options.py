@@ -1,4 +1,4 @@
-"""Options of methods: fields with a default and a check each, in one table a method.
+"""Options of methods: fields with a default and a check each, in one table per method.
 
 Signatures of calls, their checks and advice on misspelt names are read from the fields of these classes.
 """
@@ -18,7 +18,7 @@ from parki.checks import check_choice, check_flag, check_share, check_spelling, 
 from parki.engine import Space
 from parki.names import Gradient, Layout, SpaceName, TaskSchedule
 
-Check = Callable[[str, Any], Any]  # of the name and value of an option; returns the value as it is spelled
+Check = Callable[[str, Any], Any]  # takes the name and value of an option; returns the value in its own spelling
 
 
 def option(default: Any, check: Check | None = None, *, choices: Sequence[Any] = (), kw_only: bool = False) -> Any:
@@ -35,7 +35,7 @@ def choices(options: type[Any], name: str) -> tuple[Any, ...]:
 
 
 def check_fields(options: Any) -> None:
-    """Check every field of an instance, and set those that are spelled otherwise."""
+    """Check every field of an instance, and set fields that the check spells otherwise."""
     for field in dataclasses.fields(options):
         check, value = field.metadata.get("check"), getattr(options, field.name)
         if check is not None and (checked := check(field.name, value)) is not value:
@@ -103,7 +103,7 @@ def one_or_several(name: str, value: Any) -> Any:
 
 
 def numbers_from_0(name: str, value: Any) -> Any:
-    """Check an option, None if it is not given, that is different numbers from 0 on, which become a tuple, or "all"."""
+    """Check an option that is None, "all", or different whole numbers from 0 on, which become a tuple."""
     if value is None or (isinstance(value, str) and value == "all"):
         return value
     found = [] if isinstance(value, str) else [one for one in np.atleast_1d(value).tolist() if type(one) is int]
@@ -141,7 +141,7 @@ class FreeOptions:
     timed : bool, default False
         On a device, wait for each phase, so that its time is that of its work, not of its launches.
     rhs : int, default 1
-        Right-hand sides of a call that the plan is made for.  They pass one by one: parameters do not depend on it.
+        Right-hand sides of a call that the plan is made for.  They pass one by one: the number changes no parameters.
     comm : communicator of mpi4py, optional
         Sum over the points of all its ranks, which make the same calls in the same order, each with its own points,
         densities and results, as many as it has; options are the same on all.  An error on one rank is raised on all.
@@ -184,7 +184,7 @@ class FreeOptions:
 
     @property
     def reports_times(self) -> bool:
-        """Tell whether phases are to be waited for, so that their times are those of their work."""
+        """Tell whether a sum waits for each phase, so that its time is that of its work."""
         return self.timed or self.verbose
 
 
@@ -202,10 +202,10 @@ class ToleranceOptions(FreeOptions):
     leaf_size : int, optional
         Points of a leaf at most; chosen if not given.
     schedule : {"phases", "drain", "fifo", "starpu:NAME"}, default "phases"
-        How the steps of a sum share the cores of a host: one phase after another, or as tasks, which begin when others
-        have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
-        the one that has been ready longest (``"fifo"``).  Where StarPU is installed it runs them by the policy
-        ``NAME`` of its own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.
+        Order of the steps of a sum on the cores of a host: one phase after another, or as tasks, which begin when the
+        data that they read are ready.  The first of the ready tasks is the task with the longest way to the end
+        (``"drain"``), or the task that has been ready longest (``"fifo"``).  Where StarPU is installed it runs tasks by
+        its own policy ``NAME``, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.
     """
 
     tolerance: float | None = option(None, share)

@@ -1,9 +1,8 @@
-"""Pair interactions as data: what sums over pairs must know of one.
+"""Pair interactions as data: the properties that sums over pairs need.
 
-A pair interaction is a file of `kernels/pair/`, or one of a caller's own, with a function ``pair``, or a Python
-function.  The radial ones,
-u = q φ(r), share ``pair/radial``: its slot `radial` is a file of `kernels/radial/`, and its constants choose the
-potential, its gradient, or both.
+A pair interaction is a file of `kernels/pair/`, or a caller's own file, with a function ``pair``, or a Python
+function.  Radial ones, u = q φ(r), share ``pair/radial``: its slot `radial` is a file of `kernels/radial/`, and its
+constants choose the potential, its gradient, or both.
 """
 
 import math
@@ -25,7 +24,7 @@ from parki.names import KernelName
 
 __all__ = ["PAIRS", "KernelLike", "Pair", "find"]
 
-#: Lengths, and inverse lengths, that kernels take where the points' extent, or the box, is about one.
+#: Ranges of lengths (1) and inverse lengths (−1) that kernels take where the extent or the box is about one.
 REACH = {
     "float64": {1: (2.0**-500, 2.0**500), -1: (2.0**-500, 2.0**180)},
     "float32": {1: (2.0**-60, 2.0**60), -1: (2.0**-120, 2.0**60)},
@@ -63,15 +62,15 @@ class Pair:
         Whether a pair at r = 0 has no value and is skipped; else its limit counts.
     smooth : bool, default False
         Whether interpolation at a distance of some cluster sizes has the same relative error at every scale, as for
-        powers of r.  Not so for kernels with a length of their own in which they oscillate or fall off.
+        powers of r.  False for kernels that oscillate or fall off within a length of their own.
     core : tuple of float, optional
-        Number for each parameter: times the parameter it adds to the distance from which on the kernel is smooth, see
+        Factor of each parameter: their products add up to the distance beyond which the kernel is smooth, see
         `separation`.
     dimensions : Dimensions, optional
         Powers of length of the parameters, the result and the density, for a pair of one's own.  Sums are then
         computed in units in which the points' extent is of order one; without it points are taken as they are.
     alias : str, default ""
-        Another name of the same pair, by which messages call it; pairs that differ in nothing else are equal.
+        Another name of the same pair, for messages; pairs that differ in their alias alone are equal.
 
     See Also
     --------
@@ -121,7 +120,7 @@ class Pair:
 
     @property
     def _counts(self) -> dict[str, int]:
-        """Return the module-level names of kernel files that follow from a pair."""
+        """Return values of module-level names of kernel files that follow from a pair."""
         return {"NS": self.given + len(self.names), "NU": self.result, "NF": 1, "NP": len(self.names)}
 
     @property
@@ -162,7 +161,7 @@ class Pair:
 
     @property
     def given(self) -> int:
-        """Return the numbers of a source that a caller gives."""
+        """Return the count of a source's numbers that a caller gives."""
         return self.dens + 3 * self.normals
 
     @property
@@ -174,13 +173,13 @@ class Pair:
     def hints(self) -> tuple[str, ...]:
         """Return hints to compilers on loops over this pair, see `parki.engine.kernel`.
 
-        The pairs of parki use neither an infinite root, as they are given w, nor exponentials of infinity.
+        Pairs of parki use no infinite root, because they are given w, and no exponentials of infinity.
         """
         return ("finite_rsqrt", "rounded_exp", "long_blocks") if self.ours else ("long_blocks",)
 
     @property
     def strengths(self) -> int:
-        """Return the numbers of a source besides its position."""
+        """Return the count of a source's numbers besides its position."""
         return self.given + len(self.parameters)
 
     def separation(self, parameters: Sequence[float] | None = None) -> float:
@@ -207,7 +206,7 @@ class Pair:
         Parameters
         ----------
         only : bool, default False
-            Leave the potential away.
+            Leave the potential out.
 
         Returns
         -------
@@ -217,7 +216,7 @@ class Pair:
         Raises
         ------
         ValueError
-            For a kernel that has none.
+            For a kernel without a gradient.
         """
         if self.pair == STOKES_SL.pair:
             if only:
@@ -234,7 +233,7 @@ class Pair:
         return Pair(name, 1, 3 if only else 4, "pair/radial", slots=tuple(slots.items()), **kept)
 
     def linear(self) -> tuple["Pair", Charges]:
-        """Return an equal pair that is linear in what sources carry, and the function that makes it.
+        """Return an equal pair that is linear in the charges of its sources, and the function that makes these charges.
 
         The function takes `dens` and `normals` as `parki.direct.direct_sum` does, and returns the charges of the linear
         pair (its `dens`, N).  For most kernels these are `dens` itself.  The stresslet −6 r (r·q)(r·n)/r⁵ is bilinear
@@ -263,7 +262,7 @@ class Pair:
 
 
 def _radial(name: str, *names: str, **more: Any) -> Pair:
-    """A pair u = q φ(r) with φ in a file of this name."""
+    """Return a pair u = q φ(r) with φ in a file of this name."""
     return Pair(name, 1, 1, "pair/radial", names=names, slots=(("radial", f"radial/{name}"),), **more)
 
 
@@ -319,7 +318,7 @@ KernelLike = KernelName | os.PathLike[str] | Callable[..., None] | Pair
 
 @shows(parameters=KernelParameters, like=FREE_SUM)
 def find(kernel: KernelLike, options: Iterable[str] = (), /, **parameters: float | None) -> Pair:
-    """Return the pair of this name, file or function, or the one given, with its parameters.
+    """Return the pair of this name, file or function, or the given pair, with its parameters.
 
     Parameters that are None are not given.  A parameter that the pair does not have may be meant as one of a call's
     `options`, for messages.
@@ -380,7 +379,7 @@ def named(name: str, known: dict[str, P]) -> P:
 
 
 def own(kernel: str | os.PathLike | Callable[..., None]) -> Pair:
-    """Return the pair of a file of one's own, as ``kernels/pair/laplace.py`` is one, or of a Python function.
+    """Return the pair of a caller's file, such as ``kernels/pair/laplace.py``, or of a Python function.
 
     The file, or the module of the function, has ``NS`` numbers for each source, all of them its density, and ``NU`` in
     the result for each target.  The function is called with ``w = 0`` for a coincident pair.

@@ -1,4 +1,4 @@
-"""The plan of a sum: made once for given points, applied to any number of densities, by every method alike."""
+"""Plan of a sum: made once for given points, applied to any number of densities, by every method alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
     """Sum over given targets and sources: ``u = plan(density)``.
 
     Plans are made by `parki.ewald.plan`, `parki.treecode.plan`, `parki.fmm.plan` and `parki.direct.plan`.  After the
-    first call nothing is compiled, and nothing is allocated but the result.  A plan may be used from several threads:
+    first call no code is compiled, and only the result is allocated.  A plan may be used from several threads:
     its calls take turns.  A plan that is pickled or copied is made anew, with the same parameters.
 
     Parameters
@@ -148,7 +148,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
         Raises
         ------
         ValueError
-            For arrays that do not fit, naming the argument, what was found and what was expected.
+            For arrays that do not fit, naming the argument, the value found and the value expected.
         RuntimeError
             After a move that did not finish.
 
@@ -170,7 +170,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
     def _called(
         self, density: AnyArray, normals: AnyArray | None, out: Any, work: Callable[[Density, Array, PhaseTimes], None]
     ) -> Any:
-        """Check the arguments of a call, and return what `work` sums to rows ``(rhs, components, Nt)``."""
+        """Check the arguments of a call, and return the result that `work` sums to rows ``(rhs, components, Nt)``."""
         with self._whole(at_door=True):
             arguments = self.arguments
             with ranks.ALONE if self.comm is None else ranks.together(self.comm, "a call", call="a call") as check:
@@ -198,7 +198,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
             return arguments.finished(u, given.many, out, density)
 
     def _over_ranks(self, rhs: int) -> None:
-        """Place what a call needs; from then on the plan is broken, until the messages of all ranks have come."""
+        """Place the steps of a call, and mark the plan as broken until the messages of all ranks have come."""
         for _, count in self._groups(rhs):
             self._placed(count)
         self._broken = True
@@ -225,7 +225,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
 
     @contextlib.contextmanager
     def _whole(self, *, at_door: bool = False) -> Iterator[None]:
-        """Hold the lock of a plan that is not broken; `at_door` if ranks agree afterwards that theirs is present."""
+        """Hold the lock of a plan that is not broken; `at_door` lets a retired plan pass, for `_present` to refuse."""
         with self._lock:
             if self._broken and not (at_door and self._retired):
                 raise RuntimeError(BROKEN if self.comm is None else BROKEN_OVER_RANKS)
@@ -244,11 +244,11 @@ class Plan(Energetic, OverRanks, Generic[Result]):
     ) -> None:  # fmt: skip
         """Take other points, for the same kernel and options.
 
-        With as many points as before parameters stay, and an Ewald sum keeps every array: nothing is compiled and
-        nothing allocated, unless a box that was made around the points has to grow.  In another box grid and cutoff
-        are stretched with it, and nothing is compiled, until its edges have changed by a tenth.  With another number
-        of points, or an `rc` of the caller's in another box, parameters are chosen and arrays are made anew.  A move
-        that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete one.
+        With as many points as before, parameters stay, and an Ewald sum keeps every array: no code is compiled and no
+        memory allocated, unless a box that was made around the points has to grow.  In another box, grid and cutoff
+        are stretched with the box, and no code is compiled, until its edges have changed by a tenth.  With another
+        number of points, or an `rc` of the caller's in another box, parameters are chosen and arrays are made anew.
+        A move that is interrupted, or finds no memory, leaves a plan that refuses calls until the next complete move.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class Plan(Energetic, OverRanks, Generic[Result]):
             self._last, self._broken, self._retired = last, False, False
 
     def _rearrange(self, problem: Problem) -> None:
-        """Move the points of the structure where they are, and with them those of the plans made by this one."""
+        """Move the points within the arrays of the structure, and also the points of the plans made by this one."""
         self.method.rearrange(problem, self.chosen, self.structure, self.walltime)
         if self._left_out is not None:
             there = problem.sources is not None and problem.targets is not None
@@ -358,7 +358,7 @@ def _in_place(method: Method, targets: Any, sources: Any) -> tuple[Method, Probl
 
 
 def once(method: Method, points: tuple[Any, Any], density: Any, normals: Any, reports: tuple[bool, bool, bool]) -> Any:
-    """Return the sum of a plan that is used once, in a tuple with times, parameters and error where they are asked for.
+    """Return the sum of a plan that is used once, in a tuple with times, parameters and error if these are asked for.
 
     Parameters
     ----------

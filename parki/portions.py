@@ -1,4 +1,4 @@
-"""The part of a file's particles that a rank of a sum reads."""
+"""Part of a file's particles that a rank of a sum reads."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ALONG = ("src", "dens", "normals", "trg")  # arrays with particles along their l
 
 @dataclass
 class Portion:
-    """Entries ``rank * n // size`` to ``(rank + 1) * n // size`` of n particles; of a process alone all of them.
+    """Entries ``rank * n // size`` to ``(rank + 1) * n // size`` of n particles; for a process alone all n.
 
     Attributes
     ----------
     rank, size : int
     shapes : dict
-        Of whole arrays by name, as far as they were read.
+        Shapes of whole arrays by name, as far as they were read.
     """
 
     rank: int = 0
@@ -34,13 +34,13 @@ class Portion:
         return cls() if comm is None else cls(comm.rank, comm.size)
 
     def places(self, n: int) -> slice:
-        """Return which of n entries are this rank's."""
+        """Return the slice of this rank among n entries."""
         return slice(self.rank * n // self.size, (self.rank + 1) * n // self.size)
 
     def columns(self, name: str, a: Any) -> Array:
-        """Return this rank's entries along the last axis of an array or HDF5 dataset, the whole of one without such.
+        """Return this rank's entries along the last axis of an array or HDF5 dataset; all of other arrays.
 
-        A part is a copy, so that nobody needs the rest.
+        A part is a copy, so that the whole array can be freed.
         """
         self.shapes[name] = a.shape or ()
         if self.size == 1 or name not in ALONG or not a.shape:
@@ -55,7 +55,7 @@ class Portion:
     def check(self, path: Path, always: bool = False) -> None:
         """Raise ValueError for arrays that do not fit each other.
 
-        Parts of such might fit, while an Ewald sum by one process says more: it is checked here only with `always`.
+        Parts of such arrays might fit.  A process alone checks only with `always`, because an Ewald sum tells more.
         """
         if (self.size == 1 and not always) or "src" not in self.shapes:
             return

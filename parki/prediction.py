@@ -1,4 +1,4 @@
-"""The predicted cost of a call of a plan, and the machine that it is predicted for."""
+"""Predicted cost of a call of a plan, and the machine of the prediction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from parki.engine import Space, devices, toolchains
 from parki.perfmodels import machine
 from parki.perfmodels.machine import GENERIC, H200, Costs, Machine
 
-GPU = "h200"  # stands for a GPU that is not known
+GPU = "h200"  # machine that stands for an unknown GPU
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def costs(space: Space) -> Costs:
 
 
 def device_name() -> str:
-    """Return the driver's name of the GPU in use, "" where it gives none: no reason to fail."""
+    """Return the driver's name of the GPU in use, "" if there is no name, which is no reason to fail."""
     try:
         runtime = devices.cupy().cuda.runtime
         return runtime.getDeviceProperties(runtime.getDevice())["name"].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a command is doing, shown on a terminal or below a notebook's cell once it has taken some seconds."""
+"""Steps of a command, shown on a terminal or below a notebook's cell after some seconds."""
 
 import threading
 import time
@@ -10,18 +10,18 @@ from parki.ewald.report import TITLES
 if TYPE_CHECKING:
     from rich.live import Live
 
-AFTER = 5.0  # seconds without a word
+AFTER = 5.0  # seconds before the first output
 WHOLES = ("ewald", "cell_list")  # phases of `parki.ewald.report.WallTime` that hold others
 
 
 class Progress:
-    """A list of steps with their seconds, in `stream` if somebody watches it, and only after `AFTER` seconds.
+    """List of steps with their seconds, shown in `stream` if somebody watches it, and only after `AFTER` seconds.
 
-    It is a context, and may be entered again.  Within, it is called with the name of each step as this begins: a phase
-    of a plan's `walltime`, whose `watch` it can be, or words of one's own; `titles` has those of phases by name.  With
-    rich the list is live and goes away at the end; without, or with `plain`, each step that is done gets a line.  It
-    estimates nothing: how long the next steps take is not known.  Somebody watches a terminal, and the stream of a
-    notebook's cell.
+    A progress is a context, and may be entered again.  Within, call it with the name of each step as the step begins:
+    a phase of a plan's `walltime`, whose `watch` it can be, or free text; `titles` has the titles of phases by name.
+    With rich the list is live and goes away at the end; without rich, or with `plain`, each finished step gets a line.
+    Times are not estimated, because those of the next steps are not known.  Terminals and the streams of notebooks'
+    cells count as watched.
     """
 
     def __init__(self, stream: TextIO | None, plain: bool = False) -> None:
@@ -83,7 +83,7 @@ class Progress:
             console=console,
             transient=True,
             get_renderable=self._renderable,
-            redirect_stdout=False,  # which would send what goes to a file to the terminal
+            redirect_stdout=False,  # True would send output meant for a file to the terminal
             redirect_stderr=False,
         )
         live.start()

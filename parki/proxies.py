@@ -52,9 +52,9 @@ class ProxyKernels:
     Attributes
     ----------
     linear : Pair
-        The pair as linear in the numbers that sources carry.
+        The pair, linear in the charges of sources.
     real, far : dtype
-        Of points and their sums; of sums over proxy points.
+        Types of points and their sums, and of sums over proxy points.
     points : int
         Proxy points per direction, at most.
     short : tuple of str
@@ -86,7 +86,7 @@ class ProxyKernels:
 
     def grids(self, m: int) -> Workunit:
         """Return the sum over source clusters of m points per direction."""
-        # A row of points is a block so long that mixing its instructions takes more registers than there are.
+        # A row of points is a long block: mixing its instructions would take more registers than there are.
         return engine.kernel(
             "clusters", "grids", real=self.far, N1=m, **self._constants, **self._pair(without="long_blocks")
         )

@@ -1,4 +1,4 @@
-"""The queries of a plan: its parameters, error, predicted time, memory and near pairs."""
+"""Queries of a plan: its parameters, error, predicted time, memory and near pairs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Queries:
-    """The part of `parki.plan.Plan` that changes nothing."""
+    """Part of `parki.plan.Plan` that answers questions and changes nothing."""
 
     method: Method
     kernel: Any
@@ -84,7 +84,7 @@ class Queries:
         self, n: int = 100, seed: int = 0, *, density: AnyArray | None = None, normals: AnyArray | None = None,
         u: AnyArray | None = None,
     ) -> ErrorEstimate:  # fmt: skip
-        """Return the relative RMS error, measured at `n` random targets against a sum that shares nothing with this.
+        """Return the relative RMS error, measured at `n` random targets against an independent sum.
 
         In free space that is the direct sum; in a periodic box an Ewald sum of the other split, another near-field
         radius and a hundredth of the tolerance.
@@ -94,10 +94,10 @@ class Queries:
         n, seed : int
             Number of targets, and the seed by which they are drawn.
         density, normals : array, optional
-            Arguments of a call; by default those of the last one, which the plan has not copied: they must not have
+            Arguments of a call; by default those of the last call, which the plan has not copied: they must not have
             changed.
         u : array, optional
-            Their sum, if it is at hand.
+            The result of that call, if it is at hand.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class Queries:
         >>> measured.n, measured.low <= measured.value <= measured.high < 1e-4
         (50, True)
         """
-        if not isinstance(n, numbers.Number | str):  # as treecodes and FMM took them
+        if not isinstance(n, numbers.Number | str):  # old order of arguments of treecodes and FMM
             deprecated("error takes density and normals by keyword", 4)
             n, seed, density, normals = 100, 0, n, None if isinstance(seed, int) else seed
         with self._whole(at_door=True):
@@ -201,7 +201,7 @@ class Queries:
         Returns
         -------
         parki.tasks.schedule.Schedule or None
-            None of a sum that runs phase by phase, and without points.
+            None for a sum that runs phase by phase, and without points.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Queries:
 
     @property
     def memory(self) -> int:
-        """Return the bytes of all arrays that the plan holds, and the plans that it has made."""
+        """Return the bytes of all arrays that the plan and the plans that it has made hold."""
         held: dict[int, int] = {}
         replays = later = 0
         kept = [*(self.structure.arrays if self.structure else ()), *self.problem.arrays]
@@ -233,8 +233,8 @@ class Queries:
     def near_pairs(self, radius: float) -> csr_array:
         """Return the pairs of a target and a source up to a distance apart, in a sparse matrix (Nt, Ns) of distances.
 
-        In a periodic box the nearest image of a source counts.  Its rows are where a quadrature corrects a sum, see
-        the `correction` of `operator`.
+        In a periodic box the nearest image of a source counts.  A quadrature corrects a sum at these pairs, see the
+        `correction` of `operator`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Sums over ranks, seen from calls of one process: `parki.distributed` is imported with a communicator only."""
+"""Sums over ranks, seen from calls of one process: `parki.distributed` is imported only if there is a communicator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALONE = contextlib.nullcontext()
 
 
 def together(comm: Any, doing: str, **same: Any) -> contextlib.AbstractContextManager[Any]:
-    """Return the context of work of each rank by itself, whose errors are raised on all ranks.
+    """Return a context for work that each rank does by itself, whose errors are raised on all ranks.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def several(comm: Any) -> bool:
 
 
 def sample(comm: Any, n_targets: int, n: int, seed: int) -> NDArray[np.intp]:
-    """Return at most `n` targets of all ranks, those of this one by their places: the same ones for any division.
+    """Sample at most `n` targets of all ranks, the same for any division; return the places of those of this rank.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def gathered(comm: Any, *some: NDArray[Any]) -> tuple[NDArray[Any], ...]:
 
 
 class OverRanks:
-    """The part of `parki.plan.Plan` that is of interest over ranks; a process alone is one of one."""
+    """Part of `parki.plan.Plan` for sums over ranks; a process alone is one rank of one."""
 
     comm: Any
     structure: Structure | None
@@ -87,7 +87,7 @@ class OverRanks:
     xp: Any
 
     def theirs(self, a: AnyArray, of: Literal["targets", "sources"] = "sources") -> AnyArray:
-        """Return entries of arrays along this rank's points as the plan has them: on the ranks of their places.
+        """Return entries of arrays along this rank's points on the ranks where the plan has these points.
 
         A program whose points stay where the plan has put them sends to neighbours only when it moves them.
 
@@ -179,7 +179,7 @@ def total(comm: Any, n: int) -> int:
 
 
 def take_gpu(comm: Any, space: Space, **given: Any) -> None:
-    """Have the ranks of a machine work on GPUs of their own, unless their arrays, or their callers, have chosen one.
+    """Give each rank of a machine a GPU of its own, unless its arrays, or its caller, have chosen one.
 
     Parameters
     ----------

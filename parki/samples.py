@@ -237,7 +237,7 @@ def charges(n: int, seed: int = 0) -> NDArray[np.float64]:
 
 
 def _generator(name: str, n: int, seed: int) -> np.random.Generator:
-    """A generator of its own for each function and seed; `n` is only checked."""
+    """Return a generator of its own for each function and seed; `n` is only checked."""
     for what, value in (("n", n), ("seed", seed)):
         try:
             good = operator.index(value) >= 0
@@ -259,7 +259,7 @@ def _number(value: Any) -> bool:
 
 
 def _directions(rng: np.random.Generator, n: int) -> Points:
-    """Unit vectors: z uniform in [−1, 1), by Archimedes, and the angle around it."""
+    """Draw unit vectors: z uniform in [−1, 1), by Archimedes, and the angle around it."""
     z = 2 * rng.random(n) - 1
     angle = 2 * math.pi * rng.random(n)
     rho = np.sqrt((1 - z) * (1 + z))

@@ -9,7 +9,7 @@ from typing import Any
 def say(log: logging.Logger, asked: bool, text: str, *values: Any) -> None:
     """Log a message at level INFO if a caller asked for it by ``verbose=True``, else at DEBUG.
 
-    What was asked for goes to stderr where no logger has a handler, as in a plain script.
+    A message that was asked for goes to stderr if no logger has a handler, as in a plain script.
     """
     if not asked or log.hasHandlers():
         log.log(logging.INFO if asked else logging.DEBUG, text, *values)

@@ -1,7 +1,7 @@
 """Lengths and units: sums run where the box and the largest strength are of order one.
 
 Lengths are multiplied by a power of two, strengths by others, and results by the powers that undo both.  No digit
-changes on the way, and nothing on the way is too large or too small for the floating type.
+changes on the way, and no number on the way is too large or too small for the floating type.
 """
 
 import math
@@ -15,8 +15,8 @@ from parki.arrays import Array, module_of, to_host
 from parki.dimensions import Dimensions
 
 Ints = NDArray[np.int64]
-SOME_TARGETS, SOME_SOURCES = 500, 4000  # points of a sample, to see how close they lie
-DENSE = 0.1  # share of the targets that is closest to sources: it has most of the field
+SOME_TARGETS, SOME_SOURCES = 500, 4000  # points of the samples that show how close points lie
+DENSE = 0.1  # share of the targets, those closest to sources, which have most of the field
 
 
 def exponent(size: float) -> int:
@@ -32,7 +32,7 @@ def times(x: Array, power: int) -> Array:
 
 
 def _factors(dtype: np.dtype, power: int) -> list:
-    """Factors of the type whose product is 2^power; none for 0."""
+    """Return factors of the type whose product is 2^power; none for 0."""
     most = np.finfo(dtype).maxexp - 2
     steps, sign = divmod(abs(power), most), 1 if power > 0 else -1
     powers = [sign * most] * steps[0] + ([sign * steps[1]] if steps[1] else [])
@@ -89,7 +89,7 @@ def longest(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
 
 
 def nearest(targets: Array, sources: Array, length: int) -> float:
-    """Estimate the distance of a target from the nearest source at a tenth of the targets, the closest ones.
+    """Estimate the distance to the nearest source within which the closest tenth of the targets lies.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def nearest(targets: Array, sources: Array, length: int) -> float:
     length : int
         The power of two by which points are multiplied.
 
-    Some hundreds of targets and some thousands of sources are looked at, as if the others lay between them.
+    Some hundreds of targets and some thousands of sources are searched, as if the others lay between them.
     """
     few = [x[:, :: -(-x.shape[1] // most)] for x, most in ((targets, SOME_TARGETS), (sources, SOME_SOURCES))]
     return nearest_of_some(
@@ -128,7 +128,7 @@ def largest(x: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Powers:
-    """Powers of two of one call: strengths go in times these, and results come out times these.
+    """Powers of two of one call, by which strengths are multiplied before the sum, and results after the sum.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Powers:
         Parameters
         ----------
         law : Dimensions or None
-            Of the kernel; without one `length` is 0.
+            Powers of length of the kernel; if None, `length` is 0.
         length : int
         dens : array (rhs, components, N)
             The last three components are multiplied by the normals, if there are any.
@@ -169,7 +169,7 @@ class Powers:
 
 
 def _size(value: float) -> int | None:
-    """Return the power of two below a value, None for 0."""
+    """Return the exponent of the largest power of two up to a value, None for 0."""
     return math.frexp(value)[1] - 1 if value else None
 
 

@@ -1,9 +1,9 @@
-"""Advice on names that nobody knows: the known one that is spelled almost like it."""
+"""Advice on unknown names: the known name with almost the same spelling."""
 
 import difflib
 from collections.abc import Iterable
 
-ALIKE = 0.7  # share of letters in the same order; of theta and threads two thirds are
+ALIKE = 0.7  # least share of letters in the same order; theta and threads share two thirds
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
@@ -12,6 +12,6 @@ def meant(name: str, known: Iterable[str]) -> str | None:
 
 
 def advice(name: str, known: Iterable[str]) -> str:
-    """Return a question with the known name that is spelled most like `name`; nothing if there is none like it."""
+    """Return a question with the known name that is spelled most like `name`; an empty text if there is none."""
     near = meant(name, known)
     return f"Did you mean {near!r}?" if near else ""

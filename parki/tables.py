@@ -17,7 +17,7 @@ class TextTable:
         Titles of the columns.
     rows : sequence of sequences of str
     line : str
-        How `str.format` makes a line of the cells; what is white at its end is left out.
+        Format of a line of cells, for `str.format`; blanks at the end of a line are left out.
     """
 
     head: Sequence[str]
@@ -28,7 +28,7 @@ class TextTable:
         return "\n".join(self.line.format(*cells).rstrip() for cells in (self.head, *self.rows))
 
     def html(self, caption: str) -> str:
-        """Return the table in HTML, all columns but the first to the right."""
+        """Return the table in HTML, all columns but the first aligned to the right."""
         titles = "".join(f'<th scope="col"{NUMBERS * (i > 0)}>{escape(cell)}</th>' for i, cell in enumerate(self.head))
         rows = "".join(_row(cells, NUMBERS) for cells in self.rows)
         return f"<table>{_caption(caption)}<thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
@@ -45,7 +45,7 @@ def _caption(text: str) -> str:
 
 
 def _row(cells: Sequence[str], style: str) -> str:
-    """Return a row: its title keeps the spaces before it, by which parts are told from phases."""
+    """Return a row; its title stays indented, because the indentation tells parts from phases."""
     title = escape(cells[0].lstrip())
     indent = "&emsp;" * (cells[0] != cells[0].lstrip())
     rest = "".join(f"<td{style}>{escape(cell)}</td>" for cell in cells[1:])

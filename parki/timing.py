@@ -1,4 +1,4 @@
-"""Wall-clock time of work that may have been launched and not yet done."""
+"""Wall-clock time of work that may be launched but not yet done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PhaseTimes:
     planned : sequence of str
         Phases of making a plan, which `reset` keeps.
     wait : callable, optional
-        Function that returns when everything launched before is done; a phase then lasts until its launches are done,
+        Function that returns when all work launched before is done; a phase then lasts until its launches are done,
         without it until they are made.
     clock : callable, optional
         Function that returns seconds.
@@ -102,7 +102,7 @@ class PhaseTimes:
         return _PhaseBody(self, name, self._wholes[name])
 
     def shift(self, seconds: float, phase: str, to: str) -> None:
-        """Count seconds of one phase as those of another, which was worked on meanwhile."""
+        """Move seconds of one phase to another, on which work was done meanwhile."""
         for name, sign in ((phase, -1), (to, 1)):
             for one in {name, self._wholes[name]}:
                 self.time[one] += sign * seconds
@@ -138,8 +138,8 @@ class PhaseTimes:
     def summary(self, of: CallCounts | None = None) -> str:
         """Return a table of times over all ranks, the same on each: collective in a sum over ranks.
 
-        Least, mean and largest time of each phase, and the bytes and messages that a rank sends on average; below the
-        largest over the mean of the time in which a rank is not in an exchange.
+        Least, mean and largest time of each phase, and the bytes and messages that a rank sends on average; the last
+        line is the largest over the mean of the time that ranks spend outside exchanges.
 
         Parameters
         ----------
@@ -171,12 +171,12 @@ class PhaseTimes:
 
     @property
     def apart(self) -> bool:
-        """Tell whether each phase is waited for, so that none may go on beside another."""
+        """Tell whether each phase is waited for, so that phases do not overlap."""
         return self.wait is not None
 
     @contextlib.contextmanager
     def members(self, size: int) -> Iterator[list[PhaseTimes]]:
-        """Give times to workers side by side; the time that passes is shared out as theirs together is."""
+        """Yield times for workers side by side; divide the elapsed time among phases by the workers' shares."""
         each = [PhaseTimes(self.phases, clock=self.clock) for _ in range(size)]
         each[0].watch = self.watch
         began = self.clock()
@@ -222,7 +222,7 @@ class PhaseTimes:
 
 
 class _PhaseBody:
-    """The body of a phase, of which the seconds are added to two names."""
+    """Body of a phase, whose seconds are added to two names."""
 
     __slots__ = ("_before", "_began", "_name", "_times", "_whole")
 
@@ -250,7 +250,7 @@ class _PhaseBody:
 
 
 def milliseconds(seconds: float) -> str:
-    """Return a time as tables show it."""
+    """Return a time in milliseconds as text, for tables."""
     return f"{1e3 * seconds:.2f} ms"
 
 

@@ -1,7 +1,7 @@
 """Sums that PyTorch differentiates: tensors in, a tensor out.
 
 Backward is made of sums too, with the same options (`parki.torch_sum`): first derivatives in points, densities, normals
-and boxes, second ones as far as kernels go.
+and boxes, second ones as far as kernels have them.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def laplace(
     Raises
     ------
     ValueError, TypeError
-        For input that does not fit, naming the argument, what was found and what was expected; for arguments that are
-        not tensors; and for those that require a gradient which there is not.
+        For input that does not fit, naming the argument, the value found and the value expected; for arguments that
+        are not tensors; and for tensors that require a gradient that does not exist.
     NotImplementedError
         When a gradient is differentiated again in points or box.
 

@@ -16,7 +16,7 @@ from parki.docstrings import DIFFERENTIABLE, DIFFERENTIABLE_ENERGY, completed
 def ewald(
     kernel: Any, targets: Tensor, sources: Tensor, density: Tensor, normals: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """Return a sum of `parki.ewald.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.ewald.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def ewald(
 def treecode(
     kernel: Any, targets: Tensor, sources: Tensor, density: Tensor, normals: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """Return a sum of `parki.treecode.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.treecode.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def treecode(
 def fmm(
     kernel: Any, targets: Tensor, sources: Tensor, density: Tensor, normals: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """Return a sum of `parki.fmm.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.fmm.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def fmm(
 def direct(
     kernel: Any, targets: Tensor, sources: Tensor, density: Tensor, normals: Tensor | None = None, **options: Any
 ) -> Tensor:
-    """Return a sum of `parki.direct.plan`, differentiable in all that its kernel has derivatives in.
+    """Return a sum of `parki.direct.plan`, differentiable in each argument that its kernel has a derivative in.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def direct(
 def energy(kernel: Any, points: Tensor, charges: Tensor, *, by: str = "ewald", **options: Any) -> Tensor:
     """Return the energy ½ Σ q u of charges in each other's potential u, with its derivatives from the same pass.
 
-    Differentiable in points, charges and box; in points and charges twice where one of both is a charge.  The sum of
+    The energy is differentiable in points, charges and box; twice in charges, and in points and charges.  The sum of
     potential and gradient costs about 1.4 times that of the potential.
 
     Examples
@@ -165,12 +165,12 @@ def check_tensors(given: dict[str, Any]) -> None:
 
 
 def taken_box(options: dict[str, Any]) -> tuple[Tensor | None, dict[str, Any]]:
-    """Return the box that is a tensor, and all options, with its numbers where these are at hand."""
+    """Return the box if it is a tensor, else None; and options with `ANY_BOX` for it."""
     return differentiable.taken_box(options, Tensor)
 
 
 def plain(kappa: Any) -> float:
-    """Return κ as a number; refuse one that requires a gradient."""
+    """Return κ as a number; refuse a tensor that requires a gradient."""
     if isinstance(kappa, Tensor) and kappa.requires_grad:
         raise ValueError("kappa requires a gradient, and yukawa is not differentiable in it here. Pass float(kappa).")
     return float(kappa)

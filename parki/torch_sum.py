@@ -39,7 +39,7 @@ class SumNode(torch.autograd.Function):
         def field(name: str, at: Tensor, sources: Tensor | None, d: Tensor, normals: Tensor | None) -> Tensor:
             return _sum(NamedSum(sums, name), at, sources, d, normals, box)
 
-        if (need_x or need_y) and slope is None:  # a graph is made that leads here, and does where it is followed
+        if (need_x or need_y) and slope is None:  # zeros complete the graph; `Once` raises where it is followed
             to_x, to_y = (torch.zeros_like(a) if a is not None else None for a in (x, y))
         elif need_x or need_y:
             to_x, to_y = differentials.to_points(kernel, slope, field, places, d, w, (need_x, need_y))
@@ -53,7 +53,7 @@ class SumNode(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], question: NamedSum, *tensors: Tensor | None) -> tuple[Tensor, int]:
-        """Sum densities of one set of points as right-hand sides, and anything else one by one."""
+        """Sum densities of one set of points as right-hand sides, and all other batches one by one."""
         _, in_x, in_y, in_d, in_normals, in_box = in_dims
         if any(at is not None for at in (in_x, in_y, in_normals, in_box)):
             return _each(SumNode, info, in_dims, question, *tensors)
@@ -64,7 +64,7 @@ class SumNode(torch.autograd.Function):
 
 
 class BoxNode(torch.autograd.Function):
-    """The derivative of Σ w · u in the box, which has none itself."""
+    """Derivative of Σ w · u in the box, which cannot be differentiated again."""
 
     @staticmethod
     def forward(sums: Differentiable, *tensors: Tensor | None) -> Tensor:
@@ -73,11 +73,11 @@ class BoxNode(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        """Keep nothing."""
+        """Keep no arguments."""
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
-        """Refuse."""
+        """Refuse second derivatives."""
         raise NotImplementedError("the derivative in the box was differentiated again; expected first derivatives.")
 
     @staticmethod
@@ -87,7 +87,7 @@ class BoxNode(torch.autograd.Function):
 
 
 class Once(torch.autograd.Function):
-    """A tensor as it is, in which a sum has no derivative, or none that is differentiated again."""
+    """Identity on a tensor in which a sum has no derivative, or none that can be differentiated again."""
 
     @staticmethod
     def forward(x: Tensor, text: str) -> Tensor:
@@ -101,7 +101,7 @@ class Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
-        """Refuse, with the message."""
+        """Refuse derivatives, with the message."""
         raise NotImplementedError(ctx.text)
 
     @staticmethod
@@ -111,7 +111,7 @@ class Once(torch.autograd.Function):
 
 
 class EnergyNode(torch.autograd.Function):
-    """The energy of charges ``(N,)`` at points, with its derivatives, which are found in the same pass."""
+    """Energy of charges ``(N,)`` at points, with its derivatives from the same pass."""
 
     @staticmethod
     def forward(sums: Differentiable, x: Tensor, q: Tensor, box: Tensor | None, strained: bool) -> tuple[Tensor, ...]:
@@ -128,7 +128,7 @@ class EnergyNode(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, w: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Return the derivatives; where they are differentiated again, as sums that are."""
+        """Return the derivatives, as differentiable sums if they will be differentiated again."""
         x, q, box, by_x, by_q, by_box = ctx.saved_tensors
         if torch.is_grad_enabled() and any(a is not None and a.requires_grad for a in (x, q, box)):
             sums = ctx.sums
@@ -158,7 +158,7 @@ def _each(node: Any, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tu
 def _sum(
     question: NamedSum, x: Tensor, y: Tensor | None, d: Tensor, normals: Tensor | None, box: Tensor | None
 ) -> Tensor:
-    """Return a sum whose points and box refuse the derivatives that there are not, where they are followed."""
+    """Return a sum whose points and box raise where a derivative that does not exist is followed."""
     sums, name = question.sums, question.name
     if sums.slope_of(name) is None:
         text = f"{sums.pair(name)} has no derivative in its points here; expected first derivatives in points."

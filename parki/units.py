@@ -1,7 +1,8 @@
-"""Prefactors: sums have none, and these give them units.
+"""Prefactors that give units to sums, which have no prefactors themselves.
 
-A sum Σ q/r is one of charges over lengths.  Times `coulomb` it is a potential of charges in e, times `gravity` (and −1)
-one of masses; `stokes` gives forces a flow, `laplace` charges the potential that obeys −∇²u = Σ q δ.
+A sum Σ q/r has the unit of charges over lengths.  Times `coulomb` it is a potential of charges in e, times `gravity`
+(and −1) that of masses.  `stokes` turns a sum of forces into a flow, `laplace` a sum of charges into the potential that
+obeys −∇²u = Σ q δ.
 """
 
 import math
@@ -12,7 +13,7 @@ from parki.checks import check_choice, check_positive
 
 __all__ = ["coulomb", "gravity", "laplace", "stokes"]
 
-#: Metres of a unit of length, joules of one of energy.
+#: Metres per unit of length, joules per unit of energy.
 LENGTHS = {
     "m": 1.0, "nm": 1e-9, "Å": 1e-10, "angstrom": 1e-10, "bohr": constants.value("Bohr radius"),
     "pc": constants.parsec, "au": constants.au, "km": 1e3,
@@ -110,7 +111,7 @@ def gravity(length: str = "pc", mass: str = "Msun", speed: str = "km/s") -> floa
 
 
 def stokes(viscosity: float = 1.0) -> float:
-    """Return 1/(8πμ), by which `stokes_sl` is the flow of forces in a liquid of this viscosity.
+    """Return 1/(8πμ), the factor with which `stokes_sl` is the flow of forces in a liquid of this viscosity.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def stokes(viscosity: float = 1.0) -> float:
 
 
 def laplace() -> float:
-    """Return 1/(4π), by which `laplace` solves −∇²u = Σ q δ.
+    """Return 1/(4π), the factor with which `laplace` solves −∇²u = Σ q δ.
 
     Returns
     -------

@@ -1,1 +1,1 @@
-"""Performance models: what each kernel costs, and the choices that follow."""
+"""Performance models: the cost of each kernel, and the choices that follow."""

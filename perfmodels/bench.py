@@ -1,4 +1,4 @@
-"""`parki bench`: kernels and whole sums, measured beside what they are to beat, in one run."""
+"""`parki bench`: kernels and whole sums, measured in one run with the codes that they are compared with."""
 
 import argparse
 import datetime
@@ -60,7 +60,7 @@ BENCHMARKS = {
     "phases": bench_methods.phases,
     "threads": bench_methods.threads,
 }
-#: Of those whose rows are not one a line.
+#: Tables of the benchmarks whose rows are not printed one a line.
 TABLES = {
     "model": bench_models.predictions_table,
     "selection": bench_models.selections_table,
@@ -74,23 +74,23 @@ TABLES = {
     "fmm-model": bench_fmm.predictions_table,
     "plans": bench_plans.table,
 }
-METHODS = ("accuracy", "growth", "phases", "threads")  # that take --only
-REPORT = {"--set": "named_set", "--resume": "resume", "--from": "source", "-o": "output"}  # options of a report
-N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no number is asked for
+METHODS = ("accuracy", "growth", "phases", "threads")  # benchmarks that take --only
+REPORT = {"--set": "named_set", "--resume": "resume", "--from": "source", "-o": "output"}  # options of `report` alone
+N, FEWER = 100_000, {"model": 30_000, "selection": 30_000}  # particles where no --n is given
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Run one benchmark and print its table; append it to a file, compare it with one, draw it, if asked to.
+    """Run one benchmark and print its table; append it to a file, compare it with one, draw it, if asked.
 
     Returns
     -------
     int
-        1 if `asked.compare` is a file and something is slower than there, beyond noise, else 0.
+        1 if `asked.compare` is a file and a row is slower than there, beyond noise, else 0.
 
     Raises
     ------
     ValueError
-        For files that cannot be what they are asked to be, before anything is measured.
+        For options of other benchmarks, and for files that cannot be used as asked, before anything is measured.
     """
     _refuse(asked)
     asked.n = asked.n or FEWER.get(asked.name, N)
@@ -125,7 +125,7 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def _refuse(asked: argparse.Namespace) -> None:
-    """Refuse options of other benchmarks, which would do nothing."""
+    """Raise ValueError for options of other benchmarks, which would have no effect."""
     for flag, name in REPORT.items():
         if getattr(asked, name, None) is not None:
             raise ValueError(f"{flag} was given with {asked.name}; expected parki bench report {flag}.")
@@ -134,14 +134,14 @@ def _refuse(asked: argparse.Namespace) -> None:
 
 
 def question(asked: argparse.Namespace, space: Space) -> Row:
-    """What was asked for, with the threads and the space that None stands for."""
+    """Return the settings asked for, with the threads and the space that None stands for."""
     threads = workers(space)
     chosen = {"n": asked.n, "tolerance": asked.tolerance, "threads": threads, "space": space.name}
     return chosen | {"repeat": asked.repeat}
 
 
 def given_row(r: Row, given: Row) -> Row:
-    """A row with what it was asked for, where it does not say that it has another n, tolerance or number of threads."""
+    """Return a row with the n, tolerance and threads that were asked for, unless the row has its own."""
     return {name: given[name] for name in ("n", "tolerance", "threads")} | r
 
 
@@ -160,7 +160,7 @@ def command(asked: argparse.Namespace) -> str:
 
 
 def machine(space: Space | None = None) -> Row:
-    """What the figures were measured on."""
+    """Return a description of the machine on which the figures were measured."""
     made = target()
     found = {
         "processor": processor(),
@@ -188,7 +188,7 @@ def processor() -> str:
 
 
 def versions() -> Row:
-    """Of parki, of what it is built with, and of the libraries that it is measured beside, where they are installed."""
+    """Return the versions of parki, Python, the compiler, and the installed libraries to compare with."""
     found = {"parki": parki.__version__, "python": platform.python_version(), "compiler": toolchains()[0][0].version}
     for name in LIBRARIES:
         try:

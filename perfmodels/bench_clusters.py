@@ -1,6 +1,6 @@
 """Benchmarks of the treecode's models: predicted against measured phases, and shares of the roofline.
 
-On one core unless threads are asked for, with rates that are measured now if none are stored.
+All run on one core unless threads are asked for, with the machine's stored rates, or rates measured now.
 """
 
 import argparse
@@ -15,19 +15,19 @@ from parki.perfmodels.measure import Row, row
 from parki.plan import Plan
 from parki.treecode import work
 
-#: Cases whose PP and PC are held against the roofline.
+#: Cases whose PP and PC are compared with the roofline.
 LIMITED = (TreecodeCase("coulomb", "pc", 8), TreecodeCase("yukawa", "pc", 8))
-KERNELS = {"pp": "ranges", "pc": "grids"}  # phase of these cases that is nothing but this kernel
+KERNELS = {"pp": "ranges", "pc": "grids"}  # phase of these cases → the only kernel in it
 
 
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Phases of plans and of their sums, predicted and measured, of all cases of `parki bench treecode`."""
+    """Predict and time the phases of plans and of their sums, for all cases of `parki bench treecode`."""
     space, machine = bench_models.host(asked, space)
     return [made for case in CASES for made in predicted(case, asked, space, machine)]
 
 
 def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
-    """Rows of one case: phases that take no time are left out; the last row is the whole call."""
+    """Return the rows of one case, without phases that take no time; the last row is the whole call."""
     plan, runs = _runs(case, asked, space)
     counts, dtypes = work.counts(plan.structure, plan.parameters, machine), (plan.dtype.name, plan.parameters.far)
     bounds = clusters.predict(counts, machine, *dtypes, min(workers(space), machine.units))
@@ -45,7 +45,7 @@ def predicted(case: TreecodeCase, asked: argparse.Namespace, space: Space, machi
 def _runs(
     case: TreecodeCase, asked: argparse.Namespace, space: Space, **options: str
 ) -> tuple[Plan, list[dict[str, float]]]:
-    """A plan, and seconds by phase of so many calls as are asked for, after one that does not count."""
+    """Return the last plan, and seconds by phase of `asked.repeat` plans and calls, after one that does not count."""
     x, q = cloud(asked.n)
     runs = []
     for _ in range(asked.repeat + 1):
@@ -56,7 +56,7 @@ def _runs(
 
 
 def predictions_table(rows: Sequence[Row], phases: Sequence[str] = clusters.PHASES) -> str:
-    """Predicted over measured times, a case a line; and how many are close."""
+    """Return predicted over measured times, a case a line, and the number of close predictions."""
     width = max(20, *(len(r["case"]) for r in rows))
     names = (*phases, "whole")
     lines = [f"{'predicted / measured':<{width}}{'measured':>13}" + "".join(f"{name:>10}" for name in names)]
@@ -73,7 +73,7 @@ def predictions_table(rows: Sequence[Row], phases: Sequence[str] = clusters.PHAS
 
 
 def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """PP and PC of two kernels in double precision against what the machine's rates allow, where there are any."""
+    """Time PP and PC of two kernels in double precision, where there are any, against the machine's roofline."""
     space, machine = bench_models.host(asked, space)
     rows = []
     for case in LIMITED:

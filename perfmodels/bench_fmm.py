@@ -1,9 +1,9 @@
-"""Benchmarks of fast multipole sums: whole calls by phases beside published codes, leaves, models, and against FMM3D.
+"""Benchmarks of fast multipole sums: phases beside published codes, sizes of leaves, models, and FMM3D.
 
-Everything is measured on one core unless threads are asked for, with charges of both signs.  Sums over all pairs, a
-loop with vectors written by hand and parki's own, are timed in the same turns: what other codes took on another
-machine, times the rate of their own such loop there, is a number of pairs, and over the rate here what they would take.
-The faster of both counts, which is the one in favour of the other codes.
+Everything is measured on one core unless threads are asked for, with charges of both signs.  Times of other codes are
+from another machine.  The rates of a sum over all pairs on both machines carry them over to this one: published time ×
+rate of their loop there / rate here.  Here a loop with vectors written by hand and parki's own are timed in the same
+turns.  The faster of both counts, which favours the other codes.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from parki.perfmodels.measure import Row, clock, on, row, spread, turns
 from parki.plan import Plan
 
 KAPPA = {"yukawa": {"kappa": 0.5}}
-KERNELS = ("coulomb", "stokes_sl")  # that FMM3D has
+KERNELS = ("coulomb", "stokes_sl")  # kernels that FMM3D has, too
 SAMPLE = 1000  # targets at which errors are measured
-RUNS = 20  # of sums over all pairs, of which the best counts
+RUNS = 20  # runs of a sum over all pairs, of which the best counts
 PAIRS = 2048, 2000  # targets and sources of such a sum
 LOOP = 4.6e9  # pairs a second of PVFMM's loop over all pairs, where the other codes were measured
-SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of leaves, over what is chosen
-FINALISTS = 4  # that are measured again beside the choice
+SIZES = (0.35, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8)  # points of a leaf in a sweep, over the chosen number
+FINALISTS = 4  # sizes of the sweep that are measured again beside the choice
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class FmmCase:
     method: str = "kifmm"
 
     def given(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Points (3, n) and strengths (n,) or (3, n), between -1 and 1."""
+        """Return points (3, n) and strengths (n,) or (3, n), between -1 and 1."""
         components = find(self.kernel, **KAPPA.get(self.kernel, {})).dens
         q = samples.charges(components * n, seed=2)
         return getattr(samples, self.points)(n, seed=1), q if components == 1 else q.reshape(components, n)
 
     def plan(self, x: Array, space: Space, **options: Any) -> Plan:
-        """Its plan for targets that are the sources."""
+        """Make the plan for targets that are the sources."""
         options |= KAPPA.get(self.kernel, {}) | {"execution_space": space, "gradient": self.gradient}
         return api.plan(self.kernel, x, x, method=self.method, order=self.order, **options)
 
@@ -78,7 +78,7 @@ SWEPT = tuple(case for case in SURFACES if not case.gradient)
 
 @dataclass(frozen=True)
 class Peer:
-    """Another code on one core with AVX-512: its error, seconds of a whole call, and on the tree that it has."""
+    """Another code on one core with AVX-512: its error, seconds of a whole call, and of a call with the tree kept."""
 
     name: str
     error: float
@@ -105,13 +105,13 @@ PEERS = {
 
 
 def sums(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time the whole call with new points, and the plan again, of all cases."""
+    """Time the whole call with new points, and the plan again, for all cases."""
     space = one_core(asked, space)
     return [made for case in CASES for made in measured(case, asked.n, space, asked.repeat)]
 
 
 def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
-    """Two rows of one case; phases are those of its fastest run."""
+    """Return two rows of one case; phases are those of its fastest run."""
     x, q = on(space, case.given(n))
     kept = case.plan(x, space)
     times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
@@ -141,21 +141,21 @@ def measured(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
 
 
 def _all_pairs() -> Callable[[], float]:
-    """Measure a sum over all pairs: the best of some runs of the loop written by hand and of the direct sum."""
+    """Return a function that times a sum over all pairs: the best run of the loop by hand and of the direct sum."""
     x, y = (samples.uniform(n, seed=n) for n in PAIRS)
     own = clock(lambda: direct.direct_sum("coulomb", x, y, y[0], execution_space="Serial"))
     return lambda: min([*handwritten.yardstick(RUNS), *(own() for _ in range(RUNS))])
 
 
 def _carried(case: FmmCase, n: int, threads: int, what: str, seconds: float) -> list[Row]:
-    """Return the times of other codes, where known, over this number of seconds."""
+    """Return the times of other codes, where known, over `seconds`."""
     known = PEERS.get((case, n), ()) if threads == 1 else ()
     spent = [(peer, peer.call if what == "whole call" else peer.again) for peer in known]
     return [{"name": peer.name, "error": peer.error, "ratio": s / seconds} for peer, s in spent if s is not None]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Cases, a line each: times, error, near pairs, memory, what other codes take over that; and phases."""
+    """Return times, error, near pairs, memory and ratios of other codes' times, a case a line; and phases."""
     width = max(len(r["case"]) for r in rows)
     lines = [
         f"{'times in ms':<{width}}{'call':>10}{'median':>8}{'again':>10}{'error':>10}{'leaf':>6}{'boxes':>8}"
@@ -188,7 +188,7 @@ def _peers(call: Row, plan: Row) -> str:
 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
 def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls against FMM3D, potentials of charges and flows of forces: see `bench_treecode.beside_fmm`."""
+    """Time whole calls against FMM3D, potentials of charges and flows of forces: see `bench_treecode.beside_fmm`."""
 
     def ours(kernel: str) -> Ours:
         def sum_(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.ndarray:
@@ -201,7 +201,7 @@ def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 # Sizes of leaves -----------------------------------------------------------------------------------------------------
 def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls with the points of a leaf that are chosen, against the fastest of a sweep."""
+    """Time whole calls with the chosen points per leaf, against the fastest of a sweep."""
     space = one_core(asked, space)
     return [made for case in SWEPT for made in swept(case, asked.n, space, asked.repeat)]
 
@@ -209,8 +209,8 @@ def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
 def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
     """Return the best of the sweep, and the choice of the library.
 
-    Swept is the mean for points that are even, from which boxes across the cube follow; of others the most that a leaf
-    has.
+    For evenly spread points the mean number of points of a leaf is swept, which gives the boxes across the cube.  For
+    other points the largest number of points of a leaf is swept.
     """
     x, q = on(space, case.given(n))
     p = case.plan(x, space).parameters
@@ -225,7 +225,7 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
 
     others = sorted({max(1, round(chosen * factor)) for factor in SIZES} - {chosen})
     for size in (chosen, *others):
-        run(size)()  # compiles, and makes operators
+        run(size)()  # compiles kernels and makes operators
     quick = [(min(turns([run(size)], 1, warm=False)[0]), size) for size in others]
     finalists = [chosen, *(size for _, size in sorted(quick)[:FINALISTS])]
     found = turns([run(size) for size in finalists], repeat)
@@ -240,7 +240,7 @@ def swept(case: FmmCase, n: int, space: Space, repeat: int) -> list[Row]:
 
 @contextlib.contextmanager
 def _wishing(size: int) -> Iterator[None]:
-    """Within it, plans are made for so many points of a leaf, whatever that costs."""
+    """Make all plans within this context for `size` points of a leaf, regardless of their cost."""
     known = balance.leaves
     balance.leaves = lambda x, y, wanted, cost, space: known(x, y, size, None, space)
     try:
@@ -256,13 +256,13 @@ def leaves_table(rows: Sequence[Row]) -> str:
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Phases of plans and of their sums, predicted and measured, of the cases of `parki bench fmm` with surfaces."""
+    """Predict and time the phases of plans and of their sums, for the cases of `parki bench fmm` with surfaces."""
     space, machine = bench_models.host(asked, space)
     return [made for case in SURFACES for made in predicted(case, asked, space, machine)]
 
 
 def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: Machine) -> list[Row]:
-    """Rows of one case: phases that take no time are left out; the last row is all of these."""
+    """Return the rows of one case, without phases that take no time; the last row is the sum of the others."""
     x, q = on(space, case.given(asked.n))
     runs = []
     for _ in range(asked.repeat + 1):
@@ -284,5 +284,5 @@ def predicted(case: FmmCase, asked: argparse.Namespace, space: Space, machine: M
 
 
 def predictions_table(rows: Sequence[Row]) -> str:
-    """Predicted over measured times, a case a line; and how many are close."""
+    """Return predicted over measured times, a case a line, and the number of close predictions."""
     return bench_clusters.predictions_table(rows, fmm.PHASES)

@@ -26,14 +26,14 @@ from parki.options import choices
 from parki.perfmodels import handwritten
 from parki.perfmodels.measure import CUBE, Row, absent, clock, cloud, on, row, strengths, turns
 
-SHORT = 5  # runs of milliseconds are repeated so many times more often
+SHORT = 5  # factor of the repeats of runs that last milliseconds
 NEAR = 1e-9, 224.0  # tolerance, and sources in a cube of side rc, of the near fields
 MOST_NEAR = 60_000  # particles of the near fields
-WIDTHS, DENSITIES = (6, 8, 12), (1, 8)  # of windows; grid points a particle
+WIDTHS, DENSITIES = (6, 8, 12), (1, 8)  # grid points across a window; grid points per particle
 
 
 def p2p(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """All pairs in cache on one thread, and near fields at 1e-9 against scalar literal loops."""
+    """Time all pairs in cache, and near fields at 1e-9 against scalar literal loops, on one thread."""
     rng = np.random.default_rng(0)
     nt, ns = 2048, 2000
     xt, src, u = rng.random((3, nt)), rng.random((ns, 4)), np.empty((1, nt))
@@ -52,7 +52,7 @@ def p2p(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def near(kernel: str, n: int, repeat: int) -> list[Row]:
-    """A near field at 1e-9 and the density of 224 sources per rc³, against a scalar literal loop, on one thread."""
+    """Time a near field at 1e-9 with 224 sources per rc³ against a scalar literal loop, on one thread."""
     tolerance, crowd = NEAR
     run, pairs = near_field(kernel, n, tolerance, crowd)
     literal, _, some = scalar_near(kernel, n, tolerance, crowd)
@@ -64,7 +64,7 @@ def near(kernel: str, n: int, repeat: int) -> list[Row]:
 
 
 def near_field(kernel: str, n: int, tolerance: float, crowd: float) -> tuple[Callable[[], object], float]:
-    """Parki's near field alone, and the 10⁹ pairs within rc of all targets."""
+    """Return a function that runs parki's near field alone, and the number of pairs within rc in 10⁹."""
     x, dens, normals = cloud(n)
     options = {"box": CUBE, "tolerance": tolerance, "cell_size": crowd, "execution_space": "Serial"}
     plan = api.plan(kernel, x, x, **options)
@@ -75,7 +75,7 @@ def near_field(kernel: str, n: int, tolerance: float, crowd: float) -> tuple[Cal
 def scalar_near(
     kernel: str, n: int, tolerance: float, crowd: float
 ) -> tuple[Callable[[], object], tuple[np.ndarray, np.ndarray], int]:
-    """The literal loop for the first tenth of the sorted targets, where it puts them and their sums, their number."""
+    """Return the literal loop for the first tenth of the sorted targets, their indices and sums, and their number."""
     x, dens, normals = cloud(n)
     p = choose.parameters(Question(kernel, CUBE, n, n, tolerance, split="gaussian", cell_size=crowd))
     grid = CellGrid(p.box, tuple(int(side / p.rc) for side in p.box))
@@ -93,17 +93,17 @@ def scalar_near(
 
 
 def p2g(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Spreading of two real components, against finufft's complex one, on one thread."""
+    """Time the spreading of two real components against finufft's complex one, on one thread."""
     return grid_rows(asked, "P2G", 1)
 
 
 def g2p(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Interpolation of two real components, against finufft's complex one, on one thread."""
+    """Time the interpolation of two real components against finufft's complex one, on one thread."""
     return grid_rows(asked, "G2P", 2)
 
 
 def grid_rows(asked: argparse.Namespace, what: str, kind: int) -> list[Row]:
-    """Rows for one and for eight grid points per particle."""
+    """Return the rows for one and for eight grid points per particle."""
     rows: list[Row] = []
     count, about = asked.n / 1e6, {"n": asked.n, "threads": 1}
     for per_point, width in itertools.product(DENSITIES, WIDTHS):
@@ -121,7 +121,7 @@ def grid_rows(asked: argparse.Namespace, what: str, kind: int) -> list[Row]:
 
 
 def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callable[[], object]:
-    """Parki's kernel alone; the points are sorted, as a plan keeps them."""
+    """Return a function that runs parki's kernel alone, on points that are sorted already, as in a plan."""
     space = Space("Serial")
     x, dens, _ = cloud(asked.n)
     p = choose.parameters(Question("laplace", CUBE, asked.n, asked.n, 1e-6))
@@ -146,7 +146,7 @@ def own_grid(what: str, asked: argparse.Namespace, n: int, width: int) -> Callab
 
 
 def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Callable[[], object] | None:
-    """Finufft's spreader at the same width, or None where it is not installed; it has sorted its points, too."""
+    """Return a function that runs finufft's spreader at the same width, on sorted points; None without finufft."""
     try:
         import finufft
     except ImportError:
@@ -161,9 +161,9 @@ def peer_grid(asked: argparse.Namespace, n: int, width: int, kind: int) -> Calla
 
 
 def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Transforms of a sum, along each axis there and back, by every library that is installed, against the first.
+    """Time a sum's transforms along each axis there and back by every installed library, against the first.
 
-    Pairs of reals along z are one complex number, and the grid lies within margins, as in a sum.
+    Two reals along z are one complex number, and the grid lies within margins, as in a sum.
     """
     names = fft.available() if space.kind == "host" else [fft.choose(None, True)]
     counts = [asked.threads] if asked.threads else sorted({1, spaces.threads()}) if space.kind == "host" else [1]
@@ -182,12 +182,12 @@ def transforms(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def sizes(n: int) -> list[int]:
-    """Sides of the grids: those of sums of about 10⁵ to 10⁶ particles, smaller ones where fewer are asked for."""
+    """Return the sides of the grids: of sums of about 10⁵ to 10⁶ particles, smaller ones where `n` is smaller."""
     return [m for m in (98, 128, 224) if m**3 <= 120 * n] or [16]
 
 
 def there_and_back(library: fft.Library, box: Array) -> None:
-    """Transform all components, and three of them back."""
+    """Transform all components forwards, and three of them back."""
     for axis in (1, 2, 3):
         library.run(box, axis, False)
     for axis in (3, 2, 1):
@@ -197,7 +197,7 @@ def there_and_back(library: fft.Library, box: Array) -> None:
 
 
 def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Every variant of P2P, P2G and G2P of stokes_comb, the kernels alone, against the one that is taken by default."""
+    """Time every variant of P2P, P2G and G2P of stokes_comb, the kernels alone, against the default variant."""
     x, dens, normals = on(space, cloud(asked.n))
     options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space, "return_walltime": True}
     rows: list[Row] = []
@@ -222,7 +222,7 @@ def compare_variants(asked: argparse.Namespace, space: Space) -> list[Row]:
 def sorted_sources(
     kernel: str | int, x: Array, packed: Array, p: params.Parameters, space: Space, grid: CellGrid | None = None
 ) -> tuple[SortedCells, np.ndarray]:
-    """A cell list, and the sources in its order as a kernel takes them, by its name or number of strengths."""
+    """Return a cell list, and the sources in its order for a kernel, given by its name or number of strengths."""
     cells = SortedCells(x, grid or CellGrid.for_points(p.box, x.shape[1], p.rc), space)
     components = KERNELS[kernel].strengths if isinstance(kernel, str) else kernel
     return cells, np.ascontiguousarray(np.concatenate([x, packed[:components]])[:, cells.order].T)

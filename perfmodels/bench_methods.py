@@ -1,8 +1,8 @@
-"""Benchmarks of every method in one way: time against accuracy, growth with N, phases, and threads.
+"""Benchmarks that measure all methods alike: time against accuracy, growth with N, phases, and threads.
 
 A run makes a plan, calls it, and calls it again: both calls are timed.  Points are uniform, in a periodic box for Ewald
-sums and in a cube of free space for all else, and targets are the sources.  `Plan.error` measures the errors: of Ewald
-sums against a second sum that shares no parameter, of all else against the direct sum at some targets.
+sums and in a cube of free space for all others, and targets are the sources.  `Plan.error` measures the errors: of
+Ewald sums against a second sum that shares no parameter, of all others against the direct sum at some targets.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from parki.plan import Plan
 
 SAMPLE = 200  # targets at which errors are measured
 TOLERANCES = (1e-3, 1e-5, 1e-7, 1e-9, 1e-11)
-MOST_DIRECT = 30_000  # points that all pairs are summed of
+MOST_DIRECT = 30_000  # points up to which all pairs are summed
 PLANS: dict[str, Callable[..., Plan]] = {
     "ewald": lambda *given, **options: parki.ewald.plan(*given, box=CUBE, **options),
     "bldtt": lambda *given, **options: parki.treecode.plan(*given, method="dual", **options),
@@ -80,7 +80,7 @@ class PlanRuns:
 
     def __call__(self) -> float:
         """Make one run and return the seconds of the plan and its first call."""
-        self.plan = None  # whose memory is given back before the clock starts
+        self.plan = None  # gives back its memory before the clock starts
         seconds = clock(self._first, self.space)()
         assert self.plan is not None
         self.phases.append(dict(self.plan.walltime.time))
@@ -99,12 +99,12 @@ class PlanRuns:
 
 
 def chosen(asked: argparse.Namespace, known: tuple[MethodSum, ...]) -> list[MethodSum]:
-    """Return the sums that are asked for by name, all if none is.
+    """Return the sums that --only names, or all without --only.
 
     Raises
     ------
     ValueError
-        For a name that is not that of a sum.
+        For a name that no sum has.
     """
     names, only = [str(one) for one in known], getattr(asked, "only", None)
     for name in only or ():
@@ -120,13 +120,13 @@ def accuracy(asked: argparse.Namespace, space: Space) -> list[Row]:
     for one in chosen(asked, TOLERANT):
         for tolerance in tolerances:
             run = PlanRuns(one, asked.n, tolerance, space)
-            [times] = turns([run], asked.repeat)  # not in turns with the next one, whose operators would put these out
+            [times] = turns([run], asked.repeat)  # not in turns with the next sum, whose operators would evict these
             rows += _both(one, run, times, n=asked.n, tolerance=tolerance, error=run.error())
     return rows
 
 
 def growth(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time the sums for N from 10⁴ to --n, by factors of about three; of all pairs up to `MOST_DIRECT`.
+    """Time the sums for N from 10⁴ to --n, by factors of about three; all pairs only up to `MOST_DIRECT`.
 
     Rates are compared with that of the smallest N.
     """
@@ -137,7 +137,7 @@ def growth(asked: argparse.Namespace, space: Space) -> list[Row]:
             if one == DIRECT and n > MOST_DIRECT:
                 continue
             run = PlanRuns(one, n, asked.tolerance, space)
-            # The longest one brings no kernels that fewer points have not compiled.
+            # The largest N needs no turn to warm up: smaller ones have compiled its kernels.
             [times] = turns([run], asked.repeat, warm=n < asked.n or not first)
             rows += _both(one, run, times, first, n=n, tolerance=asked.tolerance)
             first = first or rows[-2:]
@@ -158,9 +158,9 @@ def _both(one: MethodSum, run: PlanRuns, times: list[float], first: list[Row] | 
 
 
 def phases(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time the phases of a plan and its first call; one more row is the rest of that time, and the last one all of it.
+    """Time the phases of a plan and its first call; the last rows are the rest of the time, and the whole.
 
-    Of a plan's parts that are no phases, the choice of parameters takes most.
+    The choice of parameters takes most of the rest.
     """
     rows: list[Row] = []
     for one in chosen(asked, TOLERANT):
@@ -185,7 +185,7 @@ def phases(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def threads(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Time a plan's further calls on 1, 2, 4, … threads, up to all that there are or are asked for."""
+    """Time a plan's further calls on 1, 2, 4, … threads, up to the number that is available or asked for."""
     most, rows = workers(space), []
     counts = sorted({most, *(2**k for k in range(most.bit_length()) if 2**k <= most)})
     for one in chosen(asked, (*TOLERANT, DIRECT)):

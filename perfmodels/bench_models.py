@@ -1,10 +1,10 @@
-"""Benchmarks of the models: predicted against measured times, what was chosen against a sweep, shares of the roofline.
+"""Benchmarks of the models: predicted against measured times, choices against a sweep, shares of the roofline.
 
 `model` and `selection` take twelve problems: three kernels, two numbers of points, tolerances from 1e-4 to 1e-10, one
-with all points in half of the box, two periodic along one axis, one in single precision.  All three run on one core
-unless threads are asked for.  One thread is timed by its processor time, which stands still where others have the core,
-more by the clock; the fastest of turns counts, and what is compared takes turns.  Arrays of all that takes turns are
-held at once.
+with all points in half of the box, two periodic along one axis, one in single precision.  All three benchmarks run on
+one core unless threads are asked for.  One thread is timed by its processor time, which stands still while others have
+the core, more threads by the clock.  Sums that are compared take turns, and the fastest turn counts.  The arrays of all
+sums that take turns are held at once.
 """
 
 import argparse
@@ -33,17 +33,17 @@ from parki.perfmodels.roofline import Bound
 from parki.plan import Plan
 from parki.timing import PhaseTimes
 
-SECONDS = 4.0  # of a calibration where none is stored
-CLOSE = 0.25  # of a measured time, what a good prediction may be off by
-FACTORS = np.geomspace(0.6, 1.6, 9)  # of the chosen rc, those that a selection is compared with
-WEIGHTS = (1.0, 0.25, 4.0)  # of the cost of a window: the width that is chosen, wider ones, narrower ones
-FINALISTS, WITHIN = 5, 1.10  # sums that are measured again beside the choice; by how much the best may be faster
+SECONDS = 4.0  # of a calibration, where none is stored
+CLOSE = 0.25  # share of the measured time by which a good prediction may be off
+FACTORS = np.geomspace(0.6, 1.6, 9)  # cutoffs that a selection is compared with, over the chosen rc
+WEIGHTS = (1.0, 0.25, 4.0)  # factors of a window's cost: these give the chosen width, wider ones, narrower ones
+FINALISTS, WITHIN = 5, 1.10  # sums that are measured again; largest time of a close choice over the best
 WANTED = {"p2p": 0.7, "p2g": 0.6, "g2p": 0.6, "cnv": 0.8, "ranges": 0.7, "grids": 0.7}  # shares of the roofline
 
 
 @dataclass(frozen=True)
 class ModelProblem:
-    """A sum of so many of the points asked for, to be made; `filled` is the part of the box that has points."""
+    """A sum to be made, of a share of the points asked for; `filled` is the part of the box that has points."""
 
     kernel: str
     share: float
@@ -53,11 +53,11 @@ class ModelProblem:
     filled: float = 1.0
 
     def n(self, most: int) -> int:
-        """Points."""
+        """Return the number of points."""
         return max(1, round(self.share * most))
 
     def name(self, most: int) -> str:
-        """What it is, in short."""
+        """Return a short description of the problem."""
         more = [f"periodic in {'xyz'[: self.periodicity]}"] * (self.periodicity < 3)
         more += [self.dtype] * (self.dtype != "float64") + ["half of the box empty"] * (self.filled < 1)
         return ", ".join((self.kernel, f"{self.n(most):,}", f"{self.tolerance:g}", *more))
@@ -81,7 +81,7 @@ PROBLEMS = (
 
 @dataclass
 class TimedPlan:
-    """A plan that is run and timed phase by phase; `seconds` are those of every run, by phase."""
+    """A plan that is run and timed phase by phase; `runs` are the seconds of every run, by phase."""
 
     plan: Plan
     given: Sequence[np.ndarray]
@@ -89,7 +89,7 @@ class TimedPlan:
     runs: list[dict[str, float]] = field(default_factory=list)
 
     def once(self, whole: bool = True) -> float:
-        """Run once more; the seconds of all phases, with packing and sorting back if it is the whole sum."""
+        """Run once more and return the seconds of all phases, with packing and sorting back if `whole`."""
         times, (dens, *normals) = PhaseTimes(TITLES, clock=self.clock), self.given
         out = np.empty((1, self.plan.kernel.result, self.plan.n_targets), self.plan.dtype)
         given = dens.reshape(1, -1, dens.shape[-1]), *(normals or [None])
@@ -101,12 +101,12 @@ class TimedPlan:
         return sum(seconds.values())
 
     def times(self, phases: Iterable[str]) -> list[float]:
-        """Seconds of some phases together, of every run but the first."""
+        """Return the seconds of some phases together, of every run but the first."""
         return [sum(seconds[name] for name in phases) for seconds in self.runs[1:]]
 
 
 def made(problem: ModelProblem, most: int, space: Space) -> TimedPlan:
-    """The problem's sum as it is chosen."""
+    """Return the problem's sum with the parameters that parki chooses."""
     x, *others = (a.astype(problem.dtype) for a in cloud(problem.n(most)))
     x[2] *= problem.filled
     options = {"box": CUBE, "tolerance": problem.tolerance, "periodicity": problem.periodicity}
@@ -117,7 +117,7 @@ def made(problem: ModelProblem, most: int, space: Space) -> TimedPlan:
 
 
 def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
-    """Where it is measured, one core if no number of threads is asked for; and its rates, measured now if need be.
+    """Return the space to measure in, one core unless threads are asked for, and its rates, measured now if not stored.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def host(asked: argparse.Namespace, space: Space) -> tuple[Space, Machine]:
 
 
 def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float = 1.0) -> Bound:
-    """The roofline of a phase on the plan's threads, which fall short of so many cores as they were measured to."""
+    """Return the roofline of a phase on the plan's threads, with the measured loss of cores that work together."""
     units = min(workers(plan.space), machine.units)
     return roofline.time(
         counts, machine, plan.chosen.parameters.type_of(name), units, share * machine.together(name, units)
@@ -141,9 +141,9 @@ def bound(plan: Plan, name: str, counts: Counts, machine: Machine, share: float 
 
 # Predicted and measured ----------------------------------------------------------------------------------------------
 def predictions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Twelve problems: phases as `Plan.predict` and as the roofline model have them, and as they are measured.
+    """Time the phases of twelve problems and predict them by `Plan.predict` and by the roofline model.
 
-    A row's ratio is predicted over measured time; `roofline` is the same of the other model.
+    A row's `ratio` is the time of `Plan.predict` over the measured time, its `roofline` that of the roofline model.
     """
     space, machine = host(asked, space)
     sums = [made(problem, asked.n, space) for problem in PROBLEMS]
@@ -170,7 +170,7 @@ def _predicted(problem: ModelProblem, it: TimedPlan, most: int, machine: Machine
 
 
 def predictions_table(rows: Sequence[Row]) -> str:
-    """Predicted over measured times, a problem a line, of both models; and how many are close."""
+    """Return predicted over measured times of both models, a problem a line, and the number of close predictions."""
     parts = (*predict.MEASURED, "whole")
     width = max(len(r["problem"]) for r in rows)
     names = "".join(f"{part:>10}" for part in parts)
@@ -190,11 +190,11 @@ def predictions_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-# What was chosen -----------------------------------------------------------------------------------------------------
+# Choices -------------------------------------------------------------------------------------------------------------
 def selections(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Twelve problems: the sum as it was chosen, against the fastest of a sweep over cutoffs and windows.
+    """Time the chosen sums of twelve problems against the fastest of a sweep over cutoffs and windows.
 
-    All of the sweep are run once after one turn that does not count; then the fastest of them take turns with the
+    Each sum of the sweep is run once, after one turn that does not count; then the fastest of them take turns with the
     choice.
     """
     space, _ = host(asked, space)
@@ -219,16 +219,16 @@ def _swept(problem: ModelProblem, asked: argparse.Namespace, space: Space) -> li
 
 
 def other(it: TimedPlan, p: Parameters) -> TimedPlan:
-    """The same sum with other parameters."""
+    """Return the same sum with other parameters."""
     plan = it.plan
     problem = plan.problem.with_points(*plan.structure.originals())
     return replace(it, plan=Plan(plan.method, problem, replace(plan.chosen, parameters=p)), runs=[])
 
 
 def sweep(plan: Plan) -> list[Parameters]:
-    """Parameters for cutoffs around the chosen one, each with the window that is chosen for it and some others.
+    """Return parameters for cutoffs around the chosen one, each with the window chosen for it and with some others.
 
-    A window is not asked for but made cheap or dear, so each is what would be chosen on some machine.
+    Windows are not set, but made cheap or dear, so each of them would be chosen on some machine.
     """
     p, costs, found = plan.chosen.parameters, prediction.costs(plan.space), []
     most = params.most_cutoff(p.box, p.periodicity)
@@ -242,7 +242,7 @@ def sweep(plan: Plan) -> list[Parameters]:
 
 
 def selections_table(rows: Sequence[Row]) -> str:
-    """What was chosen and what is best, a problem a line; and how many are close."""
+    """Return the choice and the best sum of each problem, a line each, and the number of close choices."""
     width = max(len(r["problem"]) for r in rows)
     head = f"{'tried':>7}{'chosen':>12}{'rc':>8}{'P':>4}{'best':>14}{'rc':>8}{'P':>4}{'time / best':>14}"
     lines, over = [f"{'chosen and best of a sweep':<{width}}{head}"], []
@@ -258,9 +258,9 @@ def selections_table(rows: Sequence[Row]) -> str:
 
 # Shares of the roofline ----------------------------------------------------------------------------------------------
 def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Phases of the three kernels, without packing and sorting back, against what the machine's rates allow.
+    """Time the phases of the three kernels, without packing and sorting back, against the machine's roofline.
 
-    Work is counted from the cells that the points are in; `ratio` is the share that is reached.
+    Work is counted from the cells that the points are in; `ratio` is the share of the roofline that is reached.
     """
     space, machine = host(asked, space)
     problems = [ModelProblem(kernel, 1, asked.tolerance) for kernel in KERNELS]
@@ -285,9 +285,9 @@ def rooflines(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def rooflines_table(rows: Sequence[Row]) -> str:
-    """Rates, limits and shares, a phase a line.
+    """Return rates, limits and shares, a phase a line.
 
-    Bandwidth is that of the level of memory that sets the limit, of memory itself where none does.
+    Bandwidth is that of the level of memory that sets the limit, or of memory itself where none does.
     """
     title = f"{'share of the roofline':<24}{'time':>11}{'limit':>11}{'Gop/s':>8}{'GB/s':>15}"
     lines = [f"{title}   {'limited by':<12}{'share':>5}"]

@@ -14,8 +14,8 @@ from parki.treecode.interactions import FarPairRule
 from parki.trees import cluster, dual, octlists, octree
 from parki.trees.bysource import ListsBySource
 
-THETA, LEAF, BOX = 0.7, 336, 80  # of the published treecodes; points of leaves
-RANKS = 32  # to which points go
+THETA, LEAF, BOX = 0.7, 336, 80  # MAC of the published treecodes; points of leaves of clusters and of octrees
+RANKS = 32  # ranks to which points go
 SMALL = 4  # points of a leaf, in trees whose nodes cost more than their points
 PAIR = FarPairRule(9, False, (0, 1, 2, 3), 1.0, 1e-8, np.ones_like, np.ones_like)
 TABLE = np.dtype(
@@ -37,7 +37,7 @@ def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
     owner = np.random.default_rng(1).integers(0, RANKS, asked.n)
     order = np.argsort(owner, kind="stable")
     n_pairs = len(pairs.far_t) + len(pairs.near_t)
-    far = interactions.FarPairs(nodes, nodes, pairs, PAIR)  # no other call makes kinds without lists
+    far = interactions.FarPairs(nodes, nodes, pairs, PAIR)  # the only call that makes kinds without lists
     entries = sum(len(a) for a in (lists.u_t, lists.w_t, lists.x_t, lists.v_t))
     runs: dict[str, tuple[Callable[[], object], float]] = {
         "point of a level, sorted": (lambda: cluster.build(x, LEAF, one), _moved(nodes)),
@@ -61,7 +61,7 @@ def plans(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def _steps(x: Array) -> Callable[[], float]:
-    """Return the time of placing a treecode's steps: of its phase of lists all but traversal and lists."""
+    """Return a function that times placing a treecode's steps: its phase of lists without traversal and lists."""
     nodes = cluster.build(x, LEAF, Space("Serial")).nodes
 
     def measure() -> float:
@@ -76,15 +76,15 @@ def _steps(x: Array) -> Callable[[], float]:
 
 
 def _prepared(x: Array) -> Callable[[], float]:
-    """Return the time of preparing an FMM's steps, whose operators are there after the first time."""
+    """Return a function that times preparing an FMM's steps, whose operators exist after the first time."""
     return lambda: fmm.plan("coulomb", x, x, order=6, leaf_size=BOX, execution_space="Serial").walltime.time["prepare"]
 
 
 def _moved(nodes: cluster.ClusterNodes) -> float:
-    """Return the points of all nodes that are split."""
+    """Return the number of points in all nodes that are split."""
     return float(nodes.count[~nodes.is_leaf].sum())
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return nanoseconds of each unit."""
+    """Return the nanoseconds of each unit, a line each."""
     return "\n".join(f"{r['what']:<32}{1e9 / r['rate']:>10.3g} ns" for r in rows)

@@ -23,9 +23,9 @@ from parki.perfmodels.measure_ranks import Turns, counted
 from parki.plan import Plan
 from parki.portions import Portion
 
-N = 100_000  # particles of all ranks where no number is asked for
-BYTES = 48  # of a particle at least
-RECORDS = ("json", "compare", "plot")
+N = 100_000  # particles of all ranks, where no --n is given
+BYTES = 48  # least bytes of a particle
+RECORDS = ("json", "compare", "plot")  # options that --mpi does not take
 #: Benchmarks over ranks → the module of their plans, None for Ewald sums.
 METHODS = {"ewald": None, "treecode": parki.treecode, "fmm": parki.fmm}
 
@@ -36,7 +36,7 @@ def main(asked: argparse.Namespace) -> int:
     Raises
     ------
     ValueError
-        Without a communicator, for another benchmark than those of `METHODS`, and for options of the others.
+        Without a communicator, for benchmarks that are not in `METHODS`, and for options that --mpi does not take.
     """
     with ranks.together(asked.comm, "reading options"):
         check(asked)
@@ -55,7 +55,7 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def check(asked: argparse.Namespace) -> None:
-    """Raise ValueError for what --mpi cannot do."""
+    """Raise ValueError for benchmarks and options that --mpi does not take, and without MPI."""
     if asked.name not in METHODS:
         expected = " or ".join([", ".join([*METHODS][:-1]), [*METHODS][-1]])
         raise ValueError(f"--mpi was given with {asked.name}; expected {expected}, which sum over ranks.")

@@ -31,7 +31,7 @@ POINTS: dict[str, Callable[[int, int], NDArray[np.float64]]] = {
 
 
 class FreeSteps:
-    """The steps of a turn: making a plan anew, and a call of it."""
+    """Steps of a turn: making a plan anew, and calling the plan."""
 
     def __init__(self, method: ModuleType, kernel: str, given: tuple[np.ndarray, ...], options: Row) -> None:
         self._x, self._density = on(options["execution_space"], given)
@@ -40,11 +40,11 @@ class FreeSteps:
 
     @property
     def steps(self) -> dict[str, Callable[[], object]]:
-        """Return the steps by name."""
+        """Steps by name."""
         return {"plan": self.plan, "call": self.call}
 
     def plan(self) -> Plan[Any]:
-        """Make the plan, of which no other is left."""
+        """Make the plan anew, once the last one is gone."""
         self.made = None
         self.made = self._method.plan(self._kernel, self._x, self._x, **self._options)
         return self.made
@@ -100,7 +100,7 @@ def measured(
 
 
 def one_space(space: Space, threads: int) -> tuple[Space, str]:
-    """Return the space of one process beside ranks with some threads in all, and why it has fewer, if it has."""
+    """Return the space of one process beside ranks with `threads` in all, and the reason if it has fewer threads."""
     most = max(workers(space), min(threads, cpus()))
     if not space.native or most == workers(space) == threads:
         return space, ""

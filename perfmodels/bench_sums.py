@@ -1,4 +1,4 @@
-"""Benchmarks of whole sums: by phases, N, tolerances, splits and precisions, of points that crowd, against FMM3D."""
+"""Benchmarks of whole sums: phases, N, tolerances, splits, precisions, crowded points, and FMM3D."""
 
 import argparse
 import functools
@@ -19,20 +19,20 @@ from parki.plan import Plan
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
 RHS = 8
 SAMPLE = 200  # targets at which errors are measured
-LEAST, FLAT = 10_000, 100_000  # smallest N of the scaling, and the N from which it should be flat
+LEAST, FLAT = 10_000, 100_000  # smallest N of the scaling; N from which the rate should be constant
 TOLERANCES = [10.0**-digits for digits in range(3, 13)]
-#: Name → what moves points of the box so that they crowd.
+#: Name → function that moves points of the box so that they crowd.
 CROWDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "in a layer, a quarter of the box": lambda x: x * np.array([[1.0], [1.0], [0.25]]),
     "in a 64th of the box": lambda x: 0.25 * x,
     "in a Gaussian cluster": lambda x: (0.5 + 0.1 * ndtri(x)) % 1.0,
 }
 LOOSE = (1e-3, 1e-4, 1e-5)  # tolerances of far fields in single precision
-RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # of rc, over the chosen one, that are tried for each split
+RADII = (0.8, 0.9, 1.0, 1.12, 1.25)  # cutoffs that are tried for each split, over the chosen rc
 
 
 def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls of the three kernels, with everything that a first call does but compiling."""
+    """Time whole calls of the three kernels, with all work of a first call but compiling."""
     x, dens, normals = on(space, cloud(asked.n))
     options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
     return [
@@ -43,7 +43,7 @@ def ewald(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, repeat: int) -> list[Row]:
-    """A whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
+    """Time a whole call, the plan again, eight right-hand sides in one pass, and the plan's phases."""
     n, space = x.shape[1], options["execution_space"]
     call, count = getattr(parki.ewald, kernel), n / 1e6
     plan = parki.ewald.plan(kernel, x, x, **options)
@@ -74,9 +74,9 @@ def ewald_rows(kernel: str, x: Array, given: tuple[Array, ...], options: Row, re
 
 
 def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls for N from 10⁴, or from fewer if so many are asked for, to --n, by factors of about three.
+    """Time whole calls for N from 10⁴ to --n, by factors of about three, or for --n alone if it is smaller.
 
-    From 10⁵ on, rates are compared with that of 10⁵, or of the smallest N there is.
+    From 10⁵ on, rates are compared with that of 10⁵.
     """
     counts = numbers(asked.n)
     data = {n: on(space, cloud(n)) for n in counts}
@@ -93,13 +93,13 @@ def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def numbers(n: int) -> list[int]:
-    """10⁴, 3·10⁴, 10⁵, … below `n`, and `n`; `n` alone if it is smaller."""
+    """Return 10⁴, 3·10⁴, 10⁵, … below `n`, and `n`; `n` alone if it is smaller."""
     steps = [m * 10**k for k in range(4, 12) for m in (1, 3)]
     return [*(step for step in steps if LEAST <= step < n), n]
 
 
 def tolerances(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls for tolerances from 1e-3 to 1e-12, and the errors that are measured."""
+    """Time whole calls for tolerances from 1e-3 to 1e-12, and measure their errors."""
     cloud_ = on(space, cloud(asked.n))
     rows: list[Row] = []
     for kernel in KERNELS:
@@ -114,7 +114,7 @@ def tolerances(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Prolate against Gaussian split, whole calls, each at the best rc that is found around the one it chooses."""
+    """Time whole calls with prolate and Gaussian splits, each at the best rc that is found around its chosen one."""
     cloud_ = on(space, cloud(asked.n))
     rows: list[Row] = []
     for kernel in KERNELS:
@@ -132,7 +132,7 @@ def splits(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def precisions(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Far fields in double against single precision, of sums in double precision: a plan's further calls."""
+    """Time a plan's further calls with far fields in double and single precision, of sums in double precision."""
     cloud_ = on(space, cloud(asked.n))
     rows: list[Row] = []
     for kernel in KERNELS:
@@ -153,7 +153,7 @@ def precisions(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def crowds(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls for points that crowd, with the rc of as many evenly spread ones and with their own."""
+    """Time whole calls for crowded points, with the rc of as many evenly spread ones and with their own."""
     rows: list[Row] = []
     x, *others = cloud(asked.n)
     options = {"box": CUBE, "tolerance": asked.tolerance, "execution_space": space}
@@ -170,7 +170,7 @@ def crowds(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
-    """The rc among `RADII` of the chosen one with which a whole call took least, in two turns after one for nothing."""
+    """Return the fastest rc of `RADII` times the chosen one, from two turns after one that does not count."""
     chosen = _plan(kernel, cloud_, options).parameters.rc
     radii = [radius for radius in (chosen * factor for factor in RADII) if radius <= min(CUBE)]
     runs = [_call(kernel, cloud_, options | {"rc": radius}) for radius in radii]
@@ -179,7 +179,7 @@ def fastest_radius(kernel: str, cloud_: list[Array], options: Row) -> float:
 
 
 def free_space(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls in free space against FMM3D at the same measured error."""
+    """Time whole calls in free space against FMM3D at the same measured error."""
     rows: list[Row] = []
     if (fmm := free.library()) is None:
         return [absent(*free.ABSENT)]
@@ -195,7 +195,7 @@ def _plan(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Plan:
 
 
 def _call(kernel: str, cloud_: list[Array], options: dict[str, Any]) -> Callable[[], Array]:
-    """A whole call of a kernel for a cloud."""
+    """Return a whole call of a kernel for a cloud."""
     x, dens, normals = cloud_
     return functools.partial(getattr(parki.ewald, kernel), x, x, *strengths(kernel, dens, normals), **options)
 

@@ -1,10 +1,10 @@
-"""Benchmarks of treecodes: whole sums by phases beside a published code's loop, by N, sizes of leaves, and FMM3D.
+"""Benchmarks of treecodes: phases beside a published code's loop, scaling with N, sizes of leaves, and FMM3D.
 
-Everything is measured on one core unless threads are asked for, of points uniform in a cube at θ = 0.7.  A plain loop
-over all pairs, as published treecodes have it, is timed in the same turns: what other codes took on another machine,
-times their loop's rate there, is a number of pairs, and over the loop's rate here what they would take.  Of Coulomb's
-loop compilers make divisions and roots, or estimates of reciprocal roots, several times as fast: both are measured, and
-the faster one counts, which is the one in favour of the other code.
+Everything is measured on one core unless threads are asked for, of points uniform in a cube at θ = 0.7.  Times of
+another code are from another machine.  The rates of a plain loop over all pairs, as published treecodes have it, carry
+them over to this one: published time × rate of the loop there / rate here.  The loop is timed here in the same turns.
+Compilers turn Coulomb's loop into divisions and roots, or into estimates of reciprocal roots, which are several times
+as fast.  Both are measured, and the faster one counts, which favours the other code.
 """
 
 import argparse
@@ -33,9 +33,9 @@ from parki.treecode.report import PHASES, PLANNED
 KERNELS: dict[str, dict[str, float]] = {"coulomb": {}, "yukawa": {"kappa": 0.5}}
 METHODS, DEGREES = ("dual", "pc"), (4, 8)
 SAMPLE = 500  # targets at which errors are measured
-LOOP, RUNS = (2048, 2000), 10  # targets and sources of the plain loop, which the best of so many runs is taken of
-#: BaryTree 2.1 on one core with AVX-512, best sizes of leaves: seconds by method, degree and N; pairs a second of its
-#: loop there.
+LOOP, RUNS = (2048, 2000), 10  # targets and sources of the plain loop; its runs, of which the best counts
+#: BaryTree 2.1 on one core with AVX-512, best sizes of leaves: seconds by method, degree and N; then the pairs per
+#: second of its loop there.
 BARYTREE = {
     ("pc", 8, 100_000): 2.2,
     ("pc", 8, 1_000_000): 46.0,
@@ -45,12 +45,12 @@ BARYTREE = {
     ("dual", 4, 1_000_000): 11.4,
 }
 BARYTREE_LOOP = 2.8e9
-FEWER, SHAPES = (100, 10, 1), ("uniform", "sphere")  # what N is divided by; in a cube, and on a sphere
-SIZES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # of leaves, over the one that is chosen
-BATCHES = (0.5, 1.0, 2.0)  # of targets, over the leaves of sources
-FINALISTS, WITHIN = 4, 1.10  # that are measured again beside the choice; by how much the best may be faster
-ASKED = (1e-2, 1e-6, 1e-9)  # of FMM3D, whose errors are smaller: 3e-5, 3e-8, 2e-11
-FINEST = 1e-11  # smaller errors are not asked of parki
+FEWER, SHAPES = (100, 10, 1), ("uniform", "sphere")  # divisors of N; in a cube, and on a sphere
+SIZES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)  # points of leaves in a sweep, over the chosen number
+BATCHES = (0.5, 1.0, 2.0)  # targets of a batch, over the points of a leaf of sources
+FINALISTS, WITHIN = 4, 1.10  # sizes that are measured again; largest time of a close choice over the best
+ASKED = (1e-2, 1e-6, 1e-9)  # precisions asked of FMM3D, whose errors are smaller: 3e-5, 3e-8, 2e-11
+FINEST = 1e-11  # smallest error that is asked of parki
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class TreecodeCase:
     degree: int
 
     def plan(self, x: Array, space: Space, **options: Any) -> Plan:
-        """Its plan for targets that are the sources."""
+        """Make the plan for targets that are the sources."""
         options |= KERNELS[self.kernel]
         return api.plan(self.kernel, x, x, method=self.method, degree=self.degree, execution_space=space, **options)
 
@@ -74,24 +74,24 @@ CASES = tuple(TreecodeCase(kernel, method, degree) for kernel in KERNELS for met
 
 
 def treecode(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Return the plain loop, the whole call, and the plan again: of two kernels, two methods and two degrees."""
+    """Time the plain loop, the whole call, and the plan again, for two kernels, two methods and two degrees."""
     space = one_core(asked, space)
     x, q = on(space, cloud(asked.n))
     return [made for case in CASES for made in sums(case, x, q, space, asked.repeat)]
 
 
 def one_core(asked: argparse.Namespace, space: Space) -> Space:
-    """Return the space, of a host one core if no number of threads is asked for."""
+    """Return the space; on a host, one core unless a number of threads is asked for."""
     return Space("Serial") if space.kind == "host" and not asked.threads else space
 
 
 def cloud(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points ``(3, n)`` uniform in the cube of side 2, and charges ``(n,)`` between -1 and 1."""
+    """Return points ``(3, n)`` uniform in the cube of side 2, and charges ``(n,)`` between -1 and 1."""
     return samples.uniform(n, seed=1), samples.charges(n, seed=2)
 
 
 def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
-    """Rows of one case; phases are those of its fastest run."""
+    """Return the rows of one case; phases are those of its fastest run."""
     kept, n = case.plan(x, space), x.shape[1]
     times: dict[str, list[dict[str, float]]] = {"call": [], "again": []}
 
@@ -120,12 +120,12 @@ def sums(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> l
 
 
 def barytree(case: TreecodeCase, n: int, threads: int) -> float | None:
-    """Seconds of BaryTree for this sum on its machine, if they are known."""
+    """Return the seconds of BaryTree for this sum on its machine, or None if they are not known."""
     return BARYTREE.get((case.method, case.degree, n)) if case.kernel == "coulomb" and threads == 1 else None
 
 
 def plain(kernel: str) -> Callable[[], float]:
-    """Measure the plain loop over all pairs, once it agrees with the direct sum: the best of some runs of its forms."""
+    """Return a function that times the plain loop, the best run of its forms; these agree with the direct sum."""
     nt, ns = LOOP
     (x, _), (y, q), u = cloud(nt), (samples.uniform(ns, seed=3), samples.charges(ns, seed=4)), np.empty(nt)
     src, kappa = np.ascontiguousarray(np.vstack([y, q])), KERNELS[kernel].get("kappa", 0.0)
@@ -142,7 +142,7 @@ def plain(kernel: str) -> Callable[[], float]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Cases, a line each: times, evaluations by kind, their rate over the plain loop's, error, memory; and phases."""
+    """Return times, evaluations by kind, rates over the plain loop's, error and memory, a case a line; and phases."""
     whole = [r for r in rows if r["what"].endswith(": whole call")]
     again = [r for r in rows if r["what"].endswith(": plan(charges)")]
     width = max(len(r["case"]) for r in rows)
@@ -174,7 +174,7 @@ def table(rows: Sequence[Row]) -> str:
 
 # By N ----------------------------------------------------------------------------------------------------------------
 def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls of the dual traversal of N / 100, N / 10 and N points; ratios are of the time per particle."""
+    """Time whole calls of the dual traversal for N / 100, N / 10 and N points; ratios are of the rates."""
     space = one_core(asked, space)
     rows: list[Row] = []
     for shape in SHAPES:
@@ -188,7 +188,7 @@ def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
                     made[:] = [case.plan(x, space)]
                     made[0](q)
 
-                # The longest one brings no kernels that fewer points have not compiled.
+                # The largest N needs no turn to warm up: smaller ones have compiled its kernels.
                 [times] = turns([clock(run, space)], asked.repeat, warm=n < asked.n)
                 about = {"n": n, "threads": workers(space), "tolerance": 0.0, "shape": shape, "degree": degree}
                 about |= {"pairs": sum(made[0].walltime.pairs.values()), "memory": made[0].memory}
@@ -199,7 +199,7 @@ def scaling(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def scaling_table(rows: Sequence[Row]) -> str:
-    """Time and pairs of a particle, a line for each N, and these over those of the fewest points."""
+    """Return the time and pairs of a particle, a line for each N, and their ratios to those of the fewest points."""
     width = max(len(r["what"]) for r in rows)
     lines = [f"{'':<{width}}{'s':>9}{'ns/point':>10}{'over':>6}{'pairs/point':>13}{'over':>6}{'MB':>8}"]
     for r in rows:
@@ -216,14 +216,14 @@ def scaling_table(rows: Sequence[Row]) -> str:
 
 # Sizes of leaves -----------------------------------------------------------------------------------------------------
 def leaves(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls with the sizes of leaves and batches that are chosen, against the fastest of a sweep."""
+    """Time whole calls with the chosen sizes of leaves and batches, against the fastest of a sweep."""
     space = one_core(asked, space)
     x, q = on(space, cloud(asked.n))
     return [made for case in CASES for made in swept(case, x, q, space, asked.repeat)]
 
 
 def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> list[Row]:
-    """Return the best of the sweep, and what is chosen."""
+    """Return the best of the sweep, and the choice of the library."""
     p = case.plan(x, space).parameters
     chosen, n = (p.leaf_size, p.batch_size), x.shape[1]
 
@@ -245,7 +245,7 @@ def swept(case: TreecodeCase, x: Array, q: Array, space: Space, repeat: int) -> 
 
 
 def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
-    """Sizes of leaves and batches around the chosen ones; of a dual traversal both trees are one."""
+    """Return sizes of leaves and batches around the chosen ones; in a dual traversal they are the same."""
     leaf, _ = chosen
     found = {
         (max(1, round(leaf * factor)), max(1, round(leaf * factor * other)))
@@ -256,7 +256,7 @@ def grid(chosen: tuple[int, int], method: str) -> list[tuple[int, int]]:
 
 
 def leaves_table(rows: Sequence[Row], sizes: Sequence[str] = ("leaf", "batch")) -> str:
-    """What was chosen and what is best, a case a line, with what was swept; and how many are close."""
+    """Return the choice and the best sizes of each case, a line each, and the number of close choices."""
     width = max(26, *(len(r["case"]) for r in rows))
     names = "".join(f"{name:>7}" for name in sizes)
     head = f"{'tried':>7}{'chosen, ms':>12}{names}{'best, ms':>12}{names}{'ratio':>8}"
@@ -275,9 +275,9 @@ def leaves_table(rows: Sequence[Row], sizes: Sequence[str] = ("leaf", "batch")) 
 # Against FMM3D -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Ours:
-    """A sum that is held against FMM3D's: its name, its kernel, and a function (points, strengths, tolerance, space).
+    """A sum that is compared with FMM3D's: name, kernel, and a function (points, strengths, tolerance, space).
 
-    `kernel` is one of `parki.perfmodels.free.theirs`; strengths are (n,), or (3, n) of forces.
+    `kernel` is one that `parki.perfmodels.free.theirs` takes; strengths are (n,), or (3, n) of forces.
     """
 
     name: str
@@ -290,15 +290,15 @@ def _dual(x: np.ndarray, q: np.ndarray, tolerance: float, space: Space) -> np.nd
 
 
 def against_fmm(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Whole calls of the dual traversal against FMM3D, Laplace: see `beside_fmm`."""
+    """Time whole calls of the dual traversal against FMM3D, Laplace: see `beside_fmm`."""
     return beside_fmm(asked, space, [Ours("parki.treecode", "coulomb", _dual)])
 
 
 def beside_fmm(asked: argparse.Namespace, space: Space, sums: Sequence[Ours]) -> list[Row]:
-    """Whole calls against FMM3D at the same measured error, points and threads.
+    """Time whole calls against FMM3D at the same measured error, points and threads.
 
-    The tolerance asked of parki is the largest tried at which its error is at most FMM3D's.  Without fmm3dpy a row
-    says how to get it.
+    The tolerance asked of parki is the largest tried at which its error is at most FMM3D's.  Without fmm3dpy the only
+    row says how to install it.
 
     Raises
     ------

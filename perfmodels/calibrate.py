@@ -1,9 +1,9 @@
-"""`parki calibrate`: what this machine can do and what the parts of a sum cost on it, measured in about ten seconds.
+"""`parki calibrate`: the rates of this machine and the costs of a sum's parts on it, measured in about ten seconds.
 
-First the rates: operations as kernels compute them, bandwidths, transforms, atomics, launches.  Then whole sums, phase
-by phase as a plan runs them: one with many sources within rc, which gives the time of a pair, and others with few,
-which give the time of a target, of a grid point and of a row of the window.  All take turns, and the best of all rounds
-counts, in processor time: others may use the machine meanwhile.
+The rates are operations as kernels compute them, bandwidths, transforms, atomics, launches.  The costs come from whole
+sums, timed phase by phase as a plan runs them: one with many sources within rc, which gives the time of a pair, and
+others with few, which give the time of a target, of a grid point and of a row of the window.  All take turns, and the
+best of all rounds counts, in processor time, as others may use the machine meanwhile.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from parki.treecode import api, work
 from parki.treecode.report import PHASES
 
 TOLERANCE = 1e-6
-FULL = 10.0  # seconds for which sums are of full size
-TICK = 1e-9  # seconds of a phase that a coarse clock does not see
-#: Name → kernel, points, sources in rc³, type.  "many" gives pairs, "few" and "vectors" all else, "single" is "few" in
-#: single precision.
+FULL = 10.0  # seconds from which on sums are of full size
+TICK = 1e-9  # seconds that a phase takes at least, where a coarse clock shows none
+#: Name → kernel, points, sources in rc³, type.  "many" gives the time of a pair, "few" and "vectors" all other costs,
+#: "single" is "few" in single precision.
 SUMS = {
     "many": ("laplace", 20_000, 224.0, "float64"),
     "few": ("laplace", 80_000, 16.0, "float64"),
@@ -46,10 +46,10 @@ SUMS = {
     "single": ("laplace", 80_000, 16.0, "float32"),
 }
 LEAST_POINTS = 500
-CLUSTERS, LEAST_CLUSTERS = 20_000, 4_000  # points of the treecode; fewer have no clusters that are far
-DEGREE = 4  # of all its pairs
-FREE = 0.85  # of what a core does alone, each of all together must do, else others were using them
-PLANES, LINE = 4, 128  # of the transforms: a megabyte, as much as a sum transforms at once
+CLUSTERS, LEAST_CLUSTERS = 20_000, 4_000  # points of the treecode, and the least: fewer have no far clusters
+DEGREE = 4  # degree of all pairs of the treecode
+FREE = 0.85  # share of a core's rate alone that all cores together must reach each, else others use them
+PLANES, LINE = 4, 128  # planes of the transforms, and their sides: a megabyte, as much as a sum transforms at once
 NAMES = {"float64": "double", "float32": "single"}
 DOUBLE = ("many", "few", "vectors")
 
@@ -57,9 +57,9 @@ log = logging.getLogger("parki.perfmodels")
 
 
 class CalibrationSum:
-    """A sum of random strengths at random points, of which each phase is timed; `seconds` are the best so far.
+    """A sum of random strengths at random points, whose phases are timed; `seconds` are the best times so far.
 
-    On one thread they are processor time, which stands still where others have the core.
+    On one thread times are processor time, which stands still while others have the core.
     """
 
     def __init__(self, kernel: str, n: int, crowd: float, dtype: str, space: Space) -> None:
@@ -76,7 +76,7 @@ class CalibrationSum:
         self.seconds = dict.fromkeys(Machine.PHASES, math.inf)
 
     def once(self) -> None:
-        """Run once more."""
+        """Run once more and keep the best times."""
         times = PhaseTimes(TITLES, clock=self.clock)
         self.stages.run(self.dens, None, self.out, times)
         self.seconds = {phase: min(best, max(times.time[phase], TICK)) for phase, best in self.seconds.items()}
@@ -93,7 +93,7 @@ class CalibrationSum:
 
     @property
     def transforms(self) -> float:
-        """Seconds of a grid point and one real transform of a component, with its share of the scaling."""
+        """Seconds per grid point of one real transform of a component, with its share of the scaling."""
         spent = sum(self.seconds[phase] for phase in ("fft", "cnv", "ifft"))
         return spent / (self.points * (self.p.kernel.spread + self.p.kernel.fields))
 
@@ -101,7 +101,7 @@ class CalibrationSum:
 class TreecodeProbe:
     """A treecode's sum of random charges at random points on one thread, planned anew each time.
 
-    Otherwise as `CalibrationSum`.
+    All else is as in `CalibrationSum`.
     """
 
     def __init__(self, n: int, degree: int) -> None:
@@ -111,12 +111,12 @@ class TreecodeProbe:
         self.seconds = dict.fromkeys(clusters.PHASES, math.inf)
 
     def planned(self) -> Plan:
-        """Plan it."""
+        """Return a new plan."""
         options = {"degree": self.degree, "far_precision": "double", "execution_space": "Serial"}
         return api.plan(self.pair, self.x, self.x, **options)
 
     def once(self) -> None:
-        """Plan and run once more."""
+        """Plan and run once more, and keep the best times."""
         self.plan, times = self.planned(), PhaseTimes(PHASES, clock=thread_time)
         out = np.empty((1, 1, len(self.q)))
         self.plan.sums[1].run(self.q[None, None], None, out, times)
@@ -124,7 +124,7 @@ class TreecodeProbe:
         self.seconds = {phase: min(best, spent[phase]) for phase, best in self.seconds.items()}
 
     def reached(self, made: Machine) -> dict[str, float]:
-        """The time that a machine's rates allow over the measured one, by the names of `clusters.SHARES`."""
+        """Return the time that a machine's rates allow over the measured one, by the names in `clusters.SHARES`."""
         counts, found = work.counts(self.plan.structure, self.plan.parameters, made), {}
         limits = {name: roofline.time(it, made).seconds for name, it in counts.items()}
         for share in dict.fromkeys(clusters.SHARES.values()):
@@ -136,7 +136,7 @@ class TreecodeProbe:
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Measure this machine, store and print it; or with `forget` remove what is stored."""
+    """Measure this machine, and store and print the results; or with `forget` remove the stored ones."""
     path = machine.stored()
     if asked.forget:
         there = path.exists()
@@ -152,7 +152,7 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def measure(seconds: float = FULL) -> Machine:
-    """Measure this host for about so many seconds, besides compiling.
+    """Measure this host for about this number of seconds, besides compiling.
 
     In less than ten seconds the sums are smaller, and less like real ones.
     """
@@ -200,12 +200,12 @@ def measure(seconds: float = FULL) -> Machine:
 
 
 def store(made: Machine, path: Path) -> None:
-    """Write a machine: whole or not at all."""
+    """Write a machine to a file, completely or not at all."""
     cache.write(path, f"# {prediction.built()}\n{made.text()}")
 
 
 def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
-    """The costs with which the model predicts the measured sums."""
+    """Return the costs with which the model predicts the measured sums."""
     near, time = near_costs(sums["many"], sums["few"], lanes)
     measured = [sums[name] for name in DOUBLE]
     (spread, s), (gather, g) = (_rows(measured, phase, lanes) for phase in ("p2g", "g2p"))
@@ -222,7 +222,7 @@ def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
         single=1.0,
         single_fft=1.0,
     )
-    # What single precision makes faster.
+    # Times in single precision over times in double precision.
     ratios = []
     for part, phases in {"near": ("p2p",), "transform": ("fft", "cnv", "ifft")}.items():
         double, single = (
@@ -234,7 +234,7 @@ def fitted(sums: Mapping[str, CalibrationSum], lanes: int) -> Costs:
 
 
 def reached(made: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
-    """By phase the time that a machine's rates allow over the measured one, the geometric mean of some sums."""
+    """Return by phase the time that a machine's rates allow over the measured one, as geometric means over the sums."""
     found: dict[str, list[float]] = {phase: [] for phase in Machine.PHASES}
     for it in sums:
         v = variants.choose(it.space, it.p.dtype)
@@ -244,7 +244,7 @@ def reached(made: Machine, sums: list[CalibrationSum]) -> dict[str, float]:
 
 
 def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[float, float]:
-    """Seconds of a pair, and of a target besides its pairs, from sums with many and with few sources in reach."""
+    """Return the seconds of a pair, and of a target besides its pairs, from sums with many and few sources in reach."""
     model, rows = Costs(near=1.0, lanes=lanes), []
     for it in (many, few):
         pairs = 4 / 3 * math.pi * it.crowd
@@ -255,18 +255,21 @@ def near_costs(many: CalibrationSum, few: CalibrationSum, lanes: int) -> tuple[f
     rest = (u * a - t * b) / (g * a - f * b)
     if 0 < g * rest < u:
         return (t - f * rest) / a, rest
-    return t / a, 0.0  # what few sources take is no more than their pairs
+    return t / a, 0.0  # the sum with few sources takes no longer than its pairs
 
 
 def _modelled(it: CalibrationSum, costs: Costs) -> dict[str, float]:
-    """Seconds that the model expects, by its parts."""
+    """Return the seconds that the model expects, by its parts."""
     question = select.ModelledSum(it.p.kernel, it.n, it.n, select.Domain(CUBE), it.p.itemsizes)
     phases = select.phases(question, it.p.rc, it.points, it.p.P, costs)
     return {part: float(seconds) for part, seconds in phases.items()}
 
 
 def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, float]:
-    """Seconds of a row of the window, and what a grid point per particle adds: least squares of relative errors."""
+    """Return the seconds of a row of the window, and its increase per grid point of a particle.
+
+    They minimise the squares of relative errors.
+    """
     terms = np.array([_terms(it, phase, lanes) for it in sums])
     found, *_ = np.linalg.lstsq(terms[:, :2] / terms[:, 2:], np.ones(len(terms)), rcond=None)
     if found.min() > 0:
@@ -275,13 +278,13 @@ def _rows(sums: list[CalibrationSum], phase: str, lanes: int) -> tuple[float, fl
 
 
 def _level(sums: list[CalibrationSum], phase: str, lanes: int, sparse: float) -> float:
-    """Seconds of a row if the cost of sparse grids is given."""
+    """Return the seconds of a row for a given cost of sparse grids."""
     terms = np.array([_terms(it, phase, lanes) for it in sums])
     return float(np.exp(np.mean(np.log(terms[:, 2] / (terms[:, 0] + sparse * terms[:, 1])))))
 
 
 def _terms(it: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, float]:
-    """Rows of the window of a particle and component on a dense grid, what a sparse one adds, and measured seconds."""
+    """Return rows of the window per particle and component, on a dense grid and added by a sparse one, and seconds."""
     components = it.p.kernel.spread if phase == "p2g" else it.p.kernel.fields
     model, per_particle = Costs(lanes=lanes, sparse=1.0), it.points / it.n
     name = "spread" if phase == "p2g" else "gather"
@@ -290,7 +293,7 @@ def _terms(it: CalibrationSum, phase: str, lanes: int) -> tuple[float, float, fl
 
 
 def table(made: Machine) -> str:
-    """The machine in a few lines."""
+    """Return the machine's rates and costs in a few lines."""
     lines = [f"{made.name}, {made.units} cores, {made.source}", f"{'G operations/s':<16}{'double':>10}{'single':>10}"]
     double, single = (made.operations[dtype] for dtype in NAMES)
     lines += [f"  {name:<14}{1e-9 * rate:>10.3g}{1e-9 * single[name]:>10.3g}" for name, rate in double.items()]
@@ -314,30 +317,30 @@ def table(made: Machine) -> str:
 
 
 def _sized(given: tuple[str, int, float, str], seconds: float) -> tuple[str, int, float, str]:
-    """The same sum of fewer points, if there is less time."""
+    """Return the same sum, with fewer points if there is less time."""
     kernel, n, crowd, dtype = given
     return kernel, max(LEAST_POINTS, int(n * min(1.0, seconds / FULL))), crowd, dtype
 
 
 def _bandwidths(rates: Mapping[tuple[str, ...], float]) -> dict[str, float]:
-    """Bytes a second by level; all cores together reach at least what one does."""
+    """Return bytes per second by level; all cores together reach at least the rate of one."""
     found = {name[1]: rate for name, rate in rates.items() if name[0] == "bandwidth"}
     return found | {"dram_all": max(found["dram"], found.get("dram_all", 0.0))}
 
 
 def _parallel(one: CalibrationSum, every: CalibrationSum, threads: int) -> dict[str, float]:
-    """By phase the speedup of all threads over one, at least 1, over their number."""
+    """Return by phase the speedup of all threads over one, at least 1, over their number."""
     speedups = {phase: one.seconds[phase] / every.seconds[phase] for phase in Machine.PHASES}
     return {phase: min(1.0, max(1.0, speedup) / threads) for phase, speedup in speedups.items()}
 
 
 def _free(one: Probe, every: Probe) -> bool:
-    """Whether all cores could be had at once: together they did nearly as many times as much as one."""
+    """Return whether all cores were free at once: together they reached nearly the rate of one times their number."""
     return every.rate > FREE * every.amount / one.amount * one.rate
 
 
 def _transforms() -> list[Probe]:
-    """Transforms along both axes of planes, by the library that sums use."""
+    """Return probes of transforms along both axes of planes, by the library that sums use."""
     library, found = fft.library(threads=1), []
     for dtype in NAMES:
         x = np.ones((PLANES, LINE, LINE), np.result_type(dtype, np.complex64))
@@ -346,14 +349,14 @@ def _transforms() -> list[Probe]:
             for _ in range(turns):
                 for axis in (2, 1):
                     library.run(x, axis, False)
-                x.fill(1.0)  # neither direction divides: it must not grow
+                x.fill(1.0)  # transforms do not divide, so x would grow
 
         found.append(Probe(("fft", dtype), run, 2 * x.size * 5 * math.log2(LINE)))
     return found
 
 
 def _launch(space: Space) -> Probe:
-    """Launches of a kernel that has hardly anything to do."""
+    """Return a probe of launches of a kernel with hardly any work."""
     kernel = engine.kernel("cells", "gather_points", real="float64")
     x, order, out = np.zeros((3, 1)), np.zeros(1, np.int32), np.zeros((3, 1))
     launch = engine.prepare(RangePolicy(space, 1), kernel, x=x, order=order, out=out)
@@ -367,6 +370,6 @@ def _launch(space: Space) -> Probe:
 
 @functools.cache
 def _name() -> str:
-    """What the system calls the processor."""
+    """Return the system's name of the processor."""
     told = [line.partition(":")[2].strip() for line in machine.hardware().splitlines() if line.startswith("model name")]
     return told[0] if told else platform.machine()

@@ -1,11 +1,12 @@
-"""Counts and times of a treecode: what its kernels' texts add up to over trees, lists and proxy points.
+"""Counts and times of a treecode: totals of its kernels' texts over trees, lists and proxy points.
 
 Sums over lists have two kernels: `ranges` (source particles; of PP and CP) and `grids` (tensor grids of proxy points;
-of PC and CC), whose items are numbers of targets and of sources.  Charges go up and potentials down by a kernel for
-leaves each and transfers between clusters.  Trees and lists move through memory; what they reach of it is measured, as
-it is set by what processors do not tell: sorting in steps of one, and NumPy's passes over arrays.
+of PC and CC).  Their items are numbers of targets and of sources.  Charges go up and potentials down by one kernel each
+for leaves, and by transfers between clusters.  Trees and lists move through memory.  The share of its bandwidth that
+they reach is measured, as rates of processors do not give it: they are limited by sorting in steps of one, and by
+NumPy's passes over arrays.
 
-What the texts say is given by loops (`parki.engine.tree.operations`), which have the names of the kernel files.
+Totals of texts are given by loops (`parki.engine.tree.operations`), which have the names of the kernel files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,13 +22,13 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.roofline import Bound
 
 PHASES = ("tree", "lists", "upward", "pp", "pc", "cp", "cc", "downward")
-#: What is reached of a phase's limit is known by these names, or if not measured assumed as for a phase of Ewald sums.
+#: Phase → name of the share of its limit that it reaches; if not measured, `ASSUMED` names a phase of Ewald sums.
 SHARES = {"tree": "tree", "lists": "lists", "upward": "upward", "downward": "downward",
           "pp": "ranges", "cp": "ranges", "pc": "grids", "cc": "grids"}  # fmt: skip
 ASSUMED = {"ranges": "p2p", "grids": "p2p", "upward": "g2p", "downward": "g2p", "tree": "p2g", "lists": "p2g"}
-WARP, TEAM = 32, 128  # threads of a device that load a number at once; that are one item's
-PASSES = 40  # of NumPy over each pair of clusters, 8 bytes in and out: criteria, children, kinds, sorting
-MANY = 1000  # sources of the pairs that a time is stated for
+WARP, TEAM = 32, 128  # threads of a device that load a number at once; threads of one item
+PASSES = 40  # passes of NumPy over each pair of clusters, 8 bytes in and out: criteria, children, kinds, sorting
+MANY = 1000  # sources of a target, for which the time of a pair is stated
 
 
 class LoopText(Protocol):
@@ -49,16 +50,16 @@ class Added:
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of one kernel, item by item.
+    """Lists of one kernel, item by item.
 
     Attributes
     ----------
     targets, places, met
-        Of each item, targets; ranges or clusters of its list; source particles or proxy points in these (I,).
+        Of each item: targets; ranges or clusters of its list; source particles or proxy points in these (I,).
     proxies
         Share of the targets that are proxy points.
     distinct
-        Sources that there are, of all items together.
+        Distinct sources of all items together.
     """
 
     targets: NDArray[Any]
@@ -73,13 +74,13 @@ class Lists:
         return float(self.targets.astype(float) @ self.met)
 
     def rounded(self, group: int) -> "Lists":
-        """The same with whole groups of targets."""
+        """Return the lists with targets rounded up to whole groups."""
         return replace(self, targets=-(-self.targets // group) * group)
 
 
 @dataclass(frozen=True)
 class Transfers:
-    """Launches from `given` to `made` points per direction: clusters that take, and clusters that give, in all."""
+    """Launches from `given` to `made` points per direction: in all `items` clusters take and `clusters` give."""
 
     given: int
     made: int
@@ -101,9 +102,9 @@ class TreecodeSizes:
     listed
         Pairs of clusters that were found, and entries of the lists.
     up, down
-        Particles of each leaf that has charges, and potentials: none where there are no proxy points.
+        Particles of each leaf that has charges, and of each that has potentials; none without proxy points.
     charges, potentials
-        Between clusters.
+        Transfers between clusters.
     sums
         By phase, ``"pp"`` to ``"cc"``, points per direction of a source (0: particles) and lists.
     """
@@ -122,7 +123,7 @@ class TreecodeSizes:
 
 @dataclass(frozen=True)
 class TreecodeTexts:
-    """The kernels of a pair: `grids` by points per direction; numbers of charges, of constants, and of a result.
+    """Texts of the kernels of a pair, `grids` by points per direction; numbers of charges, constants and results.
 
     `blocks` are the particles of a leaf that `charges` and `potentials` take at once.
     """
@@ -148,15 +149,15 @@ def interacting(
     Parameters
     ----------
     text
-        Of the kernel.
+        Text of the kernel.
     lists
-        What it goes over.
+        Lists that the kernel goes over.
     source, result
         Numbers of a source particle or proxy point, and of the result at a target.
     itemsize
         Bytes of a number.
     lanes
-        Of a host's vectors.
+        Lanes of a host's vectors.
     device
         Whether threads stand for lanes, and `TEAM` of them for one item.
     """
@@ -174,7 +175,7 @@ def interacting(
 
 
 def _turns(lists: Lists, together: int) -> dict[str, float]:
-    """Turns of the loops of `ranges` and `grids`, on the average over items, over targets, over places."""
+    """Return the turns of the loops of `ranges` and `grids`, as averages over items, targets and places."""
     targets = lists.targets.astype(float)
     n, looked = float(targets.sum()), float(targets @ lists.places)
     size = lists.pairs / looked
@@ -183,9 +184,9 @@ def _turns(lists: Lists, together: int) -> dict[str, float]:
 
 
 def _together(text: LoopText) -> int:
-    """How many sources a turn of the loop over blocks takes: as many times the loads of the loop over single ones.
+    """Return the sources of a block: loads of a turn of the loop over blocks, over loads of a turn over single sources.
 
-    Not the operations: a block has those of its addresses, too.
+    Operations do not give this number, as a block has more of them for its addresses.
     """
 
     def amount(blocks: int, single: int) -> float:
@@ -198,16 +199,16 @@ def _together(text: LoopText) -> int:
 
 def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int, itemsize: int, lanes: int,
            device: bool = False) -> Counts:  # fmt: skip
-    """Count one launch over leaves of so many particles: charges of proxy points, or potentials of particles.
+    """Count one launch over leaves: charges of proxy points, or potentials of particles.
 
     Parameters
     ----------
     text
-        Of either kernel.
+        Text of either kernel.
     sizes
         Particles of each leaf.
     block
-        How many of these it takes at once.
+        Particles that are taken at once.
     row, held
         Numbers of a particle, and of a cluster.
     itemsize, lanes, device
@@ -225,11 +226,11 @@ def leaves(text: LoopText, sizes: NDArray[Any], block: int, row: int, held: int,
 def transferred(
     text: LoopText, it: Transfers, up: bool, components: int, itemsize: int, lanes: int, device: bool = False
 ) -> Counts:
-    """Count transfers of so many components: charges up, or potentials down."""
+    """Count transfers of all components: charges up, or potentials down."""
     if not it.items:
         return Counts()
     m, n = it.given, it.made
-    # Three loops of one name make a plane's values of one direction more each; their turns are told on the average.
+    # Three loops of one name each make a plane's values of one more direction; the average of their turns is given.
     direction = (m * m + n * m + n * n) / 3
     trips = {"c": it.clusters / it.items, "c:e": 3 * m * n, "j0": n, "j0:e": direction, "i": m, "k": n if up else m}
     trips |= {"half > 0.0": 1.0, "k != j": 1 - 1 / n, "k != i": 1 - 1 / m}
@@ -239,7 +240,10 @@ def transferred(
 
 
 def of_teams(text: LoopText, trips: Mapping[str, float], teams: float, lanes: int, device: bool) -> Added:
-    """What all teams do.  Every thread of a device computes for itself, but a warp loads the same number once."""
+    """Return the totals of all teams.
+
+    Every thread of a device computes for itself, but a warp loads the same number once.
+    """
     found = text.total(trips, 1 if device else lanes, otherwise=1.0)
     loaded = text.total(trips, WARP, otherwise=1.0) if device else found
     moved = teams * loaded.memory, teams * loaded.scratch, teams * found.atomics
@@ -254,15 +258,15 @@ def count(
     Parameters
     ----------
     texts
-        The kernels.
+        Texts of the kernels.
     n
-        What the plan holds.
+        Sizes of the plan.
     itemsize, far
-        Bytes of the particles' numbers, and of those of sums over proxy points.
+        Bytes of the particles' numbers, and of the numbers in sums over proxy points.
     lanes
-        Of a host's vectors, by bytes of a number.
+        Lanes of a host's vectors, by bytes of a number.
     device
-        Whether the machine is one.
+        Whether the machine is a device.
     """
     row, result, proxies = 3 + texts.dens + texts.constants, texts.result, n.points**3
     about, wide = (itemsize, lanes[itemsize], device), (far, lanes[far], device)
@@ -287,14 +291,14 @@ def count(
 
 
 def _gathered(text: LoopText, n: int, numbers: int, itemsize: int, lanes: int, device: bool) -> Counts:
-    """Count the gather of charges, each from another place, into rows: of each source so many numbers in and out."""
+    """Count the gather of charges from scattered places into rows: `numbers` numbers in and out for each source."""
     found = of_teams(text, {}, n, lanes, device)
     moved = float(n * (itemsize * numbers + 4))
     return Counts(found.operations, levels(found, moved, moved, device), launches=1)
 
 
 def streamed(moved: float, launches: int) -> Counts:
-    """Count so many bytes that go through memory, and nothing else."""
+    """Count bytes that go through memory, and launches, without operations."""
     return Counts(bytes={"l2": float(moved), "dram": float(moved)}, launches=launches) if moved else Counts()
 
 
@@ -307,7 +311,7 @@ def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64
     found
         As `count` gives it.
     machine, units
-        Where; on how many of its cores, all if not given.  Lists are made on one.
+        The machine, and the cores that are used, all if not given.  Lists are made on one.
     dtype, far
         Types of the particles, and of sums over proxy points, the same if not given.
     """
@@ -322,7 +326,7 @@ def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64
 
 
 def share(machine: Machine, phase: str) -> float:
-    """The share of its limit that a phase reaches: measured, or that of the phase in `ASSUMED`."""
+    """Return the share of its limit that a phase reaches: measured, or that of the phase in `ASSUMED`."""
     name = SHARES[phase]
     return machine.reached.get(name, machine.reached[ASSUMED[name]])
 
@@ -333,13 +337,13 @@ def time_of(text: LoopText, machine: Machine, dtype: str = "float64", points: in
     Parameters
     ----------
     text
-        Of `ranges`, or of `grids` for so many points per direction.
+        Text of `ranges`, or of `grids` for this number of points per direction.
     machine
-        Where.
+        The machine.
     dtype
-        Of the kernel.
+        Type of the kernel.
     points
-        Per direction of a source cluster, whose points³ proxy points are the sources; 0 for particles.
+        Points per direction of a source cluster, whose points³ proxy points are the sources; 0 for particles.
     """
     device, lanes = machine.is_gpu, machine.lanes[dtype]
     each = float(points**3 if points else MANY)
@@ -348,6 +352,6 @@ def time_of(text: LoopText, machine: Machine, dtype: str = "float64", points: in
     lists = Lists(targets, places, each * places, 0.0, each)
     counts = interacting(text, lists, 4.0, 1, 4 if dtype == "float32" else 8, lanes, device)
     near = {level: count for level, count in counts.bytes.items() if level in roofline.PER_LANE}
-    counts = replace(counts, bytes=near, launches=0)  # sources are met by many targets
+    counts = replace(counts, bytes=near, launches=0)  # each source is met by many targets
     reached = share(machine, "pc" if points else "pp")
     return roofline.time(counts, machine, dtype, 1, reached).seconds / lists.pairs

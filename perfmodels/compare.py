@@ -1,14 +1,14 @@
-"""Records of `parki bench`, and what is slower than in an old one: ``parki bench NAME --compare OLD.json``.
+"""Records of `parki bench`, and rows slower than in an old one: ``parki bench NAME --compare OLD.json``.
 
 A record is compared with the newest of the same benchmark, n, tolerance, threads and space, row by row; rows match that
 have the same name, n, tolerance and threads.
 
 The rule: of each row the fastest runs are compared, and a difference counts if it is larger than the noise of both.
-The noise of one measurement is its median over its fastest run, less one (`parki.perfmodels.measure.spread`); of fewer
-than three runs nothing is known, and `UNKNOWN` is taken.  Machines that are shared are at times slower as a whole: a
-fixed loop, the yardstick, is timed before and after all rows, and the slowest over the fastest of its four times, less
-one, is noise of every row.  A row is slower if its time is more than 1 + `LEAST` + all this noise times the old one,
-and faster if the old time is that much more than its own.
+The noise of one measurement is its median over its fastest run, less one (`parki.perfmodels.measure.spread`); with
+fewer than three runs it is unknown, and `UNKNOWN` is taken.  Shared machines are at times slower as a whole.  Therefore
+a fixed loop, the yardstick, is timed before and after all rows, and the slowest over the fastest of its four times,
+less one, is noise of every row.  A row is slower if its time is more than 1 + `LEAST` + all this noise times the old
+one, and faster if the old time is more than this factor times the new one.
 """
 
 import json
@@ -20,19 +20,20 @@ from typing import Any
 from parki.engine import writing
 from parki.perfmodels.measure import Row, spread
 
-LEAST = 0.05  # what changes from one start of a process to the next: where arrays lie in memory, clock rates
-UNKNOWN = 0.25
-ENOUGH = 3  # runs that tell noise
-ASKED = ("n", "tolerance", "threads", "space")  # what records must share
+LEAST = 0.05  # relative change from one start of a process to the next: places of arrays in memory, clock rates
+UNKNOWN = 0.25  # noise of a measurement with fewer than `ENOUGH` runs
+ENOUGH = 3  # runs from which noise is known
+ASKED = ("n", "tolerance", "threads", "space")  # settings that compared records share
 
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One row now and then.
+    """Times of one row in the old and in the new record.
 
-    `ratio` is the old time over the new one, above 1 for what became faster; `noise` is what it may differ from 1 by.
+    `ratio` is the old time over the new one, above 1 for a row that became faster; either time over the other may
+    exceed 1 by `noise` before the difference counts.
     """
 
     what: str
@@ -47,7 +48,7 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """``"slower"``, ``"faster"``, or nothing within the noise."""
+        """``"slower"``, ``"faster"``, or an empty string within the noise."""
         if self.new > self.old * (1.0 + self.noise):
             return "slower"
         return "faster" if self.old > self.new * (1.0 + self.noise) else ""
@@ -55,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows that both records have, and names of those that only one has; `notes` say what else differs."""
+    """Rows that both records have, and names of rows that only one has; `notes` list the other differences."""
 
     changes: list[Change]
     gone: list[str]
@@ -85,9 +86,9 @@ def read(path: Path) -> list[Row]:
     Raises
     ------
     ValueError
-        If it is no list of records.
+        If the file holds no list of records.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     found = parsed(path, "records of parki bench --json")
     if not (isinstance(found, list) and all(isinstance(r, dict) and "benchmark" in r and "rows" in r for r in found)):
@@ -96,7 +97,7 @@ def read(path: Path) -> list[Row]:
 
 
 def parsed(path: Path, expected: str) -> Any:
-    """Return the content of a file of JSON; the error for any other names `expected`."""
+    """Return the content of a file of JSON; the error for any other file names `expected`."""
     try:
         return json.loads(path.read_text("utf-8"))
     except ValueError as error:
@@ -104,7 +105,7 @@ def parsed(path: Path, expected: str) -> Any:
 
 
 def append(path: Path, record: Row) -> None:
-    """Add a record to a file, which is made if it is not there, and stays what it was where writing fails."""
+    """Add a record to a file, which is made if it does not exist, and stays unchanged if writing fails."""
     old = read(path) if path.exists() else []
     writing.write(path, json.dumps([*old, record], indent=1) + "\n")
 
@@ -115,7 +116,7 @@ def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
     Raises
     ------
     ValueError
-        If there is none; what there is of this benchmark is listed.
+        If there is none; the message lists the records of this benchmark.
     """
     same = [r for r in records if r["benchmark"] == benchmark]
     match = [r for r in same if all(r.get("asked", {}).get(name, ()) == asked[name] for name in ASKED)]
@@ -127,7 +128,7 @@ def newest(records: Sequence[Row], benchmark: str, asked: Row) -> Row:
 
 
 def compare(old: Row, new: Row) -> Comparison:
-    """Compare two records, as the module's rule says."""
+    """Compare two records by the module's rule."""
     then, now = (_measured(record) for record in (old, new))
     yards = [seconds for record in (old, new) for seconds in record.get("yardstick", ())]
     least = LEAST + (max(yards) / min(yards) - 1.0 if yards else 0.0)
@@ -152,7 +153,7 @@ def compare(old: Row, new: Row) -> Comparison:
 
 
 def _measured(record: Row) -> dict[Key, Row]:
-    """Rows with a time, by what must be the same."""
+    """Return the rows with a time, by name, n, tolerance and threads."""
     return {(r["what"], *(r.get(name) for name in ASKED[:3])): r for r in record["rows"] if "seconds" in r}
 
 

@@ -6,20 +6,20 @@ from parki.perfmodels.counts import Counts, TextTotals, levels
 def counts(
     text: TextTotals, modes: int, spread: int, result: int, itemsize: int, launches: int = 1, device: bool = False
 ) -> Counts:
-    """Count the multiplication of so many modes.
+    """Count the multiplication of all modes.
 
     Parameters
     ----------
     text
-        What the text adds up to.
+        Totals of the text.
     modes
-        Complex numbers of one component, those with zero multipliers among them.
+        Complex numbers of one component, with those whose multipliers are zero.
     spread, result
         Components that are read, and that are written.
     itemsize
         Bytes of a real number; the scalar multiplier is one for each mode.
     launches
-        Kernels: planes are taken some at a time.
+        Kernels launched: each takes some of the planes.
     device
         Whether scratch is apart from memory.
     """

@@ -1,14 +1,14 @@
-"""What one phase of a sum does, in numbers: the form that every model returns and every prediction reads."""
+"""Counts of the work of one phase of a sum: the form that every model returns and every prediction reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-FLOPS = {"fma": 2.0, "compare": 0.0, "integer": 0.0}  # of one operation; of all other classes 1
+FLOPS = {"fma": 2.0, "compare": 0.0, "integer": 0.0}  # flops of one operation; 1 for all other classes
 
 
 class TextTotals(Protocol):
-    """What a kernel's text adds up to (`parki.engine.tree.operations.Totals`)."""
+    """Totals of a kernel's text (`parki.engine.tree.operations.Totals`)."""
 
     operations: Mapping[str, float]
     memory: float  # bytes of views, loaded and stored
@@ -18,7 +18,7 @@ class TextTotals(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """Whole totals of one phase.
+    """Totals of one phase.
 
     Attributes
     ----------
@@ -26,14 +26,14 @@ class Counts:
         By class: ``"fma"``, ``"add"``, ``"mul"``, ``"div"``, mathematical functions by their names, ``"compare"``,
         ``"integer"``, and ``"fft"`` for the operations of transforms, 5 n log2 n.  A lane of a vector counts as one.
     bytes
-        By level: ``"l1"`` is all loads and stores of the text, ``"shared"`` those of scratch where it is apart,
-        ``"l2"`` what goes past the first level, ``"dram"`` what memory must give and take at least.
+        By level: ``"l1"`` is all loads and stores of the text, ``"shared"`` the loads and stores of scratch where it is
+        apart, ``"l2"`` the traffic past the first level, ``"dram"`` the least traffic of memory.
     atomics
         Atomic updates.
     launches
         Kernels launched.
     fill
-        Share of the vector lanes whose work counts: what is done is that of all lanes, 1/fill times as much.
+        Share of the vector lanes whose work counts.  All lanes together do 1/fill times as much.
     """
 
     operations: Mapping[str, float] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Counts:
         return sum(self.operations.values())
 
     def __add__(self, other: "Counts") -> "Counts":
-        """One after the other; lanes are filled as on the average over operations."""
+        """Return the counts of both, one after the other; `fill` is the average over operations."""
         done = self.amount / self.fill + other.amount / other.fill
         return Counts(
             added(self.operations, other.operations),
@@ -64,7 +64,7 @@ class Counts:
         )
 
     def scaled(self, factor: float) -> "Counts":
-        """So many times as much in as many launches."""
+        """Return the counts multiplied by `factor`, in as many launches."""
         return Counts(times(self.operations, factor), times(self.bytes, factor), factor * self.atomics, self.launches,
                       self.fill)  # fmt: skip
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from parki.perfmodels.peers_openmm import EXACT, Water, errors, imported, openmm_charges, parki_step
 
-KELVIN, TIMESTEP, EVERY = 300.0, 0.25e-3, 8  # ps; steps between two energies
-OXYGEN, HYDROGEN = 15.9994, 1.008  # masses
+KELVIN, TIMESTEP, EVERY = 300.0, 0.25e-3, 8  # K; ps; steps between two energies
+OXYGEN, HYDROGEN = 15.9994, 1.008  # masses, Da
 CHARGES = (-0.82, 0.41, 0.41)
 BOND = (0.1012, 443153.4)  # nm, kJ/mol/nm²
 ANGLE = (np.radians(113.24), 317.57)  # kJ/mol/rad²
@@ -49,7 +49,7 @@ def flexible(openmm: ModuleType, water: Water, electric: Any) -> Any:
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors(*np.diag(water.box))
     bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    others = openmm.CustomBondForce(LENNARD_JONES)  # of all pairs: a third of the time of a CustomNonbondedForce
+    others = openmm.CustomBondForce(LENNARD_JONES)  # for all pairs, takes a third of the time of a CustomNonbondedForce
     others.setUsesPeriodicBoundaryConditions(True)
     oxygens = range(0, len(water.q), 3)
     for i in oxygens:
@@ -98,7 +98,7 @@ def started(openmm: ModuleType, water: Water, length: float) -> tuple[np.ndarray
 def energies(
     openmm: ModuleType, system: Any, start: tuple[np.ndarray, np.ndarray], steps: int
 ) -> tuple[np.ndarray, tuple[float, np.ndarray]]:
-    """Run, and return the total energies, and the electrostatic energy and forces (3, N) of the start."""
+    """Run, and return the total energies, and the electrostatic energy and forces (3, N) at the start."""
     unit, integrator = openmm.unit, openmm.VerletIntegrator(TIMESTEP)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
     context.setPositions(start[0])
@@ -120,14 +120,14 @@ def energies(
 
 
 def line(found: np.ndarray) -> tuple[float, float]:
-    """Return the slope, a picosecond, of the line through energies, and the RMS distance from the line."""
+    """Return the slope per picosecond of the line through energies, and the RMS distance from the line."""
     times = EVERY * TIMESTEP * np.arange(len(found))
     fitted = np.polynomial.Polynomial.fit(times, found, 1)
     return float(fitted.deriv()(0.0)), float(np.sqrt(np.mean((found - fitted(times)) ** 2)))
 
 
 def runs(openmm: ModuleType, water: Water) -> Iterator[tuple[str, Force]]:
-    """Name the runs, the nearly exact one first, and say how their forces are made."""
+    """Yield the name of each run and a function that makes its force, the nearly exact run first."""
     for tolerance in (NEARLY_EXACT, *TOLERANCES):
         yield f"parki, tolerance {tolerance:g}", lambda t=tolerance: parki_force(openmm, water, t)
     for asked in ASKED:
@@ -138,7 +138,7 @@ def runs(openmm: ModuleType, water: Water) -> Iterator[tuple[str, Force]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run all, and print the drifts."""
+    """Do all runs and print the drifts."""
     parser = argparse.ArgumentParser(description="Drift of the energy of flexible water: parki and OpenMM.")
     parser.add_argument("file", type=Path, help="box of water, as examples/data/water.npz")
     parser.add_argument("--ps", type=float, default=0.5, help="length of a run (0.5)")

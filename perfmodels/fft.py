@@ -1,4 +1,4 @@
-"""Counts of Fourier transforms: lines of complex numbers, by length, whatever algorithm a library has for them."""
+"""Counts of Fourier transforms: lines of complex numbers, by length, for any algorithm of a library."""
 
 import math
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ def counts(lines: Mapping[int, float], moved: float, components: int = 1, launch
     Parameters
     ----------
     lines
-        How many of which length, in complex numbers, one component has; a line of real numbers is half of one.
+        Length in complex numbers → number of lines of one component; a line of real numbers is half of a line.
     moved
         Bytes of one component that go to and from memory.
     components
-        How many are transformed.
+        Components that are transformed.
     launches
         Calls of the library.
     """

@@ -1,8 +1,8 @@
-"""Counts and times of a fast multipole sum by equivalent sources: what its kernels' texts add up to over its lists.
+"""Counts and times of a fast multipole sum by equivalent sources: totals of its kernels' texts over its lists.
 
-Particles meet particles and surfaces in kernels whose items are numbers of targets and of sources, as those of
-treecodes (`parki.perfmodels.clusters`).  Dense steps are small matrices over octets, eight siblings in the lanes;
-translations are transforms of octets and, for each frequency, products of 8 × 8 for each pair of octets.
+Particles meet particles and surfaces in kernels whose items are numbers of targets and of sources, as in treecodes
+(`parki.perfmodels.clusters`).  Dense steps are small matrices over octets, with eight siblings in the lanes.
+Translations are transforms of octets and, for each frequency, products of 8 × 8 for each pair of octets.
 
 Making operators and launches is not counted: operators come from the process or from the disk.
 """
@@ -17,22 +17,22 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.roofline import Bound
 
 PHASES = ("tree", "lists", "upward", "m2l", "p2l_m2p", "downward", "near")
-#: Steps in their order: the phase that each belongs to, and the name of the share of its limit that it reaches.
+#: Steps in their order: the phase of each, and the name of the share of its limit that the step reaches.
 STEPS = {
     "tree": ("tree", "octree"), "lists": ("lists", "octlists"), "p2m": ("upward", "surfaces"),
     "m2m": ("upward", "dense"), "transforms": ("m2l", "transforms"), "m2l": ("m2l", "octets"),
     "p2l": ("p2l_m2p", "surfaces"), "m2p": ("p2l_m2p", "fields"), "l2l": ("downward", "dense"),
     "l2p": ("downward", "fields"), "p2p": ("near", "ranges"),
 }  # fmt: skip
-#: Shares that stand for those that are not measured; the last is that of a phase of Ewald sums, known of all machines.
+#: Share → shares that stand for it if it is not measured; the last is a phase of Ewald sums, known of all machines.
 ASSUMED = {
     "octree": ("p2g",), "octlists": ("p2g",), "ranges": ("p2p",), "surfaces": ("ranges", "p2p"),
     "fields": ("ranges", "p2p"), "dense": ("p2p",), "transforms": ("g2p",), "octets": ("p2p",),
 }  # fmt: skip
-SIBLINGS = 8  # boxes of an octet: lanes
-DIRECTIONS = 26  # of a pair of octets
+SIBLINGS = 8  # boxes of an octet, one in each lane
+DIRECTIONS = 26  # directions between the octets of a pair
 SORTED = 5  # passes over the points of a level of the tree, with their keys
-PASSES = 40  # of NumPy over each pair of boxes or octets, 8 bytes in and out
+PASSES = 40  # passes of NumPy over each pair of boxes or octets, 8 bytes in and out
 TABLE = 688  # numbers of a frequency in the table of transformed kernels
 
 
@@ -65,7 +65,7 @@ class TranslationLevel:
     sources, targets, pairs
         Octets that give, that take, and pairs of these.
     met
-        Octets that give to a block of those that take, of all blocks.
+        Octets that give to a block of octets that take, summed over all blocks.
     blocks, items, groups
         Blocks, shares of them that are done together for each frequency, and groups of frequencies.
     boxes
@@ -95,17 +95,17 @@ class FmmSizes:
     moved, listed
         Points that were moved to children, of all levels; entries of all lists.
     lists
-        Of the steps between particles, or particles and surfaces.
+        Lists of the steps between particles, or between particles and surfaces.
     levels, translation_levels
-        Dense steps, and translations.
+        Levels of the dense steps, and of the translations.
     matrices
         By name: ``"up"`` and ``"down"`` two each, ``"to_parent"`` and ``"to_children"`` one.
     orbits
-        Of points under reflections.
+        Orbits of points under reflections.
     together
-        Octets that a matrix is read once for, and octets whose children are done together.
+        Octets for which a matrix is read once, and octets whose children are done together.
     frequencies
-        Of a transform.
+        Frequencies of a transform.
     """
 
     n_sources: int
@@ -126,7 +126,7 @@ class FmmSizes:
 
 @dataclass(frozen=True)
 class FmmTexts:
-    """The kernels of a plan, by name; numbers of a source particle, and of a result."""
+    """Texts of the kernels of a plan, by name; numbers of a source particle, and of a result."""
 
     surfaces: LoopText
     fields: LoopText
@@ -164,13 +164,13 @@ def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool 
     Parameters
     ----------
     texts
-        The kernels.
+        Texts of the kernels.
     n
-        What the plan holds.
+        Sizes of the plan.
     itemsize, lanes
         Bytes of a number, and lanes of a host's vectors.
     device
-        Whether the machine is one.
+        Whether the machine is a device.
     """
     about = (itemsize, lanes, device)
     found = {"tree": streamed(n.moved * SORTED * (9 * itemsize + 10), 6), "lists": streamed(n.listed * 16 * PASSES, 0)}
@@ -194,7 +194,7 @@ def count(texts: FmmTexts, n: FmmSizes, itemsize: int, lanes: int, device: bool 
 def _dense(
     texts: FmmTexts, n: FmmSizes, level: OctetLevel, way: str, step: str, itemsize: int, lanes: int, device: bool
 ) -> Counts:
-    """Count the dense steps of one level in one direction: fold, solve, unfold, and between it and its children."""
+    """Count the dense steps of one level in one direction: fold, solve, unfold, and the step with its children."""
     size, filled = itemsize * SIBLINGS * level.octets, level.boxes / (SIBLINGS * level.octets)
     launch = OctetLaunch(level.octets, filled, lanes, device)
     first, second = n.matrices[way]
@@ -219,7 +219,7 @@ def _dense(
 
 
 def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, launch: OctetLaunch) -> Counts:
-    """Count surface values to class values, or back."""
+    """Count the conversion of surface values to class values, or back."""
     share = n.points / (SIBLINGS * n.orbits)
     trips = {"e": components * n.orbits, "row[e][g] >= 0": share, "own[o][g] >= 0": share}
     return _of_octets(text, trips, launch.octets, moved, launch)
@@ -228,7 +228,7 @@ def _folding(text: LoopText, n: FmmSizes, components: int, moved: float, launch:
 def _products(
     text: LoopText, matrix: Matrix, together: int, moved: float, launch: OctetLaunch, stages: int = 1
 ) -> Counts:
-    """Count matrices of all classes times class values; `stages` of them in loops of one name."""
+    """Count the products of the matrices of all classes with class values, in `stages` loops of one name."""
     octets = launch.octets
     teams = matrix.classes * -(-octets // together)
     trips = {"t": matrix.tiles / matrix.classes / stages, "j": matrix.turns / matrix.tiles}
@@ -247,7 +247,7 @@ def _of_octets(text: LoopText, trips: Mapping[str, float], teams: float, moved: 
 
 
 def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: int, lanes: int, device: bool) -> Counts:
-    """Count spectra of equivalents, and of check values back."""
+    """Count the transforms of equivalents to spectra, and of spectra to check values."""
     p, f = n.order, 2 * n.order - 1
     rim = (4 * p - 4) / p**2
     trips = {"x": p, "ky": ((p - 1) * f + p) / p, "k": p / it.groups, "k > 0": (p - 1) / p}
@@ -266,8 +266,8 @@ def _transforms(texts: FmmTexts, n: FmmSizes, it: TranslationLevel, itemsize: in
 def octets(n: FmmSizes, it: TranslationLevel, itemsize: int, device: bool = False) -> Counts:
     """Count the products of spectra of pairs of octets: by formula, as all loops of their text are known.
 
-    A pair has for each frequency and pair of components 8 × 8 complex products, of which lanes are targets: it reads 16
-    numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
+    For each frequency and pair of components a pair of octets has 8 × 8 complex products, with targets in the lanes: it
+    reads 16 numbers, and reads and writes 16 others.  The 8 × 8 numbers of a direction are read once a block.
     """
     each = n.frequencies * n.check * n.equivalent
     copied = 2 * 16 * SIBLINGS * DIRECTIONS * it.items
@@ -293,9 +293,9 @@ def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64
     found
         As `count` gives it.
     machine, units
-        Where; on how many of its cores, all if not given.  Lists are made on one.
+        The machine, and the cores that are used, all if not given.  Lists are made on one.
     dtype
-        Of all numbers.
+        Type of all numbers.
     """
     units = machine.units if units is None else units
     made = {}
@@ -307,7 +307,7 @@ def predict(found: Mapping[str, Counts], machine: Machine, dtype: str = "float64
 
 
 def by_phase(steps: Mapping[str, Bound]) -> dict[str, float]:
-    """Seconds by phase of all steps in it."""
+    """Return the seconds of each phase, summed over its steps."""
     found = dict.fromkeys(PHASES, 0.0)
     for name, bound in steps.items():
         found[STEPS[name][0]] += bound.seconds
@@ -315,6 +315,6 @@ def by_phase(steps: Mapping[str, Bound]) -> dict[str, float]:
 
 
 def share(machine: Machine, step: str) -> float:
-    """The share of its limit that a step reaches: measured, or that of the first of `ASSUMED` that is known."""
+    """Return the share of its limit that a step reaches: measured, or the first of `ASSUMED` that is known."""
     name = STEPS[step][1]
     return next(machine.reached[known] for known in (name, *ASSUMED[name]) if known in machine.reached)

@@ -17,24 +17,24 @@ from parki.perfmodels.measure import clock, turns
 ABSENT = "against FMM3D", "pip install fmm3dpy"
 SAMPLE = 100  # targets at which errors are measured
 PRECISIONS = {"laplace": (1e-2, 1e-8), "stokes_sl": (1e-3, 1e-6, 1e-9)}  # asked of FMM3D
-LOOSE, STEP = 8.0, 0.7  # the first tolerance tried over the other error, and each next one over the last
-DIRECT = 1e-11  # smaller errors are not asked of parki: few points are summed directly by FMM3D
-FINEST = 1e-13
+LOOSE, STEP = 8.0, 0.7  # first tolerance tried, over FMM3D's error; each next one over the last
+DIRECT = 1e-11  # smallest error that is asked of parki: FMM3D sums few points directly
+FINEST = 1e-13  # all tolerances that are tried are larger
 
 Found = tuple[str, float, list[float], float, list[float], float]
 
 
 def measure(fmm: ModuleType, asked: argparse.Namespace, space: Space) -> Iterator[Found]:
-    """Yield kernel, eps asked of FMM3D, its times and error, times and error of parki.
+    """Yield the kernel, the eps asked of FMM3D, FMM3D's times and error, and parki's times and error.
 
-    Uniform random sources in a cube, which are the targets; whole calls, parki's with everything that a first call does
-    but compiling, with the same number of threads.  The tolerance asked of parki is the largest tried at which its
-    error is at most FMM3D's.
+    Sources are uniform and random in a cube, and are the targets.  Whole calls are timed, parki's with all work of a
+    first call but compiling, with the same number of threads.  The tolerance asked of parki is the largest tried at
+    which its error is at most FMM3D's.
 
     Raises
     ------
     RuntimeError
-        If the error of either is far above what was asked of it.
+        If FMM3D's error is far above eps, or if parki reaches FMM3D's error with no tolerance.
     """
     rng = np.random.default_rng(0)
     x = rng.random((3, asked.n))
@@ -70,7 +70,7 @@ def reaching(error: Callable[[float], float], wanted: float) -> tuple[float, flo
     Raises
     ------
     RuntimeError
-        If no tolerance reaches it.
+        If no tolerance reaches `wanted`.
     """
     tolerance = min(LOOSE * wanted, 0.5)
     while tolerance > FINEST:
@@ -89,7 +89,7 @@ def library() -> ModuleType | None:
 
 
 def theirs(fmm: ModuleType, kernel: str, x: Array, dens: Array, eps: float) -> Array:
-    """The free-space sum of ``"laplace"`` (or ``"coulomb"``) or ``"stokes_sl"`` by FMM3D, in parki's normalisation."""
+    """Return FMM3D's free-space sum of ``"laplace"`` (or ``"coulomb"``) or ``"stokes_sl"``, normalised as in parki."""
     if kernel in ("laplace", "coulomb"):
         return 4 * np.pi * fmm.lfmm3d(eps=eps, sources=x, charges=dens, pg=1).pot
     return 8 * np.pi * fmm.stfmm3d(eps=eps, sources=x, stoklet=dens, ifppreg=1).pot

@@ -1,7 +1,7 @@
 """Counts of interpolation (G2P): every target reads P³ grid points of each component.
 
-As in spreading, sorted targets find the grid points of their neighbours in the first level of memory, and those in any
-order (BASE) find none.  Nothing is written but the result.
+As in spreading, sorted targets find the grid points of their neighbours in the first level of memory, and targets in
+any order (BASE) find none.  Only the result is written.
 """
 
 from parki.perfmodels.counts import Counts, TextTotals, levels
@@ -20,13 +20,13 @@ def counts(
     variant
         One of `VARIANTS`.
     text
-        What the text adds up to.
+        Totals of the text.
     s
         Targets and grid.
     device
         Whether scratch is apart from memory.
     lanes
-        Of a vector, for TARGET, where the window's points are its lanes.
+        Lanes of a vector, for TARGET, where the window's points are the lanes.
     cache
         Bytes of the last level of cache: a larger grid is in memory.
 

@@ -1,4 +1,4 @@
-"""What the benchmarks compare with: the same loops written by hand in C++, with vector types and as plain scalars."""
+"""Loops written by hand in C++, with vector types and as plain scalars, that the benchmarks compare with."""
 
 import ctypes
 import time
@@ -104,7 +104,7 @@ extern "C" void pk_run(const double* x, long nt, const double* s, long ns, doubl
   }
 }
 """
-# The same, as compilers make it that take estimates for reciprocal roots; ns is a multiple of the lanes.
+# The same, as by compilers that take estimates for reciprocal roots; ns is a multiple of the lanes.
 _ESTIMATED = """
 #define PK_LANE_BYTES 8
 #include "pk_host.h"
@@ -130,8 +130,8 @@ TREECODES = {
     "coulomb": (_TREECODE.replace("VALUE", "q[j] / r"), _ESTIMATED),
     "yukawa": (_TREECODE.replace("VALUE", "q[j] * exp(-kappa * r) / r"),),
 }
-#: As published codes are compiled; vectors are as wide as the compiler likes them for the processor.
-# What -ffast-math means, but for its start-up code, which would have the whole process flush subnormal numbers to zero.
+#: Flags that published codes are compiled with; the compiler chooses the width of vectors for the processor.
+# They are those of -ffast-math without its start-up code, which makes the process flush subnormal numbers to zero.
 FAST = (
     "-O3", "-mprefer-vector-width=none", "-fno-math-errno", "-ffinite-math-only", "-fassociative-math",
     "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math",
@@ -139,7 +139,7 @@ FAST = (
 
 
 def yardstick(runs: int = 60) -> list[float]:
-    """Seconds of each of so many runs of a fixed piece of work, 4 million pairs: how fast the machine is now."""
+    """Return the seconds of each run of a fixed piece of work, 4 million pairs: the machine's speed at present."""
     rng = np.random.default_rng(0)
     xt, src, u = rng.random((3, 2048)), rng.random((2000, 4)), np.empty(2048)
     run, times = compiled("bench_vector_laplace", VECTOR_LAPLACE), []
@@ -151,7 +151,7 @@ def yardstick(runs: int = 60) -> list[float]:
 
 
 def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFuncPtr:
-    """The function ``pk_run`` of a text, compiled with the engine's own flags and these."""
+    """Return the function ``pk_run`` of a text, compiled with the engine's own flags and `flags`."""
     headers = HOST_HEADERS if "pk_host.h" in source else ()
     about = {"name": name, "label": f"{name} (for comparison)", "headers": headers, "target": target()}
     unit = objects.Unit(source=source, flags=flags, **about)
@@ -161,7 +161,7 @@ def compiled(name: str, source: str, flags: tuple[str, ...] = ()) -> ctypes._CFu
 
 
 def call(run: ctypes._CFuncPtr, *args: object) -> None:
-    """Call with arrays as pointers, floats as double and integers as long."""
+    """Call a function with arrays as pointers, floats as double and integers as long."""
     given = []
     for a in args:
         if hasattr(a, "ctypes"):

@@ -1,4 +1,4 @@
-"""What machines can do, from data sheets or measured here, and what the parts of an Ewald sum cost on one of them."""
+"""Rates of machines, from data sheets or measured here, and costs of the parts of an Ewald sum on one of them."""
 
 import difflib
 import functools
@@ -16,25 +16,25 @@ import numpy as np
 import platformdirs
 from numpy.typing import ArrayLike
 
-HOST, GENERIC = "host", "xeon"  # the machine at hand; what stands for it until it is calibrated
-FEW = 16.0  # sources in a cube of side rc, whose columns of cells are half as many as those of more
+HOST, GENERIC = "host", "xeon"  # the machine at hand; its stand-in until it is calibrated
+FEW = 16.0  # sources in a cube of side rc at which a target finds half as many columns of cells as among many more
 CROWD = 224.0  # sources in a cube of side rc, for which a pair's time is stated
 OFF = ("0", "no", "off")  # values of PARKI_CALIBRATION
 
-# Of a near-field pair of laplace: differences, distance, 1/r, a polynomial for about 1e-7, sums.
+# Operations of a near-field pair of laplace: differences, distance, 1/r, a polynomial for about 1e-7, sums.
 PAIR = {"add": 3, "mul": 3, "fma": 26, "rsqrt": 1}
-# Of a grid point and a real transform: 2.5 log2 of so many points, of which two axes of three see the modes of σ = 1.2
-# only; bytes that planes, margins and multipliers move besides, of 8-byte numbers.
+# Of a grid point and a real transform: POINTS, for 2.5 log2(POINTS) operations; the share of these that is left, as two
+# axes of three see only the modes of σ = 1.2; added bytes that planes, margins and multipliers move, of 8-byte numbers.
 POINTS, PRUNED, MOVED = 2.0**23, (1 + 2 / 1.2) / 3, 24.0
-#: Weights of a window's rows in vectors of four lanes, by P: as measured on a Zen 3 core with AVX2.
+#: Weights of a window's rows in vectors of four lanes, by P: measured on a Zen 3 core with AVX2.
 FOUR = {
     "P": np.arange(4, 17),
     "spread": (2.04, 1.58, 1.34, 1.56, 1.34, 1.48, 1.53, 1.94, 1.79, 2.03, 2.14, 2.6, 2.84),
     "gather": (2.01, 1.55, 1.13, 1.55, 1.0, 1.17, 1.17, 1.68, 1.2, 1.72, 1.82, 2.4, 2.41),
 }
-WARP = 32  # lanes, of GPUs: vectors of hosts have fewer
-TAPS = 8  # the window that rates of P2G and G2P are taken at
-LISTS = 1.15  # all near work over that of pairs: finding them
+WARP = 32  # lanes of a GPU's warp, at least; vectors of hosts have fewer
+TAPS = 8  # points across the window at which rates of P2G and G2P are taken
+LISTS = 1.15  # all near work over that of pairs: the rest is finding them
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class Costs:
     """
 
     near: float = 3.1e-9  # a pair within rc, of laplace
-    differ: float = 1.0  # of what `Kernel.near` says that others take more: less where pairs out of reach count, too
+    differ: float = 1.0  # share of the extra time in `Kernel.near` of others: less where pairs out of reach count, too
     near_overhead: float = 1.15  # all near work over that of the pairs within rc, at 224 sources in a cube of side rc
     target: float = 1.5e-7  # a target among many sources: its share of finding the columns of cells in reach
     lanes: int = 8  # targets of one vector in double precision, or of one group on a GPU
     fft: float = 16e-9  # a grid point and one real transform of one component, with its share of the scaling
     spread: float = 1.34e-9  # a row of the window (P² rows) and component, as `rows` weights them
     gather: float = 1.08e-9
-    sparse: float = 0.07  # for each grid point per particle, rows of a window of 8 points cost so much more
-    single: float = 0.6  # single precision over double: pairs, on GPUs windows too
+    sparse: float = 0.07  # relative cost that each grid point per particle adds to rows of a window of 8 points
+    single: float = 0.6  # time in single precision over double, of pairs, on GPUs of windows too
     single_fft: float = 0.7  # the same of transforms
-    rhs: int = 1  # right-hand sides at once, which share what of a pair does not depend on strengths
+    rhs: int = 1  # right-hand sides at once, which share the part of a pair that does not depend on strengths
 
     def near_pair(self, relative: float, crowd: ArrayLike) -> ArrayLike:
         """Return the time of one pair within rc, `relative` to laplace, where `crowd` sources lie in a cube of side rc.
@@ -70,14 +70,14 @@ class Costs:
         return self.target * np.asarray(crowd) / (np.asarray(crowd) + FEW)
 
     def rows(self, phase: str, P: ArrayLike, per_particle: ArrayLike = 0.0, itemsize: int = 8) -> ArrayLike:
-        """Return the P² rows of a window, weighted for ``"spread"`` or ``"gather"`` as AVX-512 cores are.
+        """Return the P² rows of a window, weighted by their cost in ``"spread"`` or ``"gather"`` on AVX-512 cores.
 
         A row is cut into vectors, and halves of halves at its end.  Spreading takes the time of stores, half a vector
-        or less each; gathering that of loads, which is alike as long as all weights are in registers, but for rows of
-        one half vector.  More than two pieces take about twice as long in both.  On a grid of `per_particle` points for
-        each particle, each of these points comes from slower memory once for all rows that meet it, and for spreading
-        goes back there.  Numbers of half the size fill half as many vectors, or on a GPU, where a row is less than a
-        warp, are half as much to move.  Vectors of four lanes have the weights of `FOUR`.
+        or less each.  Gathering takes the time of loads, which is the same as long as all weights are in registers,
+        except for rows of one half vector.  More than two pieces take about twice as long in both.  On a grid of
+        `per_particle` points for each particle, each of these points comes from slower memory once for all rows that
+        meet it, and for spreading goes back there.  Numbers of half the size fill half as many vectors; on a GPU, where
+        a row is less than a warp, they are half as much to move.  Vectors of four lanes have the weights of `FOUR`.
         """
         lanes, moves = self.lanes * 8 // itemsize, 2.0 if phase == "spread" else 1.0
         whole, rest = np.divmod(np.asarray(P), lanes)
@@ -98,12 +98,12 @@ class Costs:
 
     @classmethod
     def of(cls, machine: "Machine") -> "Costs":
-        """Costs of one core of a host, or of a GPU: as measured where that has been done, else from its rates.
+        """Return the costs of one core of a host, or of a GPU: measured where there are any, else from its rates.
 
-        There each part takes what sets its time, over the share of it that is reached: a pair its operations in the
-        lanes that do not go to waste; a transform its operations, and what else it moves; a row of the window its taps,
-        in and out of the first-level cache (of a GPU's shared memory), and for G2P on a GPU half of them from the
-        second level, as windows of neighbours overlap.
+        From rates, each part takes the time of its limit, over the share of the limit that is reached: a pair that of
+        its operations in the lanes that are not wasted; a transform that of its operations, and of its other traffic; a
+        row of the window that of its taps, in and out of the first-level cache (of a GPU's shared memory), and for G2P
+        on a GPU half of them from the second level, as windows of neighbours overlap.
         """
         if machine.costs is not None:
             return machine.costs
@@ -132,12 +132,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class Machine:
-    """The rates of one core of a host, or of a GPU as a program sees it.
+    """Rates of one core of a host, or of a GPU as a program sees it.
 
     Attributes
     ----------
     name, source : str
-        What it is, and where the numbers are from: a data sheet, or the day of the measurement.
+        Name of the machine, and origin of the numbers: a data sheet, or the day of the measurement.
     kind : str
         ``"host"`` or ``"device"``.
     units : int
@@ -191,7 +191,7 @@ class Machine:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """What `load` takes: the machine at hand, and those that are known."""
+        """Return the names that `load` takes: the machine at hand, and the known machines."""
         files = importlib.resources.files("parki.perfmodels.machines").iterdir()
         return (HOST, *sorted(f.name.removesuffix(".toml") for f in files if f.name.endswith(".toml")))
 
@@ -215,7 +215,7 @@ class Machine:
 
     @classmethod
     def of_device(cls, name: str) -> "Machine | None":
-        """Return the GPU that a driver calls so (``"NVIDIA A100-SXM4-80GB"``), None for one that is not known."""
+        """Return the GPU that a driver calls `name` (``"NVIDIA A100-SXM4-80GB"``), None if it is not known."""
         plain = name.lower().replace(" ", "").replace("-", "")
         found = [known for known in cls.names() if known in plain]
         found = [known for known in found if known != HOST and _known(known).is_gpu]
@@ -228,7 +228,7 @@ class Machine:
         Raises
         ------
         ValueError
-            If it is no TOML, or if an entry is missing, unknown or of another kind.
+            If the text is no TOML, or if an entry is missing, unknown or of another kind.
         """
         given = tomllib.loads(text)
         costs = given.pop("costs", None)
@@ -249,12 +249,12 @@ class Machine:
         return self.kind == "device"
 
     def some(self, units: int | None) -> int:
-        """The number of cores that is asked for, all if it is not given.
+        """Return the number of cores that is asked for, all if none is given.
 
         Raises
         ------
         ValueError
-            For more than there are, and for none.
+            For more cores than there are, and for fewer than one.
         """
         if units is None:
             return self.units
@@ -263,12 +263,15 @@ class Machine:
         return units
 
     def together(self, phase: str, units: int) -> float:
-        """The share of so many cores' rates that they reach together: some fall short by their part of what all do."""
+        """Return the share of their rates that `units` cores reach together.
+
+        The loss grows linearly from none of one core to that of all cores, which is measured.
+        """
         short = 1.0 - self.parallel.get(phase, 1.0)
         return 1.0 - short * min(1.0, (units - 1) / max(1, self.units - 1))
 
     def text(self) -> str:
-        """The machine as TOML, which `parse` reads."""
+        """Return the machine as TOML, which `parse` reads."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         if self.costs is None:
             del values["costs"]
@@ -296,7 +299,7 @@ def _literal(value: str | float) -> str:
 
 
 def _leaves(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """All entries of nested tables."""
+    """Return all entries of nested tables."""
     found: list[tuple[str, Any]] = []
     for name, value in values.items():
         found += _leaves(value) if isinstance(value, Mapping) else [(name, value)]
@@ -311,7 +314,7 @@ def _known(name: str) -> Machine:
 
 @functools.cache
 def hardware() -> str:
-    """What a calibration holds for, as text: processor, instructions, number of cores."""
+    """Return the hardware that a calibration holds for, as text: processor, instructions, number of cores."""
     told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
@@ -322,7 +325,7 @@ def hardware() -> str:
 
 
 def stored() -> Path:
-    """Where the calibration of this machine is, or would be: below the folder of compiled kernels, for each machine."""
+    """Return the path of this machine's calibration, stored or not: below the folder of compiled kernels."""
     asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
     folder = Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir("parki"))
     return folder / "v1" / "machines" / f"{hashlib.blake2b(hardware().encode(), digest_size=10).hexdigest()}.toml"
@@ -340,7 +343,7 @@ def calibrated(built: str | None = None) -> Machine | None:
     Parameters
     ----------
     built : str, optional
-        What kernels are compiled by and for: a calibration by another compiler, or for other vectors, is none.
+        Compiler and target of the kernels: a calibration by another compiler, or for other vectors, does not count.
     """
     if ignored():
         return None
@@ -355,7 +358,7 @@ def calibrated(built: str | None = None) -> Machine | None:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, changed: int, size: int) -> tuple[Machine, str] | None:
-    """A stored machine and what it was measured with; None for what cannot be read."""
+    """Return a stored machine, and the compiler and target of its kernels; None for a file that cannot be read."""
     try:
         first, _, text = path.read_text("utf-8").partition("\n")
         return Machine.parse(text), first.removeprefix("# ")
@@ -364,10 +367,10 @@ def _read(path: Path, changed: int, size: int) -> tuple[Machine, str] | None:
 
 
 def _waste(share: ArrayLike) -> ArrayLike:
-    """Volume within 1 of a cube of volume `share`, over that of the unit ball."""
+    """Return the volume within 1 of a cube of volume `share`, over that of the unit ball."""
     w = np.cbrt(share)
     return (w**3 + 6 * w**2 + 3 * np.pi * w + 4 * np.pi / 3) / (4 * np.pi / 3)
 
 
-# An NVIDIA H200 in double precision, by arithmetic and not by measurement.
+# Costs of an NVIDIA H200 in double precision, by arithmetic and not by measurement.
 H200 = Costs.of(Machine.load("h200"))

@@ -1,4 +1,4 @@
-"""How benchmarks measure: runs that are compared take turns, and a row keeps all its times."""
+"""Measurements of benchmarks: runs that are compared take turns, and a row keeps all its times."""
 
 import argparse
 import statistics
@@ -17,13 +17,13 @@ CUBE = (1.0, 1.0, 1.0)  # the box of most sums
 
 
 def asked_space(asked: argparse.Namespace) -> Space:
-    """Return the space that a command is asked for, with so many threads as it is asked for."""
+    """Return the space that a command is asked for, with the threads that it is asked for."""
     space = spaces.get(asked.space)
     return replace(space, threads=asked.threads) if asked.threads else space
 
 
 def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[], float]:
-    """A function that runs once and returns the seconds it took; a device is waited for."""
+    """Return a function that runs once, waits for a device, and returns the seconds."""
     device = spaces.array_module(space).cuda.Device() if space and space.kind == "device" else None
 
     def measure() -> float:
@@ -39,17 +39,17 @@ def clock(run: Callable[[], object], space: Space | None = None) -> Callable[[],
 def turns(measures: Sequence[Callable[[], float]], repeat: int, warm: bool = True) -> list[list[float]]:
     """Return `repeat` times of each of `measures`, functions that return seconds.
 
-    They take turns, first, second, …, first, second, …, so that all share the moods of the machine; with `warm` after
-    one turn that does not count.
+    They take turns, first, second, …, first, second, …, so that slow times of the machine affect all alike; with `warm`
+    after one turn that does not count.
     """
     found = [[measure() for measure in measures] for _ in range(repeat + warm)]
     return [list(times) for times in zip(*found[warm:], strict=True)]
 
 
 def row(what: str, times: Sequence[float], count: float, unit: str, other: Row | None = None, **about: Any) -> Row:
-    """One measurement: `count` units in the least of `times`; against `other` the ratio of the rates.
+    """Return one measurement: `count` units in the least of `times`; against `other` the ratio of the rates.
 
-    `about` says what it is a measurement of: n, tolerance, threads, error and what a plot needs.
+    `about` describes the measurement: n, tolerance, threads, error and values that a plot needs.
     """
     made = {"what": what, "seconds": min(times), "times": list(times), "rate": count / min(times), "unit": f"{unit}/s"}
     if other is not None:
@@ -58,17 +58,17 @@ def row(what: str, times: Sequence[float], count: float, unit: str, other: Row |
 
 
 def absent(what: str, advice: str) -> Row:
-    """A row that could not be measured, and how to get what it needs."""
+    """Return a row that was not measured, and advice on how to measure it."""
     return {"what": what, "absent": advice}
 
 
 def spread(times: Sequence[float]) -> float:
-    """The median over the fastest, less one: 0.1 if half of the runs took at least 10 % longer than the fastest."""
+    """Return the median over the fastest, less one: 0.1 if half of the runs took at least 10 % longer."""
     return statistics.median(times) / min(times) - 1.0
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Rows as text: the fastest time, by how much the median is longer, the rate, the error if it was measured.
+    """Return rows as text: the fastest time, the excess of the median, the rate, the error if it was measured.
 
     A row's ratio, if it has one, is its rate over that of the row it names.
     """
@@ -88,24 +88,24 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def apart(other: str, what: str) -> tuple[str, str, str]:
-    """Return what two names share before a colon or a comma, and the rest of each."""
+    """Return the part that two names share before a colon or a comma, and the rest of each."""
     ends = [k for k in range(2, len(other)) if other[:k] == what[:k] and other[k - 2 : k] in (": ", ", ")]
     end = max(ends, default=0)
     return other[: max(end - 2, 0)], other[end:], what[end:]
 
 
 def cloud(n: int, seed: int | tuple[int, ...] = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
+    """Return uniform points ``(3, n)`` in the unit box, densities ``(6, n)`` and unit normals ``(3, n)``."""
     rng = np.random.default_rng(seed)
     normals = rng.standard_normal((3, n))
     return rng.random((3, n)), rng.standard_normal((6, n)), normals / np.linalg.norm(normals, axis=0)
 
 
 def strengths(kernel: str, dens: Array, normals: Array) -> tuple[Array, ...]:
-    """What a call of ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"`` takes, of a cloud's densities and normals."""
+    """Return the strengths for a call of ``"laplace"``, ``"stokes_sl"`` or ``"stokes_comb"`` on a cloud."""
     return {"laplace": (dens[0],), "stokes_sl": (dens[:3],), "stokes_comb": (dens, normals)}[kernel]
 
 
 def on(space: Space, arrays: Sequence[np.ndarray]) -> list[Array]:
-    """Return the arrays where kernels of this space take them."""
+    """Return the arrays in memory that kernels of this space read."""
     return [spaces.array_module(space).asarray(a) for a in arrays]

@@ -1,4 +1,4 @@
-"""How benchmarks over ranks measure: steps that all ranks begin together, in turns with those of one process."""
+"""Measurements of benchmarks over ranks: steps that all ranks begin together, in turns with those of one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Turns:
     many : dict
         Seconds of each step over ranks, until the slowest has ended.
     one : dict
-        Seconds of each step by one process; empty where it has not summed, and on all ranks but the first.
+        Seconds of each step by one process; empty if one process has not summed, and on all ranks but the first.
     counts : list
         Times, bytes and messages of this rank's call in each turn.
     """
@@ -63,17 +63,17 @@ class Turns:
         return found
 
     def together(self, name: str, *steps: str) -> None:
-        """Add a step by this name that is several others."""
+        """Add a step by this name whose times are the sums of several others'."""
         for times in filter(None, (self.many, self.one)):
             times[name] = np.sum([times[step] for step in steps], axis=0).tolist()
 
     @property
     def best(self) -> CallCounts:
-        """Return the counts of this rank's part of the fastest call over ranks."""
+        """Counts of this rank's part of the fastest call over ranks."""
         return self.counts[int(np.argmin(self.many["call"]))]
 
     def rows(self, step: str, n: int, titles: tuple[str, str], **about: object) -> list[Row]:
-        """Return the row of a step by one process and that of the step over ranks, for n particles by these titles."""
+        """Return the rows of a step by one process and over ranks, for n particles, with these titles."""
         one, count, unit = self.one.get(step), n / 1e6, "M particles"
         first = absent(titles[0], f"more than {ALONE:,} particles") if one is None else row(titles[0], one, count, unit)
         return [first, row(titles[1], self.many[step], count, unit, first if one else None, **about)]

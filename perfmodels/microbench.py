@@ -13,16 +13,16 @@ import numpy as np
 
 from parki.perfmodels import handwritten
 
-#: Classes of operations by how they are measured: in registers, or over an array in the first-level cache.
+#: Classes of operations that are measured in registers, and over an array in the first-level cache.
 CHAINS = ("fma", "add", "mul", "compare", "integer")
 ARRAYS = (
     "div", "sqrt", "rsqrt", "exp", "expm1", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf", "erfc", "pow",
 )  # fmt: skip
-STEPS, CHAIN_LENGTH, LENGTH = 12, 256, 512  # independent chains, operations of each in a call; numbers of an array
+STEPS, CHAIN_LENGTH, LENGTH = 12, 256, 512  # independent chains, operations of each in a turn; numbers of an array
 CTYPES = {"float64": "double", "float32": "float"}
 LEAST = 2e-3  # seconds that a single measurement should last, to be longer than the clock's and the system's noise
-FALLBACK = {"l1": 32 << 10, "l2": 1 << 20, "l3": 16 << 20}  # bytes, where the system does not say
-MOST = 256 << 20  # bytes of an array beyond all caches
+FALLBACK = {"l1": 32 << 10, "l2": 1 << 20, "l3": 16 << 20}  # bytes of caches, where the system does not say
+MOST = 256 << 20  # most bytes of an array beyond all caches
 
 # Chains: vectors that depend on themselves only, more of them than a pipe's latency.  Twelve and their two operands fit
 # the 16 registers that some machines have.
@@ -100,26 +100,26 @@ STREAM, ATOMICS = 0, 1
 
 @dataclass
 class Probe:
-    """One thing to be measured: `run(turns)` does `amount` of it in each turn; `rate` is the best found, a second.
+    """A rate to be measured: `run(turns)` does `amount` in each turn; `rate` is the best found, per second.
 
-    By `clock`, without another that of this thread's processor time, which stands still where others have the core.
+    `clock` is by default this thread's processor time, which stands still while others have the core.
     """
 
     name: tuple[str, ...]
     run: Callable[[int], object]
     amount: float
     clock: Callable[[], float] = thread_time
-    data: np.ndarray | None = None  # what it works on
+    data: np.ndarray | None = None  # array that `run` works on
     turns: int = 1
     seconds: float = field(default=np.inf)  # of a turn
 
     @property
     def rate(self) -> float:
-        """Amount a second."""
+        """Amount per second."""
         return self.amount / self.seconds
 
     def plan(self, least: float = LEAST) -> None:
-        """Find how many turns last long enough; a pause of the system's in one of three runs does not count."""
+        """Find the number of turns that last long enough; a pause of the system in one of three runs does not count."""
         while True:
             spent = min(self.once() for _ in range(3))
             if spent >= 0.5 * least or self.turns >= 1 << 24:
@@ -127,7 +127,7 @@ class Probe:
             self.turns = max(2 * self.turns, int(self.turns * least / max(spent, 1e-7)))
 
     def once(self) -> float:
-        """Measure once more; return the seconds that took."""
+        """Measure once more and return the seconds that passed."""
         began = self.clock()
         self.run(self.turns)
         spent = max(self.clock() - began, 1e-9)
@@ -136,7 +136,7 @@ class Probe:
 
 
 def arithmetic(dtype: str, lanes: int) -> list[Probe]:
-    """A probe for each class of operations, in vectors of so many lanes."""
+    """Return a probe for each class of operations, in vectors of this number of lanes."""
     cases = [f"CHAIN({n}, {'U' if name == 'integer' else 'V'}, {_VALUES[name]})" for n, name in enumerate(CHAINS)]
     cases += [f"ARRAY({n}, {_VALUES.get(name, f'pk_{name}(x)')})" for n, name in enumerate(ARRAYS, len(CHAINS))]
     head = f"#define REAL {CTYPES[dtype]}\n#define SIZE {np.dtype(dtype).itemsize}\n"
@@ -155,7 +155,7 @@ def arithmetic(dtype: str, lanes: int) -> list[Probe]:
 
 
 def memory(threads: int) -> list[Probe]:
-    """Probes of each level of memory, of memory with all threads at once, and of atomic additions."""
+    """Return probes of each level of memory, of memory with all threads at once, and of atomic additions."""
     function = handwritten.compiled("calibrate_memory", _MEMORY)
     sizes = caches()
     last = max(sizes.values())
@@ -178,13 +178,13 @@ def memory(threads: int) -> list[Probe]:
 
 
 def everywhere(probe: Probe, threads: int) -> Probe:
-    """The same on so many cores at once: less than as many times the rate shows that others use them."""
+    """Return a probe of the same work on `threads` cores at once: below `threads` times the rate, others use some."""
     run = functools.partial(together, [probe.run] * threads)
     return Probe(("everywhere",), run, threads * probe.amount, perf_counter, turns=probe.turns)
 
 
 def caches() -> dict[str, int]:
-    """Bytes of the first three levels of data caches, as the system says or as is usual."""
+    """Return the bytes of the first three levels of data caches, as the system says or as is usual."""
     found = dict(FALLBACK)
     for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
         try:
@@ -198,7 +198,7 @@ def caches() -> dict[str, int]:
 
 
 def _aligned(size: int, dtype: str) -> np.ndarray:
-    """Ones, from a cache line's begin on: vectors do not cross lines."""
+    """Return an array of ones that begins with a cache line, so that vectors do not cross lines."""
     whole = np.ones(size + 64, dtype)
     at = -whole.ctypes.data % 64 // whole.itemsize
     return whole[at : at + size]

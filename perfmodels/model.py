@@ -1,15 +1,16 @@
-"""`parki model ewald`: what each phase of a sum does and how long it takes on a machine that need not be here.
+"""`parki model ewald`: the work and the time of each phase of a sum, on a machine that need not be here.
 
-The parameters are those that a plan would choose with the machine's costs.  What each phase does is counted for points
-that are uniform at random, from volumes and the kernels' texts (`parki.ewald.stages.work`).  The time of a phase is its
-roofline (`parki.perfmodels.roofline`) over the share of it that the machine's file says is reached: measured by `parki
-calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`): the published P2G
-made 1.5e11 a second on an H200, beside all else, so that share of their rate is taken.
+The parameters are those that a plan would choose with the machine's costs.  The work of each phase is counted for
+points that are uniform at random, from volumes and the kernels' texts (`parki.ewald.stages.work`).  The time of a phase
+is its roofline (`parki.perfmodels.roofline`) over the share of the roofline that the machine's file says is reached:
+measured by `parki calibrate` on a host, a stated assumption for a GPU.  Atomics of a GPU are an exception (`_phase`):
+the published P2G made 1.5e11 a second on an H200, beside all its other work, so this share of their rate is taken.
 
-On an H200 (4e6 points, `stokes_comb`, 1e-9, periodic in x) this says, phase by phase: P2P is double-precision
-arithmetic, 40 % of it for pairs within rc, as a warp's 32 targets are spread over a column of cells; P2G is the
-additions of runs of 32 sources to the grid, past the first level of memory; transforms and multipliers are memory's
-4.8 TB/s, in planes of modes that get smaller with kx; G2P reads all of a window from the first level.
+These limits are found on an H200 (4e6 points, `stokes_comb`, 1e-9, periodic in x), phase by phase: for P2P
+double-precision arithmetic, 40 % of it for pairs within rc, as a warp's 32 targets are spread over a column of cells;
+for P2G the additions of runs of 32 sources to the grid, past the first level of memory; for transforms and multipliers
+memory's 4.8 TB/s, in planes of modes that get smaller with kx; for G2P the reads of all of a window from the first
+level.
 
 Transforms on a GPU go through planes in batches larger than its cache, so gathering, both axes and scattering each move
 them through memory; a host's planes stay in its cache.  Sorting the points, done once by a plan, is not in the table.
@@ -40,10 +41,10 @@ from parki.perfmodels.network import Network
 from parki.perfmodels.occupancy import Occupancy, occupancy
 from parki.perfmodels.roofline import Bound
 
-SECTOR = 4  # numbers that memory moves where one is wanted, from any place
-ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # what NVRTC compiles for
+SECTOR = 4  # numbers that memory moves for one number at any place
+ARCHES = {"h200": "sm_90", "h100": "sm_90", "a100": "sm_80", "rtx4090": "sm_89"}  # targets of NVRTC
 TOLERANCE = 1e-7  # if none is given
-SPAN, STEPS = 1.9, 15  # of the curve of rc: this far below and above what was chosen, in so many steps
+SPAN, STEPS = 1.9, 15  # of the curve over rc: factor below and above the chosen one; steps
 
 
 @dataclass(frozen=True)
@@ -59,14 +60,14 @@ class Model:
 
     @property
     def seconds(self) -> float:
-        """The whole call, its phases one after the other."""
+        """Seconds of the whole call, its phases one after the other."""
         return sum(phase.bound.seconds for phase in self.phases.values())
 
 
 def count(p: Parameters, v: Variants, n: int, kind: str) -> dict[str, Counts]:
-    """Count all phases over n uniform points that are targets and sources: `work.modelled`, and what surrounds it.
+    """Count all phases over n uniform points that are targets and sources: `work.modelled`, and the traffic around it.
 
-    Strengths come in the caller's order, and results go there.  A GPU's planes go through memory.
+    Strengths are read and results are written in the caller's order.  A GPU's planes go through memory.
     """
     found = dict(work.modelled(p, v, n, n, kind).counts)
     (size, far_size), kernel = p.itemsizes, p.kernel
@@ -93,7 +94,7 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
     question
         The sum, as many targets as sources.
     machine, units
-        Where; on how many cores, all if not given.
+        The machine, and the cores that are used, all if not given.
 
     Raises
     ------
@@ -118,9 +119,9 @@ def predict(question: Question, machine: Machine, units: int | None = None) -> M
 
 
 def _phase(counts: Counts, machine: Machine, dtype: str, units: int, share: float) -> Phase:
-    """A phase at its share of the roofline.
+    """Return a phase at its share of the roofline.
 
-    Of the atomics of a GPU another share is known: that which the published P2G reached.
+    Atomics of a GPU have another share, which the published P2G reached.
     """
     found = Phase(counts, roofline.time(counts, machine, dtype, units, share), share)
     if machine.kind == "host" or found.bound.by != "atomics":
@@ -154,7 +155,7 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
     model
         A sum on a GPU.
     arch
-        What to compile for (``"sm_90"``).
+        Architecture to compile for (``"sm_90"``).
     """
     p, v, space = model.parameters, model.variants, _space(model.machine)
     launched = sums.SumSteps(p, v, (model.n, model.n, True), space).steps.units()
@@ -173,7 +174,7 @@ def resident(model: Model, arch: str) -> dict[str, tuple[int, Occupancy]]:
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Print the table of a sum; write and draw it where that is asked."""
+    """Print the table of a sum; write and draw the sum if asked."""
     for name in ("theta", "degree", "order", "kappa"):
         if getattr(asked, name) is not None:
             raise ValueError(f"--{name}: found with ewald, expected with {'fmm' if name == 'order' else 'treecode'}")

@@ -1,8 +1,8 @@
-"""`parki model fmm`: what each step of a fast multipole sum does, and how long it takes on any machine that is known.
+"""`parki model fmm`: work and time of each step of a fast multipole sum on any known machine.
 
-Tree, lists and operators are made here, of points uniform in a cube; what a machine would do with them is counted from
-the kernels' texts (`parki.fmm.work`).  The time of a step is its roofline over the share of it that is
-reached: measured, or a stated assumption.
+The tree, lists and operators are made here, of points uniform in a cube (or as `--points` says); a machine's work on
+them is counted from the kernels' texts (`parki.fmm.work`).  A step's time is its roofline time over the share of the
+roofline that is reached: measured, or a stated assumption.
 """
 
 import argparse
@@ -27,23 +27,24 @@ TITLES = {
     "tree": "octree", "lists": "lists", "p2m": "P2M", "m2m": "M2M", "transforms": "M2L, transforms",
     "m2l": "M2L, products", "p2l": "P2L", "m2p": "M2P", "l2l": "L2L", "l2p": "L2P", "p2p": "P2P",
 }  # fmt: skip
-OTHERS = {"published": "ewald", "plot": "ewald", "rc": "ewald", "theta": "treecode", "degree": "treecode"}  # options of
+#: Options that do not belong to this model, and the models that have them.
+OTHERS = {"published": "ewald", "plot": "ewald", "rc": "ewald", "theta": "treecode", "degree": "treecode"}
 
 
 def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, Phase]:
-    """Predict the steps of making a plan and of one sum, those that do something.
+    """Predict the steps of making a plan and of one sum; steps that take no time are left out.
 
     Parameters
     ----------
     plan
-        By equivalent sources, of any points; its lists are what is summed.
+        A plan by equivalent sources, of any points; the sum is over its lists.
     machine, units
-        Where; on how many cores, all if not given.
+        Machine, and number of its cores; all cores if not given.
 
     Raises
     ------
     ValueError
-        For more cores than there are, and for another plan.
+        If the machine has fewer cores, or the plan is by another method.
     """
     units = machine.some(units)
     counts = work.counts(plan.structure, plan.parameters, machine)
@@ -54,7 +55,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Print the table of a sum, and write it where that is asked."""
+    """Print the table of a sum, and write it to a file if asked."""
     machine, given = Machine.load(asked.device), _given(asked)
     model_tasks.check(asked)
     if asked.ranks is not None:
@@ -73,14 +74,14 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def cut_of(plan: Plan) -> tuple[CutSteps, NDArray[np.bool_]]:
-    """Return the tasks of a plan's sum, and which of them only the host may run."""
+    """Return the tasks of a plan's sum, and the mask of tasks that only the host may run."""
     steps = list(plan.structure.expansion.steps)
     parts = cut(steps)
     return parts, host_only(steps, parts)
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the plan that are asked for."""
+    """Return the plan's options among the arguments; refuse options of other models."""
     for name, what in OTHERS.items():
         if getattr(asked, name) and not (name == "published" and asked.ranks):
             raise ValueError(f"--{name}: found with fmm, expected with {what}")
@@ -96,17 +97,17 @@ def _given(asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def plan_of(asked: argparse.Namespace, given: dict[str, Any]) -> Plan:
-    """Return a plan of the points that are asked for.
+    """Return a plan of the points asked for.
 
     Parameters
     ----------
     asked : Namespace
-        Of `parki model fmm`.
+        Arguments of `parki model fmm`.
     given : dict
         Options of the plan.
     """
     x = getattr(samples, asked.points or "uniform")(asked.n, seed=1).astype(asked.dtype)
-    if asked.schedule:  # sizes of tasks are for such units
+    if asked.schedule:  # sizes of tasks depend on the units that run them
         units = ("OpenMP", "GpuSim") if Machine.load(asked.device).is_gpu and asked.cores else "OpenMP"
         given |= {"schedule": "drain", "execution_space": units, "threads": max(asked.cores or 0, 1)}
     return api.plan(_kernel(asked), x, x, **{"execution_space": "Serial", **given})
@@ -117,7 +118,7 @@ def _kernel(asked: argparse.Namespace) -> str:
 
 
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, steps: dict[str, Phase]) -> str:
-    """Return the table."""
+    """Return the table as text."""
     many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
     nodes, octets = plan.structure.tree.nodes, len(plan.structure.lists.v_t)
     lines = [

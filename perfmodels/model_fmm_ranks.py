@@ -1,22 +1,23 @@
 """`parki model fmm --ranks`: fast multipole sums over ranks, of points uniform in a cube.
 
 Up to `COUNTED` points the tree of the points themselves is cut, and shares of ranks are counted
-(`parki.perfmodels.shares_fmm`).  Larger sums follow **surface laws**.  With s = (boxes of a rank's part on the level of
-leaves)^(1/3), boxes in a layer of fixed width around a cube are a polynomial of degree 2 in s, and so is their sum over
-levels, whose s are halves of each other.  Lattices are counted whose leaves across are those of the sum over powers of
-2, so that ranks' parts have nearly the same shapes; the largest has at most `ACROSS`.  Of each quantity X - bytes,
-ghosts, and the seconds by which the slowest rank's work exceeds an equal share - the law is
+(`parki.perfmodels.shares_fmm`).  Larger sums follow **surface laws**.  Let s = (boxes of a rank's part on the level of
+leaves)^(1/3).  The boxes in a layer of fixed width around a cube are a polynomial of degree 2 in s, and so is their sum
+over levels, because s halves from level to level.  The lattices that are counted have the sum's leaves across over
+powers of 2, so that ranks' parts have nearly the same shapes; the largest has at most `ACROSS` leaves across, after k
+halvings.  Let P' = P/8^k for P ranks.  For each quantity X (bytes, ghosts, and the seconds by which the slowest rank's
+work exceeds an equal share) the law is
 
-- over fewer than `MANY` ranks beyond the lattice: the parabola in s through three lattices over as many ranks;
-- else X(P', s) for as many times fewer ranks P' as make the sum countable, and its growth to P ranks, counted at the
-  smaller s' that P ranks allow: the mean of X + ΔX' and X (1 + ΔX'/X').  Growth is that of the levels above the ranks'
-  parts, which do not depend on s, and that of messages handed on, which does.
+- if k = 0 or P' < `MANY`: the parabola in s through three lattices over P ranks;
+- else: X(P', s), and its growth to P ranks, counted at the smaller s' that lattices over P ranks allow: the mean of
+  X + ΔX' and X (1 + ΔX'/X').  Growth comes from the levels above the ranks' parts, which do not depend on s, and from
+  messages handed on, which do.
 
-Of sums that could be counted (up to 140 leaves across) laws were off by 15 % at most.  Work of the whole sum is counted
-in closed form.
+For sums that could be counted (up to 140 leaves across) the laws were off by 15 % at most.  Work of the whole sum is
+counted in closed form.
 
-Work takes the seconds of a unit that the model of one machine gives for a sum of as many points as a rank has, up to
-`REFERENCE` points: so it knows launches and small parts.
+The seconds of a unit of work come from the model of one machine, for a sum of as many points as a rank has (within
+`REFERENCE`), so that launches and small parts are included.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from parki.trees import octlists, octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-COUNTED = 10_000_000  # points of a sum whose tree is counted
-REFERENCE = 20_000, 1_000_000  # points of the sum that gives seconds of a unit: at least, at most
-ACROSS = 144  # leaves of a lattice that laws are taken from, at most
+COUNTED = 10_000_000  # points, at most, of a sum whose tree is counted; larger sums follow surface laws
+REFERENCE = 20_000, 1_000_000  # points, at least and at most, of the sum that gives the seconds of a unit
+ACROSS = 144  # leaves across a lattice that laws are taken from, at most
 ALONE = Space("Serial")
-MANY = 64  # ranks of which some have all neighbours
+MANY = 64  # ranks; among so many, some have neighbours on all sides
 SCHEMES = ("owners", "hypercube")
 
 
@@ -59,7 +60,7 @@ class RankedFmm:
     ----------
     kernel, dtype : str
     options : tuple of pairs
-        Of `FmmOptions`: tolerance or order; and parameters of the kernel.
+        Options of `FmmOptions` (tolerance or order), and parameters of the kernel.
     """
 
     kernel: str = "coulomb"
@@ -69,20 +70,20 @@ class RankedFmm:
 
 @dataclass(frozen=True)
 class Reference:
-    """A sum on one machine, by which others are predicted.
+    """Figures of a sum on one machine, from which other sums are predicted.
 
     Attributes
     ----------
     costs : Units
         Seconds of a unit of work.
     leaf : float
-        Points of a leaf, on the average.
+        Mean number of points of a leaf.
     points : int
         Points of a surface.
     nbytes : int
         Bytes of a box's expansion.
     charges, results : int
-        Components of a particle.
+        Components of a particle's density and of its result.
     wanted : tuple
         Points of a leaf that suit a cube, and costs, as `parki.fmm.balance.leaves` takes them.
     """
@@ -97,7 +98,7 @@ class Reference:
 
 
 def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
-    """Return what a sum of n points tells of others."""
+    """Return the figures of a sum of n points, from which other sums are predicted."""
     x = samples.uniform(n, seed=1).astype(case.dtype)
     plan = api.plan(case.kernel, x, x, execution_space="Serial", **dict(case.options))
     p, structure = plan.parameters, plan.structure
@@ -115,7 +116,7 @@ def reference(case: RankedFmm, n: int, machine: Machine) -> Reference:
 
 
 def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
-    """Return the tree and lists of points that a plan would make."""
+    """Return the tree and lists that a plan of points would make."""
     size, costs = it.wanted
     cloud = balance.Cloud(x)
     leaf, fill = balance.leaves(cloud, cloud, size, costs, ALONE)
@@ -125,7 +126,7 @@ def tree(x: NDArray[np.floating], it: Reference) -> tuple[OctNodes, OctLists]:
 
 @lru_cache(maxsize=2)
 def lattice(across: int) -> tuple[OctNodes, OctLists]:
-    """Return the tree and lists of a cube of so many leaves across, with a point each."""
+    """Return the tree and lists of a cube that is `across` leaves wide, with a point in each."""
     axis = np.arange(across, dtype=float)
     x = np.ascontiguousarray(np.stack(np.meshgrid(axis, axis, axis, indexing="ij")).reshape(3, -1))
     nodes = octree.build(x, None, 1, ALONE, fill=float(across)).nodes
@@ -133,7 +134,7 @@ def lattice(across: int) -> tuple[OctNodes, OctLists]:
 
 
 def cube(across: int, leaf: float) -> Units:
-    """Return the work of a cube of so many leaves across, with so many points each (`Units` of numbers)."""
+    """Return the work of a cube that is `across` leaves wide, with `leaf` points in each (`Units` of numbers)."""
     pairs = octets = 0.0
     k = across
     while k >= 4:
@@ -145,13 +146,13 @@ def cube(across: int, leaf: float) -> Units:
 
 
 def counted(it: FmmShares, costs: Units, ref: Reference, each: float = 1.0) -> dict[str, float]:
-    """Return what is counted of all ranks, of that rank that has most unless it says otherwise.
+    """Return the counted quantities by name, each of the rank that has most unless its name says otherwise.
 
     Parameters
     ----------
     it : FmmShares
     costs : Units
-        Seconds of a unit of its work.
+        Seconds of a unit of work.
     ref : Reference
     each : float
         Particles that a point of the tree stands for.
@@ -202,20 +203,20 @@ def _most(messages: shares.RankTraffic) -> float:
 
 
 def halvings(across: int) -> int:
-    """Return how often a cube's leaves across are halved until a lattice of as many can be counted."""
+    """Return the halvings of a cube's leaves across after which a lattice of that width can be counted."""
     return max(0, math.ceil(math.log2(across / ACROSS)))
 
 
 @lru_cache(maxsize=64)
 def of_lattice(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
-    """Return what is counted of a lattice, each of whose points stands for a leaf."""
+    """Return the counted quantities of a lattice whose points each stand for a leaf."""
     costs = ref.costs
     of_leaf = costs._replace(pairs=costs.pairs * ref.leaf**2, particles=costs.particles * ref.leaf)
     return counted(shares_fmm.share(*lattice(across), ranks, of_leaf), of_leaf, ref, ref.leaf)
 
 
 def law(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
-    """Return what surface laws say of a cube of so many leaves across: see the head of this file."""
+    """Return the quantities by surface laws (see the module) of a cube that is `across` leaves wide."""
     times = halvings(across)
     largest = round(across / 2**times)
     last = of_lattice(ranks, ref, largest)
@@ -230,24 +231,27 @@ def law(ranks: int, ref: Reference, across: int) -> Mapping[str, float]:
     made |= {name: value for name, value in last.items() if name.endswith(("messages", "partners"))}
     points, leaves = ref.leaf * across**3 / ranks, largest**3 / ranks
     made |= {name: points * last[name] / (ref.leaf * leaves) for name in ("own", "recut")}
-    made["imbalance"] = 1 + (last["imbalance"] - 1) * (largest / across) ** 3  # that of a few leaves
+    made["imbalance"] = 1 + (last["imbalance"] - 1) * (largest / across) ** 3  # work of a few leaves, whatever the size
     return made
 
 
 def grown(wide: float, narrow: float, more: float) -> float:
-    """Return a quantity of large parts of many ranks, from those of large and small parts of few, and small of many."""
+    """Return a quantity of many ranks with large parts.
+
+    `wide` and `narrow` are its values for few ranks with large and with small parts, `more` for many with small parts.
+    """
     added = wide + more - narrow
     return 0.5 * (added + wide * more / narrow) if narrow > 0 < wide else added
 
 
 def parabola(s: NDArray[np.integer], values: NDArray[np.float64], at: float) -> float:
-    """Return the parabola through three values at a place; at least the last value."""
+    """Return the parabola through three values at a place, but at least the last value."""
     return max(float(np.polyval(np.polyfit(s, values, 2), at)), float(values[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class FmmModel:
-    """Sums on ranks that are machines of one kind.
+    """Model of sums over ranks that are machines of one kind.
 
     Attributes
     ----------
@@ -255,7 +259,7 @@ class FmmModel:
     machine : Machine
     network : Network
     references : dict of Reference
-        Those that were made, by points.
+        References made so far, by points.
     """
 
     case: RankedFmm
@@ -264,7 +268,7 @@ class FmmModel:
     references: dict[int, Reference] = field(default_factory=dict)
 
     def reference(self, n: int) -> Reference:
-        """Return what a sum of n points, or as many as references have, tells of others."""
+        """Return the reference of n points, with n limited to `REFERENCE`."""
         n = min(max(n, REFERENCE[0]), REFERENCE[1])
         if n not in self.references:
             self.references[n] = reference(self.case, n, self.machine)
@@ -293,7 +297,7 @@ def predicted(model: FmmModel, n: int, ranks: int) -> RankedSum:
         leaves, depth = float(across**3), math.ceil(math.log2(across))
         entries = (3.0 * across - 2) ** 3 + whole_units.octet_pairs
     whole = float(whole_units.seconds(one.costs))
-    share = float(whole_units.seconds(ref.costs)) / ranks  # of a rank, at the costs of its size
+    share = float(whole_units.seconds(ref.costs)) / ranks  # seconds of a rank, at the costs of a sum of its size
     near = whole_units.pairs * ref.costs.pairs / ranks + it["near"]
     times = {name: network.seconds(it[f"{name} messages"], it[name]) for name in SCHEMES}
     scheme = min(times, key=times.get)
@@ -318,7 +322,7 @@ def _made(case: RankedFmm, n: int, it: Reference) -> tuple[OctNodes, OctLists]:
 
 
 def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
-    """Return tables of weak and strong scaling, and the published ones beside."""
+    """Return tables of weak and strong scaling, and of published sums if asked."""
     network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
     model = FmmModel(RankedFmm(kernel, asked.dtype, tuple(given.items())), machine, network)
     about = ", ".join(f"{name} {value:g}" for name, value in given.items())

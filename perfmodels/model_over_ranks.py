@@ -1,9 +1,9 @@
-"""Predicted sums of treecodes and fast multipole methods over ranks: times of a call and of a plan, and tables of them.
+"""Predicted sums of treecodes and fast multipole methods over ranks: times of a call and of a plan, and tables.
 
-A call takes max over ranks of [sort + max(near, exchange) + rest]: densities go to the ranks that have their points and
-results back (`sort`; not where a caller keeps points where the plan put them), lists of particles with the rank's own
-sources are summed while values and ghosts are exchanged, and all else comes before or after.  Exchanges are taken to be
-those of the rank that waits longest.
+A call takes max over ranks of [sort + max(near, exchange) + rest].  `sort` sends densities to the ranks that have their
+points, and results back; a caller that keeps points where the plan put them needs none.  `near`, the lists of particles
+with the rank's own sources, is summed while values and ghosts are exchanged; `rest` comes before or after.  The
+exchange of every rank is taken to last as long as that of the rank that waits longest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.network import Network
 
 Floats = NDArray[np.float64]
-MOVED = 3  # times that a byte of a message goes through memory on each side: read, written, read
+MOVED = 3  # passes of a byte of a message through memory on each side: read, written, read
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,23 @@ class RankedSum:
     Attributes
     ----------
     ranks, n : int
-        Points are of all ranks.
+        Number of ranks, and points of all ranks.
     whole : float
         Seconds of a call on one machine.
     near, rest : arrays (P,)
-        Seconds of each rank's work beside the exchange, and of all other work; or of a rank that stands for all.
+        Seconds of each rank's work beside the exchange, and of all other work; or of one rank that stands for all.
     exchange : float
         Seconds of the exchange.
     sent : dict of Sent
-        By phase: ``sort``, ``exchange``, ``ghosts``, where these are apart.
+        Messages by phase: ``sort``, and the phases of the exchange.
     scheme : str
-        By which values are exchanged.
+        Way of exchanging values.
     imbalance : float
-        Largest over mean work of a rank, of that by which the tree was cut.
+        Largest over mean work of a rank, by the work that the tree was cut by.
     partners : int
         Most ranks that one rank sends to or receives from in a call, without ``sort``.
     plan, alone : dict of float
-        Seconds of the parts of making the plan (`parki.perfmodels.planning`), and of that of one process.
+        Seconds of the parts of making the plan (`parki.perfmodels.planning`), over ranks and in one process.
     machine, network : Machine, Network
     """
 
@@ -76,13 +76,13 @@ class RankedSum:
 
     @property
     def sort(self) -> float:
-        """Return the seconds in which densities and results go to and fro."""
+        """Return the seconds of sending densities to ranks and results back."""
         sent = self.sent["sort"]
         return self.network.seconds(sent.messages, sent.nbytes)
 
     @property
     def handled(self) -> float:
-        """Return the seconds in which messages of the exchange are gathered and put to their places."""
+        """Return the seconds of gathering messages of the exchange and putting them to their places."""
         nbytes = sum(of.nbytes for name, of in self.sent.items() if name != "sort")
         return MOVED * nbytes / self.machine.bandwidth["dram_all"]
 
@@ -101,24 +101,24 @@ class RankedSum:
         return float((beside + self.rest).max()) + self.handled + agreed + (0.0 if placed else self.sort)
 
     def efficiency(self, *, placed: bool = True, hidden: bool = True) -> float:
-        """Return the time of one machine over the ranks' times together, of a call."""
+        """Return the efficiency of a call: its time on one machine over ranks times its time on the ranks."""
         return self.whole / (self.ranks * self.seconds(placed=placed, hidden=hidden))
 
     @property
     def with_plan(self) -> float:
-        """Return the same for making a plan and one call whose densities come from anywhere."""
+        """Return the efficiency of making a plan and one call whose densities come from anywhere."""
         one = self.whole + sum(self.alone.values())
         return one / (self.ranks * (self.seconds(placed=False) + sum(self.plan.values())))
 
 
 def sorted_to(ranks: int, own: float, n: float, components: int) -> Sent:
-    """Return what brings densities to ranks and results back: of the largest rank, in numbers of 8 bytes."""
+    """Return the messages that bring densities to ranks and results back, in numbers of 8 bytes."""
     share = 8.0 * components * (1 - 1 / ranks)
     return Sent(share * own, 2.0 * (ranks - 1), share * n / ranks)
 
 
 def doubled(most: int, times: int = 2) -> list[int]:
-    """Return 1 and its multiples by a number, up to and with the most."""
+    """Return the powers of `times` that are at most `most`, and `most`."""
     steps = range(int(math.log(most, times) + 1e-9) + 1)
     return sorted({*(times**k for k in steps), most})
 
@@ -130,7 +130,7 @@ def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
     ----------
     rows : sequence of RankedSum
     first : float, optional
-        Seconds of one rank's call, of weak scaling: over the call they are the last column.
+        Seconds of one rank's call, for weak scaling; the last column is this time over that of each call.
     """
     head = (
         f"{'ranks':>6}{'points':>12}{'work':>12}{'exchange':>12}{'call':>12}{'efficiency':>11}{'apart':>7}{'sorted':>8}"
@@ -150,7 +150,7 @@ def table(rows: Sequence[RankedSum], first: float | None = None) -> list[str]:
 
 
 def parts(it: RankedSum) -> list[str]:
-    """Return what a rank sends, and the parts of its plan."""
+    """Return lines on the messages of a rank and on the parts of its plan."""
     lines = [f"{it.ranks} ranks, {it.n:.5g} points: a rank's messages, most and mean; expansions by {it.scheme}"]
     for name, of in it.sent.items():
         seconds = it.network.seconds(of.messages, of.nbytes)

@@ -1,8 +1,8 @@
-"""The model of an Ewald sum over ranks: work, bytes, messages and times by phase, on a network.
+"""Model of an Ewald sum over ranks: work, bytes, messages and times by phase, on a network.
 
 Work is that of one machine's model for the whole sum, shared evenly; bytes are those of
 `parki.distributed.bricks.volumes`, for points that are uniform at random.  Messages take α each and their bytes over β.
-Exchanges of the grid are hidden behind the near field, as far as that lasts; densities, results and ghosts are not.
+Exchanges of the grid are hidden behind the near field while it lasts; densities, results and ghosts are not.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from parki.perfmodels.machine import Machine
 from parki.perfmodels.model import Model
 from parki.perfmodels.network import Network
 
-AROUND = 8  # neighbours of a brick that is cut along two axes; two along one
+AROUND = 8  # neighbours of a brick of a box cut along two axes; a box cut along one axis gives two
 HIDDEN = ("ghost_grid", "exchange")
 
 
 class Ways(NamedTuple):
-    """The ways by which exchanges take less time: see `PARTS`."""
+    """Ways to shorten exchanges, each used or not: see `PARTS`."""
 
     hidden: bool = True
     tuned: bool = True
@@ -36,7 +36,7 @@ class Ways(NamedTuple):
 
 
 EVERY = Ways()
-#: These ways one after the other.
+#: Ways added one after the other, by the title of their line.
 PARTS = {
     "one rank's parameters, no overlap": Ways(False, False, False, False),
     "exchanges beside the near field": Ways(True, False, False, False),
@@ -59,14 +59,14 @@ class Shared:
     ----------
     question : Question
     whole : Model
-        Of all points on one machine.
+        Model of all points on one machine.
     ranks : int
     shape : tuple of int
         Bricks along y and z.
     volumes : Volumes
         Bytes of a rank.
     messages : dict of int
-        Of a rank, by phase.
+        Messages of a rank, by phase.
     network : Network
     memory : float
         Bytes of a rank.
@@ -121,7 +121,7 @@ def predict(question: Question, machine: Machine, network: Network, ranks: int, 
 
 
 def shared(question: Question, machine: Machine, network: Network, ranks: int, ways: Ways = EVERY) -> Shared:
-    """Predict a sum over ranks with the parameters of one."""
+    """Predict a sum over ranks with the parameters of one machine."""
     whole = model.predict(question, machine)
     p, n = whole.parameters, question.n_sources
     shape = division.shape(p, ranks, n, ways.disc)
@@ -139,7 +139,7 @@ def shared(question: Question, machine: Machine, network: Network, ranks: int, w
 
 
 def strong(question: Question, machine: Machine, network: Network, most: int) -> Iterator[Shared]:
-    """Yield predictions of one sum over 1, 2, 4, … ranks, as many as it has bricks for."""
+    """Yield predictions of one sum over 1, 2, 4, … ranks, up to as many as its grid has bricks for."""
     for ranks in _doubled(most):
         try:
             yield predict(question, machine, network, ranks)
@@ -148,7 +148,7 @@ def strong(question: Question, machine: Machine, network: Network, most: int) ->
 
 
 def weak(question: Question, machine: Machine, network: Network, most: int) -> Iterator[Shared]:
-    """Yield predictions of sums with as many points a rank, in boxes that grow with them."""
+    """Yield predictions of sums with a fixed number of points a rank, in boxes that grow with the points."""
     for ranks in _doubled(most):
         n, box = question.n_sources * ranks, tuple(side * ranks ** (1 / 3) for side in question.box)
         yield predict(replace(question, n_targets=n, n_sources=n, box=box), machine, network, ranks)

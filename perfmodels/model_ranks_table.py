@@ -1,4 +1,4 @@
-"""`parki model ewald --ranks`: tables of weak and strong scaling, of parts of exchanges, and the published beside."""
+"""`parki model ewald --ranks`: tables of weak and strong scaling, of parts of exchanges, and of published times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _table(rows: list[Shared], ideal: list[float]) -> list[str]:
 
 
 def _phases(row: Shared) -> list[str]:
-    """Return what a rank sends, and its work."""
+    """Return lines on the messages of a rank and its work, by phase."""
     lines = []
     for name, nbytes in row.volumes._asdict().items():
         said = f"{nbytes / 1e6:>10.2f} MB in {row.messages[name]:>4} messages"
@@ -51,7 +51,7 @@ def _phases(row: Shared) -> list[str]:
 
 
 def _parts(row: Shared, asked: Question, machine: Machine, best: float) -> list[str]:
-    """Return what each way of exchanging gains."""
+    """Return lines on the gain of each way to shorten exchanges."""
     lines = [f"  {'':<38}{'bricks':>10}{'rc':>10}{'messages':>14}{'call':>12}{'efficiency':>12}"]
     for name, ways in model_ranks.PARTS.items():
         one = model_ranks.predict(asked, machine, row.network, row.ranks, ways)

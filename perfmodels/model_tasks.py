@@ -24,8 +24,8 @@ from parki.tasks.node import Node
 from parki.tasks.simulate import simulate
 from parki.tasks.trace import Trace
 
-OPTIONS = ("points", "cores", "devices", "gantt", "trace")  # which need --schedule
-CutOf = Callable[[Plan], tuple[CutSteps, NDArray[np.bool_]]]  # tasks of a plan, and which only the host may run
+OPTIONS = ("points", "cores", "devices", "gantt", "trace")  # options that need --schedule
+CutOf = Callable[[Plan], tuple[CutSteps, NDArray[np.bool_]]]  # a plan's tasks, and a mask of tasks for the host only
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,12 @@ class ModelledSchedule:
     ----------
     graph : Graph
     durations : Durations
-        Of every task on cores and on devices, as if each unit could run it.
+        Durations of every task on cores and on devices, as if each unit could run it.
     node : Node
     host, device : Machine or None
     trace : Trace
     bound : float
-        Seconds that no schedule is faster than.
+        Lower bound of the seconds of any schedule.
     """
 
     graph: Graph
@@ -60,7 +60,7 @@ class ModelledSchedule:
 
     @property
     def alone(self) -> dict[str, float]:
-        """Return the seconds of all tasks shared evenly by each class alone, where it may run all of them."""
+        """Return the seconds of all tasks shared evenly by one class of units alone, for classes that may run them."""
         sums = {"cores": self.durations.core.sum(), "devices": self.durations.device.sum()}
         many = {"cores": self.node.cores, "devices": self.node.devices}
         return {name: float(sums[name] / many[name]) for name in sums if many[name] and np.isfinite(sums[name])}
@@ -76,11 +76,11 @@ def modelled(
     cut : CutSteps
         Tasks of the plan.
     here : array (tasks,) of bool
-        Tasks that only the host may run, where it has cores.
+        Mask of tasks that only the host may run, if it has cores.
     plan : Plan
-        By equivalent sources.
+        Plan by equivalent sources.
     machine : Machine
-        A GPU, beside which cores are those of a generic server; or a host.
+        A GPU, beside cores of a generic server; or a host.
     cores, devices : int
     policy : str
         Name of a policy.
@@ -101,12 +101,12 @@ def modelled(
 
 
 def check(asked: argparse.Namespace) -> None:
-    """Raise ValueError for options of schedules that do not fit each other; before anything is made.
+    """Raise ValueError if options of schedules do not fit each other, before anything is made.
 
     Parameters
     ----------
     asked : Namespace
-        Of `parki model fmm`.
+        Arguments of `parki model fmm`.
     """
     if asked.schedule is None:
         for name in OPTIONS:
@@ -120,17 +120,17 @@ def check(asked: argparse.Namespace) -> None:
 
 
 def main(asked: argparse.Namespace, machine: Machine, plan: Plan, cut_of: CutOf) -> int:
-    """Print the schedule of a sum; write and draw it where that is asked.
+    """Print the schedule of a sum; write and draw it if asked.
 
     Parameters
     ----------
     asked : Namespace
-        Of `parki model fmm --schedule`.
+        Arguments of `parki model fmm --schedule`.
     machine : Machine
-        That of ``--device``.
+        Machine of ``--device``.
     plan : Plan
     cut_of : function
-        Returns the tasks of a plan, and which of them only the host may run.
+        Returns the tasks of a plan, and the mask of tasks that only the host may run.
     """
     cores, devices = counted(asked, machine)
     made = modelled(*cut_of(plan), plan, machine, cores, devices, asked.schedule)
@@ -145,18 +145,18 @@ def main(asked: argparse.Namespace, machine: Machine, plan: Plan, cut_of: CutOf)
 
 
 def counted(asked: argparse.Namespace, machine: Machine) -> tuple[int, int]:
-    """Return the numbers of cores and devices that are asked for.
+    """Return the numbers of cores and devices asked for.
 
     Parameters
     ----------
     asked : Namespace
     machine : Machine
-        Of a GPU one without cores if not given, of a host all cores.
+        By default of a GPU one without cores, of a host all cores.
 
     Raises
     ------
     ValueError
-        For devices of a host, and negative numbers.
+        If devices are asked for with a host, or a number is negative.
     """
     given = {name: getattr(asked, name) for name in ("cores", "devices")}
     for name, many in given.items():

@@ -1,8 +1,8 @@
-"""`parki model treecode`: what each phase of a treecode sum does, and how long it takes on any machine that is known.
+"""`parki model treecode`: work and time of each phase of a treecode sum on any known machine.
 
-Trees and lists are made here, of points uniform in a cube; what a machine would do with them is counted from the
-kernels' texts (`parki.treecode.work`).  The time of a phase is its roofline over the share of it that is
-reached: measured by `parki calibrate` on a host, a stated assumption for a GPU.
+Trees and lists are made here, of points uniform in a cube; a machine's work on them is counted from the kernels' texts
+(`parki.treecode.work`).  A phase's time is its roofline time over the share of the roofline that is reached: measured
+by `parki calibrate` on a host, a stated assumption for a GPU.
 """
 
 import argparse
@@ -17,23 +17,23 @@ from parki.perfmodels.modeltable import Phase
 from parki.plan import Plan
 from parki.treecode import api, work
 
-TOLERANCE = 1e-7  # if nothing is given
+TOLERANCE = 1e-7  # relative RMS error, if neither a tolerance nor theta nor degree is given
 
 
 def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str, Phase]:
-    """Predict the phases of making a plan and of one sum, those that do something.
+    """Predict the phases of making a plan and of one sum; phases that take no time are left out.
 
     Parameters
     ----------
     plan
-        Of any points; its lists are what is summed.
+        A plan of any points; the sum is over its lists.
     machine, units
-        Where; on how many cores, all if not given.
+        Machine, and number of its cores; all cores if not given.
 
     Raises
     ------
     ValueError
-        For more cores than there are.
+        If the machine has fewer cores.
     """
     units = machine.some(units)
     counts = work.counts(plan.structure, plan.parameters, machine)
@@ -46,7 +46,7 @@ def predict(plan: Plan, machine: Machine, units: int | None = None) -> dict[str,
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Print the table of a sum, and write it where that is asked."""
+    """Print the table of a sum, and write it to a file if asked."""
     machine, given = Machine.load(asked.device), _given(asked)
     if asked.ranks is not None:
         from parki.perfmodels import model_treecode_ranks
@@ -62,7 +62,7 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def _given(asked: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the plan that are asked for."""
+    """Return the plan's options among the arguments; refuse options of other models."""
     for name in ("plot", "rc") if asked.ranks else ("published", "plot", "rc"):
         if getattr(asked, name):
             raise ValueError(f"--{name}: found with treecode, expected with ewald")
@@ -89,7 +89,7 @@ def _kernel(asked: argparse.Namespace) -> str:
 
 
 def text(asked: argparse.Namespace, plan: Plan, machine: Machine, phases: dict[str, Phase]) -> str:
-    """Return the table."""
+    """Return the table as text."""
     many = f", {asked.threads or machine.units} of {machine.units} cores" if machine.kind == "host" else ""
     evaluations = "  ".join(f"{k.upper()} {n / 1e9:.4g}" for k, n in plan.walltime.pairs.items())
     lines = [

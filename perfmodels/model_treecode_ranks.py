@@ -2,8 +2,8 @@
 
 The tree is that of all points, its lists are those of one process, and shares of ranks are counted
 (`parki.perfmodels.shares_treecode`).  A phase of a rank takes its share of the time that one machine takes for the
-whole sum; launches take every rank their own time.  Of more than `MOST` points every k-th is there, and stands for k:
-leaves of k times fewer points give nearly the same tree, whose nodes then have k times the points.
+whole sum; launches take every rank as long as one machine.  Of more than `MOST` points one in k is made, and stands for
+k: leaves of k times fewer points give nearly the same tree, whose nodes then have k times the points.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from parki.trees.bysource import ListsBySource
 from parki.trees.cluster import ClusterTree
 from parki.trees.points import Sorted
 
-MOST = 16_000_000  # points of a tree that is made
-NEEDED = 450  # bytes of memory for each of these
-LARGEST = 2_000_000_000  # points of a sum: places are int32
-SETS = ("uniform", "gaussian", "plummer")  # of `parki.samples`
+MOST = 16_000_000  # points of a tree; of more points one in k is made
+NEEDED = 450  # bytes of memory for each point of a tree
+LARGEST = 2_000_000_000  # points of a sum, at most: places are int32
+SETS = ("uniform", "gaussian", "plummer")  # point sets of `parki.samples`
 ALONE = Space("Serial")
 
 
@@ -49,7 +49,7 @@ class RankedTreecode:
     ----------
     kernel, method, dtype : str
     options : tuple of pairs
-        Of `TreecodeOptions`: tolerance, or theta and degree; and parameters of the kernel.
+        Options of `TreecodeOptions` (tolerance, or theta and degree), and parameters of the kernel.
     points : str
         One of `SETS`.
     """
@@ -63,7 +63,7 @@ class RankedTreecode:
 
 @dataclass(frozen=True)
 class TreecodeModel:
-    """The tree and lists of a sum, and its time on one machine.
+    """Tree and lists of a sum, and its time on one machine.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class TreecodeModel:
     phases : dict of float
         Seconds of a call by phase on one machine.
     launched : float
-        Seconds of its launches.
+        Seconds of the launches of a call.
     machine : Machine
     """
 
@@ -96,9 +96,9 @@ class TreecodeModel:
         Raises
         ------
         ValueError
-            For more points than there are places.
+            If there are more points than places.
         MemoryError
-            Where that takes more than is free.
+            If the tree takes more memory than is free.
         """
         if n > LARGEST:
             raise ValueError(f"--n: found {n}, expected at most {LARGEST} with treecode")
@@ -117,7 +117,7 @@ class TreecodeModel:
         return sum(self.phases.values())
 
     def over(self, ranks: int, network: Network) -> RankedSum:
-        """Return the same sum over ranks."""
+        """Return the prediction of the sum over ranks."""
         nodes, kernels = self.structure.targets.nodes, self.structure.kernels
         it = share(nodes, self.lists, ranks, self.grid, kernels.charges, np.dtype(self.parameters.far).itemsize)
         parts, complete = it.exchange
@@ -157,7 +157,7 @@ class TreecodeModel:
         stay = np.minimum(first.first[1:], cuts.first[1:]) - np.maximum(first.first[:-1], cuts.first[:-1])
         rows = it.rows
         share_of_n, share_of_rows = cuts.own.max() / self.n, float(rows.max() / rows.sum())
-        # Rows of shared targets are on several ranks: the sum over ranks is more than that of one process.
+        # Rows of shared targets are on several ranks: their sum over ranks exceeds the rows of one process.
         more = float(rows.sum()) / sum(len(one.target) for _, _, one in self.lists.each())
         counted = {
             "n": float(cuts.own.max()),
@@ -174,7 +174,7 @@ class TreecodeModel:
 
 
 def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Parameters, float]:
-    """Return trees and lists of n points, of which every k-th stands for k, parameters, and the cost of grids."""
+    """Return trees and lists of n points (one in k is made), parameters, and the relative cost of a proxy point."""
     every = math.ceil(n / MOST)
     x = getattr(samples, case.points)(n // every, seed=1).astype(case.dtype)
     options, constants = TreecodeOptions.split({"method": case.method, **dict(case.options)})
@@ -197,26 +197,26 @@ def _structure(case: RankedTreecode, n: int) -> tuple[TreecodeStructure, Paramet
 
 
 def _standing(tree: ClusterTree, every: int) -> ClusterTree:
-    """Return a tree without points, whose nodes have so many times as many."""
+    """Return a tree without points, whose nodes have `every` times as many."""
     nodes = replace(tree.nodes, begin=tree.nodes.begin * every, end=tree.nodes.end * every)
     n = nodes.n_points
     return ClusterTree(nodes, Sorted(np.broadcast_to(np.zeros((3, 1)), (3, n)), np.broadcast_to(np.int32(0), n)))
 
 
 def strong(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> list[RankedSum]:
-    """Return one sum over 1, 2, 4, … ranks."""
+    """Return predictions of one sum over 1, 2, 4, … ranks."""
     whole = TreecodeModel.of(case, n, machine)
     return [whole.over(ranks, network) for ranks in model_over_ranks.doubled(most)]
 
 
 def weak(case: RankedTreecode, n: int, machine: Machine, network: Network, most: int) -> Iterator[RankedSum]:
-    """Yield sums of as many points a rank, n over the most ranks."""
+    """Yield predictions of sums with a fixed number of points a rank, n points over `most` ranks."""
     for ranks in model_over_ranks.doubled(most):
         yield TreecodeModel.of(case, n * ranks // most, machine).over(ranks, network)
 
 
 def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -> str:
-    """Return tables of strong and weak scaling, and the published ones beside."""
+    """Return tables of strong and weak scaling, and of published sums if asked."""
     network, kernel = Network.load(asked.network), asked.kernel or "coulomb"
     case = RankedTreecode(kernel, asked.method, asked.dtype, tuple(given.items()))
     rows = strong(case, asked.n, machine, network, asked.ranks)
@@ -233,7 +233,7 @@ def text(asked: argparse.Namespace, machine: Machine, given: dict[str, float]) -
 
 
 def _beside(points: str, method: str, machine: Machine, network: Network) -> RankedSum:
-    """Return the sum of a published figure."""
+    """Return the prediction of the sum of a published figure."""
     n, ranks, options = published_trees.TREECODES
     return TreecodeModel.of(RankedTreecode(method=method, options=options, points=points), n, machine).over(
         ranks, network

@@ -11,7 +11,7 @@ from parki.perfmodels.machine import Machine
 
 NAMES = {"p2p": "P2P", "p2g": "P2G", "fft": "FFT", "cnv": "CNV", "ifft": "IFFT", "g2p": "G2P"}
 COLOURS = dict(zip(NAMES, ("#c43c39", "#3a6ea5", "#5f9e6e", "#8d6fb0", "#b08d3f", "#47a3a8"), strict=True))
-BELOW = ("ifft", "g2p")  # labels under their points, which lie near those of their inverses
+BELOW = ("ifft", "g2p")  # phases with labels under their points, which lie near the points of their inverses
 INK, GREY = "#222222", "#8a8a8a"
 
 

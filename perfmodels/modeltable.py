@@ -1,4 +1,4 @@
-"""Tables of modelled sums as text and as data; of Ewald sums with the published method beside it."""
+"""Tables of modelled sums as text and as data, with the published method beside Ewald sums."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +18,7 @@ TITLES = {"p2p": "P2P", "p2g": "P2G", "fft": "FFT", "cnv": "CNV", "ifft": "IFFT"
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase: what it does, its time at the share of its roofline that is reached, and that share."""
+    """A phase: its work, its time at the share of its roofline that is reached, and this share."""
 
     counts: Counts
     bound: Bound
@@ -26,7 +26,7 @@ class Phase:
 
 
 class PrintedModel(Protocol):
-    """What is printed of a model (`parki.perfmodels.model.Model`)."""
+    """Attributes of a model that tables print (`parki.perfmodels.model.Model`)."""
 
     parameters: Any
     variants: Any
@@ -38,18 +38,18 @@ class PrintedModel(Protocol):
 
 
 def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, Stage] | None) -> str:
-    """Return the table.
+    """Return the table as text.
 
     Parameters
     ----------
     model
-        What is predicted.
+        The model of the sum.
     parameters
-        Their line.
+        A line that tells the parameters.
     held
         Registers and occupancy of kernels that were compiled for a GPU.
     beside
-        The published method on this machine.
+        Stages of the published method on this machine, if wanted.
     """
     p, v, machine = model.parameters, model.variants, model.machine
     where = machine.name if machine.is_gpu else f"{machine.name}, {model.units} of {machine.units} cores"
@@ -70,7 +70,7 @@ def text(model: PrintedModel, parameters: str, held: Held, beside: Mapping[str, 
 
 
 def phases(found: Mapping[str, Phase]) -> list[str]:
-    """Return the lines of phases by their titles, the first with names of columns, the last with the total."""
+    """Return the lines of phases by title, after the names of columns and before the total."""
     width = max(5, *map(len, found))
     lines = [f"{'phase':{width}s}      Gop    Gflop       GB   lanes  bound by    limit ms   of it      ms"]
     for title, phase in found.items():
@@ -87,7 +87,7 @@ def phases(found: Mapping[str, Phase]) -> list[str]:
 
 
 def about(machine: Machine) -> str:
-    """Return what the columns are."""
+    """Return a line that explains the columns."""
     shares = "assumed." if machine.is_gpu else "measured or assumed, as the rates."
     return f"GB: from and to memory.  lanes: share whose work counts.  of it: share of the limit, {shares}"
 
@@ -110,9 +110,9 @@ def figures(phase: Phase) -> dict[str, Any]:
 
 
 def published_stages(machine: Machine, name: str, n: int, tolerance: float) -> dict[str, Stage]:
-    """Return the stages of the published method: with measured times for its own problems on an H200.
+    """Return the stages of the published method, with measured times for its own problems on an H200.
 
-    For tolerances above 1e-8 it is the problem of its Table 10, else that of Table 9.
+    The problem is that of its Table 10 for tolerances above 1e-8, else that of its Table 9.
     """
     table = "table10" if tolerance > 1e-8 else "table9"
     known = published.PROBLEMS[table]
@@ -126,7 +126,7 @@ def published_stages(machine: Machine, name: str, n: int, tolerance: float) -> d
 
 
 def _published(model: PrintedModel, beside: Mapping[str, Stage]) -> list[str]:
-    """The published method, and how many times as long it takes."""
+    """Return lines on the published method, and its times over the model's."""
     lines = ["", "published   limit ms   of it  predicted ms  measured ms     off   over ours"]
     for name, stage in beside.items():
         was = f"{1e3 * stage.measured:11.4g}  {stage.off:+6.0%}" if stage.measured else f"{'–':>11s}  {'':6s}"

@@ -1,4 +1,4 @@
-"""Networks: what messages between ranks cost."""
+"""Networks: costs of messages between ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Network:
     alpha : float
         Seconds of a message.
     beta : float
-        Bytes a second that a rank sends while all others do.
+        Bytes a second that a rank sends while all others send, too.
     name, source : str
     """
 
@@ -50,7 +50,7 @@ class Network:
         return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
     def seconds(self, messages: float, nbytes: float) -> float:
-        """Return the time of messages of so many bytes together."""
+        """Return the seconds of some messages that have `nbytes` bytes together."""
         return self.alpha * messages + nbytes / self.beta
 
     def __str__(self) -> str:

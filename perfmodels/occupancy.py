@@ -1,30 +1,30 @@
-"""How many warps of a kernel a multiprocessor holds at once, what limits them, and whether they hide latencies.
+"""Occupancy: warps of a kernel that a multiprocessor holds at once, their limit, and the share of peak they reach.
 
 A block stays on one multiprocessor until it ends, with the registers of its warps (given out in pieces of 256) and its
-shared memory (in pieces of 128 bytes, 1024 of them kept by the system); at most 32 blocks are there at once.
+shared memory (in pieces of 128 bytes, and 1024 more for the system); at most 32 blocks are there at once.
 
 By Little's law a pipe that begins `rate` warps' instructions a cycle, with results `latency` cycles later, is kept busy
-by latency × rate instructions in flight.  So many warps with `chains` independent instructions each reach
+by latency × rate instructions in flight.  Warps with `chains` independent instructions each reach
 
     share = min(1, warps × chains / (latency × rate))
 
-of the pipe's peak: what occupancy leaves, before memory and everything else.  The defaults of both are assumed.
+of the pipe's peak: the limit by occupancy, without memory and all else.  Defaults of `latency` and `rate` are assumed.
 """
 
 from dataclasses import dataclass
 
 from parki.perfmodels.machine import Machine
 
-REGISTER_PIECE = 256  # registers of a warp are given out so many at a time
-SHARED_PIECE, RESERVED = 128, 1024  # bytes; the latter of each block, for the system
-MOST_BLOCKS = 32  # on a multiprocessor
-LATENCY, RATE = 8.0, 2.0  # cycles; double-precision instructions of warps begun in one, where 64 lanes are
-CHAINS = 2.0  # even and odd powers of the near field's polynomials
+REGISTER_PIECE = 256  # registers given out to a warp at a time
+SHARED_PIECE, RESERVED = 128, 1024  # bytes of shared memory given out at a time; bytes of each block for the system
+MOST_BLOCKS = 32  # blocks on a multiprocessor
+LATENCY, RATE = 8.0, 2.0  # cycles to a result; warp instructions begun a cycle: double precision, 64 lanes
+CHAINS = 2.0  # independent instructions of a warp: even and odd powers in the near field's polynomials
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What a multiprocessor holds: blocks and their warps, the scarce resource, the share of peak that they reach."""
+    """Blocks and warps that a multiprocessor holds, the resource that limits them, the share of peak they reach."""
 
     blocks: int
     warps: int
@@ -41,7 +41,7 @@ def occupancy(
     rate: float = RATE,
     chains: float = CHAINS,
 ) -> Occupancy:
-    """Return what a multiprocessor holds of a kernel.
+    """Return the occupancy of a multiprocessor by a kernel.
 
     Parameters
     ----------

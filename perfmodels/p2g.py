@@ -1,7 +1,7 @@
 """Counts of spreading (P2G): every source adds to P³ grid points of each component.
 
-Sorted sources find the grid points of their neighbours in the first level of memory: past it goes what a column of
-cells touches, once for every column.  A source that comes in any order (BASE) finds none, and its P² rows of P points
+Sorted sources find the grid points of their neighbours in the first level of memory: past this level go the grid points
+that a column of cells touches, once for every column.  Sources in any order (BASE) find none: their P² rows of P points
 are whole cache lines from memory and back.  HYBRID adds the sums of a run of sources, atomically past the first level;
 GRID reads the sources again for every row of grid points that they reach, and writes each grid point once.
 """
@@ -11,26 +11,26 @@ from dataclasses import dataclass
 from parki.perfmodels.counts import Counts, TextTotals, levels
 
 LINE = 64  # bytes of a cache line
-CACHE = 32e6  # bytes of a last level, where no other is known
+CACHE = 32e6  # bytes of a last level of cache, if no other number is known
 VARIANTS = ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")
 
 
 @dataclass(frozen=True)
 class Spreading:
-    """Points and a grid between which a window of P points per direction goes.
+    """Points and a grid, between which values go by windows of P points per direction.
 
     Attributes
     ----------
     n
         Points: sources or targets.
     row
-        Numbers of a source, as long as the grid's; of a target its three coordinates and the result.
+        Numbers of a source, of as many bytes as the grid's; of a target its three coordinates and the result.
     components
-        Of the grid.
+        Components of the grid.
     P
         Grid points of the window per direction.
     touched
-        Grid points of a component, margins and all.
+        Grid points of a component, margins included.
     cells
         Width of a cell in grid points.
     itemsize
@@ -47,7 +47,7 @@ class Spreading:
 
     @property
     def taps(self) -> int:
-        """Windows' points of one component."""
+        """Points of all windows, for one component."""
         return self.n * self.P**3
 
     @property
@@ -62,7 +62,7 @@ class Spreading:
 
     @property
     def again(self) -> float:
-        """How often a grid point is met, once for every column of cells that it is in reach of."""
+        """Times that a grid point is met: once for every column of cells in reach."""
         return (1 + self.P / self.cells[0]) * (1 + self.P / self.cells[1])
 
     @property
@@ -88,24 +88,24 @@ def counts(
     variant
         One of `VARIANTS`.
     text
-        What the text adds up to.
+        Totals of the kernel's text.
     s
         Sources and grid.
     device
         Whether scratch is apart from memory.
     lanes
-        Of a vector or a warp: for BLOCK, where the window's points are the lanes, and for HYBRID.
+        Lanes of a vector or a warp: for BLOCK, where the window's points are the lanes, and for HYBRID.
     launches
         One, or as many as there are colours of blocks.
     cache
         Bytes of the last level of cache: a larger grid is in memory.
     box
-        Of HYBRID, the grid points along x and y that a run of sources reaches.
+        For HYBRID, grid points along x and y that a run of sources reaches.
 
     Raises
     ------
     ValueError
-        For other variants.
+        For a variant that is not in `VARIANTS`.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant: found {variant!r}, expected one of {', '.join(VARIANTS)}")
@@ -128,14 +128,14 @@ def counts(
 
 
 def filled(P: int, lanes: int, halves: bool = True) -> float:
-    """Return the share of lanes that P points have, in whole vectors and then, on hosts, halves of halves."""
+    """Return the share of lanes that P points fill: whole vectors and, on hosts, halves, quarters, … for the rest."""
     left = P % lanes
     pieces = P // lanes + (left.bit_count() if halves else left > 0)
     return P / (pieces * lanes)
 
 
 def reached(P: int, lanes: int, nx: float, ny: float) -> float:
-    """Return the share of lanes whose rows along z a source reaches, P × P of nx × ny, where it reaches one of them.
+    """Return the share of lanes whose rows along z (P × P of nx × ny) a source reaches, if it reaches at least one.
 
     Lanes are neighbours along y, and then along x.
     """

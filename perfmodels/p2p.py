@@ -1,8 +1,8 @@
 """Counts of the near field (P2P): a batch of targets goes over the sources of the cells in its reach.
 
-The text of the kernel says what a batch, a row of cells, a source that is looked at and a pair within rc take.  Past
-the first level of memory go, whatever the variant, the sources of every batch; of all these, memory gives every source
-and target once.
+The kernel's text gives the operations of a batch, a row of cells, a source that is looked at and a pair within rc.  In
+every variant the sources of every batch go past the first level of memory; memory itself gives every source and target
+once.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from parki.perfmodels.counts import Counts, TextTotals, levels
 
 @dataclass(frozen=True)
 class Near:
-    """What the batches of a near field meet, all together.
+    """Totals of cells, sources and pairs that the batches of a near field meet.
 
     Attributes
     ----------
@@ -21,14 +21,14 @@ class Near:
     batches
         Batches of targets.
     slabs, rows, columns, runs
-        Layers of cells along x, columns along z in these, those of them within reach, and runs of sources that these
-        are in the box and its images.
+        Layers of cells along x, columns along z in these, columns within reach, and runs of sources that these columns
+        form in the box and its images.
     tiles
-        Pieces of at most so many sources (of scratch) that the runs are cut into.
+        Pieces that the runs are cut into, each of at most as many sources as scratch holds.
     met, listed
-        Sources of the cells, and those within rc of one target of the batch at least.
+        Sources of the cells, and sources within rc of at least one target of the batch.
     looked_at, within
-        Pairs of a target and a source of the cells, and those within rc.
+        Pairs of a target and a source of the cells, and pairs within rc.
     boxed
         Sources within rc of the boxes around batches.
     """
@@ -49,22 +49,22 @@ class Near:
 
     @property
     def size(self) -> float:
-        """Targets of a batch, as the sources that it meets find them."""
+        """Mean number of targets of a batch, weighted with the sources that it meets."""
         return self.looked_at / self.met if self.met else 1.0
 
 
 def counts(
     useful: TextTotals, done: TextTotals, near: Near, row: int, result: int, itemsize: int, device: bool = False
 ) -> Counts:
-    """Count one near field.
+    """Count the work of one near field.
 
     Parameters
     ----------
     useful, done
-        What the text adds up to, for pairs within rc and targets that there are; and for all lanes of the vectors that
+        Totals of the kernel's text: for pairs within rc and targets that exist; and for all lanes of the vectors that
         have one of either.
     near
-        What the batches meet.
+        Totals of the batches.
     row, result
         Numbers of a source, and of the result at a target.
     itemsize

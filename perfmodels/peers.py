@@ -1,15 +1,15 @@
 """Laplace forces in a periodic box against OpenMM and torch-pme, at the same measured error: `parki bench peers`.
 
 Neutral charges ±1 on the sites of a shaken lattice, about as close to each other as atoms are: no pair is closer than
-0.3 spacings.  Each run has new points, so that neighbour lists are made anew by all.  What is compared:
+0.3 spacings.  Each run has new points, so that all programs make their neighbour lists anew.  The comparisons are:
 
-* OpenMM's CPU platform, forces: a Context that is made before, then positions in, forces out.  It computes in single
-  precision.  Parki: a plan of `laplace_grad` that is made before, then moved and applied; in both precisions.
+* OpenMM's CPU platform, forces: a Context that is made before, then positions in, forces out, in single precision.
+  Parki: a plan of `laplace_grad` that is made before, then moved and applied; in both precisions.
 * torch-pme, potentials, and forces by the framework's derivative of the energy, in double precision: a neighbour list
   of vesin, the calculator, the derivative.  Parki: whole calls of `laplace` and `laplace_grad`.
 
-The cutoff of OpenMM, and cutoff and mesh of torch-pme, are those of a few that are fastest for the error they aim at.
-Errors are relative to parki's sums at a tolerance of 1e-12, in the units of parki; as both peers agree with those sums,
+The cutoff of OpenMM, and the cutoff and mesh of torch-pme, are the fastest of a few for the error they aim at.
+Errors are relative to parki's sums at a tolerance of 1e-12, in the units of parki; as both peers agree with these sums,
 charges, lengths and constants are the same.
 """
 
@@ -29,21 +29,21 @@ from parki.perfmodels.free import reaching
 from parki.perfmodels.measure import Row, absent, clock, row, turns
 
 EXACT = 1e-12  # tolerance of the sums that errors are measured against
-AGREE = 1e-2  # a peer whose error is above this sums something else
-SHAKE = 0.35  # of the spacing, largest displacement along each axis
+AGREE = 1e-2  # relative error; a peer with a larger one sums something else
+SHAKE = 0.35  # spacings of the lattice; largest displacement along each axis
 COULOMB = 138.935456  # kJ nm / (mol e²), OpenMM's constant; the exact one is not needed where errors are 1e-6
-PER_NM3 = 100.0  # atoms
-OPENMM_ASKED = (5e-4, 1e-5)  # its ewaldErrorTolerance: the default, and about what single precision reaches
+PER_NM3 = 100.0  # atoms per nm³
+OPENMM_ASKED = (5e-4, 1e-5)  # its ewaldErrorTolerance: the default, and about the error of single precision
 OPENMM_CUTOFFS = (0.6, 0.8, 1.0, 1.3)  # nm
-# Of torch-pme, whose meshes are powers of two: cutoff over smearing, mesh spacing over smearing, interpolation nodes.
+# For torch-pme, whose meshes are powers of two: cutoff over smearing, mesh spacing over smearing, interpolation nodes.
 TORCH = {"coarse": (4.0, 0.4, 5), "fine": (5.5, 0.25, 7)}
-TORCH_CUTOFFS = 1.4, 5.5  # least and largest, in spacings of the lattice; at 5.5 it keeps 350 pairs for each atom
+TORCH_CUTOFFS = 1.4, 5.5  # lattice spacings, least and largest; at 5.5 torch-pme keeps 350 pairs for each atom
 GET = {"openmm": "pip install openmm", "torchpme": "pip install torch-pme vesin"}
 
 
 @dataclass(frozen=True)
 class Ions:
-    """Charges (n,) at points (3, n) of a cubic box of this side, and the exact potentials (n,) and forces (3, n)."""
+    """Charges (n,) at points (3, n) of a cubic box with its side, and the exact potentials (n,) and forces (3, n)."""
 
     x: np.ndarray
     q: np.ndarray
@@ -52,19 +52,19 @@ class Ions:
     forces: np.ndarray
 
     def moved(self) -> Iterator[np.ndarray]:
-        """The points again and again, each time moved as a whole, which changes no potential and no force."""
+        """Yield the points without end, each time moved as a whole, which changes no potential and no force."""
         steps = np.random.default_rng(2).random((1000, 3, 1))
         for step in itertools.cycle(steps):
             yield (self.x + step * self.side) % self.side
 
 
 def peers(asked: argparse.Namespace, space: Space) -> list[Row]:
-    """Rows for each peer that is installed, and for each that is not how to get it.
+    """Return rows for each peer that is installed, and for each other peer a row on its installation.
 
     Raises
     ------
     ValueError
-        For a space that is not on the host.
+        If the space is not on the host.
     RuntimeError
         If a peer and parki disagree.
     """
@@ -84,7 +84,7 @@ def peers(asked: argparse.Namespace, space: Space) -> list[Row]:
 
 
 def ions(n: int) -> Ions:
-    """Ions as the module says; `n` made even."""
+    """Return ions as the module describes them; an odd `n` grows by one."""
     n += n % 2
     rng, m = np.random.default_rng(0), int(np.ceil(n ** (1 / 3)))
     sites = np.stack(np.unravel_index(rng.permutation(m**3)[:n], (m, m, m)))
@@ -97,7 +97,7 @@ def ions(n: int) -> Ions:
 
 
 def openmm_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space) -> list[Row]:
-    """Forces, at the tolerances of `OPENMM_ASKED`."""
+    """Return rows of forces at the tolerances of `OPENMM_ASKED`."""
     rows: list[Row] = []
     for asked in OPENMM_ASKED:
         cutoffs = [cutoff for cutoff in OPENMM_CUTOFFS if 2 * cutoff <= here.side]
@@ -119,7 +119,7 @@ def openmm_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space
 def openmm_forces(
     openmm: ModuleType, here: Ions, asked: float, cutoff: float, threads: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from positions to forces in parki's units, (3, n)."""
+    """Return a function from positions to forces (3, n) in parki's units."""
     system, force = openmm.System(), openmm.NonbondedForce()
     system.setDefaultPeriodicBoxVectors(*(np.eye(3) * here.side))
     force.setNonbondedMethod(openmm.NonbondedForce.PME)
@@ -145,7 +145,7 @@ def openmm_forces(
 def _forces_within(
     wanted: float, here: Ions, space: Space, dtype: type
 ) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
-    """Parki's moved plan of the largest tolerance tried whose forces are within an error, and their error."""
+    """Return a run of parki's plan at the largest tolerance tried whose forces are within an error, and their error."""
     made: list[Callable[[np.ndarray], np.ndarray]] = []
     q = here.q.astype(dtype)
 
@@ -165,7 +165,7 @@ def _forces_within(
 
 
 def torch_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space) -> list[Row]:
-    """Potentials, and potentials and forces, at a coarse and a fine setting."""
+    """Return rows of potentials, and of potentials and forces, at a coarse and a fine setting."""
     rows: list[Row] = []
     torch = modules[1]
     before = torch.get_num_threads()
@@ -196,7 +196,7 @@ def torch_rows(modules: list[ModuleType], here: Ions, repeat: int, space: Space)
 
 
 def torch_meshes(here: Ions, per_mesh: float) -> list[tuple[float, int]]:
-    """Cutoffs in reach that are `per_mesh` times the spacing of a mesh, and its points along a side, powers of two."""
+    """Return cutoffs in reach, `per_mesh` mesh spacings long, and the mesh points along a side, powers of two."""
     longest = min(TORCH_CUTOFFS[1] * PER_NM3 ** (-1 / 3), 0.49 * here.side)
     shortest = min(TORCH_CUTOFFS[0] * PER_NM3 ** (-1 / 3), 0.5 * longest)
     found = [(per_mesh * here.side / 2**k, 2**k) for k in range(2, 12)]
@@ -206,10 +206,10 @@ def torch_meshes(here: Ions, per_mesh: float) -> list[tuple[float, int]]:
 def torch_sum(
     modules: list[ModuleType], here: Ions, cutoff: float, smearing: float, mesh: int, nodes: int, forces: bool
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from positions to potentials (n,), or to forces (3, n) after the potentials."""
+    """Return a function from positions to potentials (n,), or to forces (3, n) after the potentials."""
     torchpme, torch, vesin = modules
     potential = torchpme.CoulombPotential(smearing=smearing)
-    # It takes 2 side / spacing + 1 points and rounds up to a power of two: a little less than wanted.
+    # PMECalculator rounds 2 side / spacing + 1 points up to a power of two: ask for slightly fewer.
     spacing = 2.0 * here.side / (mesh - 1.01)
     settings = {"mesh_spacing": spacing, "interpolation_nodes": nodes, "full_neighbor_list": False}
     calculator = torchpme.PMECalculator(potential, **settings).to(torch.float64)
@@ -223,7 +223,7 @@ def torch_sum(
         positions = torch.from_numpy(rows).requires_grad_(forces)
         images = torch.from_numpy(shifts.astype(np.float64)) @ cell
         distances = torch.linalg.norm(positions[pairs[:, 1]] - positions[pairs[:, 0]] + images, dim=1)
-        # Half the potential, so that charges times it is the energy.
+        # The calculator returns half the potential, so that charges times result is the energy.
         found = calculator(charges, cell, positions, pairs, distances)
         if not forces:
             return 2.0 * found[:, 0].numpy()
@@ -234,7 +234,7 @@ def torch_sum(
 
 
 def _sums(x: np.ndarray, here: Ions, tolerance: float, forces: bool, space: Space) -> np.ndarray:
-    """Parki's potentials (n,), or forces (3, n) after the potentials, by whole calls."""
+    """Return parki's potentials (n,), or forces (3, n) after the potentials, by whole calls."""
     options = {"box": (here.side,) * 3, "tolerance": tolerance, "execution_space": space}
     potential = api.laplace(x, x, here.q, **options)
     return -here.q * api.laplace_grad(x, x, here.q, **options) if forces else potential
@@ -243,7 +243,7 @@ def _sums(x: np.ndarray, here: Ions, tolerance: float, forces: bool, space: Spac
 def fastest(
     runs: list[Callable[[np.ndarray], np.ndarray]], here: Ions, warm: bool = True
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The run of the least time, in one turn, with `warm` after one that does not count."""
+    """Return the run of the least time in one turn; with `warm`, a turn that does not count comes before."""
     if len(runs) == 1:
         return runs[0]
     times = turns([_each(run, here) for run in runs], 1, warm)
@@ -251,7 +251,7 @@ def fastest(
 
 
 def _each(run: Callable[[np.ndarray], np.ndarray], here: Ions) -> Callable[[], float]:
-    """Seconds of a run for points that it has not seen, which are made before the clock starts."""
+    """Return a function that times a run on new points, which are made before the clock starts."""
     points = here.moved()
 
     def measure() -> float:

@@ -12,7 +12,7 @@ and kJ/mol/nm.
   simulation with Lennard-Jones terms has no freedom to take the short cutoffs.
 
 Molecules are whole for OpenMM, which takes no nearest image of an excluded pair.  The process keeps to one core, as
-OpenMM may start a thread for its grid besides.  A turn is 20 steps along straight paths, molecules at thermal speed, a
+OpenMM may start another thread for its grid.  A turn is 20 steps along straight paths, molecules at thermal speed, a
 femtosecond a step: neighbour lists live as long as in a simulation.  Time is that of the fastest turn over its steps.
 Errors are those of the first step, against parki at a tolerance of 1e-11, which is checked against a plain Ewald sum of
 OpenMM.  A star marks the rows of OpenMM that no other of its rows beats in both time and error.
@@ -37,17 +37,17 @@ from parki.perfmodels.measure import clock, turns
 
 EXACT = 1e-11  # tolerance of the reference
 COULOMB = parki.units.coulomb("nm", "kJ/mol")
-OPENMM_COULOMB = 138.93545764438198  # its constant, of an older CODATA
+OPENMM_COULOMB = 138.93545764438198  # kJ nm / (mol e²), OpenMM's constant, of an older CODATA
 TOLERANCES = {"double": [10.0 ** (-k / 2) for k in range(5, 15)], "single": [10.0 ** (-k / 2) for k in range(5, 11)]}
 CUTOFFS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # nm
 ASKED = (1e-3, 5e-4, 1e-4, 1e-5, 1e-6)  # ewaldErrorTolerance
-GRIDS = (1.0, 0.75, 0.55)  # of the grid points along a side that OpenMM chooses, which are more than are needed
+GRIDS = (1.0, 0.75, 0.55)  # share of OpenMM's own grid points along a side, which are more than needed
 #: Platform → cutoff, error tolerance and grid; short cutoffs with small errors take long, and are never best.
 SWEEPS = {
     "CPU": [c for c in itertools.product(CUTOFFS, ASKED, GRIDS) if c[0] > 0.75 or c[1] > 1e-6],
     "Reference": [(0.9, 1e-4, 1.0), (0.9, 1e-5, 1.0), (0.9, 1e-6, 1.0), (0.9, 1e-7, 1.0)],
 }
-STEPS, FEMTOSECOND = 20, 1e-3  # of a turn; of a step, ps
+STEPS, FEMTOSECOND = 20, 1e-3  # steps of a turn; ps of a step
 SPEED = 0.37  # nm/ps along an axis, of a water molecule at 300 K
 
 Found = tuple[float, np.ndarray]  # energy, and forces (3, N)
@@ -73,7 +73,7 @@ class Water:
 
     @property
     def pairs(self) -> np.ndarray:
-        """The excluded pairs (2, N), three of each molecule."""
+        """Excluded pairs (2, N), three of each molecule."""
         first = np.arange(0, len(self.q), 3)
         return np.concatenate([[first + i, first + j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=1)
 
@@ -85,7 +85,7 @@ class Water:
 
 @dataclass(frozen=True)
 class Row:
-    """A configuration: a step from points to energy and forces, and what is measured of it."""
+    """A configuration: a step from points to energy and forces, its points, measured errors and seconds."""
 
     program: str
     precision: str
@@ -152,7 +152,7 @@ def openmm_step(
     alpha = math.sqrt(-math.log(2 * asked)) / cutoff
     sizes = [math.ceil(grid * 2 * alpha * side / (3 * asked**0.2)) for side in water.box]
     if method == "PME":
-        force.setPMEParameters(alpha, *sizes)  # with a grid of 1.0 OpenMM's own
+        force.setPMEParameters(alpha, *sizes)  # OpenMM's own with a grid of 1.0
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors(*np.diag(water.box))
     for _ in water.q:
@@ -171,12 +171,12 @@ def openmm_step(
 
     if method != "PME":
         return step, "none"
-    step(water.x.T.copy())  # a grid is made by the first state only
+    step(water.x.T.copy())  # OpenMM makes its grid with the first state only
     return step, "x".join(map(str, force.getPMEParametersInContext(context)[1:]))
 
 
 def reference(openmm: ModuleType, water: Water) -> tuple[Found, tuple[float, float]]:
-    """Return energy and forces by parki at a tolerance of 1e-11, and how far OpenMM's plain Ewald sum is from them."""
+    """Return energy and forces by parki at a tolerance of 1e-11, and the errors of OpenMM's plain Ewald sum."""
     exact = parki_step(water, EXACT)(water.x)
     step, _ = openmm_step(openmm, water, "Reference", 1e-11, 0.49 * min(water.box), method="Ewald")
     return exact, errors(step(water.x.T.copy()), exact)
@@ -200,7 +200,7 @@ def configurations(openmm: ModuleType, water: Water, exact: Found) -> Iterator[R
 
 
 def table(rows: list[Row]) -> str:
-    """Return the rows as text, and for each of OpenMM the fastest of parki, in either precision, that are as exact."""
+    """Return the rows as text; each of OpenMM names parki's fastest row, in either precision, that is as exact."""
     heads = [f"{'program':<20}{'precision':<10}{'parameters':<40}{'forces':>9}{'energy':>9}{'ms a step':>10}"]
     heads += [f"   parki, {precision:<16}" for precision in TOLERANCES]
     lines = ["".join(heads)]
@@ -220,7 +220,7 @@ def table(rows: list[Row]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Compare, and print the table."""
+    """Compare both programs and print the table."""
     parser = argparse.ArgumentParser(description="Energies and forces of a box of water: parki and OpenMM.")
     parser.add_argument("file", type=Path, help="box of water, as examples/data/water.npz")
     parser.add_argument("--repeat", type=int, default=5, help="turns of each configuration (5)")
@@ -239,7 +239,7 @@ def main(arguments: list[str] | None = None) -> None:
     said += "2.00 x: OpenMM takes twice the time of parki's fastest row whose forces are as exact\n"
     print(f"{said}\n{table(rows)}", flush=True)  # noqa: T201
     if asked.drift:
-        from parki.perfmodels import drift_openmm  # which imports this module
+        from parki.perfmodels import drift_openmm  # imported here, as drift_openmm imports this module
 
         drift_openmm.main([str(asked.file), "--ps", str(asked.drift)])
 

@@ -1,16 +1,16 @@
 """Making plans of treecodes and fast multipole sums over ranks: seconds of each part, by counted work.
 
 Work is counted, and takes the seconds of a unit that were measured on one core (`parki bench plans` measures them
-again): no part is taken to run on a GPU or on several cores.  Parts are apart, none is hidden.
+again): no part is assumed to run on a GPU or on several cores.  Parts follow each other, none is hidden.
 
 - ``sort``: points go to the ranks that have their part of the tree.
-- ``top``: the tree's highest levels, by counts summed over ranks.  Every rank does all of it: the serial part.
+- ``top``: the tree's highest levels, by counts summed over ranks.  Every rank does all of this: the serial part.
 - ``tree``: a rank's points are sorted level by level.
 - ``weights``: pairs and their kinds, for the work of leaves, by which these are cut again; the points between the first
   and the second cuts move.
 - ``lists``: pairs of the rank's targets.
-- ``geometry``: boxes of others that its lists are made from: walked through by their owners, sent, and merged.
-- ``wishes``: what is wanted goes back to owners, and positions of ghost particles come.
+- ``geometry``: boxes of other ranks, from which a rank's lists are made: found by their owners, sent, and merged.
+- ``wishes``: names of wanted boxes go back to their owners, and positions of ghost particles come.
 - ``steps``: tables of launches of the call.
 """
 
@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from parki.perfmodels.network import Network
 
 TOP = 32  # nodes for each rank, below which a rank grows its part of the tree alone
-OUTLINE = 64  # boxes by which a rank tells others where its targets are
-ABOVE = 1.5  # boxes that are sent for an outline over those that are needed: at most (1.0 to 1.3 were counted)
+OUTLINE = 64  # boxes by which a rank outlines its targets to others
+ABOVE = 1.5  # boxes sent for an outline over boxes needed, at most (1.0 to 1.3 were counted)
 ROW, NAME, POINT = 80, 16, 24  # bytes of a box, of a wish, of a particle's position
-TESTED = 8  # boxes that are looked at for each that is sent
+TESTED = 8  # boxes looked at for each box sent
 PARTS = ("sort", "top", "tree", "weights", "lists", "geometry", "wishes", "steps")
 
 
@@ -45,7 +45,7 @@ class PlanCosts:
     pair : float
         A pair of clusters that a traversal finds.
     choice, listed : float
-        The kind of such a pair; kind and places in lists.
+        Choosing the kind of such a pair; choosing the kind and writing its places in lists.
     entry : float
         An entry of the lists of an octree.
     placed, step : float
@@ -102,24 +102,24 @@ def arrival(network: Network, ranks: int, n: float) -> dict[str, float]:
         return {"sort": 0.0, "top": 0.0}
     nodes = TOP * ranks
     levels = math.ceil(math.log(nodes, 8))
-    summed = 8 / 7 * nodes * ROW  # of all levels, reduced and given back
+    summed = 8 / 7 * nodes * ROW  # bytes of all levels, reduced and given back
     top = levels * agreement(network, ranks) + 2 * summed / network.beta + 8 / 7 * nodes * COSTS.node
     moved = COSTS.messages(network, ranks - 1, n * (1 - 1 / ranks) * (POINT + 4))
     return {"sort": n * COSTS.ordered + moved, "top": top}
 
 
 def treecode(network: Network, ranks: int, work: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds of a treecode's plan on the slowest rank by part.
+    """Return the seconds of each part of a treecode's plan, on the slowest rank.
 
     Parameters
     ----------
     network : Network
     ranks : int
     work : mapping
-        Of a rank: ``n`` points, ``moved`` points of nodes that are split, of all levels, ``pairs`` of clusters,
-        ``again`` 1 if lists are made for cuts by points and again for cuts by their work, else 0, ``recut`` points that
-        move between the first and the second cuts, ``skeleton`` remote nodes, ``partners``,
-        ``wanted`` remote clusters and ``ghosts``.
+        Amounts of a rank: ``n`` points, ``moved`` points of nodes that are split, over all levels, ``pairs`` of
+        clusters, ``again`` 1 if lists are made for cuts by points and again for cuts by their work, else 0, ``recut``
+        points that move between the first and the second cuts, ``skeleton`` remote nodes, ``partners``, ``wanted``
+        remote clusters and ``ghosts``.
     """
     each = COSTS.pair + COSTS.listed
     found = arrival(network, ranks, work["n"])
@@ -141,15 +141,15 @@ def _wishes(network: Network, work: Mapping[str, float]) -> float:
 
 
 def fmm(network: Network, ranks: int, work: Mapping[str, float]) -> dict[str, float]:
-    """Return the seconds of the plan of a fast multipole sum on the slowest rank by part.
+    """Return the seconds of each part of the plan of a fast multipole sum, on the slowest rank.
 
     Parameters
     ----------
     network : Network
     ranks : int
     work : mapping
-        Of a rank, as of `treecode`; ``pairs`` are entries of lists, ``boxes`` all boxes of its own, ``skeleton`` ghost
-        boxes.
+        Amounts of a rank, as for `treecode`; ``pairs`` are entries of lists, ``boxes`` all boxes of its own,
+        ``skeleton`` ghost boxes.
     """
     found = arrival(network, ranks, work["n"])
     found |= {"tree": work["moved"] * COSTS.point, "lists": work["pairs"] * COSTS.entry}

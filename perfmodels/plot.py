@@ -9,12 +9,12 @@ from parki.engine import writing
 from parki.perfmodels.measure import Row
 
 SUFFIXES = (".png", ".svg", ".pdf")
-OURS, OTHERS = "#1f6f8b", "#b9b4a7"  # bars of parki, and of what it is compared with
+OURS, OTHERS = "#1f6f8b", "#b9b4a7"  # colours of the bars of parki and of other programs
 MARKS = "osD^v"
 
 
 def check(path: Path) -> None:
-    """Raise ValueError if no picture can be drawn there; before anything is measured."""
+    """Raise ValueError if no picture can be drawn at a path; for use before anything is measured."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("plot needs matplotlib, which is not installed: pip install 'parki[plot]'")
     if path.suffix not in SUFFIXES:
@@ -24,7 +24,7 @@ def check(path: Path) -> None:
 
 
 def draw(record: Row, path: Path) -> None:
-    """Draw the rows of a record into a file, in the way of its benchmark.
+    """Draw the rows of a record into a file, as its benchmark is drawn.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def draw(record: Row, path: Path) -> None:
 
 
 def bars(figure: Any, rows: list[Row]) -> None:
-    """Rates, one panel for each unit, with what a row is compared with in grey and the ratio behind its bar."""
+    """Draw rates, one panel for each unit, with rows compared against in grey and the ratio behind a row's bar."""
     units = list(dict.fromkeys(r["unit"] for r in rows)) or [""]
     groups = [[r for r in rows if r["unit"] == unit] for unit in units]
     longest = max((len(_label(r)) for r in rows), default=0)
@@ -71,7 +71,7 @@ def bars(figure: Any, rows: list[Row]) -> None:
 
 
 def against_n(figure: Any, rows: list[Row]) -> None:
-    """Microseconds a particle against the number of particles."""
+    """Draw microseconds a particle against the number of particles."""
     axes = _lines(figure, rows, "n", lambda r: 1e6 * r["seconds"] / r["n"])
     axes.set_xlabel("N")
     axes.set_ylabel("µs a particle, whole call")
@@ -79,7 +79,7 @@ def against_n(figure: Any, rows: list[Row]) -> None:
 
 
 def against_tolerance(figure: Any, rows: list[Row]) -> None:
-    """Seconds of whole calls against the tolerance asked for."""
+    """Draw seconds of whole calls against the tolerance asked for."""
     axes = _lines(figure, rows, "tolerance", lambda r: r["seconds"])
     axes.set_xlabel("tolerance")
     axes.set_ylabel(f"s, whole call, N = {rows[0]['n']:,}" if rows else "s")
@@ -88,7 +88,7 @@ def against_tolerance(figure: Any, rows: list[Row]) -> None:
 
 
 def _lines(figure: Any, rows: list[Row], x: str, y: Callable[[Row], float]) -> Any:
-    """One line for each series, named at its end."""
+    """Draw one line for each series, named in the legend; return the axes."""
     figure.set_size_inches(6.4, 4.2)
     axes = figure.subplots()
     for mark, series in zip(MARKS, dict.fromkeys(r["series"] for r in rows), strict=False):

@@ -1,22 +1,22 @@
-"""The published method's own model, and the times measured with it: Kosmacher et al. (2026), sections 4 to 6.
+"""Model of the published method, and its measured times: Kosmacher et al. (2026), sections 4 to 6.
 
 Section 5 models a kernel by its flops f, the bytes m of all its input and output, and the bytes m_G and m_S that it
 moves to and from global and shared memory:
 
     T0    = τf f + τm (m_G + l1 m_S)             no cache
     T∞    = τf f + τm (m + l2 m_G + l1 m_S)      a second-level cache for all
-    T∞,l1 = τf f + τm (m + l1 m_G + l1 m_S)      a first-level cache besides
+    T∞,l1 = τf f + τm (m + l1 m_G + l1 m_S)      a first-level cache, too
     Tf    = τf f
 
-with l2 = 1/4, l1 = 1/10.  The text leaves some constants open; these give all analytical times of its Tables 3 and 5
-to the digits printed:
+with l2 = 1/4, l1 = 1/10.  The text leaves some constants open; the following give all analytical times of its Tables 3
+and 5 to the digits printed:
 
 - 1/τf = 33.5 TFLOP/s, the data sheet's; 1/τm = 4.0 TB/s, not the 4.8 TB/s of an H200's data sheet: 4 TB/s is that of
   the superchip with 96 GB of HBM3.
-- The polynomials of the window have degree ν = 5.  The grid has 264 × 272 × 272 points: of 256 × 264 × 264, and P
-  more on each side for the taps.  A far-field cell of (P/2)³ grid points holds 14 sources, and a block of P2G-hybrid
-  no more than a cell does, whatever bx.
-- Where Table 4 gives P2G-grid 96·27 Ns (P/2)³ bytes, Table 5 has been computed with those of P2G-base.
+- The polynomials of the window have degree ν = 5.  The grid has 264 × 272 × 272 points: 256 × 264 × 264, and P more
+  along each axis for the taps.  A far-field cell of (P/2)³ grid points holds 14 sources, and a block of P2G-hybrid no
+  more than a cell does, whatever bx.
+- Table 4 gives P2G-grid 96·27 Ns (P/2)³ bytes, but Table 5 has been computed with the bytes of P2G-base.
 
 A stage of a whole sum (Tables 9 and 10) is modelled from the kernels measured alone (`stages`), on a padded grid.
 """
@@ -25,7 +25,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-#: Table 1: flop-equivalents of double-precision functions on an H200, half the time of a fused multiply-add each.
+#: Table 1: flop-equivalents, each half the time of a fused multiply-add, of double-precision functions on an H200.
 FLOP_EQUIVALENTS = {
     "fma": 2.0, "add": 2.10, "mul": 2.10, "div": 35.0, "sqrt": 41.5, "rsqrt": 30.2, "exp": 50.8, "erf": 155.0,
     "erfc": 267.0, "sinh": 361.0, "i0": 82.9, "j0": 262.0, "j1": 654.0,
@@ -56,7 +56,7 @@ MEASURED = {
     "table10_single": {"p2p": 92.67, "p2g": 28.24, "fft": 4.8, "cnv": 6.72, "ifft": 1.27, "g2p": 7.95},
 }
 #: Table 11, milliseconds by stage on 1, 2, 4, … 64 H200s, 4e6 points each, a box that grows along x: P = 8, rc and grid
-#: as in Table 9; messages between GPUs besides.
+#: as in Table 9; and times of messages between GPUs.
 RANKS = (1, 2, 4, 8, 16, 32, 64)
 TABLE11 = {
     "p2p": (227.4, 232.2, 232.2, 234.2, 235.1, 231.5, 229.9),
@@ -69,15 +69,15 @@ TABLE11 = {
     "ghost_source": (0.0, 7.6, 8.1, 8.0, 8.0, 8.0, 7.2),
     "ghost_grid": (0.0, 6.9, 6.2, 6.1, 5.7, 5.5, 2.7),
 }
-#: Atomic additions that P2G-hybrid makes in Table 5, a block to all 27 (P/2)³ grid points of 12 components, and how
-#: many a second that is, beside everything else: a rate that an H200 has sustained.
+#: Atomic additions of P2G-hybrid in Table 5, where a block adds to all 27 (P/2)³ grid points of 12 components; and
+#: additions a second, beside all other work: a rate that an H200 has sustained.
 ADDED = 4e6 / 14 * 27 * 4**3 * 12
 SUSTAINED = ADDED / 39.5e-3
 
 
 @dataclass(frozen=True)
 class DeviceConstants:
-    """The constants of section 5: τf, τm in seconds, l1, l2, and flop-equivalents of a pair within rc."""
+    """Constants of section 5: τf, τm in seconds, l1, l2, and flop-equivalents of a pair within rc."""
 
     flop: float = 1 / 33.5e12
     byte: float = 1 / 4.0e12
@@ -88,20 +88,20 @@ class DeviceConstants:
 
 @dataclass(frozen=True)
 class PublishedProblem:
-    """What is summed: points, sources in a cube of side rc, taps P, and the grids.
+    """A problem of the paper: points, sources in a cube of side rc, taps P, and the grids.
 
     Attributes
     ----------
     held
-        Grid points that P2G writes, taps beyond the box among them.
+        Grid points that P2G writes, with the taps beyond the box.
     padded
-        Points of the transforms: those of free directions padded.
+        Points of the transforms, padded along free directions.
     smooth
         Whether the transforms have sizes without large prime factors.
     cell
         Sources of a far-field cell of (P/2)³ grid points.
     degree
-        Of the window's polynomials.
+        Degree of the window's polynomials.
     """
 
     n: int = 4_000_000
@@ -114,8 +114,8 @@ class PublishedProblem:
     degree: int = 5
 
 
-#: The problems of `MEASURED`.  The paper gives the first one's padded grid only; the second's is inferred: that of the
-#: first with the spacing that the ratio of their CNV times gives, and 576 the next good size.
+#: Problems of `MEASURED`.  The paper gives the padded grid of the first only.  The second is inferred: the first at the
+#: spacing that the ratio of their CNV times gives, and 576 as the next good size.
 PROBLEMS = {
     "table9": PublishedProblem(),
     "table10": PublishedProblem(s=160.0, P=4, held=220.0 * 224 * 224, padded=216.0 * 576 * 576, smooth=True, cell=3.0),
@@ -125,7 +125,7 @@ PROBLEMS["table10_single"] = PROBLEMS["table10"]
 
 @dataclass(frozen=True)
 class KernelWork:
-    """Of one kernel: flops f, and the bytes m, m_G and m_S of the module's formulas."""
+    """Work of one kernel: flops f, and the bytes m, m_G and m_S of the module's formulas."""
 
     flops: float
     whole: float
@@ -146,7 +146,7 @@ class KernelWork:
 def p2p(
     problem: PublishedProblem, device: DeviceConstants, variant: str = "GM-1D", bx: int = 64, by: int = 1
 ) -> KernelWork:
-    """Return the work of P2P (section 5.1, Table 2), targets the sources."""
+    """Return the work of P2P (section 5.1, Table 2), with the sources as targets."""
     n, looked_at = problem.n, 27.0 * problem.s
     flops = n * looked_at * (device.pair * math.pi / 6 + 14)
     sources = 96.0 * looked_at
@@ -178,14 +178,14 @@ def g2p(problem: PublishedProblem) -> KernelWork:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a stage reaches of its model, and where that number is from."""
+    """Share of its model that a stage reaches, and the source of this number."""
 
     share: float
     source: str
 
 
-#: Efficiencies of kernels, for P = 8 and 4.  Those of P2P, P2G and G2P are of kernels alone, so that the stages of
-#: Tables 9 and 10 test them; those of FFT and CNV are from these tables, tested by IFFT and the other table.
+#: Efficiencies of kernels, for P = 8 and 4.  For P2P, P2G and G2P they are of kernels alone, so that the stages of
+#: Tables 9 and 10 test them; for FFT and CNV they are from these tables, tested by IFFT and the other table.
 REACHED = {
     "p2p": Reached(0.73, "190/261 of Tf, Table 3"),
     "p2g": Reached(21.7 / 39.5, "of T0, Table 5"),
@@ -196,16 +196,16 @@ REACHED = {
     "fft odd": Reached(0.25, "of two passes, from Table 9: 692 = 4·173, a large prime"),
     "cnv": Reached(0.34, "of arithmetic plus traffic, from Table 9"),
 }
-#: Sorting the points and what surrounds the kernel: Table 9 less Table 5, of P2G and of G2P, in seconds.  Without it
-#: these stages of Table 9 would come out 17 and 23 % short.
+#: Seconds of sorting the points and other work around the kernel, in P2G and in G2P: Table 9 less Table 5.  Without
+#: them these stages of Table 9 would come out 17 and 23 % short.
 SORT = 8e-3
-#: Arithmetic of a mode, in flop-equivalents: three window transforms (sinh, root, quotient), exp, the multiplier.
+#: Flop-equivalents of a mode: three window transforms (sinh, root, quotient), exp, the multiplier.
 MODE = 3 * (361.0 + 41.5 + 35.0) + 50.8 + 2 * 35.0 + 120.0
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A predicted stage: seconds of the model at full efficiency, seconds with it, what was measured, or None."""
+    """A predicted stage: seconds at full efficiency, seconds at the efficiency reached, measured seconds or None."""
 
     limit: float
     seconds: float
@@ -214,7 +214,7 @@ class Stage:
 
     @property
     def off(self) -> float | None:
-        """Predicted over measured, less 1."""
+        """Relative error of the prediction: predicted over measured seconds, less 1."""
         return None if self.measured is None else self.seconds / self.measured - 1
 
 
@@ -229,11 +229,12 @@ def stages(
     Parameters
     ----------
     problem, device
-        What is summed, and where.
+        Problem to sum, and constants of the device.
     measured
-        Milliseconds by stage.
+        Measured milliseconds by stage.
     single
-        In single precision, where all takes half as long, but P2G's integer arithmetic: 1/1.3 (section 6.4).
+        Whether in single precision: a stage takes half as long, but P2G, for its integer arithmetic, 1/1.3
+        (section 6.4).
     """
     small = " 4" if problem.P < 6 else ""
     fft = REACHED["fft" if problem.smooth else "fft odd"]
@@ -257,7 +258,7 @@ def stages(
 
 
 def of_density(n: int, s: float, P: int = 8) -> PublishedProblem:
-    """Return the headline problem at another size and density: as many grid points a particle, s grows with rc³."""
+    """Return the headline problem at another size and density: s grows with rc³, and grid points with n / s."""
     known = PROBLEMS["table10" if P < 6 else "table9"]
     grow = n / known.n * known.s / s
     return replace(known, n=n, s=s, held=known.held * grow, padded=known.padded * grow, cell=known.cell * s / known.s)

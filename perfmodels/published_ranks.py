@@ -12,15 +12,15 @@ from parki.ewald.choice.question import Question
 from parki.perfmodels.network import Network
 from parki.perfmodels.published import RANKS, TABLE11
 
-POINTS, ROWS, WINDOW, RC = 4_000_000, 256, 8, 0.038  # of a rank: points, grid points a unit of length; taps; cutoff
-KEPT = 0.83  # of the grid's modes along an axis: kmax over π/h
-LAYOUTS = {"box grows along x": (1, 1), "cube": (3, 3)}  # periodicity, and the axes along which it grows
+POINTS, ROWS, WINDOW, RC = 4_000_000, 256, 8, 0.038  # points of a rank; grid points a unit of length; taps; cutoff
+KEPT = 0.83  # share of the grid's modes along an axis: kmax over π/h
+LAYOUTS = {"box grows along x": (1, 1), "cube": (3, 3)}  # periodicity; axes along which the box grows
 
 
 def parameters(ranks: int, layout: str = "cube") -> Parameters:
     """Return parameters with the published grid of a number of ranks."""
     periodicity, growing = LAYOUTS[layout]
-    # An even number of rows, as near as can be to those of so many points.
+    # The even number of rows that is nearest to the growth of the points.
     rows = [2 * round(ROWS * ranks ** (1 / growing) / 2) if axis < growing else ROWS for axis in range(3)]
     box, n = tuple(m / ROWS for m in rows), POINTS * ranks
     found = choose.parameters(Question("stokes_comb", box, n, n, 1e-9, rc=RC, periodicity=periodicity))

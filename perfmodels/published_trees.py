@@ -1,7 +1,7 @@
-"""Published scaling of treecodes and fast multipole methods, and parki's models of such sums beside it.
+"""Published scaling of treecodes and fast multipole methods, and parki's models of the same sums.
 
-Published efficiencies are those of whole calls: trees, lists, locally essential trees and sums.  So are parki's in the
-column "with plan", whose parts are taken to run on one core a rank; those of a call alone are in the column "call".
+Published efficiencies are of whole calls: trees, lists, locally essential trees and sums.  Parki's in the column "with
+plan" are, too, with the plan on one core a rank; the column "call" has the efficiencies of a call alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from parki.perfmodels.model_over_ranks import RankedSum
 
 #: Points, GPUs, and options of Wilson et al. (2021), section 4.7 and figure 12, on P100.
 TREECODES = 64_000_000, 32, (("theta", 0.7), ("degree", 8))
-#: Efficiencies on 32 GPUs there, of 64e6 points strongly: by method and points.
+#: Published efficiencies of strong scaling, 64e6 points on 32 GPUs, by method and points.
 EFFICIENCIES = {
     "dual": {"uniform": 0.77, "gaussian": 0.65, "plummer": 0.66},
     "pc": {"uniform": 0.83, "gaussian": 0.81, "plummer": 0.64},

@@ -1,4 +1,4 @@
-"""The least time that counted work takes on a machine, and what sets it.
+"""Least time of counted work on a machine, and the resource that sets this time.
 
 Operations of all classes share the arithmetic pipes, so their times add up; the levels of memory and the atomics work
 beside them and beside each other, so the longest of these times counts.  Launches come on top.
@@ -6,12 +6,12 @@ beside them and beside each other, so the longest of these times counts.  Launch
     seconds = max(compute, level of memory by level, atomics) / share + launches × launch
 
 Integers have pipes of their own beside those of double precision where 32 lanes are a warp (64 lanes a clock each, of
-128 that are issued), and on hosts, where they are indices: compilers leave addresses with constant offsets of them,
-and few scalar instructions in slots that vectors do not take.  Of these two the longer counts as compute.
+128 that are issued), and on hosts, where they are indices: compilers turn them into addresses with constant offsets,
+and into few scalar instructions in slots that vectors do not take.  The longer of the two times counts as compute.
 
 `units` cores work at once and share the work evenly: each brings its own rates, but all of them together get at most
-the machine's `dram_all`.  Lanes of vectors whose work does not count take as long as those that do: what cores compute
-and load is more by 1/fill; what comes from memory, where each byte is counted once, is not.
+the machine's `dram_all`.  Idle lanes of vectors take as long as active ones: operations and loads of cores
+grow by 1/fill; bytes from memory, where each is counted once, do not.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from parki.perfmodels.counts import Counts
 from parki.perfmodels.machine import Machine
 
-PER_LANE = ("l1", "shared")  # levels whose traffic idle lanes take part in
+PER_LANE = ("l1", "shared")  # levels of memory whose traffic idle lanes add to
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Bound:
     Attributes
     ----------
     seconds
-        The whole.
+        Predicted seconds in all.
     by
-        What sets it: ``"compute"``, a level of memory, ``"atomics"`` or ``"launch"``.
+        Limiting resource: ``"compute"``, a level of memory, ``"atomics"`` or ``"launch"``.
     parts
         Seconds that each of these takes by itself, at the machine's full rates.
     """
@@ -43,25 +43,25 @@ class Bound:
 
 
 def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 1, share: float = 1.0) -> Bound:
-    """Return the time of the work, and what sets it.
+    """Return the time of counted work, and the resource that sets this time.
 
     Parameters
     ----------
     counts
-        The work.
+        The counted work.
     machine
-        Where it is done.
+        Machine that does the work.
     dtype
         ``"float64"`` or ``"float32"``.
     units
         Cores at work; a GPU is one unit.
     share
-        Of the limit, what is reached.
+        Share of the limit that is reached.
 
     Raises
     ------
     ValueError
-        For operations or levels of memory that the machine has no rate for, and a share or units not positive.
+        If the machine has no rate for an operation or a level of memory, or the share or units are not positive.
     """
     if not (share > 0 and units > 0):
         raise ValueError(f"share, units: found {share}, {units}, expected positive numbers")
@@ -79,7 +79,7 @@ def time(counts: Counts, machine: Machine, dtype: str = "float64", units: int = 
 
 
 def bandwidth(machine: Machine, level: str, units: int = 1) -> float:
-    """Return the bytes a second of so many units from a level of memory.
+    """Return the bytes a second that some units together get from a level of memory.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def bandwidth(machine: Machine, level: str, units: int = 1) -> float:
 
 
 def _compute(counts: Counts, machine: Machine, dtype: str) -> float:
-    """Seconds of one unit for all operations."""
+    """Return the seconds of one unit for all operations."""
     rates, found = machine.operations[dtype], {}
     for name, count in counts.operations.items():
         if count:

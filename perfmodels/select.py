@@ -1,6 +1,6 @@
-"""The balance of near and far field: which cutoff, window width and grid are predicted to be fastest.
+"""Balance of near and far field: choice of the cutoff, window width and grid that are predicted to be fastest.
 
-A small rc makes few pairs and a fine grid (pairs ∝ rc³, grid points ∝ (σc/rc)³), a wide window allows a coarser grid.
+A small rc makes few pairs and a fine grid (pairs ∝ rc³, grid points ∝ (σc/rc)³); a wide window allows a coarser grid.
 """
 
 import math
@@ -13,19 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from parki.perfmodels.machine import WARP, Costs
 
-#: From this many particles on, a selection keeps to a budget of bytes a particle, of which the grids get what the
-#: particles' own sorted copies leave.
+#: Particles from which on a selection keeps to a budget; the budget in bytes a particle; and bytes a particle that the
+#: particles' own sorted copies take of the budget: the grids get the rest.
 BUDGET_FROM, BUDGET, PARTICLE_BYTES = 100_000, 1900.0, 350.0
-DIGIT = 0.036  # what each digit of the tolerance beyond 1e-7 adds to a pair's time for each far part, as a polynomial
+DIGIT = 0.036  # share of a pair's time that each digit beyond 1e-7 adds for each far part, a polynomial
 LARGER = 0.1  # power of a grid's points that its predicted time is multiplied by, on hosts
-SLOPES = 1.4  # time of spreading with the window's slopes besides, over that without
-#: Time of interpolation by the numbers that targets take of the grid, over that of its values alone.
+SLOPES = 1.4  # time of spreading with the window's slopes over that without
+#: Time of interpolation over that of values alone, by the numbers that targets take from the grid.
 GATHER = {"values": 1.0, "both": 2.05, "slopes": 2.05}
 SIGMA, CIRCLE = 1.2, math.pi / 4  # typical σ; share of a square of modes that a circle takes
 
 
 class ModelledKernel(Protocol):
-    """What a model must know of a kernel (`parki.ewald.kernels.Kernel`)."""
+    """Attributes of a kernel that models need (`parki.ewald.kernels.Kernel`)."""
 
     spread: int
     slopes: bool
@@ -40,7 +40,7 @@ class ModelledKernel(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """A selection: the index of the cutoff and of the window, and the grid."""
+    """A selection: the index of the cutoff and of the window, the grid, and the predicted seconds."""
 
     cutoff: int
     window: int
@@ -50,10 +50,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Domain:
-    """Where a sum is taken: the sides of the box, the first `periodicity` of them periodic, and the tolerance.
+    """Domain of a sum: the sides of the box, the first `periodicity` of them periodic, and the tolerance.
 
-    `edges` are the lengths of lattice vectors, those of the sides but in a triclinic cell.  `crowding` says how many
-    more sources are near a target than if they filled the box evenly: in cubes of sides l/2, l/4, …, l = V^(1/3).
+    `edges` are the lengths of lattice vectors, which differ from the sides in a triclinic cell only.  `crowding` is the
+    ratio of sources near a target to evenly spread ones, in cubes of sides l/2, l/4, …, l = V^(1/3).
     """
 
     box: tuple[float, float, float]
@@ -63,21 +63,22 @@ class Domain:
     crowding: tuple[float, ...] = ()
 
     def denser(self, rc: NDArray | float) -> NDArray | float:
-        """How many more sources than evenly spread ones are within `rc` of a target."""
+        """Return the ratio of sources within `rc` of a target to evenly spread ones."""
         side = (4 * math.pi / 3 * np.maximum(rc, 1e-9) ** 3 / math.prod(self.box)) ** (1 / 3)
         return 2 ** np.interp(-np.log2(side), range(len(self.crowding) + 1), np.log2((1.0, *self.crowding)))
 
     def crowd(self, n: int, rc: NDArray | float) -> NDArray | float:
-        """Of `n` points as many as a cube of side rc near others holds; where the box is thin fewer are in reach."""
+        """Return the number of `n` points in a cube of side rc near others; fewer are in reach if the box is thin."""
         shares = [
             rc / side if axis < self.periodicity else np.minimum(rc / side, 0.62) for axis, side in enumerate(self.box)
         ]
         return n * math.prod(shares) * self.denser(rc)
 
     def work(self, h: NDArray | float, grid: NDArray, P: NDArray | int, rc: NDArray | float) -> tuple[NDArray, NDArray]:
-        """Points of the transforms, in points of a periodic grid whose transforms take as long; and points held.
+        """Return points of the transforms, as points of a periodic grid that takes as long, and points held.
 
-        Lines along x; planes with |kx| < kmax; in these, lines along z, and along y those within the circle of kmax.
+        Transforms are along all lines in x; in planes with |kx| < kmax along lines in z, and along the lines in y that
+        are within the circle of kmax.
         """
         e = grid + P
         if self.periodicity == 3:
@@ -107,14 +108,14 @@ class Domain:
 
 @dataclass(frozen=True)
 class ModelledSum:
-    """A sum as the models take it.
+    """Description of a sum for the models.
 
     Attributes
     ----------
     kernel
         Kernel of the sum.
     n_targets, n_sources, domain
-        Numbers of points, and where they are.
+        Numbers of points, and their domain.
     itemsizes
         Bytes of a real number, and of one of the far field.
     """
@@ -209,7 +210,7 @@ def even_sizes() -> NDArray[np.int64]:
 def grids(
     spacing: NDArray[np.float64], box: tuple[float, float, float], P: NDArray[np.int64], periodicity: int = 3
 ) -> NDArray[np.int64]:
-    """Return grids (3, …) whose spacing is at most `spacing`: of good sizes that hold P nodes on periodic axes."""
+    """Return grids (3, …) with at most this spacing, of good sizes of at least P points on periodic axes."""
     sizes = even_sizes()
     shape = np.broadcast_shapes(np.shape(spacing), np.shape(P))
     need = [np.broadcast_to(length / spacing * (1 + 1e-12), shape) for length in box]
@@ -234,8 +235,8 @@ def balance(
 ) -> Choice:
     """Choose among cutoffs (each with its kmax) and windows (each with its σ: spacing π/(σ kmax)).
 
-    The fastest within the budget of memory, or the smallest if none is within it.  On a host, whose caches larger grids
-    leave, a grid twice as large must be faster by a few percent.
+    The choice is the fastest within the budget of memory, or the smallest if none is within the budget.  On a host,
+    where larger grids do not fit caches, a grid twice as large must be faster by a few percent.
     """
     domain = question.domain
     spacing = np.pi / np.multiply.outer(kmax, sigma)

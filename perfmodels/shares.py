@@ -7,8 +7,8 @@ values.  Values get from contributors to users by one of two ways:
 - `owners`: contributors send their parts to the owner, which adds them and sends the sum to every user;
 - `hypercube`: the reduce-scatter of I. Lashuk et al., "A massively parallel adaptive fast-multipole method on
   heterogeneous architectures", SC09, algorithm 3.  In each of ⌈log₂ P⌉ steps a group of ranks is halved; each rank
-  sends its part of all that the other half uses to one rank there.  If a half has a rank more, that one sends to a
-  rank that gets data of another, too.
+  sends its part of all that the other half uses to one rank there.  If a half has a rank more, this rank sends to
+  a rank that gets data of another, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 def distinct(key: Ints) -> NDArray[np.int64]:
-    """Return the distinct values of integers, in order: `numpy.unique` takes several times as long."""
+    """Return the distinct values of integers in order, several times faster than `numpy.unique`."""
     key = np.sort(key)
     return key[np.diff(key, prepend=key[:1] - 1) > 0]
 
@@ -71,7 +71,7 @@ class Cuts:
         return np.diff(self.first)
 
     def imbalance(self, begin: Ints, work: Floats) -> float:
-        """Return the largest over the mean work of a rank, for leaves that begin at places and their work."""
+        """Return the largest over the mean work of a rank, given the first place and the work of each leaf."""
         done = np.bincount(self.of_places(begin), work, self.ranks)
         return float(done.max() / done.mean())
 
@@ -84,7 +84,7 @@ class Cuts:
         return self.of_places(begin), np.searchsorted(self.first, end, "left")
 
     def runs(self, low: Ints, high: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return every rank with points of low[k] … high[k] − 1, and its k."""
+        """Return each rank with points among low[k] … high[k] − 1, and its k."""
         if np.array_equal(high, low + 1):
             return low.astype(np.int64), np.arange(len(low))
         count = high - low
@@ -113,7 +113,7 @@ class RankTraffic:
 
     @classmethod
     def of(cls, ranks: int, sender: Ints, receiver: Ints, nbytes: Floats | float) -> RankTraffic:
-        """Return messages that hold all rows between two ranks; rows that stay on their rank are left out."""
+        """Return messages that each hold all rows from one rank to another; rows that stay on a rank are left out."""
         away = sender != receiver
         weight = np.broadcast_to(np.asarray(nbytes, float), away.shape)[away]
         key = sender[away].astype(np.int64) * ranks + receiver[away]
@@ -126,7 +126,7 @@ class RankTraffic:
         return cls(ranks, pairs, np.add.reduceat(weight[order], first) if len(first) else weight)
 
     def __add__(self, other: RankTraffic) -> RankTraffic:
-        """Return the same rows with those of another exchange, in one message for each pair of ranks."""
+        """Return the messages of both exchanges, joined into one for each pair of ranks."""
         key = np.concatenate([self.pairs, other.pairs])
         return RankTraffic.of(
             self.ranks, key // self.ranks, key % self.ranks, np.concatenate([self.nbytes, other.nbytes])
@@ -164,7 +164,7 @@ def partners(ranks: int, exchanges: Sequence[RankTraffic]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Values:
-    """Values of nodes: contributors low … high − 1 of each (M,), and the users that do not make it all themselves.
+    """Values of nodes: contributors low … high − 1 of each (M,), and users that need parts of other ranks.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Values:
 
     @classmethod
     def used(cls, cuts: Cuts, spans: tuple[Ints, Ints], users: tuple[Ints, Ints], nbytes: Floats | float) -> Values:
-        """Return the values that users (rank, node), which may be there twice, do not make alone."""
+        """Return the values that users do not make alone; pairs (rank, node) of users may occur twice."""
         (low, high), (rank, node) = cuts.contributors(*spans), users
         away = (low[node] != rank) | (high[node] != rank + 1)
         key = distinct(node[away].astype(np.int64) * cuts.ranks + rank[away])
@@ -193,7 +193,7 @@ class Values:
 
     @cached_property
     def shared(self) -> NDArray[np.int64]:
-        """Return the nodes with several contributors that somebody uses."""
+        """Return the nodes with several contributors that some rank uses."""
         node = distinct(self.node)
         return node[self.high[node] - self.low[node] > 1]
 
@@ -239,7 +239,7 @@ def hypercube(values: Values) -> list[RankTraffic]:
 
 
 def _is_in(key: Ints, some: Ints) -> NDArray[np.bool_]:
-    """Return whether keys are among some, which are in order."""
+    """Return the mask of keys that are among `some`, which are in order."""
     if not len(some):
         return np.zeros(len(key), bool)
     return some[np.minimum(np.searchsorted(some, key), len(some) - 1)] == key
@@ -261,7 +261,7 @@ def intervals(rank: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
 def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> RankTraffic:
     """Return the messages of particles that ranks meet in ranges begin … end − 1 and do not own.
 
-    Every particle goes to a rank once, however many of the ranges it is in; `nbytes` are those of one particle.
+    Every particle goes to a rank once, however many of the ranges it is in; `nbytes` are the bytes of one particle.
     """
     rank, begin, end = intervals(rank, begin, end)
     low, high = cuts.contributors(begin, end)
@@ -271,6 +271,6 @@ def ghosts(cuts: Cuts, rank: Ints, begin: Ints, end: Ints, nbytes: float) -> Ran
 
 
 def moved(cuts: Cuts, nbytes: float) -> tuple[Floats, int]:
-    """Return the bytes of each rank's points (P,) that were anywhere, and the messages that bring them."""
+    """Return the bytes (P,) and the number of messages that bring each rank its points from anywhere."""
     others = cuts.ranks - 1
     return nbytes * cuts.own * (others / cuts.ranks), others

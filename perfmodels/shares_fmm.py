@@ -1,7 +1,7 @@
 """Shares of ranks in a fast multipole sum: work by step, expansions and ghost particles, for all ranks at once.
 
-Lists V are lists of octets: which boxes of an octet a rank uses comes from a table by the direction to the octet and
-by the boxes that the rank has targets in, so pairs of boxes are never written down.
+Lists V are lists of octets.  A table gives the boxes of a source octet that a rank uses, by the direction to the octet
+and by the boxes that the rank has targets in, so pairs of boxes are never written down.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from parki.trees.dual import spread
 from parki.trees.octlists import DIRECTIONS, OctLists
 from parki.trees.octree import OCTANTS, OctNodes
 
-TOP_LEVEL = 2  # of the largest boxes that have expansions
-CHUNK = 1 << 21  # pairs of octets at once
+TOP_LEVEL = 2  # level of the largest boxes that have expansions
+CHUNK = 1 << 21  # pairs of octets at once, to bound memory
 PARTICLES = 8  # bytes of a component of a particle's charges
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float64]
@@ -48,9 +48,9 @@ class Units(NamedTuple):
 
 @lru_cache(maxsize=1)
 def reached() -> NDArray[np.uint8]:
-    """Return the octants (26, 256) of the source octet in a direction that some octants of the target octet meet.
+    """Return the octants of a source octet that octants of a target octet meet, by direction and the latter (26, 256).
 
-    Sets of octants are bits.  Boxes that do not touch meet.
+    A set of octants is a mask of 8 bits.  Boxes meet if they do not touch.
     """
     offset = 2 * DIRECTIONS[np.arange(27) != 13]
     apart = offset[:, None, None] + OCTANTS[None, None] - OCTANTS[None, :, None]  # direction, target, source
@@ -70,7 +70,7 @@ class OctetParts:
     ----------
     octet, rank : arrays (E,)
     some, whole : arrays (E,) of uint8
-        Octants whose boxes the rank has points of, and all points of.
+        Masks of octants whose boxes the rank has points of, and all points of.
     """
 
     octet: Ints
@@ -104,7 +104,7 @@ class FmmShares:
     lists : OctLists
     cuts : Cuts
     imbalance : float
-        Largest over mean work of a rank, as the tree was cut by.
+        Largest over mean work of a rank, by the work that the tree was cut by.
     """
 
     nodes: OctNodes
@@ -124,7 +124,7 @@ class FmmShares:
 
     @cached_property
     def translations(self) -> tuple[Ints, Ints, NDArray[np.uint8], Floats]:
-        """Return ranks, source octets and the octants that ranks use of these, each pair once; octet pairs (P,)."""
+        """Return ranks, source octets and octants used of these, each pair once; and octet pairs of ranks (P,)."""
         lists, parts, many = self.lists, self.parts, self.nodes.octet_parent.size
         t = lists.v_t
         if len(t) and (t[1:] < t[:-1]).any():
@@ -150,7 +150,7 @@ class FmmShares:
 
     @cached_property
     def units(self) -> Units:
-        """Return the work of each rank: shared octets are done by each rank that has points in them."""
+        """Return the work of each rank; shared octets are done by each rank that has points in them."""
         nodes, lists, cuts, parts = self.nodes, self.lists, self.cuts, self.parts
         (low, _), n = self.contributors, nodes.sources.count.astype(float)
         rank, _, mask, octet_pairs = self.translations
@@ -164,7 +164,7 @@ class FmmShares:
         return Units(pairs, octet_pairs, sources + dense, dense, cuts.own.astype(float), uneven)
 
     def expansions(self, nbytes: float) -> Values:
-        """Return the users of expansions of so many bytes: of boxes in lists V and W."""
+        """Return the users of expansions, of `nbytes` bytes each, of boxes in lists V and W."""
         rank, octet, mask, _ = self.translations
         ranks = self.cuts.ranks
         at = np.searchsorted(_key(self.parts.octet, self.parts.rank, ranks), _key(octet, rank, ranks))
@@ -202,7 +202,7 @@ def _chunks(ends: Ints) -> list[slice]:
 
 
 def _united(key: NDArray[np.int64], mask: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return distinct keys in order, and the union of the sets of each."""
+    """Return distinct keys in order, and the union of the masks of each."""
     order = np.argsort(key)
     key, mask = key[order], mask[order]
     first = np.flatnonzero(np.diff(key, prepend=-1))
@@ -237,7 +237,7 @@ def on_leaves(nodes: OctNodes, work: Floats) -> tuple[Ints, Floats]:
 
 
 def share(nodes: OctNodes, lists: OctLists, ranks: int, costs: Units) -> FmmShares:
-    """Cut a tree by work for so many ranks."""
+    """Cut a tree by work for a number of ranks."""
     leaves, work = work_of_leaves(nodes, lists, costs)
     begin = nodes.sources.begin[leaves]
     cuts = Cuts.by_work(begin, work, nodes.sources.n_points, ranks)

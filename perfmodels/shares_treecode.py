@@ -1,7 +1,7 @@
 """Shares of ranks in a treecode sum: work by phase, remote clusters and ghost particles, for all ranks at once.
 
-Charges of a cluster travel once for each number of proxy points per direction that a rank's lists have of it.
-Particles that its lists have travel once.  Clusters of targets that hold points of several ranks are done by each.
+Charges of a cluster travel once for each number of proxy points per direction that a rank's lists have of the cluster.
+Particles in a rank's lists travel once.  Clusters of targets with points of several ranks are done by each of these.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ListRows:
         Raises
         ------
         ValueError
-            Where many sources are in one place, which are summed before they meet targets.
+            If many sources are in one place: these are summed before they meet targets.
         """
         if len(chosen.lumps):
             raise ValueError(f"points are {len(chosen.lumps)} times crowded in one place; expected others over ranks.")
@@ -87,14 +87,14 @@ class TreecodeShares:
     Attributes
     ----------
     targets, sources : ClusterNodes
-        They may be the same.
+        Nodes of both trees, which may be the same.
     lists : ListRows
     target_cuts, source_cuts : Cuts
-        Of the places of targets and of sources: the same where the points are.
+        Cuts of the places of targets and of sources: the same if the points are.
     components, itemsize : int
-        Numbers of a source's charges, of 8 bytes; bytes of a number of a cluster's.
+        Numbers of a source's charges, of 8 bytes each; bytes of a number of a cluster's charges.
     imbalance : float
-        Largest over mean work of a rank, as the tree was cut by.
+        Largest over mean work of a rank, by the work of leaves.
     """
 
     targets: ClusterNodes
@@ -118,7 +118,7 @@ class TreecodeShares:
 
     @cached_property
     def evaluations(self) -> dict[str, Floats]:
-        """Return the evaluations of each rank (P,) by phase; as ``"own"`` those of PP with sources of its own."""
+        """Return the evaluations of each rank (P,) by phase; ``"own"``: of PP, with sources of its own."""
         ranks = self.target_cuts.ranks
         found = {name: np.zeros(ranks) for name in ("pp", "pc", "cp", "cc", "own")}
         for name, _, rows in self.lists.each():
@@ -174,7 +174,7 @@ class TreecodeShares:
 
     @cached_property
     def exchange(self) -> tuple[RankTraffic, RankTraffic]:
-        """Return the messages of parts to owners, and those of all that users get, one for each pair of ranks."""
+        """Return the messages of parts to owners, and of all data to users, one for each pair of ranks."""
         parts, complete = None, self.ghosts
         for values in self.clusters:
             part, one = shares.owners(values)
@@ -183,7 +183,7 @@ class TreecodeShares:
         return parts or RankTraffic(self.source_cuts.ranks, nothing, nothing.astype(float)), complete
 
     def skeleton(self) -> Floats:
-        """Return the remote nodes that each rank's lists are made from (P,): those in its lists, and all above."""
+        """Return the remote nodes that each rank's lists are made from (P,): nodes in its lists, and all above."""
         nodes, cuts = self.sources, self.source_cuts
         low, high = cuts.contributors(nodes.begin, nodes.end)
         leaf_begin = nodes.begin[nodes.leaves]
@@ -232,7 +232,7 @@ def by_points(nodes: ClusterNodes, ranks: int) -> Cuts:
 def share(
     nodes: ClusterNodes, lists: ListRows, ranks: int, grid: float, components: int, itemsize: int
 ) -> TreecodeShares:
-    """Cut a tree, whose points are targets and sources, for some ranks as plans do: by work where points are uneven."""
+    """Cut a tree, whose points are targets and sources, as plans do: by points, or by work if that is then uneven."""
     begin, work = nodes.begin[nodes.leaves], work_of_leaves(nodes, lists, grid)
     cuts = by_points(nodes, ranks)
     if cuts.imbalance(begin, work) > EVEN:

@@ -1,8 +1,8 @@
 """Seconds of the tasks of a fast multipole sum on a core and on a device, from the steps of the whole sum.
 
-A step's counted work (`parki.perfmodels.fmm`) takes some seconds on a machine; over the work of all tasks of the kinds
-that do it, these are the seconds of a unit of work, such as a pair of octets, and a task takes as many of them as it
-has units.  Launches are apart: a device takes their cost and at least one wave, the time of items that fill it.
+A step's counted work (`parki.perfmodels.fmm`) takes some seconds on a machine.  Tasks of the kinds that do the step
+share these seconds in proportion to their units of work, such as pairs of octets.  Launches are apart: a device takes
+their cost and at least one wave, the time of the items that fill the device.
 """
 
 import math
@@ -24,29 +24,29 @@ STEPS = {
     "P2M": "p2m", "M2M": "m2m", "FFT": "transforms", "M2L": "m2l", "IFFT": "transforms", "P2L": "p2l", "L2L": "l2l",
     "L2P": "l2p", "M2P": "m2p", "P2P": "p2p",
 }  # fmt: skip
-#: Bytes moved for each byte of the data of a task, where memory sets the time; none of tasks that only join others.
+#: Bytes moved for each byte of the data of a task, where memory sets the time; 0 for tasks that only join others.
 TRAFFIC = {"FILL": 1.0, "GATHER": 2.0, "ADD": 1.0, "SCATTER": 1.5, "JOIN": 0.0}
-#: Launches of a task on a device, where these are several (those of `parki.fmm`), or none.
+#: Launches of a task on a device, as in `parki.fmm`, for kinds with several or none.
 LAUNCHES = {"M2M": 5, "L2L": 5, "JOIN": 0}
 #: Items that fill a device once (assumed).
 FILL = {"P2M": 512, "M2M": 64, "FFT": 64, "M2L": 16, "IFFT": 64, "P2L": 512, "L2L": 64, "L2P": 512, "M2P": 512,
         "P2P": 512}  # fmt: skip
 LAUNCH, TASK = 4e-6, 1e-6  # seconds of a launch, and of finding and ending a task on a core (assumed)
-LATENCY = 8e-6  # of a copy (assumed)
+LATENCY = 8e-6  # seconds of latency of a copy (assumed)
 
 
 @dataclass(frozen=True, eq=False)
 class UnitWork:
-    """One class of units of a node, with the counted work of the sum there.
+    """Class of units of a node, with the counted work of the sum there.
 
     Attributes
     ----------
     machine : Machine
         A GPU, or a host of which all cores work.
     counts : mapping
-        Of each step, as `parki.perfmodels.fmm.count` gives them for this machine.
+        Counts of each step, as `parki.perfmodels.fmm.count` gives them for this machine.
     units : int
-        Units at work; more cores than the machine has are those of several such machines.
+        Units at work; more cores than the machine has are cores of several such machines.
     """
 
     machine: Machine
@@ -104,7 +104,7 @@ def durations(graph: Graph, dtype: str, host: UnitWork | None, device: UnitWork 
     dtype : str
         ``"float64"`` or ``"float32"``.
     host, device : UnitWork, optional
-        None where there are no such units.
+        None if there are no such units.
     """
     never = np.full(len(graph), np.inf)
     core, on_device = (never if side is None else side.seconds(graph, dtype) for side in (host, device))
@@ -117,7 +117,7 @@ def node(host: UnitWork | None, device: UnitWork | None) -> Node:
     Parameters
     ----------
     host, device : UnitWork, optional
-        None where there are no such units.
+        None if there are no such units.
 
     Raises
     ------

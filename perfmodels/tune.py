@@ -1,4 +1,4 @@
-"""`parki tune`: what is fastest for sums of uniform random points, measured here and remembered for ``tune=True``."""
+"""`parki tune`: fastest parameters for sums of uniform random points, measured and remembered for ``tune=True``."""
 
 import argparse
 
@@ -12,7 +12,7 @@ from parki.perfmodels.measure import asked_space
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Tune, remember and print a table; or with `forget` remove what is remembered of this machine."""
+    """Tune, remember and print a table; or with `forget` remove this machine's remembered results."""
     if asked.forget:
         where = tuning_cache.folder()
         print(f"removed {tuning_cache.forget()} files from {where}")  # noqa: T201
@@ -31,9 +31,9 @@ def main(asked: argparse.Namespace) -> int:
 
 
 def table(found: Tuned) -> str:
-    """All candidates: predicted and least measured seconds; the measured ones over those of the model's choice.
+    """Return all candidates as text: predicted and least measured seconds, and the latter over the model's choice.
 
-    The last column is of runs that took turns, so it stands also where the machine's speed varied.
+    The last column comes from runs that took turns, so it holds also if the machine's speed varied.
     """
     lines = [f"{'rc':>9}  {'grid':<17}{'P':>3}  {'predicted':>12}{'measured':>12}{'over model':>12}"]
     for one in found.trials:

@@ -1,4 +1,4 @@
-"""The sdist and the wheel, built from a copy of the files that git knows, without a network."""
+"""Sdist and wheel, built without a network from a copy of the files that git tracks."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 
 def tracked(root):
-    """The files that git knows and that are there, as paths below `root`; the test is skipped outside a checkout."""
+    """Return the existing files that git tracks, as paths below `root`; skip outside a checkout."""
     if not (root / ".git").exists() or shutil.which("git") is None:
         pytest.skip("no git checkout")
     done = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
@@ -19,14 +19,14 @@ def tracked(root):
 
 
 def copy(root, place):
-    """Copy the files that git knows."""
+    """Copy the files that git tracks."""
     for name in tracked(root):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / name, place / name)
 
 
 def build(kind, source, place):
-    """Return the file that setuptools makes of a folder: `kind` is ``"sdist"`` or ``"wheel"``."""
+    """Build a folder with setuptools and return the file: `kind` is ``"sdist"`` or ``"wheel"``."""
     code = f"import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
     command = [sys.executable, "-P", "-W", "error::DeprecationWarning", "-c", code, str(place)]
     done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """Fixtures of all tests.  Compiled kernels go to the user's cache, so that test workers share them.
 
-What a developer's machine was calibrated to be is not taken into account.  Threads that have no work leave their core
-at once, as several workers share the cores: waiting in a loop, they double the time of a run of all tests.
+The calibration of a developer's machine is ignored.  Idle threads leave their core at once, because several workers
+share the cores: threads that spin while waiting double the time of a run of all tests.
 """
 
 import os
@@ -25,20 +25,20 @@ hypothesis.settings.load_profile("ci")
 
 @pytest.fixture(autouse=True)
 def _no_idle_stages():
-    """Forget what other tests' one-shot sums have left: stand-ins and constants of theirs are in it."""
+    """Forget the stages that one-shot sums of other tests have left, which may hold stand-ins."""
     if idle := sys.modules.get("parki.ewald.idle"):
         idle._kept.clear()
 
 
 @pytest.fixture
 def rng():
-    """A random generator in the same state for every test."""
+    """Return a random generator in the same state for all tests."""
     return np.random.default_rng(20261121)
 
 
 @pytest.fixture
 def interruptible():
-    """Take Python's own handler of interrupts, also where the tests were started with interrupts ignored."""
+    """Install Python's own handler of interrupts, also where the tests were started with interrupts ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -46,7 +46,7 @@ def interruptible():
 
 @pytest.fixture(params=spaces.NAMES)
 def space(request):
-    """Every known execution space by name; the test is skipped, and says why, where it cannot run."""
+    """Return the name of an execution space, for all known ones; skip with the reason where the space cannot run."""
     why = spaces.available()[request.param]
     if why is not None:
         pytest.skip(why)
@@ -55,18 +55,18 @@ def space(request):
 
 @pytest.fixture(scope="session")
 def root():
-    """The repository's folder."""
+    """Return the repository's folder."""
     return Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
 def water_file(root):
-    """Path of a periodic box of water with exact potentials of some of its atoms."""
+    """Return the path of a periodic box of water with exact potentials of some of its atoms."""
     return root / "examples" / "data" / "water.npz"
 
 
 @pytest.fixture(scope="session")
 def water(water_file):
-    """Its arrays."""
+    """Return the arrays of the box of water."""
     with np.load(water_file) as file:
         return dict(file)

@@ -1,4 +1,4 @@
-"""Derivatives by differences of sums that are exact to 1e-10 or better."""
+"""Derivatives by finite differences of sums that are exact to 1e-10 or better."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ STEP = 1e-4
 
 
 def slope(function, arguments, directions):
-    """The fourth-order difference of a number along directions of all arguments, arrays of NumPy."""
+    """Return the fourth-order difference of a number along directions of all arguments, which are NumPy arrays."""
 
     def at(step):
         return float(function(*(a + step * v for a, v in zip(arguments, directions, strict=True))))
@@ -15,5 +15,5 @@ def slope(function, arguments, directions):
 
 
 def directions(rng, *arguments):
-    """A random direction for each of some arrays."""
+    """Return a random direction for each array."""
     return [rng.standard_normal(np.shape(a)) for a in arguments]

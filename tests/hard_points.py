@@ -1,4 +1,4 @@
-"""Points that are hard on trees: lines, planes, one place, groups far apart; for the tests of all that have trees."""
+"""Points that are hard on trees: lines, planes, one place, groups far apart; for tests of all methods with trees."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def outlier(n, seed):
 
 
 def geometric(n, seed):
-    """Every cut takes off few points, or one, for more levels than an octree has."""
+    """Return points of which each cut takes off few or one, for more levels than an octree has."""
     return samples.uniform(n, seed) * 2.0 ** -np.linspace(0, 40, n)
 
 

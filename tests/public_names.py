@@ -1,4 +1,4 @@
-"""The objects of parki's public names (`docs/extensions/public.py`), for tests of their docstrings and of the site."""
+"""Objects with public names of parki (`docs/extensions/public.py`), for tests of their docstrings and of the site."""
 
 import importlib
 import importlib.util
@@ -21,7 +21,7 @@ PUBLIC = _public()
 
 
 def torch_standin():
-    """Return modules by which `parki.torch` is imported without PyTorch, but not used."""
+    """Return modules with which `parki.torch` can be imported, but not used, without PyTorch."""
     torch, autograd = types.ModuleType("torch"), types.ModuleType("torch.autograd")
     torch.Tensor, torch.autograd = type("Tensor", (), {}), autograd
     autograd.Function = type("Function", (), {})
@@ -29,7 +29,7 @@ def torch_standin():
 
 
 def jax_standin():
-    """Return modules by which `parki.jax` is imported without JAX, but not used."""
+    """Return modules with which `parki.jax` can be imported, but not used, without JAX."""
     jax = types.ModuleType("jax")
     jax.Array = type("Array", (), {})
 
@@ -45,7 +45,7 @@ STANDINS = {"parki.torch": torch_standin, "parki.jax": jax_standin}
 
 
 def imported(name):
-    """Return a module; where a library is not there, `parki.torch` or `parki.jax` with a stand-in for it."""
+    """Return a module; `parki.torch` and `parki.jax` use a stand-in where their library is missing."""
     if name not in STANDINS or importlib.util.find_spec(name.partition(".")[2]):
         return importlib.import_module(name)
     standin = STANDINS[name]()
@@ -60,7 +60,7 @@ def imported(name):
 
 
 def exported():
-    """Return the objects that public modules offer, modules apart, by their names there."""
+    """Return the objects that public modules offer, except modules, by full name."""
     found = {f"{name}.{each}": getattr(imported(name), each) for name in PUBLIC.MODULES for each in _all(name)}
     return {name: each for name, each in found.items() if not inspect.ismodule(each)}
 
@@ -70,13 +70,13 @@ def _all(name):
 
 
 def reached():
-    """Return the classes that are reached, by their full names."""
+    """Return the classes listed as reached, by full name."""
     parts = {name: name.rpartition(".") for name in PUBLIC.REACHED}
     return {name: getattr(importlib.import_module(module), each) for name, (module, _, each) in parts.items()}
 
 
 def documented():
-    """Return everything with a docstring of its own by one name each: functions, classes, and their public members."""
+    """Return all objects with their own docstring, one name each: functions, classes, and public members of classes."""
     top = {id(each): (name, each) for name, each in (exported() | reached()).items()}
     found = {name: each for name, each in top.values() if inspect.isclass(each) or inspect.isfunction(each)}
     for name, kind in list(found.items()):

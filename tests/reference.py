@@ -1,4 +1,4 @@
-"""Slow, exact sums in a fully periodic box, in double precision: what every Ewald test compares with.
+"""Slow, exact sums in a fully periodic box, in double precision: the reference of all Ewald tests.
 
 u(x_i) = Σ_j Σ_p K(x_i − y_j + p) s_j over the lattice p of the box, pairs at zero distance skipped, the k = 0 mode left
 out (laplace: uniform neutralising background, zero mean; Stokes: zero mean flow).  Kernels as in parki: q/r,
@@ -26,7 +26,7 @@ def potential(kernel, targets, sources, dens, normals=None, box=(1.0, 1.0, 1.0),
     box = np.asarray(box, np.float64)
     x, y = x % box[:, None], y % box[:, None]
     xi = balanced_xi(kernel, x.shape[1], y.shape[1], box) if xi is None else xi
-    # Many small products: more threads only wait for each other on a shared machine.
+    # Many small products: more threads would only wait for each other on a shared machine.
     with threadpool_limits(1, user_api="blas"):
         u = near(kernel, x, y, s, n, box, xi) + far(kernel, x, y, s, n, box, xi)
     if kernel == "laplace":
@@ -35,7 +35,7 @@ def potential(kernel, targets, sources, dens, normals=None, box=(1.0, 1.0, 1.0),
 
 
 def balanced_xi(kernel, n_targets, n_sources, box):
-    """Return the ξ of the least predicted time (seconds a copy of a source, a pair, a point and mode: measured)."""
+    """Return the ξ with the least predicted time, by measured seconds per source copy, pair, point and mode."""
     rc = max(box) * np.geomspace(0.02, 2.0, 80)
     pair, waves = {"laplace": (3e-7, 2), "stokes_sl": (4e-7, 6), "stokes_comb": (6e-7, 12)}[kernel]
     copies = n_sources * np.prod(1 + 2 * np.divide.outer(rc, box), axis=1)
@@ -50,7 +50,7 @@ def relative_rms(u, exact):
 
 
 def near(kernel, x, y, s, n, box, xi, chunk=400_000):
-    """Screened kernels of all images within REACH/ξ, and minus the far kernel at coincident points."""
+    """Return the screened kernels of all images within REACH/ξ, minus the far kernel at coincident points."""
     rc = REACH / xi
     images, owner = _images(y, box, rc)
     tree = cKDTree(images.T)
@@ -70,7 +70,7 @@ def near(kernel, x, y, s, n, box, xi, chunk=400_000):
 
 
 def _images(y, box, rc):
-    """All periodic copies of `y` within rc of the box, and the index of the source of each."""
+    """Return all periodic copies of `y` within rc of the box, and the index of each copy's source."""
     points, owner = y, np.arange(y.shape[1])
     for d in range(3):
         reach = int(np.ceil(rc / box[d]))
@@ -84,7 +84,7 @@ def _images(y, box, rc):
 
 
 def _screened(kernel, r, j, s, n, xi, tiny):
-    """One value a pair and component."""
+    """Return one value per pair and component."""
     r2 = np.einsum("di,di->i", r, r)
     same = r2 <= tiny**2
     r2 = np.where(same, 1.0, r2)
@@ -105,7 +105,7 @@ def _screened(kernel, r, j, s, n, xi, tiny):
 
 
 def far(kernel, x, y, s, n, box, xi):
-    """Plane waves up to 2ξ REACH with k₀ >= 0, the rest by conjugation."""
+    """Return the sum of plane waves up to 2ξ REACH; only k₀ >= 0 is computed, the rest is the conjugate."""
     kmax = 2 * xi * REACH
     strengths = [s] if kernel == "laplace" else list(s[:3])
     if kernel == "stokes_comb":
@@ -128,7 +128,7 @@ def far(kernel, x, y, s, n, box, xi):
 
 
 def _forward(y, strengths, k0, k1, k2, chunk=4000):
-    """Σ_j s_j exp(−ik·y_j) for every strength, (C, M0, M1, M2)."""
+    """Return Σ_j s_j exp(−ik·y_j) for all strengths, (C, M0, M1, M2)."""
     total = np.zeros((len(strengths), len(k0), len(k1), len(k2)), complex)
     for first in range(0, y.shape[1], chunk):
         part = slice(first, first + chunk)

@@ -1,4 +1,4 @@
-"""What arrays may come in, in which form they go on, and that nobody writes to them."""
+"""Accepted arrays, the form in which they are passed on, and that nobody writes to them."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from parki.engine.run import devices, spaces
 
 
 class OnGpu:
-    """Looks like an array of another library on a GPU."""
+    """Array of another library on a GPU."""
 
     @property
     def __cuda_array_interface__(self):
@@ -31,7 +31,7 @@ class OnGpuByDlpack:
 
 
 class WithGradient:
-    """As a tensor of PyTorch that needs its gradient: on the host, and cross when asked for more."""
+    """Stand-in for a PyTorch tensor that requires its gradient: on the host, and refusing other access."""
 
     def __init__(self, array):
         self.array = array
@@ -282,7 +282,7 @@ def test_points_are_taken_exactly_where_they_lie_in_the_box(x):
 
 
 class Library:
-    """A library of arrays that follows the standard."""
+    """Array library that follows the standard."""
 
     @staticmethod
     def asarray(u):
@@ -290,7 +290,7 @@ class Library:
 
 
 class Standard:
-    """An array of it."""
+    """Array of `Library`."""
 
     def __init__(self, u):
         self.u = u

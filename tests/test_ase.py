@@ -44,7 +44,7 @@ def cloud(pbc, cell=(6.0, 7.0, 8.0)):
 
 @pytest.mark.parametrize(("pbc", "along"), [((1, 1, 0), [[6, 0, 0], [-3, 5, 1]]), ((0, 1, 0), [[2, 4, 5]])])
 def test_slabs_and_wires_in_any_direction(pbc, along):
-    """Of oblique cells, whose other vectors mean nothing; stresses against strained cells."""
+    """Check oblique cells, whose other vectors are ignored; compare stresses with strained cells."""
     cell, on = np.array([[1.0, 2, 3], [4, 5, 7], [-2, 3, 9]]), np.array(pbc, bool)
     cell[on] = along
     atoms = cloud(pbc)
@@ -56,14 +56,14 @@ def test_slabs_and_wires_in_any_direction(pbc, along):
     prefactor = parki.units.coulomb("Å", "eV")
     assert atoms.get_potential_energy() == pytest.approx(0.5 * prefactor * Q @ u, rel=1e-9)
     np.testing.assert_allclose(atoms.get_forces(), -prefactor * (Q * g).T, rtol=0, atol=1e-8 * np.abs(Q * g).max())
-    strain = np.linalg.pinv(cell[on]) @ cell[on]  # along the periodic directions alone
+    strain = np.linalg.pinv(cell[on]) @ cell[on]  # strain along the periodic directions only
     found = np.sum(atoms.get_stress(voigt=False) * strain) * atoms.get_volume()
     assert found == pytest.approx(prefactor * charges.slope(strain), abs=1e-7 * abs(prefactor * Q @ u))
 
 
 @pytest.mark.parametrize("pbc", [(1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 0, 1), (0, 1, 0), (0, 0, 0)])
 def test_exact_sums(pbc):
-    """And numerical forces and stresses."""
+    """Compare with exact sums, and with numerical forces and stresses."""
     atoms = cloud(pbc)
     atoms.calc = parki.ase.Coulomb(tolerance=1e-10)
     order = sorted(range(3), key=lambda axis: not pbc[axis])
@@ -76,7 +76,7 @@ def test_exact_sums(pbc):
     again = atoms.copy()
     again.calc = parki.ase.Coulomb(tolerance=1e-11)
     np.testing.assert_allclose(forces, fd.calculate_numerical_forces(again, eps=1e-4), atol=1e-6)
-    for axis in range(3):  # a slab does not shear
+    for axis in range(3):  # a slab is not sheared
         energies = []
         for step in (-1e-4, 1e-4):
             stretched = again.copy()
@@ -87,7 +87,7 @@ def test_exact_sums(pbc):
 
 
 def test_plans_are_kept():
-    """While atoms move, and the cell stretches; a slab takes other heights."""
+    """Check that a plan is kept while atoms move and the cell stretches, and that a slab accepts other heights."""
     atoms = cloud((1, 1, 0))
     atoms.calc = calculator = parki.ase.Coulomb(tolerance=1e-8)
     atoms.get_potential_energy()

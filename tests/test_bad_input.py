@@ -1,4 +1,4 @@
-"""Wrong input raises at the door: the error names the argument, and nobody has written to the arrays."""
+"""Wrong input is refused at once: the error names the argument, and nobody has written to the arrays."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ class OnGpu:
 
 
 def good(kernel):
-    """Arguments of a call that is right, by name."""
+    """Return the arguments of a valid call, by name."""
     rng = np.random.default_rng(3)
     components = KERNELS[kernel]
     arguments = {"trg": rng.random((3, N_TARGETS)), "src": rng.random((3, N_SOURCES))}
@@ -53,7 +53,7 @@ def with_option(**options):
 
 
 def outside(name, place, value, periodicity):
-    """A point beyond a free side."""
+    """Return a change that puts a point beyond a free side."""
 
     def change(arguments):
         with_value(name, place, value)(arguments)
@@ -183,7 +183,7 @@ CALLS = [
 
 
 def call(kernel, arguments):
-    """Call a kernel; return its result, once it is sure that no array has changed, error or not."""
+    """Call a kernel and return its result; check that no array has changed, with or without an error."""
     before = {name: array.copy() for name, array in arguments.items() if isinstance(array, np.ndarray)}
     try:
         return getattr(parki.ewald, kernel)(**({"box": (1, 1, 1), "tolerance": 1e-3} | arguments))

@@ -1,4 +1,4 @@
-"""parki.CellList against a version that looks at one particle and one cell after another."""
+"""Cell lists (`parki.CellList`) against a version that visits one particle and one cell after another."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from tests.ewald import cupy_standin as standin
 
 
 class ByHand:
-    """The same lists, slowly."""
+    """Reference version of the lists, slow and simple."""
 
     def __init__(self, x, cutoff, box, factor=1, skip=True, periodicity=0):
         self.shape = tuple(max(1, math.floor(side / cutoff)) for side in box)
@@ -43,7 +43,7 @@ class ByHand:
 
 @st.composite
 def problems(draw):
-    """Particles of 1 to 3 dimensions, some on faces of cells or of the box, a cutoff, and the rest."""
+    """Draw particles of 1 to 3 dimensions, some on faces of cells or of the box, with a cutoff and other arguments."""
     d = draw(st.integers(1, 3))
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     box = [draw(st.sampled_from([1.0, 0.7, 2.5])) for _ in range(d)]
@@ -121,7 +121,7 @@ def test_forces_of_every_shape(shape, dtype, particles, rng):
 
 
 def cells_of(found):
-    """Each particle's cell."""
+    """Return the cell of each particle."""
     held = found.particle_index.reshape(-1, found.cell_size)
     return {int(held[c, k]): int(found.nonempty_cells[c]) for c, k in np.argwhere(held >= 0)}
 
@@ -136,7 +136,7 @@ def test_two_lists_number_their_cells_alike(particles):
 
 
 def test_a_sum_over_neighbours_as_scripts_write_it(particles, rng):
-    """The near field of one over r within a cutoff, periodic, from the padded slots."""
+    """Check the near field of 1/r within a cutoff, periodic, from the padded slots."""
     q, cutoff = rng.standard_normal(60), 0.25
     found = parki.CellList(particles, cutoff, BOX, forces=q, padding_factor=2, periodicity=3)
     x, f = found.particle_list, found.force_list[0, 0]
@@ -170,7 +170,7 @@ def test_one_particle_on_the_upper_corner_is_in_the_last_cell():
     assert found.cell_grid_shape == (2, 4)
     assert found.nonempty_cells.tolist() == [7]
     assert found.particle_index.tolist() == [0, -1, -1]
-    first = found.nonempty_neighbors[3].tolist()  # the cell opposite along the periodic axis, one step up and down
+    first = found.nonempty_neighbors[3].tolist()  # the cell across the periodic axis, one step up and one step down
     assert first == [-1, 0, -1, -1, -1, -1, -1, 0, -1]
     assert (found.nonempty_neighbors[0] == -1).all()  # the second axis is not periodic
 
@@ -195,7 +195,7 @@ def test_nothing_is_written_to(particles, rng):
 
 @pytest.fixture(params=["stand-in", "GPU"])
 def cupy(request, monkeypatch):
-    """The stand-in, or CuPy where it has a device."""
+    """Return the stand-in for CuPy, or CuPy where it has a device."""
     if request.param == "stand-in":
         return standin.install(monkeypatch)
     if all(spaces.available()[name] is not None for name in ("Cuda", "HIP")):
@@ -230,7 +230,7 @@ def test_a_gpu_reads_back_few_numbers(monkeypatch, particles):
     standin.counts.clear()
     parki.CellList(moved, 0.3, BOX, periodicity=3)
     assert standin.counts["to host"] == 0
-    assert standin.counts["scalar"] == 3  # all inside, cells with slots, the fullest
+    assert standin.counts["scalar"] == 3  # all particles inside, cells with slots, the fullest cell
 
 
 GOOD = {"particles": np.full((3, 2), 0.5), "cutoff": 0.5, "box": (1, 1, 1)}

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, how it fails."""
+"""Command line: output, written files and failures."""
 
 import argparse
 import importlib.resources
@@ -18,7 +18,7 @@ from parki.perfmodels import machine
 
 @pytest.fixture
 def cloud(tmp_path):
-    """A small file for the combined kernel, and its arrays."""
+    """Return the path of a small file for the combined kernel, and its arrays."""
     rng = np.random.default_rng(5)
     arrays = {"trg": rng.random((3, 20)), "src": rng.random((3, 30)), "dens": rng.standard_normal((6, 30))}
     arrays |= {"normals": rng.standard_normal((3, 30)), "box": np.array([1.0, 1.0, 1.0])}
@@ -50,7 +50,7 @@ def test_doctor(capsys):
         assert found[library].split()[1] in ("present", "missing")
     assert "warps of 32" in found["GpuSim"]
     assert "warps of 64" in found["GpuSim64"]
-    assert all(len(line.split()) > 2 for line in lines[1:])  # a reason or a fact, not the bare word
+    assert all(len(line.split()) > 2 for line in lines[1:])  # a reason or a fact behind the name
 
 
 def test_doctor_describes_gpus(capsys, monkeypatch):
@@ -213,7 +213,7 @@ def test_a_missing_array_is_named(kernel, dropped, missing, cloud, tmp_path, cap
 
 
 def broken(tmp_path, cloud):
-    """Yield files that cannot be used, with a part of what is said about each."""
+    """Yield files that cannot be used, with a part of the expected message."""
     _, arrays = cloud
     yield tmp_path / "none.npz", "No such file"
     (tmp_path / "text.npz").write_text("not an archive")

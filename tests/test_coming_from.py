@@ -1,4 +1,4 @@
-"""Pages under docs/coming-from: factors, signs and layouts of other programs, where these are installed."""
+"""Factors, signs and layouts of other programs, as on the pages under docs/coming-from, where they are installed."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def fmm3d():
 
 @pytest.fixture
 def sources(rng):
-    """Points, and a vector and another one at each."""
+    """Return points, and two vectors at each point."""
     return rng.random((3, N)), rng.standard_normal((3, N)), rng.standard_normal((3, N))
 
 
@@ -71,7 +71,7 @@ def test_fmm3d_stresslets_and_rotlets(fmm3d, sources):
 # torch-pme ------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def torchpme():
-    """Half potentials (n,) of charges at points (3, n) in a cell of rows, times a prefactor, and forces (3, n)."""
+    """Return a function for half potentials (n,) and forces (3, n) of charges in a cell of rows, times a prefactor."""
     pytest.importorskip("vesin")
     torch = pytest.importorskip("torch")
     module = pytest.importorskip("torchpme")
@@ -112,7 +112,7 @@ def test_torch_pme_has_the_same_background_and_a_prefactor(torchpme, rng):
 
 
 def test_torch_pme_slab(torchpme, rng):
-    """Theirs has empty space above and below, and a correction."""
+    """Compare with their slab, which has empty space above and below and a correction."""
     x, q = 3 * rng.random((3, 100)), rng.standard_normal(100)
     half, _ = torchpme(x, q - q.mean(), np.diag([3.0, 3.0, 9.0]), periodic=(True, True, False))
     ours = parki.ewald.laplace(x, x, q - q.mean(), box=(3, 3, 3), periodicity=2, tolerance=1e-9)
@@ -122,7 +122,7 @@ def test_torch_pme_slab(torchpme, rng):
 # OpenMM ---------------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def openmm():
-    """OpenMM's energy in kJ/mol and forces (3, n) of charges, some pairs of which are left out."""
+    """Return a function for OpenMM's energy in kJ/mol and forces (3, n) of charges, with excluded pairs."""
     module = pytest.importorskip("openmm")
 
     def run(x, q, cell, excluded=()):
@@ -150,7 +150,7 @@ def openmm():
 
 @pytest.fixture
 def ions(rng):
-    """Charges that add up to nothing, no two closer than 0.2, in a cube of side 3."""
+    """Return charges with zero sum, at points at least 0.25 apart, in a cube of side 3."""
     sites = np.stack(np.meshgrid(*[np.arange(6)] * 3)).reshape(3, -1)
     x = 0.5 * (sites + 0.25 + 0.5 * rng.random(sites.shape))
     return x, (-1.0) ** np.arange(x.shape[1])
@@ -166,7 +166,7 @@ def test_openmm(openmm, ions, cell):
 
 
 def test_openmm_leaves_out_pairs(openmm, ions):
-    """As the page on molecular dynamics does: excluded pairs are subtracted one by one."""
+    """Subtract the excluded pairs one by one, as on the page on molecular dynamics."""
     x, q = ions
     i, j = np.arange(0, x.shape[1], 2), np.arange(1, x.shape[1], 2)
     energy, forces = openmm(x, q, 3.0 * np.eye(3), zip(i, j, strict=True))

@@ -1,4 +1,4 @@
-"""The command line with streams that are closed, full or of few characters."""
+"""Command line with streams that are closed, full or limited to few characters."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ COMMAND = [sys.executable, "-m", "parki"]
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """The arguments of a small sum, and where its result goes."""
+    """Return the arguments of a small sum, and the path of its result."""
     rng, folder = np.random.default_rng(5), tmp_path_factory.mktemp("particles")
     q = rng.random(30)
     np.savez(folder / "in.npz", src=rng.random((3, 30)), dens=q - q.mean(), box=np.ones(3))
@@ -26,7 +26,7 @@ def asked(tmp_path_factory):
 
 
 def ran(command, **more):
-    """What a process gives back, run by a shell if `command` is a text."""
+    """Run a command and return the finished process; a text is run by a shell."""
     more = {"capture_output": True, "encoding": "utf-8", "check": False, "shell": isinstance(command, str)} | more
     return subprocess.run(command, **more)
 

@@ -8,16 +8,16 @@ from parki.direct import direct_sum
 from parki.engine import KernelError
 from parki.ewald import kernels
 
-#: Components of the densities and of the results.
+#: Numbers of components of the densities and of the results.
 KERNELS = {"laplace": 1, "laplace_grad": 1, "laplace_dipole": 3, "yukawa": 1}
 KERNELS |= {"stokes_sl": 3, "stokes_dl": 3, "stokes_comb": 6, "stokes_pressure": 3, "stokes_grad": 3}
-RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # else 3
+RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # 3 for others
 KAPPA = {"yukawa": {"kappa": 0.7}}
 WITH_NORMALS = ("stokes_dl", "stokes_comb")
 
 
 def formula(kernel, x, y, dens, normals=None):
-    """Every pair in double precision, coincident ones skipped."""
+    """Return the sum of all pairs in double precision; coincident pairs are skipped."""
     x, y, dens = (a.astype(np.float64) for a in (x, y, dens))
     r = x[:, :, None] - y[:, None, :]
     r2 = np.sum(r**2, axis=0)
@@ -46,7 +46,7 @@ def formula(kernel, x, y, dens, normals=None):
 
 
 def problem(kernel, rng, nt, ns, dtype=np.float64):
-    """Targets, sources, and strengths as a call takes them; the first targets are sources."""
+    """Return targets, sources and strengths as a call takes them; the first targets are sources."""
     y = rng.standard_normal((3, ns))
     x = rng.standard_normal((3, nt))
     same = min(nt, ns) // 3
@@ -108,7 +108,7 @@ def test_a_pair_of_ones_own(rng, tmp_path):
     exact = np.array([(1 / r2) @ s.sum(axis=0), np.full(6, s[0].sum())])
     assert direct_sum(path, x, y, s) == pytest.approx(exact, rel=1e-12)
     assert direct_sum(str(path), x, y, s) == pytest.approx(exact, rel=1e-12)
-    # A kernel says more of it: the second strength is a parameter.
+    # The kernel's message is more precise: the second strength is a parameter.
     mine = kernels.Kernel("mine", 1, 2, str(path), (), "", 1, (), (), names=("p",))
     exact[0] = (1 / r2) @ (s[0] + 0.3)
     assert direct_sum(mine, x, y, s[0], p=0.3) == pytest.approx(exact, rel=1e-12)
@@ -149,7 +149,7 @@ def test_every_space(space, dtype, rng):
 
 
 def test_nearly_coincident_points():
-    """In double precision, rounding makes no pair; in single precision, only equal points coincide."""
+    """Check double precision, where rounding makes no coincident pair, and single, where only equal points coincide."""
     x = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     moved = np.nextafter(x, 2.0)
     np.testing.assert_allclose(direct_sum("laplace", moved, x, np.ones(2)), 1, rtol=1e-13)

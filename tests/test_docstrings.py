@@ -1,4 +1,4 @@
-"""Docstrings of all public names are as numpydoc wants them, and pages of the site list each of these names."""
+"""Docstrings of all public names conform to numpydoc, and pages of the site list all these names."""
 
 import functools
 import inspect
@@ -13,7 +13,7 @@ validation = pytest.importorskip("numpydoc.validate", reason="numpydoc is not in
 docscrape = pytest.importorskip("numpydoc.docscrape_sphinx")
 
 #: Findings that do not count for members of classes, and for errors and warnings: the class, or the function that
-#: raises, has examples and says what is related.
+#: raises, has examples and related names.
 MEMBERS = {"EX01", "SA01"}
 
 
@@ -62,7 +62,7 @@ def test_names_are_many():
 
 
 def listed_on_pages(root):
-    """Names in the tables of the reference, with their modules, in order."""
+    """Return the names in the tables of the reference, with their modules, in order."""
     found = []
     for page in sorted((root / "docs" / "reference").glob("*.md")):
         module, inside = "", False

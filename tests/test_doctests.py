@@ -1,4 +1,4 @@
-"""Examples in docstrings are right."""
+"""Examples in docstrings give the shown results."""
 
 import doctest
 import importlib
@@ -12,7 +12,7 @@ MODULES = [m.name for m in pkgutil.walk_packages(parki.__path__, "parki.") if no
 
 
 def found(name):
-    """Docstrings with examples of one module; none where it needs what is not installed."""
+    """Return the docstrings with examples of one module; none where the module needs a missing package."""
     try:
         module = importlib.import_module(name)
     except ImportError as error:
@@ -33,7 +33,7 @@ def test_examples_in_docstrings(name, capsys):
 
 
 def test_public_calls_have_examples():
-    """All sums, plans and what plans do."""
+    """Check that sums, plans and methods of plans have examples."""
     names = {test.name.removeprefix("parki.ewald.api.") for test in found("parki.ewald.api")}
     assert {"laplace", "laplace_grad", "laplace_dipole", "yukawa"} <= names
     names = {test.name.removeprefix("parki.ewald.stokes.") for test in found("parki.ewald.stokes")}

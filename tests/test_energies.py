@@ -30,7 +30,7 @@ def ewald(x=X, **options):
 
 
 def strains(plan, q, measure):
-    """The stress (3, 3) by energies of plans, made by a function of the stretch, in strained cells."""
+    """Return the stress (3, 3) from energies in strained cells; `plan` makes a plan from the stretch."""
     step, found = 1e-3, np.zeros((3, 3))
     for a in range(3):
         for b in range(a, 3):
@@ -44,7 +44,7 @@ def strains(plan, q, measure):
 
 @pytest.mark.parametrize("crystal", MADELUNG)
 def test_crystals(crystal):
-    """Madelung constants, no forces, and the pressure of a sum that falls as 1/r: a third of the energy's density."""
+    """Check Madelung constants, zero forces, and the pressure of a 1/r sum: a third of the energy density."""
     cations, anions, nearest = SITES[crystal]
     x, q = np.array(cations + anions, float).T, np.repeat([1.0, -1.0], len(cations))
     energy, forces, stress = ewald(x, box=(1, 1, 1), gradient=True).energy_forces(q, stress=True)
@@ -55,7 +55,7 @@ def test_crystals(crystal):
 
 @pytest.mark.parametrize("gradient", [False, True])
 def test_a_triclinic_cell(gradient):
-    """Against energies in strained cells, in all six directions: 1e-7."""
+    """Compare the stress with energies in strained cells, in all six directions, to 1e-7."""
     x = CELL.T @ RNG.random((3, N))
     plan = parki.ewald.plan("laplace", x, x, box=CELL, tolerance=1e-10, gradient=gradient)
     energy, forces, stress = plan.energy_forces(Q, stress=True)
@@ -71,7 +71,7 @@ def test_a_triclinic_cell(gradient):
 
 
 def test_shear_of_a_plane():
-    """A square plane cut along its diagonals is the same crystal: shear there is a stretch along the diagonals."""
+    """Compare a square plane with the same plane cut along its diagonals, where shear becomes a stretch."""
     q = Q[:8] - Q[:8].mean()
     y = X[:, :8] / BOX[:, None]
     square = parki.ewald.plan("laplace", y, y, box=(1, 1, 3), periodicity=2, tolerance=1e-10)
@@ -132,13 +132,13 @@ def test_layouts_and_right_hand_sides():
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2, 3])
 def test_units(periodicity):
-    """Powers of two of lengths and charges change no digit."""
+    """Check that powers of two of lengths and charges change no digit."""
     small = ewald(gradient=True, periodicity=periodicity).energy_forces(Q, stress=True)
     for length, charge in ((40, -30), (-150, 200)):
         box = tuple(np.ldexp(BOX, length))
         plan = ewald(np.ldexp(X, length), box=box, gradient=True, periodicity=periodicity)
         energy, forces, stress = plan.energy_forces(np.ldexp(Q, charge), stress=True)
-        if periodicity != 1:  # whose logarithm knows the unit
+        if periodicity != 1:  # with one periodic direction, a logarithm depends on the unit
             assert energy == np.ldexp(small.energy, 2 * charge - length)
         np.testing.assert_array_equal(forces, np.ldexp(small.forces, 2 * charge - 2 * length))
         over = length * (1 + periodicity)
@@ -147,7 +147,7 @@ def test_units(periodicity):
 
 
 def test_boxes_that_change():
-    """Nothing is compiled for a box of much the same shape, and its sum is right; another one is chosen anew."""
+    """Check that a box of similar shape compiles nothing and gives the right sum; others are chosen anew."""
     plan = ewald(gradient=True)
     plan.energy_forces(Q, stress=True)
     made, before = plan.parameters, engine.counters().builds

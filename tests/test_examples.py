@@ -1,4 +1,4 @@
-"""Every script in examples/ runs as its users run it, and prints a number that is right."""
+"""Scripts in examples/ run as users run them, and print the right numbers."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ from tests.quick import but
 FOLDER = Path(__file__).parent.parent / "examples"
 NUMBER = r"(-?\d[\d.]*(?:e[-+]\d+)?)"
 
-# script: its key number after this text, the right value and how far it may be off
+# script: pattern of its key number, right value, allowed deviation
 RESULTS = {
     "backends.py": (rf"(?m)^GpuSim +50 .* s +{NUMBER}$", 0.0, 1e-13),
     "blobs.py": (rf"largest error: {NUMBER} of", 0.5, 0.5),
@@ -47,7 +47,7 @@ RESULTS = {
 }
 MOVING = ["sedimentation.py", "squirmers.py"]
 NEEDS = {"elastic_constants.py": "ase", "forces.py": "torch", "trajectory.py": "MDAnalysis"}
-# These take five seconds or more; the site's build runs them, too.
+# These take five seconds or more; the site's build also runs them.
 LONG = {
     "blobs.py", "boundary_integral_2p.py", "capacitance.py", "elastic_constants.py", "electrolyte.py",
     "electrolyte_walls.py", "galaxy_fmm.py", "galaxy_large.py", "galaxy_over_ranks.py", "gmres.py", "near_surface.py",
@@ -74,7 +74,7 @@ def test_every_example_is_here():
 
 @pytest.mark.parametrize("name", but(*LONG, of=RESULTS))
 def test_example(name, tmp_path, monkeypatch, capfd):
-    """Its number is right, it writes nothing but the picture, and the picture shows something."""
+    """Check that the number is right, that only the picture is written, and that the picture shows something."""
     pattern, right, off = RESULTS[name]
     if name in NEEDS:
         pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
@@ -96,7 +96,7 @@ def test_example(name, tmp_path, monkeypatch, capfd):
 
 @pytest.mark.parametrize("name", MOVING)
 def test_motion(name, tmp_path, monkeypatch, capfd):
-    """Pictures and motion come of one run; frames differ, and the file is small enough for a page."""
+    """Check that one run makes picture and motion, that frames differ, and that the file is small enough for a page."""
     image = pytest.importorskip("PIL.Image", reason="no picture: matplotlib is not installed")
     main(name, tmp_path, monkeypatch, "--small", "-o", "picture.png", "motion.gif")
     assert "picture in motion.gif" in capfd.readouterr().out
@@ -111,7 +111,7 @@ def test_motion(name, tmp_path, monkeypatch, capfd):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_docstring_is_the_head_of_a_page(name):
-    """A title, a sentence for the thumbnail, and what is shown, run and expected."""
+    """Check for a title, a sentence for the thumbnail, and the fields Shows, Run and Expect."""
     text = ast.get_docstring(ast.parse((FOLDER / name).read_text("utf-8")))
     title, line, _, intro = text.splitlines()[:4]
     assert line == "=" * len(title)
@@ -123,7 +123,7 @@ def test_docstring_is_the_head_of_a_page(name):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_example_keeps_to_the_public_face(name):
-    """Of parki it imports nothing but parki; no state of pyplot, and matplotlib only where something is drawn."""
+    """Check that an example imports only parki itself, no pyplot, and matplotlib only where a picture is drawn."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     assert re.findall(r"(?m)^ *(?:import parki.*|from parki.*)", text) == ["import parki"]
     assert "pyplot" not in text
@@ -138,7 +138,7 @@ def test_without_matplotlib_the_user_is_told(tmp_path, monkeypatch, capsys):
 
 
 def test_water_runs_from_any_folder(tmp_path):
-    """In a process of its own, without a word on the error stream."""
+    """Run in another process, with an empty error stream."""
     done = run(FOLDER / "water.py", tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""Pairs that sums leave out, or scale: by every method, as they are given, changed and moved."""
+"""Pairs that sums leave out or scale: by every method, in all accepted forms, changed and moved."""
 
 import pickle
 import warnings
@@ -33,7 +33,7 @@ def make(method, pairs=PAIRS, x=X, **options):
 
 
 def without(method, pairs=PAIRS, weight=1.0, x=X, q=Q):
-    """Potential and gradient less the pairs, by a plan that knows nothing of them."""
+    """Return potential and gradient minus the pairs, from a plan without exclusions."""
     u, g = MAKERS[method]("laplace", x, x, gradient=True, **OPTIONS[method])(q)
     cell, count = np.diag(BOX), 3 if method == "ewald" else 0
     v, h = left_out(x, q, pairs, weight, images(x, pairs, cell, count), cell)
@@ -63,7 +63,7 @@ def test_scales(method):
 
 
 def test_lists_are_pairs():
-    """Of both particles of a pair, or of one."""
+    """Check lists of both particles of a pair, and of one of them."""
     begin, partner = np.arange(0, 2 * N + 1, 2), np.array([[1, 2], [0, 2], [0, 1]])
     whole = (partner[None] + 3 * np.arange(N // 3)[:, None, None]).ravel()
     u = make("direct")(Q)
@@ -122,7 +122,7 @@ def test_many_right_hand_sides(method):
 
 
 def test_vectors_in_other_axes():
-    """Of a flow with the second direction free, and in a turned cell."""
+    """Check a flow with the second direction free, and a turned cell."""
     f = RNG.standard_normal((3, N))
     x, (i, j) = 0.05 + 0.85 * X.clip(0, BOX[:, None]), PAIRS
     x = np.asarray(x)
@@ -169,7 +169,7 @@ def test_pickled_plans(method):
 
 
 def test_the_tolerance_is_that_of_the_rest():
-    """Neutral molecules far smaller than their distances: their own pairs are most of the sum."""
+    """Check neutral molecules far smaller than their distances, whose own pairs are most of the sum."""
     x = np.repeat(CENTRES, 3, axis=1) + 0.001 * RNG.uniform(-1, 1, (3, N))
     for method in ("ewald", "fmm", "treecode"):
         exact = MAKERS[method]("laplace", x, x, **OPTIONS[method] | {"tolerance": 1e-11})(Q)

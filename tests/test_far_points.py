@@ -1,4 +1,4 @@
-"""Groups of points far apart: each is summed as if it were alone."""
+"""Groups of points far apart: each group is summed as if it were alone."""
 
 import numpy as np
 import pytest
@@ -40,13 +40,13 @@ def test_a_grid_around_far_points_is_refused(rng):
     with pytest.raises(ValueError, match="expected points without distant ones"):
         plan.move(sources=x[:, 1:])
     exact = parki.direct.direct_sum("laplace", x[:, :-1], x[:, :-1], np.ones(500))
-    assert error(plan(np.ones(500)), exact) < 1e-3  # as it was
+    assert error(plan(np.ones(500)), exact) < 1e-3  # unchanged by the refused move
 
 
 @pytest.mark.parametrize("apart", [10.0, 300.0, 1e6, 1e12])
 @pytest.mark.parametrize("method", ["bldtt", "bltc"])
 def test_screened_groups_further_apart_than_they_see(method, apart, rng):
-    """Two unit cubes of ones; all large clusters' fields vanish."""
+    """Check two unit cubes of ones, where the fields of all large clusters vanish."""
     x = np.concatenate([rng.random((3, 2000)), rng.random((3, 2000)) + apart], axis=1)
     q, kappa = np.ones(4000), 1.0
     exact = parki.direct.direct_sum("yukawa", x, x, q, kappa=kappa)
@@ -68,7 +68,7 @@ def test_screened_groups_of_any_size(seed):
 
 
 def test_scales_below_all_clusters_are_many_enough():
-    """Groups 1e20 apart: every field of the first forty sizes of clusters vanishes."""
+    """Check groups 1e20 apart, where all fields of the first forty sizes of clusters vanish."""
     x = np.concatenate([np.random.default_rng(1).random((3, 800)), np.full((3, 3), 1e20)], axis=1)
     q = np.ones(803)
     u = parki.treecode.bldtt(x, x, q, "yukawa", kappa=1.0, tolerance=1e-6, leaf_size=50, batch_size=50)
@@ -85,4 +85,4 @@ def test_lengths_whose_squares_are_no_doubles(method, scale, rng):
 
 def test_pairs_of_ones_own_that_say_nothing_are_summed_as_they_are():
     pair = pairs.Pair("mine", 1, 1, "pair/laplace")
-    assert pair.law == pairs.PAIRS["laplace"].law  # known by its file
+    assert pair.law == pairs.PAIRS["laplace"].law  # recognised by its file

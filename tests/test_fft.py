@@ -1,4 +1,4 @@
-"""Every library of transforms that is here against NumPy's, what it allocates, and whole sums with each of them."""
+"""Libraries of transforms that are installed, against NumPy; their allocations, and whole sums with each of them."""
 
 import contextlib
 import subprocess
@@ -25,12 +25,12 @@ BOX, TOLERANCE = (1.0, 1.3, 0.8), {"float64": 1e-7, "float32": 1e-4}
 
 @pytest.fixture
 def cupy(monkeypatch):
-    """A stand-in for CuPy."""
+    """Return a stand-in for CuPy."""
     return standin.install(monkeypatch)
 
 
 class Tensor:
-    """A tensor over the memory of an array."""
+    """Stand-in for a tensor over the memory of an array."""
 
     def __init__(self, array):
         self.array = array
@@ -41,7 +41,7 @@ class Tensor:
 
 @pytest.fixture
 def torch(monkeypatch):
-    """A stand-in for PyTorch over NumPy, with what was set in it."""
+    """Return a stand-in for PyTorch over NumPy, with a record of its settings."""
     made, found = types.ModuleType("torch"), types.SimpleNamespace(threads=7, seen=[], streams=[])
 
     def transform(name):
@@ -65,7 +65,7 @@ def torch(monkeypatch):
 
 
 def within_margins(rng, shape, dtype, margins=((0, 0), (2, 2), (1, 3), (3, 4))):
-    """A random complex box ``(C, …)`` of pairs within a larger real grid, as a sum has it, and the whole grid."""
+    """Return a random complex box ``(C, …)`` of pairs within a larger real grid, as in a sum, and the whole grid."""
     n = [*shape[:-1], 2 * shape[-1]]
     whole = rng.standard_normal([m + sum(w) for m, w in zip(n, margins, strict=True)]).astype(dtype)
     return box_of(whole, n, margins), whole
@@ -82,7 +82,7 @@ def close(found, exact, dtype):
 
 
 def exactly(x, axis, inverse):
-    """NumPy's transform of an array in double precision."""
+    """Return NumPy's transform of an array in double precision."""
     if inverse:
         return np.fft.ifft(x.astype(complex), axis=axis, norm="forward")
     return np.fft.fft(x.astype(complex), axis=axis)
@@ -99,7 +99,7 @@ def exactly(x, axis, inverse):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_libraries_agree_with_numpy(name, inverse, shape, axis, margins, dtype, threads, seed):
-    """In place, in a box of any alignment; what is around it stays as it is."""
+    """Transform in place, in a box of any alignment; numbers around the box do not change."""
     x, whole = within_margins(np.random.default_rng(seed), shape, dtype, margins)
     exact, before = exactly(x, axis, inverse), whole.copy()
     assert fft.library(name, threads=threads).run(x, axis, inverse) is None
@@ -111,7 +111,7 @@ def test_libraries_agree_with_numpy(name, inverse, shape, axis, margins, dtype, 
 @pytest.mark.parametrize("name", HERE)
 @pytest.mark.parametrize("columns", [slice(0, 4), slice(7, None), slice(0, 1)], ids=str)
 def test_some_columns_of_planes(name, columns, rng):
-    """As the planes of modes take them: of a contiguous buffer, along an axis that is not the last."""
+    """Transform some columns of a contiguous buffer, along an axis that is not the last, as the planes of modes do."""
     x = rng.standard_normal((2, 3, 12, 10)) + 1j * rng.standard_normal((2, 3, 12, 10))
     exact = x.copy()
     exact[..., columns] = exactly(x[..., columns], 2, False)
@@ -123,7 +123,7 @@ def test_some_columns_of_planes(name, columns, rng):
 def test_a_transform_there_and_back_is_that_many_times_the_array(name, rng):
     x, _ = within_margins(rng, (2, 12, 10, 14), "float64")
     before, library = x.copy(), fft.library(name)
-    for scale in (1.0, -3.0):  # again, in the same memory
+    for scale in (1.0, -3.0):  # twice in the same memory
         x[...] = scale * before
         library.run(x, 1, False)
         library.run(x, 1, True)
@@ -135,7 +135,7 @@ def test_cupy_takes_boxes_within_margins(dtype, cupy, rng):
     for margins in ([(0, 0)] * 4, ((0, 0), (2, 2), (1, 3), (3, 4))):
         x, _ = within_margins(rng, (2, 6, 5, 4), dtype, margins)
         exact, standin.counts["to host"] = exactly(x, 1, False), 0
-        there = standin.ndarray(x)  # the same memory
+        there = standin.ndarray(x)  # an array over the same memory
         library = fft.library(None, on_gpu=True)
         library.run(there, 1, False)
         close(x, exact, dtype)
@@ -146,7 +146,7 @@ def test_cupy_takes_boxes_within_margins(dtype, cupy, rng):
 
 
 def test_cupy_runs_by_plans_of_its_own(cupy, rng):
-    """Of as many rows of a length and a type, for any array: those that CuPy keeps serve other streams, too."""
+    """Check one plan per number of rows, length and type, for any array: CuPy's own plans serve other streams, too."""
     x, library = standin.ndarray(rng.standard_normal((2, 6, 5, 4)) + 0j), fft.library(None, on_gpu=True)
     before = standin.Plan1d.made
     for _ in range(2):
@@ -160,7 +160,7 @@ def test_cupy_runs_by_plans_of_its_own(cupy, rng):
 
 @pytest.mark.parametrize(("name", "arrays"), [("scipy", 0.1), ("ducc0", 0.1), ("pyfftw", 0.1)])
 def test_what_is_allocated_after_the_first_call(name, arrays, rng):
-    """Nothing of a contiguous array's size: all are in place."""
+    """Check that nothing of a contiguous array's size is allocated: all transforms are in place."""
     if name not in HERE:
         pytest.skip(f"{name} is not installed")
     x = rng.standard_normal((4, 32, 32, 32)) + 0j
@@ -282,7 +282,7 @@ def test_threads_are_those_of_the_plan(monkeypatch):
         assert made.placed.size == transforms.size
         return transforms.size, transforms.each
 
-    assert shared(threads=2) == (1, 1)  # too little work to share
+    assert shared(threads=2) == (1, 1)  # not enough work to share
     monkeypatch.setattr(workers, "WORTH", 1)
     assert shared(threads=2) == (2, 1)
     assert shared(threads=1) == shared(execution_space="Serial") == (1, 1)
@@ -300,7 +300,7 @@ def test_torch(asked, fft_type, torch):
     names = [name for name, _ in torch.seen]
     assert (names[0], names[-1]) == ("fft", "ifft")  # along x, before and after all planes
     assert names.count("fft") == names.count("ifft")
-    assert torch.threads == 7  # those of the process are back
+    assert torch.threads == 7  # the process has its own number of threads again
 
 
 @pytest.mark.parametrize("fft_type", ["R2C", "C2C"])
@@ -323,7 +323,7 @@ def test_arrays_on_a_gpu(asked, cupy, monkeypatch):
     plan = parki.ewald.plan("stokes_comb", *there[:2], box=BOX, tolerance=1e-7, **asked)
     standin.counts.clear()
     u = plan(*there[2:])
-    # How large strengths and normals are, and, once a plan, whether they are neutral.
+    # Queries per plan: magnitudes of strengths and normals, and, once, neutrality.
     assert (standin.counts["to host"], standin.counts["to device"]) == (4, 1)
     equal(u.get(), total("stokes_comb", given))
 

@@ -1,4 +1,4 @@
-"""Files of particles and of potentials: round trips in every format, equality with the call, and what errors say."""
+"""Files of particles and of potentials: round trips in all formats, equality with the call, and messages of errors."""
 
 import csv
 import importlib
@@ -38,7 +38,7 @@ def table_of(kernel, n=12, dtype="f8"):
 
 
 def arrays_of(kernel, table):
-    """The arguments of the call that a table stands for."""
+    """Return the arguments of the call that a table stands for."""
     found = {"src": table[:, :3].T, "dens": table[:, 3] if kernel == "laplace" else table[:, 3:9].T}
     return found | ({"normals": table[:, 9:].T} if kernel == "stokes_comb" else {})
 
@@ -51,7 +51,7 @@ def write_csv(path, names, table, quote=csv.QUOTE_MINIMAL):
 
 
 def write(path, kernel, table):
-    """Write a table of particles in the form of the path's suffix; return what the command needs besides."""
+    """Write a table of particles in the format of the path's suffix; return further options of the command."""
     arrays = arrays_of(kernel, table)
     if path.suffix == ".npz":
         np.savez(path, **arrays, box=np.array(BOX))
@@ -68,7 +68,7 @@ def write(path, kernel, table):
 
 
 def vtu(path):
-    """Arrays of a .vtu file with raw appended data, by name."""
+    """Return the arrays of a .vtu file with raw appended data, by name."""
     head, _, tail = path.read_bytes().partition(b"<AppendedData")
     raw = tail[tail.index(b"_") + 1 :]
     types = {"Float32": "f4", "Float64": "f8", "Int32": "i4", "Int64": "i8", "UInt8": "u1"}
@@ -82,7 +82,7 @@ def vtu(path):
 
 
 def read(path):
-    """The potential of a result, and the targets where the file has them."""
+    """Return the potential of a result, and the targets where the file has them."""
     if path.suffix in formats.HDF5:
         with need("h5py").File(path) as file:
             return file["potential"][()], None
@@ -104,7 +104,7 @@ def read(path):
 @pytest.mark.parametrize("kernel", COLUMNS)
 @pytest.mark.parametrize("suffix", formats.READ)
 def test_every_input_is_the_call(suffix, kernel, tmp_path):
-    """The same particles in any form give the bits of the call in one thread."""
+    """Check that the same particles in any format give the bits of the call in one thread."""
     table = table_of(kernel)
     source, result = tmp_path / f"in{suffix}", tmp_path / "out.npz"
     more = write(source, kernel, table)
@@ -122,7 +122,7 @@ def test_every_input_is_the_call(suffix, kernel, tmp_path):
 @pytest.mark.parametrize("shape", [(9,), (3, 9), (0,), (3, 0)])
 @pytest.mark.parametrize("suffix", formats.WRITTEN)
 def test_every_output_reads_back(suffix, shape, dtype, tmp_path, rng):
-    """Bit for bit, under exactly the name that was asked for, and no file besides."""
+    """Check that a result reads back bit for bit, under exactly the requested name, and that there is no other file."""
     if suffix in formats.LIBRARIES:
         need(formats.LIBRARIES[suffix])
     potential, trg = rng.standard_normal(shape).astype(dtype), rng.random((3, shape[-1])).astype(dtype)
@@ -179,7 +179,7 @@ def test_parameters_are_attributes_in_hdf5(tmp_path):
 
 @given(table=NUMBERS)
 def test_csv_and_npz_tables_round_trip(table, tmp_path_factory):
-    """Any doubles, NaN, infinities and −0 included: reading is not the place that judges them."""
+    """Check any doubles, with NaN, infinities and −0: reading does not judge them."""
     folder = tmp_path_factory.mktemp("tables")
     write_csv(folder / "in.csv", COLUMNS["laplace"], table)
     np.savez(folder / "in.npz", src=table[:, :3].T, dens=table[:, 3], box=BOX)
@@ -208,7 +208,7 @@ def test_a_csv_result_round_trips(values, tmp_path_factory):
 
 
 def test_columns_may_come_in_any_order_with_others(tmp_path):
-    """Case, blanks, quotes, comments, a byte-order mark and columns of no interest are all one."""
+    """Check that case, blanks, quotes, comments, a byte-order mark and other columns make no difference."""
     path = tmp_path / "in.csv"
     path.write_text('\ufeff# id, Q ,"z",Y,x,note\n1,0.5,0.3,0.2,0.1,"a, b"\n\n# half-way\n2,-5e-1,"0.6",0.5,0.4,\n')
     found = formats.load(path, "laplace", BOX)
@@ -236,7 +236,7 @@ def test_a_table_in_single_precision(tmp_path):
 
 
 def test_groups_of_an_hdf5_file(tmp_path):
-    """Several sets of particles in one file, several results in another; a group is replaced, the others stay."""
+    """Check several inputs in one file and several results in another; a group is replaced, the others stay."""
     h5py = need("h5py")
     tables = {"day/one": table_of("laplace", 5), "day/two": table_of("laplace", 7)}
     with h5py.File(tmp_path / "in.h5", "w") as file:
@@ -256,7 +256,7 @@ def test_groups_of_an_hdf5_file(tmp_path):
 
 
 def broken(folder):
-    """Files that `load` refuses for stokes_sl, whether the box is given besides, and a pattern of what it says."""
+    """Yield files that `load` refuses for stokes_sl, whether a box is given, and a pattern of the message."""
     table, names = table_of("stokes_sl"), COLUMNS["stokes_sl"]
     listed = "x, y, z, fx, fy, fz"
 
@@ -343,7 +343,7 @@ def test_hdf5_files_that_cannot_be_used(tmp_path, capsys):
         formats.check_output(Path(f"{path}:/src/result"))
     with pytest.raises(ValueError, match=r"text\.h5 is not an HDF5 file"):
         formats.check_output(tmp_path / "text.h5:/result")
-    formats.check_output(tmp_path / "text.h5")  # which is written anew
+    formats.check_output(tmp_path / "text.h5")  # a file that is written anew
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def test_a_missing_library_is_named_with_its_remedy(name, library, tmp_path, mon
 
 
 def test_no_particles(tmp_path):
-    """A table of a header alone: no sources, no targets, an empty result."""
+    """Check a table with only a header: no sources, no targets, an empty result."""
     (tmp_path / "in.csv").write_text("x,y,z,q\n")
     command = ["run", str(tmp_path / "in.csv"), "--kernel", "laplace", "--box", "1", "1", "1"]
     assert cli.main([*command, "-o", str(tmp_path / "out.csv")]) == 0

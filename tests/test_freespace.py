@@ -1,4 +1,4 @@
-"""What sums over pairs in free space do alike, by every method: calls, right-hand sides, layouts, results, errors."""
+"""Sums over pairs in free space, alike by every method: calls, right-hand sides, layouts, results, errors."""
 
 import logging
 
@@ -12,7 +12,7 @@ from parki.engine import KernelError
 from parki.pairs import find
 from parki.timing import PhaseTimes
 
-#: By call: the module, what its plans call the method, and few points for a cluster, so that a box has far pairs.
+#: By call: the module, the method's name in plans, and options with small clusters, so that a box has far pairs.
 METHODS = {
     "bldtt": (parki.treecode, "dual", {"degree": 1, "theta": 0.9, "leaf_size": 20}),
     "bltc": (parki.treecode, "pc", {"degree": 1, "theta": 0.9, "leaf_size": 20}),
@@ -25,25 +25,25 @@ pytestmark = pytest.mark.parametrize("method", METHODS)
 
 
 def points(same=False):
-    """Targets and sources."""
+    """Return targets and sources."""
     y = samples.uniform(NS, 1)
     return (y if same else samples.uniform(NT, 2)), y
 
 
 def plan_of(method, kernel="coulomb", *, same=False, at=None, **options):
-    """A plan that is coarse, and has far pairs."""
+    """Return a plan that is coarse and has far pairs."""
     module, name, coarse = METHODS[method]
     return module.plan(kernel, *(at or points(same)), method=name, **(coarse | options))
 
 
 def call(method, x, y, charges, kernel="coulomb", **options):
-    """The one-shot call."""
+    """Call the one-shot sum."""
     module, _, coarse = METHODS[method]
     return getattr(module, method)(x, y, charges, kernel, **(coarse | options))
 
 
 def strengths(kernel, rng, *many):
-    """Charges and, of kernels with them, normals."""
+    """Return charges and, for kernels with them, normals."""
     pair = find(kernel)
     charges = rng.standard_normal((*many, pair.dens, NS) if pair.dens > 1 else (*many, NS))
     return [charges, *([rng.standard_normal((3, NS))] if pair.normals else [])]
@@ -58,7 +58,7 @@ def q(rng):
     return rng.standard_normal(NS)
 
 
-# Calls and what they return -------------------------------------------------------------------------------------------
+# Calls and their results ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("same", [True, False])
 def test_calls_are_plans_used_once(same, method, q):
     x, y = points(same)
@@ -98,7 +98,7 @@ def test_times_are_those_of_the_last_sum(method, q):
     plan(np.stack([q] * 5))
     first = dict(plan.walltime.time)
     plan.error()
-    assert plan.walltime.time == first  # measuring is no sum of the caller's
+    assert plan.walltime.time == first  # measuring is not a sum of the caller
     plan(q)
     assert plan.walltime.time["tree"] == before["tree"]
     assert 0 < plan.walltime.time["upward"] != first["upward"]
@@ -306,13 +306,13 @@ def test_no_points(kernel, method):
 
 def test_charges_that_are_zero(method, q):
     plan = plan_of(method, same=True)
-    plan(q)  # what it leaves is forgotten
+    plan(q)  # the state that this call leaves is forgotten
     np.testing.assert_array_equal(plan(np.zeros(NS)), 0)
     with pytest.raises(ValueError, match="the sum is zero at all sampled targets"):
         plan.error()
 
 
-# What does not fit ----------------------------------------------------------------------------------------------------
+# Arguments that do not fit --------------------------------------------------------------------------------------------
 def test_wrong_input(method):
     for change, message in WRONG:
         given = {"x": np.zeros((3, 2)), "y": np.eye(3, 4), "charges": np.ones(4)} | change

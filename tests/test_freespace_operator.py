@@ -17,7 +17,7 @@ METHODS = {
     "chebyshev": (parki.fmm, "chebyshev", {"order": 3, "leaf_size": 20}),
 }
 NT, NS = 350, 400
-BOUND = 0.05  # of the error of so few points for a cluster
+BOUND = 0.05  # largest error with such small clusters
 SELF_ADJOINT = ("coulomb", "stokeslet", "rotlet")
 
 pytestmark = pytest.mark.parametrize("method", METHODS)
@@ -31,7 +31,7 @@ def plan_of(method, kernel="coulomb", layout="dn", same=False, **options):
 
 
 def dense(kernel):
-    """The matrix of the direct sum, (results, targets) against (components, sources)."""
+    """Return the matrix of the direct sum, (results, targets) against (components, sources)."""
     pair, x, y = find(kernel), samples.uniform(NT, 2), samples.uniform(NS, 1)
     columns = []
     for e in np.eye(pair.dens):
@@ -47,7 +47,7 @@ def matrices():
 
 
 def flat(matrix, layout):
-    """As a matrix of flattened arrays."""
+    """Return the matrix for flattened arrays."""
     if layout == "nd":
         matrix = matrix.transpose(1, 0, 3, 2)
     return matrix.reshape(matrix.shape[0] * matrix.shape[1], -1)
@@ -73,7 +73,7 @@ def test_operator_and_transpose(kernel, layout, method, rng, matrices):
     np.testing.assert_array_equal(A @ x, plan(one).ravel())
     assert 1e-12 < relative(A @ x, matrix @ x) < BOUND
     assert 1e-12 < relative(A.rmatvec(w), matrix.T @ w) < BOUND
-    # The dot-product test: both are approximations of one number.
+    # Dot-product test: both sides approximate the same number.
     apart = abs(w @ (A @ x) - A.rmatvec(w) @ x)
     assert apart < BOUND * (size(matrix @ x) * size(w) + size(matrix.T @ w) * size(x))
     assert plan.transposed() is plan.transposed()

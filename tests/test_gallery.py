@@ -1,4 +1,4 @@
-"""The gallery: examples become pages with their output, pictures, time and memory, and leave nothing behind."""
+"""Gallery: examples become pages with their output, pictures, time and memory, and leave nothing behind."""
 
 import os
 import re
@@ -13,7 +13,7 @@ EXAMPLES = ("GALLERY_HEADER.rst", "forces.py", "regularised_stokeslet.py", "squi
 
 @pytest.fixture(scope="module")
 def built(root, tmp_path_factory):
-    """Return the folder of a site of a few examples, by the settings of the whole one."""
+    """Return the folder of a site with a few examples, built with the settings of the whole site."""
     for module in ("sphinx_gallery", "furo", "myst_parser", "numpydoc", "memory_profiler", "matplotlib"):
         pytest.importorskip(module, reason="pip install 'parki[docs]'")
     tree = tmp_path_factory.mktemp("site")

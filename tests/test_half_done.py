@@ -1,4 +1,4 @@
-"""Faults at any step: a plan whose move, or call, did not finish is right at the next call, or refuses it."""
+"""Faults at any step: a plan whose move or call did not finish is right at the next call, or refuses the call."""
 
 import threading
 
@@ -23,7 +23,7 @@ METHODS = {
 
 
 class Strike:
-    """Counts preparations, launches and allocations, and fails at the k-th; what other threads do does not count."""
+    """Counter of preparations, launches and allocations that fails at the k-th; other threads do not count."""
 
     def __init__(self, monkeypatch, kind):
         self.at, self.kind, self.count, self.own = None, kind, 0, threading.get_ident()
@@ -52,8 +52,8 @@ def strike(request, monkeypatch):
 
 
 def every(strike, action, step):
-    """Run `action` with a fault at each of its steps in turn, some `step` of them; return how many it has."""
-    for _ in range(2):  # the first time what is kept is made
+    """Run `action` with a fault at about `step` of its steps, one at a time; yield the number of each failed step."""
+    for _ in range(2):  # the first time makes the objects that are kept
         strike.arm(None)
         action()
     steps = strike.count
@@ -87,7 +87,7 @@ def test_a_move_that_fails(method, strike):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_half_a_move_does_not_mend_a_plan(method, strike):
-    """Sources alone leave targets where the failed move left them."""
+    """Check that sources alone leave targets where the failed move left them."""
     plan = METHODS[method](X, Y)
     refused = 0
     for _ in every(strike, lambda: plan.move(sources=Z, targets=X), 6):
@@ -116,7 +116,7 @@ def test_a_call_that_fails(method, strike):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_plan_that_is_not_made(method, strike):
-    """Leaves nothing behind that the next plan takes."""
+    """Check that a plan that is not made leaves nothing behind that the next plan takes."""
     right = METHODS[method](X, Y)(Q)
     for _ in every(strike, lambda: METHODS[method](X, Y)(Q), 6):
         np.testing.assert_array_equal(METHODS[method](X, Y)(Q), right)

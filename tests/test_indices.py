@@ -1,4 +1,4 @@
-"""Indices beyond int32 are refused before anything is summed with them."""
+"""Indices beyond int32 are refused before any sum."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from parki.trees import lists
 
 @pytest.fixture
 def few(monkeypatch):
-    """Indices that end early."""
+    """Pretend that indices end at 500."""
     monkeypatch.setattr(arrays, "INDICES", 500)
 
 
@@ -23,7 +23,7 @@ def test_numbers_beyond_int32():
 
 
 def test_products_of_indices_are_not_int32():
-    """2.95 million clusters of 9³ points: node · 729 is beyond int32."""
+    """Check 2.95 million clusters of 9³ points: node · 729 is beyond int32."""
     keys = np.array([(9 << 32) + 2_950_000], np.int64)
     with pytest.raises(ValueError, match="the number of proxy points reaches 2150550000; expected less than"):
         interactions._proxy_items(keys, np.array([0, 1], np.int32))

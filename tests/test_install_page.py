@@ -1,4 +1,4 @@
-"""The page "Install" lists every extra, and every variable of the environment that the code reads."""
+"""Page "Install": lists all extras, and all environment variables that the code reads."""
 
 import re
 import tomllib

@@ -23,7 +23,7 @@ WITH_ADJOINT = ["laplace_grad", "laplace_dipole", "stokes_dl", "stokes_comb", "s
 
 @pytest.fixture(autouse=True)
 def double():
-    """Double precision, as every test here has it."""
+    """Use double precision."""
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
@@ -36,7 +36,7 @@ def points(rng, n=N):
 
 
 def check(function, arguments, rng, bound=1e-6, compiled=True):
-    """Derivatives in all arguments, along random directions, against differences."""
+    """Compare derivatives in all arguments, along random directions, with differences."""
     found = jax.grad(function, tuple(range(len(arguments))))
     found = (jax.jit(found) if compiled else found)(*(jnp.asarray(a) for a in arguments))
     for i, gradient in enumerate(found):
@@ -154,7 +154,7 @@ def test_batches_and_compilation(rng):
 
 
 def test_points_that_move_keep_their_plan(rng):
-    """A compiled step of dynamics makes one plan."""
+    """Check that a compiled step of dynamics makes one plan."""
     made, original = [], parki.differentiable.make
     x, q = jnp.asarray(points(rng)), jnp.asarray(rng.standard_normal(N))
     force = jax.jit(jax.grad(lambda x: parki.jax.energy("laplace", x, q, box=(1, 1.1, 1), tolerance=1e-9)))

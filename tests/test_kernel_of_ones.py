@@ -1,4 +1,4 @@
-"""Sums with a caller's kernel G = 1: every target receives the sum of all charges, whatever lists and expansions."""
+"""Sums with a caller's kernel G = 1: all targets receive the sum of all charges, for any lists and expansions."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def ones(tmp_path_factory):
 
 
 def assert_number_of_sources(plan, y, rng):
-    """Every target gets the number of sources, and of charges their sum."""
+    """Check that all targets get the number of sources for ones, and the sum of charges for charges."""
     n = y.shape[1]
     np.testing.assert_allclose(plan(np.ones(n)), n, rtol=1e-10)
     charges = rng.uniform(0.5, 1.5, n)
@@ -61,7 +61,7 @@ def test_interpolation_on_octrees(names, leaf_size, ones, rng):
 
 
 def test_the_sums_above_have_all_parts(ones, rng):
-    """Sums over all lists: of clusters by kind, of octants U, V, W and X."""
+    """Check that no list is empty: clusters by kind of pair, octants U, V, W and X."""
     x = receiving.SHAPES["clustered"](rng, 700)
     options = {"theta": 0.7, "degree": 1, "leaf_size": 8, "batch_size": 8, "execution_space": "Serial"}
     evaluations = parki.treecode.plan(ones, x, x, **options).walltime.pairs

@@ -11,7 +11,7 @@ PAGES = [path.relative_to(ROOT) for path in sorted([*ROOT.glob("*.md"), *ROOT.gl
 
 
 def lost(page):
-    """Targets of relative links of a page at which there is no file."""
+    """Return the targets of a page's relative links that do not exist."""
     text = re.sub(r"^```.*?^```$", "", (ROOT / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`\n]*`", "", text)
     targets = (

@@ -1,4 +1,4 @@
-"""Memory that is free, estimates beside what plans hold, and refusals before anything is made."""
+"""Free memory, estimates against the memory of plans, and refusals before anything is made."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from parki.trees import dual
 
 @pytest.fixture(autouse=True)
 def little_counts(monkeypatch):
-    """Free memory is asked for however little is needed."""
+    """Query the free memory for any size, however small."""
     monkeypatch.setattr(memory, "SMALL", 0)
 
 
@@ -18,7 +18,7 @@ MEMINFO = "MemTotal:  900 kB\nMemAvailable:  800 kB\n"
 
 
 def system(tmp_path, **files):
-    """A folder with these files of ``proc`` and ``sys``, slashes written as two underscores."""
+    """Return a folder with these files of ``proc`` and ``sys``; two underscores stand for a slash."""
     for name, text in {"proc__meminfo": MEMINFO, **files}.items():
         path = tmp_path / name.replace("__", "/").replace("of", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,14 +110,14 @@ def test_estimates_of_ewald_sums(kernel, more, same):
     trg, src = points(same)
     plan = parki.ewald.plan(kernel, trg, src, **({"box": (1, 1, 1)} | more))
     found = plan.sums[1].sum.steps.nbytes(plan.sums[1].placed.size)
-    assert 0.95 < found / plan.memory <= 1  # cells of the sort, and what launches keep, are not counted
+    assert 0.95 < found / plan.memory <= 1  # cells of the sort and buffers of launches are not counted
 
 
 @pytest.mark.parametrize(("method", "kernel", "more", "same"), FREE)
 def test_estimates_without_a_box(method, kernel, more, same):
     plan = getattr(parki, method).plan(kernel, *points(same), **more)
     placed = plan.sums[1].placed
-    assert 0.7 < placed.steps.nbytes() / placed.memory < 1.3  # operators, a share of small sums, are not counted
+    assert 0.7 < placed.steps.nbytes() / placed.memory < 1.3  # operators and a share of small sums are not counted
 
 
 CALLS = [
@@ -140,7 +140,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("call", "kind", "message"), CALLS)
 def test_what_cannot_fit_is_refused_at_once(call, kind, message):
-    """As long as no machine has petabytes, nothing needs to be pretended."""
+    """Check that petabytes are refused, on any machine without petabytes."""
     x = np.random.default_rng(3).random((3, 1000))
     with pytest.raises(kind, match=message):
         call(x)

@@ -1,4 +1,4 @@
-"""The table of kernels and methods on the site's page "Which method" is what the calls take."""
+"""Table of kernels and methods on the site's page "Which method": equals the kernels and methods that calls take."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ import pytest
 from parki.neighbours import near_pairs
 
 INF = math.inf
-SKEW = (0.4, -0.3, 0.9)  # longer than half a side, too
+SKEW = (0.4, -0.3, 0.9)  # skew of a cell; longer than half a side, too
 CELLS = [
     (None, None),
     ((1.0, INF, INF), None),
@@ -26,7 +26,7 @@ CELLS = [
 
 
 def shortest_vectors(targets, sources, sides, skew, cells=6):
-    """All distances (Nt, Ns) by the images in `cells` cells on each side of the one that a difference is in."""
+    """Return all distances (Nt, Ns), minimal over the images in `cells` cells on each side of the difference's cell."""
     r = targets.astype(float)[:, :, None] - sources.astype(float)[:, None]
     periodic = [axis for axis in range(3) if sides and sides[axis] < INF]
     t01, t02, t12 = skew or (0, 0, 0)
@@ -51,7 +51,7 @@ def height(sides, skew):
 
 
 def check(found, exact, radius, slack=1e-13):
-    """Compare with all distances; pairs within rounding of the radius may be there or not."""
+    """Compare with all distances; pairs within rounding of the radius are optional."""
     assert found.format == "csr"
     assert found.shape == exact.shape
     assert found.dtype == np.float64
@@ -94,13 +94,13 @@ def test_targets_that_are_the_sources(sides, skew):
 
 
 def grid(shape, spacing=0.25):
-    """Points at multiples of a quarter, those of the upper faces included: all distances are exact."""
+    """Return points at multiples of the spacing, upper faces included; with a quarter all distances are exact."""
     return spacing * np.indices([n + 1 for n in shape]).reshape(3, -1)
 
 
 @pytest.mark.parametrize("periodic", list(itertools.product([True, False], repeat=3)))
 def test_points_on_faces_and_at_the_radius(periodic):
-    x = grid((4, 4, 4))  # of a unit cube
+    x = grid((4, 4, 4))  # points of a unit cube
     sides = tuple(1.0 if on else INF for on in periodic)
     exact = shortest_vectors(x, x, sides, None, cells=2)
     for radius in (0.25, 0.5):
@@ -120,7 +120,7 @@ def test_faces_of_a_skew_cell():
 
 @pytest.mark.parametrize("sides", [None, (1.0, INF, INF), (1.0, 1.0, 1.0)])
 def test_radius_itself_is_within(sides):
-    """Squares of distance and radius may round either way."""
+    """Check pairs whose squared distance and radius may round either way."""
     rng = np.random.default_rng(2)
     for x in rng.uniform(-0.25, 0.25, (200, 3, 1)):
         radius = float(np.sqrt((x[:, 0] ** 2).sum()))
@@ -175,7 +175,7 @@ def test_radius_beyond_all_points():
 
 
 def test_many_points():
-    """All distances would take 3.2 GB."""
+    """Check many points, whose distances would take 3.2 GB."""
     rng = np.random.default_rng(5)
     targets, sources = rng.random((3, 20_000)), rng.random((3, 20_000))
     found = near_pairs(targets, sources, 0.02, (1.0,) * 3)

@@ -1,4 +1,4 @@
-"""Published names of arguments and attributes that plans have other names for: they work, and warn for one release."""
+"""Published names of arguments and attributes that were renamed in plans: they work, and warn for one release."""
 
 import warnings
 
@@ -10,7 +10,7 @@ from tests.test_plan import BOX, EWALD, MAKERS, NS, NT, TOLERANCE, Q, X, Y, Z, e
 
 
 def once(text, function, *given, **named):
-    """Call, and check that one warning of this text points here."""
+    """Call, and check that one warning with this text points to this file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*given, **named)

@@ -1,4 +1,4 @@
-"""The list of packages is complete, versions agree, and importing parki costs nothing."""
+"""Packaging: the list of packages is complete, versions agree, and importing parki costs nothing."""
 
 import ast
 import fnmatch
@@ -28,7 +28,7 @@ def project(root):
 
 
 def folders_of(root):
-    """Every folder below the four that are installed, by the name of its package."""
+    """Yield the folders below the four installed ones, with the names of their packages."""
     for package, folder in FOLDERS.items():
         for path in (root / folder, *(root / folder).rglob("*")):
             if path.is_dir() and path.name != "__pycache__":
@@ -60,7 +60,7 @@ def test_every_data_file_is_package_data(root, project):
 
 
 def test_kernels_init_is_only_a_docstring(root):
-    # Reading a kernel file as text imports it.
+    # Code that reads a kernel file as text imports this module.
     (only,) = ast.parse((root / "kernels" / "__init__.py").read_text("utf-8")).body
     assert isinstance(only, ast.Expr)
     assert isinstance(only.value, ast.Constant)
@@ -70,7 +70,7 @@ def test_the_version_stands_in_one_place(root, project):
     assert "version" not in project["project"]
     assert project["tool"]["setuptools"]["dynamic"] == {"version": {"attr": "parki.__version__"}}
     assert importlib.metadata.version("parki") == parki.__version__
-    # A recipe is of a release, so it names one.
+    # A recipe belongs to a release and names its version.
     recipe = (root / "recipe" / "recipe.yaml").read_text("utf-8")
     assert re.findall(r'(?m)^  version: "(.*)"$', recipe) == [parki.__version__]
 

@@ -1,4 +1,4 @@
-"""README and the site show what happens: their Python prints what stands below it.
+"""README and site: their Python code prints the text below the code.
 
 Blocks marked ``python`` run one after another in one namespace for each page, and a block of ``text`` directly below
 must be what they print.  Blocks marked ``py`` are shown and not run: they need a device, PyTorch or MPI.
@@ -21,14 +21,14 @@ DIGITS = 1e-4  # of the largest number printed; the pages' own sums are asked fo
 
 
 def blocks_of(text):
-    """Blocks of a page in order: language, text, and the prose between each one and the next."""
+    """Return the blocks of a page in order: language, text, and the prose between a block and the next."""
     fences = list(FENCE.finditer(text))
     ends = [*(match.start() for match in fences[1:]), len(text)][: len(fences)]
     return [(m[1], m[2], text[m.end() : end].strip()) for m, end in zip(fences, ends, strict=True)]
 
 
 def same(printed, shown):
-    """Equal text, with numbers equal up to a few digits."""
+    """Return whether texts are equal, with numbers equal up to a few digits."""
     numbers = [np.array([float(n) for n in NUMBER.findall(text)]) for text in (printed, shown)]
     words = [NUMBER.sub("#", text).split() for text in (printed, shown)]
     if words[0] != words[1]:

@@ -1,4 +1,4 @@
-"""Pair interactions: every kernel and its gradient against plain formulas, linear forms, files of one's own."""
+"""Pair interactions: kernels and their gradients against plain formulas, linear forms, files of callers."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ from parki.ewald import kernels
 from parki.ewald.stages import reference_kernels
 from parki.pairs import PAIRS, Pair
 
-#: φ(r) of the radial kernels, and what they are at r = 0.
+#: φ(r) of the radial kernels, and their values at r = 0.
 PHI = {
     "coulomb": (lambda r: 1 / r, lambda: 0),
     "yukawa": (lambda r, kappa: np.exp(-kappa * r) / r, lambda kappa: 0),
@@ -30,7 +30,7 @@ PHI = {
     "biharmonic": (lambda r: r, lambda: 0),
     "thin_plate": (lambda r, unit: r**2 * np.log(r / unit), lambda unit: 0),
 }
-QUICK = ("coulomb", "oscillatory", "thin_plate", "rpy")  # in single precision too
+QUICK = ("coulomb", "oscillatory", "thin_plate", "rpy")  # kernels that are tested in single precision in every run, too
 BOUND = {np.float64: 1e-14, np.float32: 4e-6}
 
 
@@ -49,7 +49,7 @@ def rpy(r, length, f, a):
     return 4 / (3 * a) * ((1 - 9 * length / (32 * a)) * f + 3 / (32 * a * length) * along)
 
 
-#: u of the vector kernels for one pair, and what it is at r = 0.
+#: u of the vector kernels for one pair, and their values at r = 0.
 VECTOR = {
     "rotlet": (rotlet, lambda t: 0 * t),
     "regularised_stokeslet": (regularised_stokeslet, lambda f, e: 2 * f / e),
@@ -58,7 +58,7 @@ VECTOR = {
 
 
 def exact(name, x, y, dens, parameters):
-    """Every pair in double precision."""
+    """Return the sum of all pairs in double precision."""
     x, y, dens = (a.astype(float) for a in (x, y, dens))
     if name in PHI:
         phi, at_zero = PHI[name]
@@ -76,7 +76,7 @@ def exact(name, x, y, dens, parameters):
 
 
 def exact_gradient(name, x, y, dens, parameters):
-    """By complex steps, which lose no digits; 0 for a coincident pair."""
+    """Return the gradient by complex steps, which lose no digits; 0 for a coincident pair."""
     x, y, dens = (a.astype(float) for a in (x, y, dens))
     r = x[:, :, None] - y[:, None]
     apart = np.any(r != 0, axis=0)
@@ -90,7 +90,7 @@ def exact_gradient(name, x, y, dens, parameters):
 
 
 def problem(name, rng, nt, ns, dtype=np.float64):
-    """Targets, sources, strengths and parameters; the first targets are sources."""
+    """Return targets, sources, strengths and parameters; the first targets are sources."""
     y, x = rng.standard_normal((3, ns)), rng.standard_normal((3, nt))
     same = min(nt, ns) // 3
     x[:, :same] = y[:, :same]
@@ -162,7 +162,7 @@ def test_gradients_of_kernels_with_values_of_parameters():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", ["oscillatory", "rpy"])
 def test_the_two_formulas_of_a_kernel_meet(name, dtype, rng):
-    """From r = 0 over the place where one formula follows the other; single points, so that no sum hides an error."""
+    """Check from r = 0 across the place where the formulas meet; single points, so that no sum hides an error."""
     pair = PAIRS[name].with_gradient() if name in PHI else PAIRS[name]
     parameters = {"oscillatory": {"k": 2.0}, "rpy": {"radius": 0.75}}[name]
     bend = {"oscillatory": 0.25, "rpy": 1.5}[name]
@@ -179,7 +179,7 @@ def test_the_two_formulas_of_a_kernel_meet(name, dtype, rng):
         series = [sum((-z) ** n / math.factorial(2 * n + 1) for n in range(20))]
         slope = sum((-1) ** n * 2 * n * z ** (n - 1) / math.factorial(2 * n + 1) for n in range(1, 20))
         expected = dens[0].astype(float) * np.concatenate([2.0 * np.array(series), 8.0 * slope * x.astype(float)])
-    # Each component beside what is largest where the pair is.
+    # Compare each component with the largest at the pair's place.
     largest = np.maximum(np.abs(expected[:1]), np.abs(expected[1:]).max(axis=0))
     assert np.all(np.abs(u[1:] - expected[1:]) <= 8 * BOUND[dtype] * np.abs(expected[1:]).max(axis=0))
     assert np.all(np.abs(u - expected) <= BOUND[dtype] * largest)
@@ -192,7 +192,7 @@ def test_every_space(name, space, rng):
     assert error(u, exact(name, *given, parameters.values())) < 1e-14
 
 
-# What a pair says of itself
+# Properties of a pair
 
 
 def test_every_kernel_is_there():
@@ -278,7 +278,7 @@ def test_other_kernels_are_linear():
     np.testing.assert_array_equal(charges(np.ones((3, 4))), np.ones((3, 4)))
 
 
-# Kernels of one's own
+# Kernels of callers
 
 RADIAL = '''"""A radial kernel of one's own: phi = (r^2 + 1)^p."""
 
@@ -381,7 +381,7 @@ def test_the_wave_number_has_a_default():
     ],
 )
 def test_counts_that_are_not_those_of_the_file(pair, text, rng):
-    """Wherever a pair enters: the kernel would read beyond what it is given."""
+    """Check everywhere that takes a pair: the kernel would read beyond the given arrays."""
     x = rng.random((3, 8))
     for enter in (
         lambda: direct_sum(pair, x, x, np.ones((pair.dens, 8)) if pair.dens > 1 else np.ones(8)),

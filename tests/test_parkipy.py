@@ -1,4 +1,4 @@
-"""Scripts written for the published code, ParkiPy, run with ``import parki as parkipy``."""
+"""Scripts for the published code, ParkiPy, run with ``import parki as parkipy``."""
 
 import dataclasses
 import subprocess
@@ -24,7 +24,7 @@ PHASES = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
 
 @pytest.fixture(scope="module")
 def problem():
-    """Arguments by kernel, precision and periodicity, and the exact result, made once; some targets are sources."""
+    """Return a function that gives arguments and exact result of a case; some targets are sources."""
     made = {}
 
     def get(kernel, precision="fp64", periodicity=3):
@@ -100,7 +100,7 @@ def test_every_call(kernel, precision, periodicity, problem):
 
 @pytest.mark.parametrize("periodicity", [1, 3])
 def test_the_published_split(periodicity, problem):
-    """The published parameters, ξ among them, keep their meaning: rc, and the sources in a cube of that side."""
+    """Check that published parameters keep their meaning, ξ among them: rc, and the sources in a cube of that side."""
     given, exact = problem("stokes_sl", "fp64", periodicity)
     made = options(periodicity=periodicity, split="gaussian", rc=0.3, return_params=True)
     u, params = parkipy.ewald.stokes_sl(*given, made)
@@ -191,7 +191,7 @@ def test_options_may_change_between_calls(problem):
     made.box, made.tolerance, made.p2g_method, made.return_walltime = box, 1e-3, "source", True
     u, _ = parkipy.ewald.laplace(*given, made)
     assert reference.relative_rms(u, exact) <= 1e-3
-    assert made.box is box  # what is not given is chosen in a copy
+    assert made.box is box  # missing values are chosen in a copy
     assert (made.tolerance, made.p2g_method, made.rc) == (1e-3, "source", None)
     made.tolerance, made.return_walltime = 1e-7, False
     assert right(parkipy.ewald.laplace(*given, made), exact)

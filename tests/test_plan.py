@@ -1,4 +1,4 @@
-"""The plan of every method: moves, transposes, errors, predictions, near pairs, pickles."""
+"""Plans of all methods: moves, transposes, errors, predictions, near pairs, pickles."""
 
 import copy
 import gc
@@ -18,7 +18,7 @@ X, Y, Z = RNG.random((3, NT)), RNG.random((3, NS)), RNG.random((3, NS))
 Q = RNG.standard_normal(NS)
 N = RNG.standard_normal((3, NS))
 BOX = {"box": (1, 1, 1), "tolerance": 1e-5}
-#: By method: how a plan is made of a kernel, targets, sources and options, with pairs that are far.
+#: By method: function that makes a plan of a kernel, targets, sources and options, with far pairs.
 MAKERS = {
     "3P": lambda k, x, y, **o: parki.ewald.plan(k, x, y, **(BOX | o)),
     "0P": lambda k, x, y, **o: parki.ewald.plan(k, x, y, **({"periodicity": 0, "tolerance": 1e-5} | o)),
@@ -45,7 +45,7 @@ def relative(u, v):
 
 
 def filled(shape, dtype=float, *args, empty=np.empty, **keywords):
-    """Return an array whose bits are 1, which is NaN in numbers of any width."""
+    """Return an array with all bits set, which is NaN in numbers of any width."""
     made = empty(shape, dtype, *args, **keywords)
     made.reshape(-1).view(np.uint8).fill(255)
     return made
@@ -188,7 +188,7 @@ def test_the_same_box_keeps_arrays(box, rng):
 def test_a_box_around_points_that_come_apart():
     plan = MAKERS["0P"]("laplace", Y, Y)
     plan.move(targets=0.5 * X + 0.2, sources=0.5 * Y + 0.2)  # within the box
-    plan.move(sources=3 * Z - 1)  # out of it: the targets stay
+    plan.move(sources=3 * Z - 1)  # outside the box: the targets stay
     near(plan(Q), MAKERS["0P"]("laplace", 0.5 * X + 0.2, 3 * Z - 1)(Q), 1e-4)
     plan.move(targets=3 * X - 1)
     near(plan(Q), MAKERS["0P"]("laplace", 3 * X - 1, 3 * Z - 1)(Q), 1e-4)
@@ -286,7 +286,7 @@ def test_errors_by_keyword(method):
     u = plan(Q)
     before = dict(plan.walltime.time)
     measured = plan.error(n=NT)
-    assert plan.walltime.time == before  # measuring is no call
+    assert plan.walltime.time == before  # measuring is not a call
     assert plan.error(n=NT, u=u) == measured
     assert plan.error(n=NT, density=2 * Q).value == pytest.approx(measured.value, rel=1e-6, abs=1e-15)
     if method != "3P":
@@ -337,7 +337,7 @@ def test_near_pairs(method):
 
 @some
 def test_arrays_go_with_a_plan(method):
-    """At once, not when Python looks for circles."""
+    """Check that arrays are freed at once, not when Python collects cycles."""
     gc.collect()
     gc.disable()
     try:
@@ -360,7 +360,7 @@ def test_copies_are_made_anew(method, again):
     other = again(plan)
     near(other(Q), u, 1e-14)
     assert str(other) == str(plan)
-    other.move(sources=Z)  # a plan of its own
+    other.move(sources=Z)  # a plan with its own arrays
     np.testing.assert_array_equal(plan(Q), u)
     assert relative(other(Q), u) > 0.1
 

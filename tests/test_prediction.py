@@ -1,4 +1,4 @@
-"""The predicted cost of a call, and the machine that it is predicted for."""
+"""Predicted cost of a call, and the machine of the prediction."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Plans and the process they are in: too many threads, forks during a call, interrupts."""
+"""Plans and their process: too many threads, forks during a call, interrupts."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What long commands show: nothing off a terminal, nothing in the first seconds, then each step with its time."""
+"""Progress of long commands: nothing without a terminal or in the first seconds, then each step with its time."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def soon(monkeypatch):
-    """Progress shows itself after a fraction of a second."""
+    """Show progress after a fraction of a second."""
     monkeypatch.setattr(progress, "AFTER", 0.05)
 
 
@@ -123,8 +123,8 @@ def test_with_rich_the_list_is_live_and_goes_away(soon, monkeypatch):
         text = terminal.getvalue()
         assert re.search(r"reading +0\.0 s\s+FFT +\d+\.\d s", text)
         assert "parki:" not in text
-    assert terminal.getvalue().endswith("\x1b[2K")  # the last of its lines is erased
-    assert "\x1b[?25h" in terminal.getvalue()  # and the cursor is back
+    assert terminal.getvalue().endswith("\x1b[2K")  # the last line is erased
+    assert "\x1b[?25h" in terminal.getvalue()  # the cursor is back
 
 
 def test_a_dumb_terminal_gets_plain_lines(soon, monkeypatch):
@@ -155,9 +155,9 @@ def test_a_sum_goes_through_all_phases(rng):
 
 
 def read_all(descriptor):
-    """What a pipe or terminal has until its other end is closed."""
+    """Return the output of a pipe or terminal until its other end is closed."""
     parts = []
-    with os.fdopen(descriptor, "rb", buffering=0) as file, contextlib.suppress(OSError):  # Linux ends terminals so
+    with os.fdopen(descriptor, "rb", buffering=0) as file, contextlib.suppress(OSError):  # ends terminals on Linux
         while part := file.read(4096):
             parts.append(part)
     return b"".join(parts).decode()
@@ -166,7 +166,7 @@ def read_all(descriptor):
 @pytest.mark.parametrize("command", ["run", "demo"])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_commands_show_their_steps_on_a_terminal_only(command, terminal, tmp_path):
-    """The error stream is a terminal or none; standard output, a pipe, never has a word of progress."""
+    """Check that progress goes to an error stream that is a terminal, and never to standard output, a pipe."""
     pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     x = np.random.default_rng(2).random((3, 50))
     np.savez(tmp_path / "in.npz", src=x, dens=x[0], box=np.ones(3))
@@ -174,7 +174,7 @@ def test_commands_show_their_steps_on_a_terminal_only(command, terminal, tmp_pat
         "run": ["run", "in.npz", "--kernel", "laplace", "-o", "out.npz", "--tolerance", "1e-3", "-v"],
         "demo": ["demo", "--n", "500", "--tolerance", "1e-3", "--no-picture", "-v"],
     }[command]
-    # The timer is started at once and the first step waits for it, so that whatever follows is shown.
+    # The timer starts at once and the first step waits for it, so that all later steps are shown.
     code = (
         "import sys, time; from parki import cli, progress; progress.AFTER = 0.0\n"
         "call = progress.Progress.__call__\n"

@@ -1,4 +1,4 @@
-"""Random charges with forces, stresses and excluded pairs meet the tolerance asked for; seeds say which."""
+"""Random charges with forces, stresses and excluded pairs meet the requested tolerance; a seed names its case."""
 
 import warnings
 
@@ -9,13 +9,13 @@ from scipy.spatial.transform import Rotation
 import parki
 from tests.ewald.strained import Charges
 
-QUICK = 6  # in every run
+QUICK = 6  # number of seeds in every run
 #: Numbers of periodic directions by kernel.
 PERIODIC = {"laplace": (0, 1, 2, 3, 3), "yukawa": (0, 1, 2, 3)}
 
 
 def molecules(rng, n, box, least):
-    """Points in a box, three by three close to each other, and the pairs of each three."""
+    """Return points in a box in close groups of three, and the pairs of each group."""
     size = 10 ** rng.uniform(least, -0.8) * box.min()
     centres = size + rng.random((3, n // 3)) * (box - 2 * size)[:, None]
     x = np.repeat(centres, 3, axis=1) + 0.5 * size * rng.uniform(-1, 1, (3, n // 3 * 3))
@@ -24,7 +24,7 @@ def molecules(rng, n, box, least):
 
 
 def draw(seed):
-    """The exact charges, and the options of a plan for them."""
+    """Return the exact charges, and the options of a plan for them."""
     rng = np.random.default_rng([seed, 26])
     name = "yukawa" if seed % 4 == 1 else "laplace"
     periodicity = int(rng.choice(PERIODIC[name]))
@@ -32,7 +32,7 @@ def draw(seed):
     box /= box.max()
     cell, n = np.diag(box), 3 * int(rng.integers(2, 9))
     dtype = "float32" if seed % 5 == 4 else "float64"
-    least = -1.6 if dtype == "float64" else -1.0  # of single precision closer pairs leave too few digits
+    least = -1.6 if dtype == "float64" else -1.0  # in single precision, closer pairs leave too few digits
     x, pairs = molecules(rng, n, box, least) if rng.random() < 0.7 else (rng.random((3, n)) * box[:, None], None)
     turn = np.eye(3)
     if periodicity and rng.random() < 0.5:
@@ -71,7 +71,7 @@ def test_energies(seed):
         energy, forces, stress = plan.energy_forces(q, stress=True)
     assert {w.category for w in said} <= {parki.error.NetDensityWarning, parki.error.PrecisionWarning}
     if any(w.category is parki.error.PrecisionWarning for w in said):
-        return  # what exclusions leave has too few digits for the tolerance, and the plan says so
+        return  # exclusions leave too few digits for the tolerance, as the plan reports
     exact, slope = charges.potential()
     for found, right in ((u, exact), (g, slope), (forces, -charges.q * slope)):
         assert np.linalg.norm(found - right) <= tolerance * np.linalg.norm(right)
@@ -79,7 +79,7 @@ def test_energies(seed):
     assert abs(energy - 0.5 * charges.q @ exact) <= 0.5 * tolerance * size
     np.testing.assert_allclose(stress, stress.T, rtol=0, atol=1e-12 * np.abs(stress).max())
     strain = charges.turn @ directions(seed, charges.periodicity) @ charges.turn.T
-    # Along free directions the stress is made of forces; differences round as all pairs together do.
+    # Along free directions the stress comes from forces; differences round like the sum over all pairs.
     free = (charges.turn.T @ x)[charges.periodicity :]
     free = free - free.mean(axis=1, keepdims=True)
     size += np.linalg.norm(free) * np.linalg.norm(charges.q * slope)
@@ -89,7 +89,7 @@ def test_energies(seed):
 
 
 def directions(seed, periodicity):
-    """A random strain, which keeps free directions at right angles to periodic ones."""
+    """Return a random strain that keeps free directions at right angles to periodic ones."""
     rng = np.random.default_rng(seed)
     strain = np.diag(rng.standard_normal(3))
     others = np.triu(rng.standard_normal((3, 3)), 1)

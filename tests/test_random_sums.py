@@ -1,4 +1,4 @@
-"""Random sums of every kind, unit, box and method meet the tolerance asked for; seeds say which."""
+"""Random sums of every kind, unit, box and method meet the requested tolerance; a seed names its case."""
 
 import itertools
 import math
@@ -24,16 +24,16 @@ EVEN = ("laplace", "yukawa", "stokes_sl", "stokes_comb")
 TREE = ("laplace", "yukawa", "stokes_sl", "stokes_dl", "regularised_coulomb", "multiquadric", "gaussian", "rotlet",
         "stokes_comb", "laplace_dipole", "inverse_quadratic", "biharmonic", "thin_plate", "rpy")  # fmt: skip
 SURFACE = ("laplace", "yukawa", "stokes_sl", "stokes_dl", "laplace_grad", "laplace_dipole", "stokes_comb", "rotlet")
-QUICK = 6  # of each kind, in every run
+QUICK = 6  # number of seeds of each kind in every run
 
 
 def numbered(count):
-    """Seeds, the first few in every run and the rest among the slow ones."""
+    """Return seeds; the first few are in every run, the others run with the slow ones."""
     return [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= QUICK)) for seed in range(count)]
 
 
 def strengths(pair, n, rng):
-    """Densities and normals."""
+    """Return densities and normals."""
     dens = rng.standard_normal((pair.dens, n))
     if rng.random() < 0.5:
         dens -= dens.mean(axis=1, keepdims=True)
@@ -41,13 +41,13 @@ def strengths(pair, n, rng):
 
 
 def units(dtype, rng):
-    """Powers of two of lengths and strengths."""
+    """Return exponents of two for the units of lengths and strengths."""
     most = 200 if dtype == "float64" else 20
     return (int(v) for v in rng.integers(-most, most + 1, 2))
 
 
 def spread(kind, n, rng):
-    """Points in the unit cube."""
+    """Return points in the unit cube."""
     if kind == "uniform":
         return rng.random((3, n))
     if kind == "cluster":
@@ -56,7 +56,7 @@ def spread(kind, n, rng):
         x = rng.random((3, n))
         x[rng.integers(3)] = rng.integers(2) * 0.5
         return x
-    cuts = math.ceil(n ** (1 / 3))  # sites, on faces too
+    cuts = math.ceil(n ** (1 / 3))  # number of sites per direction, with some on faces
     return np.array(list(itertools.product(range(cuts), repeat=3)), float).T[:, :n] / cuts
 
 
@@ -90,7 +90,7 @@ def test_ewald(seed):
     if kind == "sites":
         dens -= dens.mean(axis=1, keepdims=True)
     kappa = {"kappa": float(10 ** rng.uniform(-1, 1) / box.max())} if kernel.names else {}
-    # In the type of the points, whose rounding is no error of the sum.
+    # Rounded to the type of the points, whose rounding is not an error of the sum.
     x = (cell.T @ c).astype(dtype).astype(float)
     given = [a if a is None else a.astype(dtype).astype(float) for a in (dens, normals)]
 
@@ -137,7 +137,7 @@ VALUES = {"kappa": (-1, 1.5), "epsilon": (-3, -1), "width": (-1, 0), "radius": (
 
 
 def free_sum(seed, names, kind):
-    """A problem in free space, its exact sum, and what undoes its units."""
+    """Return a problem in free space, its exact sum, and the factors that undo its units."""
     rng = np.random.default_rng([seed, kind])
     name = names[seed % len(names)]
     pair = pairs.PAIRS[name]

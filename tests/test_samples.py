@@ -11,7 +11,7 @@ POINTS = [samples.uniform, samples.gaussian, samples.plummer, samples.box, sampl
 
 
 def fits(values, share):
-    """Whether sorted values have this share below each (Kolmogorov and Smirnov); fails once in 10⁴ seeds."""
+    """Return whether sorted values follow a distribution (Kolmogorov and Smirnov); fails once in 10⁴ seeds."""
     return stats.kstest(values, share, method="asymp").pvalue > 1e-4
 
 
@@ -33,7 +33,7 @@ def test_shapes_and_seeds(draw):
 
 
 def test_functions_with_one_seed_are_independent():
-    """Charges that follow a coordinate of the points would make errors look other than they are."""
+    """Check independence: charges that follow a coordinate of the points would distort errors."""
     drawn = [a for draw in POINTS for a in draw(N, 1)] + [samples.charges(N, 1)]
     correlation = stats.spearmanr(drawn, axis=1).statistic - np.eye(len(drawn))
     assert np.abs(correlation).max() < 5 / np.sqrt(N)
@@ -45,7 +45,7 @@ def test_uniform():
 
 
 def test_gaussian():
-    """exp(−r²/6), so the variance of each coordinate is 3."""
+    """Check exp(−r²/6): the variance of each coordinate is 3."""
     points = samples.gaussian(N, 1)
     assert np.cov(points) == pytest.approx(3 * np.eye(3), abs=0.1)
     assert all(fits(row, stats.norm(scale=np.sqrt(3)).cdf) for row in points)
@@ -54,7 +54,7 @@ def test_gaussian():
 
 
 def test_plummer():
-    """Nearly all of it is within the cutoff: outside r = 100 there is 1.5e-4 of it."""
+    """Check the radial profile, of which 1.5e-4 is outside the cutoff r = 100."""
     points = samples.plummer(N, 1)
     r = np.linalg.norm(points, axis=0)
     assert np.abs(points).max() <= 100
@@ -66,7 +66,7 @@ def test_plummer():
 
 
 def test_plummer_with_a_small_cutoff():
-    """Almost uniform in a small cube; in a larger one, the profile cut at its faces."""
+    """Check small cutoffs: almost uniform in a small cube; in a larger one, the profile cut at its faces."""
     points = samples.plummer(N, 3, cutoff=0.05)
     assert all(fits(row, flat(-0.05, 0.05)) for row in points)
     points = samples.plummer(N, 4, cutoff=1.5)

@@ -26,7 +26,7 @@ plan(np.repeat([1.0, -1.0], 25))
 
 
 def said(method, verbose):
-    """What a plain script writes to stdout, and to stderr when a plan is made and when it is called."""
+    """Return the output of a plain script on stdout, and on stderr when a plan is made and when it is called."""
     more = {"box": (1, 1, 1)} if method == "ewald" else {}
     text = SCRIPT.format(method=method, verbose=verbose, more=more)
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, encoding="utf-8", check=True)

@@ -12,15 +12,15 @@ from parki.dimensions import Dimensions
 from parki.ewald.kernels import KERNELS
 
 N = 60
-MOST = {"float64": 300, "float32": 30}  # powers of two
-EXTREMES = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # of lengths and strengths, times MOST
+MOST = {"float64": 300, "float32": 30}  # largest exponents of two
+EXTREMES = ((1, 1), (1, -1), (-1, 1), (-1, -1))  # signs of the exponents of lengths and strengths, times MOST
 VALUES = {"kappa": 1.5, "k": 2.0, "unit": 1.0, "width": 0.5, "epsilon": 0.1, "radius": 0.05}
 BOX = np.array([1.0, 1.25, 0.75])
 CELL = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
 
 def ewald(periodicity, box=BOX):
-    """An Ewald sum, of lengths times a number."""
+    """Return a function for an Ewald sum with lengths times a unit."""
 
     def total(pair, x, dens, normals, values, unit):
         more = {"box": box * unit if periodicity else None, "periodicity": periodicity, "tolerance": 1e-4, **values}
@@ -30,7 +30,7 @@ def ewald(periodicity, box=BOX):
 
 
 def free(module, call, **options):
-    """A sum in free space."""
+    """Return a function for a sum in free space."""
 
     def total(pair, x, dens, normals, values, unit):
         return getattr(module, call)(
@@ -56,19 +56,19 @@ METHODS = {
     "kifmm": free(parki.fmm, "kifmm", order=4, leaf_size=8),
     "chebyshev": free(parki.fmm, "chebyshev", order=3, leaf_size=8),
 }
-SURFACES = {  # kernels that equivalent sources make
+SURFACES = {  # kernels that can be made by equivalent sources
     "laplace", "laplace_grad", "laplace_dipole", "stokes_sl", "stokes_dl", "stokes_comb", "stokes_pressure",
     "stokes_grad", "yukawa", "rotlet", "rpy",
 }  # fmt: skip
 
 
 def cases():
-    """Every built-in kernel by every method that takes it; those that few tests compile run with the slow ones."""
+    """Yield all built-in kernels with the methods that take them; cases that few tests compile are slow."""
     quick = {"direct": pairs.PAIRS, "3P": ("laplace", "stokes_comb"), "1P": ("stokes_sl",), "0P": ("laplace", "yukawa"),
              "bldtt": ("laplace", "yukawa"), "kifmm": ("stokes_sl",)}  # fmt: skip
     for method in METHODS:
         for name, pair in pairs.PAIRS.items():
-            if name != pair.name:  # another name of the same
+            if name != pair.name:  # another name of the same kernel
                 continue
             if method.endswith(("P", "cell")) and name not in KERNELS:
                 continue
@@ -82,7 +82,7 @@ def cases():
 
 
 def given(name, dtype, method):
-    """Points, strengths whose sum is exactly zero, and normals."""
+    """Return the pair, points, strengths with exactly zero sum, and normals."""
     pair = pairs.PAIRS[name]
     rng = np.random.default_rng(zlib.crc32(f"{method} {name} {dtype}".encode()))
     box = CELL.max() * np.ones(3) if method == "cell" else BOX
@@ -94,7 +94,7 @@ def given(name, dtype, method):
 
 
 def powers(law, components, k, m):
-    """Powers of two of the strengths, and of the results, for lengths times 2^k."""
+    """Return exponents of two of the strengths and of the results, for lengths times 2^k."""
     into = m - k * np.broadcast_to(law.dens, components)
     return into, lambda result: m + k * np.broadcast_to(law.result, result)
 
@@ -123,7 +123,7 @@ def test_sums_scale_bit_for_bit(method, name, dtype):
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_a_net_charge_along_one_direction_takes_the_callers_unit(kernel):
-    """Logarithms of lengths: −2 ln ρ / L of a net charge Q grows by 2 ln λ Q / L, that of a force likewise."""
+    """Check logarithms of lengths: −2 ln ρ / L of a net charge Q grows by 2 ln λ Q / L, and a force likewise."""
     pair, x, dens, _ = given(kernel, "float64", "1P")
     dens = np.abs(dens)
     call, k = METHODS["1P"], 12
@@ -135,7 +135,7 @@ def test_a_net_charge_along_one_direction_takes_the_callers_unit(kernel):
 
 
 def test_thin_plates_of_any_size_meet_the_tolerance(rng):
-    """r² log r is no power of r: its unit stays that of the caller."""
+    """Check r² log r, which is no power of r and keeps the caller's unit."""
     for k in (-300, -20, 20, 300):
         x, q = rng.random((3, 300)), rng.standard_normal(300)
         r = np.linalg.norm(x[:, :, None] - x[:, None], axis=0)
@@ -176,7 +176,7 @@ def test_kernels_with_a_length_in_boxes_of_any_size(side, rng):
 
 @pytest.mark.parametrize("kappa", [1e300, 1e5, 1e-40, 1e-300])
 def test_a_length_beyond_all_others(kappa, rng):
-    """Right, or refused by name."""
+    """Check that the result is right, or refused with the name of the argument."""
     x, q = rng.random((3, 50)), rng.standard_normal(50)
     exact = 0 * q if kappa > 1 else parki.direct.direct_sum("laplace", x, x, q)
     for call in (
@@ -195,7 +195,7 @@ def test_a_length_beyond_all_others(kappa, rng):
 
 @pytest.mark.parametrize("kappa", [1e-3, 1e-6, 1e-50])
 def test_a_neutral_screened_sum_tends_to_the_coulomb_one(kappa, rng):
-    """Of which the mean, 4π Σq/κ²V, is no rounding error; the term of a pair that is skipped differs by κ."""
+    """Check that the mean 4π Σq/κ²V makes no rounding error; the term of a skipped pair differs by κ."""
     x, q = rng.random((3, 60)), rng.standard_normal(30)
     q = np.concatenate([q, -q])
     exact = parki.ewald.laplace(x, x, q, box=(1, 1, 1), tolerance=1e-9) + kappa * q

@@ -1,4 +1,4 @@
-"""The sdist holds the files that git does, and its tests run where it is unpacked."""
+"""Sdist: holds the files that git tracks, and its tests run where it is unpacked."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests import builds
 
-# What builds, tests and pages leave in a working tree.
+# Files that builds, tests and pages leave in a working tree.
 LEFT = (
     "build/lib/parki/cli.py",
     "dist/parki.whl",
@@ -25,7 +25,7 @@ LEFT = (
 
 @pytest.fixture(scope="module")
 def unpacked(root, tmp_path_factory):
-    """The folder of an unpacked sdist, which was built where builds and tests have left files of theirs."""
+    """Return the folder of an unpacked sdist that was built beside left-over files of builds and tests."""
     source, dist, place = (tmp_path_factory.mktemp(name) for name in ("source", "dist", "unpacked"))
     builds.copy(root, source)
     for name in LEFT:
@@ -51,4 +51,4 @@ def test_tests_run_where_the_sdist_is_unpacked(unpacked, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
-    assert "no git checkout" in done.stdout  # this file's own
+    assert "no git checkout" in done.stdout  # skips of this very file

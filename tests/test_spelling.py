@@ -1,4 +1,4 @@
-"""Names that nobody knows: advice by spelling, and the kernel by the name that a caller used."""
+"""Unknown names: advice by spelling, and the kernel's name as the caller wrote it."""
 
 import numpy as np
 import pytest

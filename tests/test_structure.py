@@ -1,4 +1,4 @@
-"""Imports point one way, and files stay short."""
+"""Structure of the code: imports point one way, and files stay short."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ COMMANDS = "__main__ app assembly cli console demo doctor files formats portions
 COMMANDS = tuple(f"parki.{name}" for name in COMMANDS)
 LONGEST = 400  # lines
 
-# Modules of parki.perfmodels that run what they judge.
+# Modules of parki.perfmodels that run the code that they measure.
 MEASURING = """
 bench bench_clusters bench_fmm bench_kernels bench_methods bench_models bench_plans bench_ranks bench_ranks_free
 bench_sums bench_treecode calibrate compare drift_openmm measure measure_ranks model model_fmm model_fmm_ranks
@@ -26,7 +26,7 @@ report shares_fmm shares_treecode tune
 MODELS = "clusters convolve counts fft fmm g2p machine network p2g p2p roofline select".split()
 MODELS = tuple(f"parki.perfmodels.{name}" for name in MODELS)
 
-# The first row whose name is that of a module, or of a package above it, says what the module may import of parki.
+# The first row with the name of a module, or of a package above it, lists the allowed imports from parki.
 EDGES = {
     "parki.engine": ("parki.engine",),
     "parki.kernels": ("parki.kernels",),
@@ -94,7 +94,7 @@ def is_in(name, package):
 
 
 def imports(path, types=True):
-    """Yield what a file imports: line, level of a relative import, and full names; `types`: also for types alone."""
+    """Yield the imports of a file: line, level of a relative import, full name; `types`: also those for types."""
     tree = ast.parse(path.read_text("utf-8"))
     if not types:
         tree.body = [n for n in tree.body if not (isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING")]
@@ -106,7 +106,7 @@ def imports(path, types=True):
 
 
 def forbidden(module, names):
-    """Those of `names` that this module must not import."""
+    """Return the elements of `names` that this module must not import."""
     allowed = next(edges for row, edges in EDGES.items() if is_in(module, row))
     ours = [name for name in names if is_in(name, "parki")]
     return [name for name in ours if not any(is_in(name, package) for package in allowed)]
@@ -195,7 +195,7 @@ def test_the_rule_itself(module, name, allowed):
 
 
 def circles(edges):
-    """The sets of modules that import each other, directly or by way of others; `edges` are the imports of each."""
+    """Return sets of modules that import each other, also indirectly; `edges` are the imports of each module."""
     reached = {name: set(there) for name, there in edges.items()}
     while True:
         wider = {name: there.union(*(reached[other] for other in there)) for name, there in reached.items()}
@@ -206,7 +206,7 @@ def circles(edges):
 
 
 def test_ewald_imports_in_no_circle(root):
-    """Imports for types alone count."""
+    """Check all imports, also those for types alone."""
     files = {module_of(path, root): path for path in python_files(root, "parki/ewald") if path.stem != "__init__"}
     found = {module: {full for _, _, full in imports(path)} for module, path in files.items()}
     edges = {

@@ -11,7 +11,7 @@ PHASES = {"tree": "trees", "tree.sort": "sorting", "near": "near field", "near.s
 
 
 class Clock:
-    """A clock that stands still between its steps."""
+    """Clock that stands still between its steps."""
 
     def __init__(self):
         self.now = 100.0
@@ -65,7 +65,7 @@ def test_launches_are_waited_for_on_both_sides():
     times = PhaseTimes(PHASES, wait=wait, clock=clock)
     with pytest.raises(ZeroDivisionError), times.phase("near.sort"):
         clock.now += 2.0 / 0
-    assert times.time["near"] == times.time["near.sort"] == 1.0  # the second wait; the first is of earlier launches
+    assert times.time["near"] == times.time["near.sort"] == 1.0  # second wait; the first is for earlier launches
     assert times.apart
     assert not PhaseTimes(PHASES).apart
 
@@ -85,10 +85,10 @@ def test_members_share_the_time_that_passes():
     times.watch = heard.append
     with times.members(2) as members:
         for member in members:
-            clock.now = 100.0  # they work at the same time
+            clock.now = 100.0  # both members work at the same time
             clock.spend(member, near_sort=2.0, near=1.0, far=1.0)
     assert times.time == {"tree": 0.0, "tree.sort": 0.0, "near": 3.0, "near.sort": 2.0, "far": 1.0}
-    assert heard == ["near", "near", "far"]  # of the first member
+    assert heard == ["near", "near", "far"]  # steps of the first member only
 
 
 def test_members_that_do_nothing_leave_the_times():

@@ -1,4 +1,4 @@
-"""Gradients of Ewald sums through PyTorch: against differences, and what cannot be differentiated says so."""
+"""Gradients of Ewald sums through PyTorch, against differences; arguments without derivatives are refused."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def tensor(x, grad=True, dtype=torch.float64):
 
 @pytest.fixture
 def points(rng):
-    """Sources and other targets, away from each other, in the box."""
+    """Return sources and other targets in the box, apart from each other."""
     x = np.array([(i, j, k) for i in range(2) for j in range(2) for k in range(4)], float).T
     x = (x + 0.5 + rng.uniform(-0.3, 0.3, x.shape)) * np.array([[0.5], [0.65], [0.225]])
     x = x[:, rng.permutation(16)]
@@ -36,7 +36,7 @@ def strengths(name, rng, many=()):
 
 
 def call(name, **options):
-    """The wrapper with its options, κ included."""
+    """Return the wrapper with its options, κ included."""
     function = getattr(parki.torch, name)
     extra = {"kappa": 2.0} if name == "yukawa" else {}
     return lambda *tensors: function(*tensors, **extra, **options)
@@ -73,7 +73,7 @@ def test_gradients_in_density_and_normals_are_those_of_differences(name, periodi
 
 @pytest.mark.parametrize("name", ["laplace", "stokes_sl", "stokes_comb"])
 def test_right_hand_sides_and_layout_go_through(name, points, rng):
-    """With an axis of right-hand sides, rows as points, and a triclinic box."""
+    """Check an axis of right-hand sides, points as rows, and a triclinic box."""
     src, trg = points
     cell = ((1.0, 0.2, 0.1), (0.0, 1.3, -0.3), (0.1, 0.0, 0.9))
     sum_ = call(name, **(TIGHT | {"box": cell, "layout": "nd"}))
@@ -98,7 +98,7 @@ def test_the_value_is_that_of_the_plain_call_in_its_dtype(dtype, points, rng):
 
 
 def test_a_gradient_of_one_argument_is_the_same_as_among_all(points, rng):
-    """Backward computes only what is asked for."""
+    """Check that backward computes only the requested gradients."""
     x, d = tensor(points[0]), tensor(rng.normal(size=N))
     weights = tensor(rng.normal(size=N), grad=False)
     all_ = torch.autograd.grad(weights @ parki.torch.laplace(x, x, d, **TIGHT), (x, d))

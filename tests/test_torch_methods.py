@@ -29,7 +29,7 @@ def parameters(kernel):
 
 
 def loss(method, kernel, w, same=True, **more):
-    """The sum times weights, of points, density and normals."""
+    """Return a function of points, density and normals: the sum times weights."""
     call, options = getattr(parki.torch, "fmm" if method == "chebyshev" else method), GIVEN[method] | more
     if method == "chebyshev":
         options["method"] = method
@@ -43,7 +43,7 @@ def loss(method, kernel, w, same=True, **more):
 
 
 def check(function, arguments, rng, bound=1e-6):
-    """Derivatives in all arguments, along random directions, against differences."""
+    """Compare derivatives in all arguments, along random directions, with differences."""
     tensors = [torch.tensor(a, requires_grad=True) for a in arguments]
     function(*tensors).backward()
     for i, tensor in enumerate(tensors):
@@ -54,14 +54,14 @@ def check(function, arguments, rng, bound=1e-6):
 
 
 def points(rng, n=N, least=0.12):
-    """Points in the unit box, none close to another."""
+    """Return points in the unit box, none close to another."""
     cells = int(np.ceil(n ** (1 / 3)))
     grid = np.stack(np.meshgrid(*[np.arange(cells)] * 3)).reshape(3, -1)[:, rng.permutation(cells**3)[:n]]
     return (grid + 0.5 + rng.uniform(-0.5, 0.5, grid.shape) * (1 - least * cells)) / cells * 0.9
 
 
 def like_direct(method, kernel, arguments, w, bound=1e-4, **more):
-    """Derivatives of a method are those of the direct sum, to a bound."""
+    """Check that derivatives of a method are equal to the direct sum's within a bound."""
     found = []
     for by in (method, "direct"):
         tensors = [torch.tensor(a, requires_grad=True) for a in arguments]
@@ -72,7 +72,7 @@ def like_direct(method, kernel, arguments, w, bound=1e-4, **more):
 
 
 def given_for(kernel, rng):
-    """Weights, and arrays of density and normals."""
+    """Return weights, and arrays of density and normals."""
     pair = PAIRS[kernel]
     w = torch.tensor(rng.standard_normal((pair.result, N) if pair.result > 1 else (N,)))
     d = rng.standard_normal((pair.dens, N) if pair.dens > 1 else (N,))
@@ -167,7 +167,7 @@ def test_energies(by, excluded, rng):
 # Second derivatives ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("by", ["ewald", "fmm", "direct"])
 def test_forces_are_differentiable_in_charges(by, rng):
-    """As in a fit of charges to forces."""
+    """Check second derivatives, as in a fit of charges to forces."""
     x, w = torch.tensor(points(rng), requires_grad=True), torch.tensor(rng.standard_normal((3, N)))
 
     def function(q):

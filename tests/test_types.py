@@ -1,4 +1,4 @@
-"""Types of the public calls: as type checkers read them, and as the tables of run time have them."""
+"""Types of the public calls: as type checkers read them, and as the tables at run time list them."""
 
 import inspect
 import os
@@ -24,7 +24,7 @@ from parki.treecode.options import METHODS as TREECODE_METHODS
 from parki.treecode.options import TreecodeOptions
 
 PACKAGES = ("direct", "engine", "ewald", "fmm", "pairs", "samples", "treecode", "utils")
-#: The names that run time accepts, by the type that lists them.
+#: Names accepted at run time, by the type that lists them.
 ACCEPTED = {
     "KernelName": pairs.PAIRS,
     "EwaldKernelName": kernels.KERNELS,
@@ -133,14 +133,14 @@ def test_dir_lists_the_public_names(name):
 # Type checkers --------------------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def errors(root, tmp_path_factory):
-    """Errors that mypy finds in the two scripts, with parki installed as a package: (file, line) → messages."""
+    """Return the errors that mypy finds in the two scripts, with parki installed: (file, line) → messages."""
     if find_spec("mypy") is None:
         pytest.skip("mypy is not installed; pip install mypy")
     folder = tmp_path_factory.mktemp("types")
     for script in (root / "tests" / "types").glob("*.py"):
         (folder / script.name).write_text(script.read_text("utf-8"), "utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--no-pretty", "--hide-error-context"]
-    # Modules of `PYTHONPATH` are installed ones to mypy: it follows their types, and is silent on errors in them.
+    # mypy treats modules of `PYTHONPATH` as installed: it follows their types, and reports no errors in them.
     environment = os.environ | {"PYTHONPATH": str(root)}
     done = subprocess.run(
         [*command, "right.py", "wrong.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False

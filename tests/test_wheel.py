@@ -1,4 +1,4 @@
-"""The wheel in an environment that holds nothing else: slow, and pip has to reach an index for what parki needs."""
+"""Wheel in an empty environment: slow, and pip has to reach an index for parki's requirements."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def test_wheel_holds_what_is_read_at_run_time(root, wheel):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_wheel_in_an_empty_environment(wheel, tmp_path):
-    """From another folder than the clone's, with a cache of its own."""
+    """Run from another folder than the clone, with an empty cache."""
     place, folder = tmp_path / "venv", tmp_path / "elsewhere"
     folder.mkdir()
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)

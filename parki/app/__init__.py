@@ -1,1 +1,1 @@
-"""The command line: its words, and the commands that are more than one call of the library."""
+"""Command line: its words, and the commands that are more than one call of the library."""

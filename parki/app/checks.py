@@ -18,20 +18,20 @@ from parki.ewald import api
 
 Values = NDArray[np.float64]
 
-TOLERANCE = 1e-5  # asked of sums, and of their errors
-ROUNDING = 1e-12  # of direct sums
+TOLERANCE = 1e-5  # relative error: tolerance of sums, and largest error allowed
+ROUNDING = 1e-12  # relative error allowed in direct sums
 N = 1000  # points of sums in free space, in two cubes
-APART = 3.0  # sides between them: clusters that are far from each other
-GROUPS = 5  # of ions: a random one, and its images with alternating charges
+APART = 3.0  # sides by which one cube is shifted, so that some clusters are far from each other
+GROUPS = 5  # groups of ions: a random ion, and its images with alternating charges
 SIDES = (1.0, 1.3, 0.9)
-#: Images on either side along each periodic direction, half a side apart, and how steeply their sum fades out in the
-#: middle of them: of charges that alternate this leaves an error of 1e-7.
+#: Images on either side along each periodic direction, half a side apart; and the steepness with which their sum fades
+#: out in the middle of either side: with alternating charges this leaves an error of 1e-7.
 IMAGES, STEEP = 20, 7.6
 
 
 @dataclass(frozen=True)
 class Check:
-    """One sum: its name, its error against NumPy as a function of a space, and the error that is allowed."""
+    """A sum to check: its name, its error against NumPy as a function of a space, and the error that is allowed."""
 
     name: str
     error: Callable[[Space], float]
@@ -39,7 +39,7 @@ class Check:
 
 
 def run(say: Callable[[str], None]) -> int:
-    """Check every method in every space, and say how far each is off; return 1 if one is wrong, else 0."""
+    """Check every method in every space, and report each error; return 1 if a sum is wrong, else 0."""
     say(f"  {'method':<24} {'space':<10} {'error':>9} {'tolerance':>10}")
     failed = total = 0
     for name, why in spaces.available().items():
@@ -58,7 +58,7 @@ def run(say: Callable[[str], None]) -> int:
 
 
 def _errors(space: Space) -> Iterator[tuple[Check, float | str]]:
-    """Yield each check with its error, or the text of what it raised."""
+    """Yield each check with its error, or with the text of its exception."""
     for check in _checks():
         try:
             yield check, float(check.error(space))
@@ -123,8 +123,8 @@ def alternating(x: Values, q: Values, periodicity: int) -> tuple[Values, Values]
 def direct_periodic(x: Values, q: Values, periodicity: int) -> Values:
     """Return the potential of ions and all their images with alternating charges, at the ions.
 
-    The terms of a sum that alternates may fade out smoothly: the rest that is left out then falls faster than
-    any power of the number of images.  No part of parki is used.
+    Terms of an alternating sum may fade out smoothly: the rest that is left out then falls faster than any power of
+    the number of images.  No part of parki is used.
     """
     places = np.arange(-IMAGES, IMAGES + 1)
     fading = (-1.0) ** places * erfc(STEEP * (abs(places) / IMAGES - 0.5)) / 2

@@ -8,18 +8,18 @@ MISSING = 'shtab is not installed, which writes scripts for shells: pip install 
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the script for a shell.
+    """Return the completion script of a shell.
 
     Parameters
     ----------
     parser : ArgumentParser
-        Of all commands; its actions get what shells offer for them.
+        Parser of all commands; its actions get the choices that shells offer.
     shell : {"bash", "zsh", "fish", "tcsh"}
 
     Raises
     ------
     ValueError
-        Where shtab is not installed.
+        If shtab is not installed.
     """
     try:
         import shtab

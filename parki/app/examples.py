@@ -47,20 +47,20 @@ def text(name: str | None) -> str:
 
 
 def copy(name: str | None, folder: Path, force: bool = False) -> list[Path]:
-    """Copy an example, or with None all of them, with the files that they read; return what was written.
+    """Copy an example, or with None all of them, with the files that they read; return the paths written.
 
     Parameters
     ----------
     name : str, optional
     folder : Path
-        It is made where it is not there.
+        Folder of the copies; made if missing.
     force : bool
         Whether to overwrite files.
 
     Raises
     ------
     ValueError
-        For an unknown name, and without `force` where a file is there that is not the same: nothing is written then.
+        For an unknown name, and without `force` if a different file is there; nothing is written then.
     OSError
         Naming a file that cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The parser of the command ``parki``: every command with its options."""
+"""Parser of the command ``parki``: every command with its options."""
 
 import argparse
 from pathlib import Path
@@ -38,13 +38,13 @@ def _command(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _where(it: argparse.ArgumentParser) -> None:
-    """Add where kernels run."""
+    """Add the options of the space and its threads."""
     it.add_argument("--space", help="execution space, see parki doctor (the best host space)")
     it.add_argument("--threads", type=int, help="number of threads (all)")
 
 
 def _sum(it: argparse.ArgumentParser, tolerance: float = 1e-7) -> None:
-    """Add the tolerance, and where kernels run."""
+    """Add the options of the tolerance, the space and its threads."""
     it.add_argument("--tolerance", type=float, default=tolerance, help="relative RMS error (%(default)g)")
     _where(it)
 

@@ -1,4 +1,4 @@
-"""The sum that `parki run` is asked for: which arguments go together, its kernel, its plan, its results by name."""
+"""Sum of `parki run`: checks of its arguments, its kernel, its plan, and its results by name."""
 
 import importlib
 import os
@@ -37,14 +37,14 @@ class FileSum:
     method : str
         A key of `METHODS`.
     parameters : mapping
-        Of the kernel, by name.
+        Parameters of the kernel, by name.
     gradient : {"both", "only"}, optional
         Sum the gradient beside the potential, or in its place.
     box : tuple, optional
         Three side lengths, or three lattice vectors, for files without a box.
     periodicity : int or tuple of three booleans, optional
     tolerance, rc, split, space, threads : optional
-        Options of the Python calls; None for those that are not given.
+        Options of the Python calls; None if not given.
     comm : communicator, optional
     """
 
@@ -68,13 +68,13 @@ class FileSum:
 
     @property
     def name(self) -> str:
-        """Return the kernel's name, of a file without its folder; behind it the method, where that is not Ewald."""
+        """Return the kernel's name (a file's without the folder), with the method after the name unless it is Ewald."""
         name = os.path.basename(self.kernel) if kernel_files.is_path(self.kernel) else self.kernel
         return name if self.method == "ewald" else f"{name} by {self.method}"
 
     @property
     def given_tolerance(self) -> float:
-        """Return the tolerance, also where it is the usual one."""
+        """Return the tolerance, by default the usual one."""
         return TOLERANCE if self.tolerance is None else self.tolerance
 
     def pair(self) -> Pair:
@@ -140,13 +140,13 @@ class FileSum:
         return lambda targets, sources: module.plan(self.kernel, targets, sources, **keywords)
 
     def results(self, u: Any) -> dict[str, Array]:
-        """Return what a plan has summed by name: ``potential``, ``gradient``, or both."""
+        """Return the results of a plan by name: ``potential``, ``gradient``, or both."""
         if self.gradient == "both":
             return dict(zip(("potential", "gradient"), u, strict=True))
         return {"gradient" if self.gradient else "potential": u}
 
     def facts(self, plan: Plan[Any]) -> dict[str, Any]:
-        """Return what a result's file says of the sum besides: kernel, method, tolerance, parameters, box."""
+        """Return the facts on the sum that go into a result's file: kernel, method, tolerance, parameters, box."""
         facts: dict[str, Any] = {}
         if self.method == "ewald":
             params, options = Params(plan.parameters), plan.method.options

@@ -1,4 +1,4 @@
-"""Words and numbers of the command line, and how they are read: without NumPy, so that ``--help`` is quick."""
+"""Words and numbers of the command line, and functions that read them: without NumPy, so that ``--help`` is quick."""
 
 import argparse
 import re
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with the numbers behind ``--box`` in one of them, so that nothing else is taken for one."""
+    """Return the arguments with the numbers after ``--box`` joined to it, so that they are not taken for others."""
     found: list[str] = []
     numbers: list[str] | None = None
     for word in arguments:
@@ -77,7 +77,7 @@ def sides(text: str) -> tuple[float, ...]:
 
 
 def periodicity(text: str) -> int | tuple[bool, bool, bool]:
-    """Read which directions are periodic: their number, their names as ``xz``, or three digits as ``101``."""
+    """Read the periodic directions: their number, their names as ``xz``, or three digits as ``101``."""
     if re.fullmatch(r"[0-3]", text):
         return int(text)
     if re.fullmatch(r"[01]{3}", text):

@@ -1,4 +1,4 @@
-"""One rank's error is the error of all: raised by all together, so that nobody waits for a rank that has gone."""
+"""Errors that all ranks raise together when one rank fails, so that no rank waits for one that has gone."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Comm(Protocol):  # numpydoc ignore=PR01
     traffic: Traffic
 
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
-        """Return the sum, least or largest of all ranks' numbers, entry by entry; sums in the order of ranks.
+        """Return the sum, minimum or maximum of all ranks' numbers, entry by entry; sums in the order of ranks.
 
         Parameters
         ----------

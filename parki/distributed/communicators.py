@@ -1,4 +1,4 @@
-"""The communicator that a caller gives, with the calls of `parki.distributed.comm.Comm`."""
+"""Conversion of a caller's communicator to the calls of `parki.distributed.comm.Comm`."""
 
 from __future__ import annotations
 

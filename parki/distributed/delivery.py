@@ -1,4 +1,4 @@
-"""Entries along points that go from rank to rank: to the owners of points, back, and to neighbours as ghosts."""
+"""Entries along points that travel between ranks: to the owners of points, back, and to neighbours as ghosts."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from parki.arrays import Array, module_of, to_host
 from parki.distributed.comm import Comm
 from parki.engine import RangePolicy, Space, launchable, spaces
 
-ROOMS = 10  # pieces of memory that are kept: there and back, of two kinds of arrays, and places before and behind
+ROOMS = 10  # pieces of memory that are kept: both ways, two kinds of arrays, places before and after own entries
 REALS = ("float32", "float64")
 Ranges = dict[int, slice]  # of entries, by rank
 
 
 class Delivery:
-    """Which entries of a rank's arrays go to which ranks, and how many come from which.
+    """Entries of a rank's arrays that go to each rank, and the numbers of entries that come from each.
 
     Parameters
     ----------
     comm : Comm
     send : dict of arrays of int
-        Entries by the rank that they go to; an entry may go to several ranks, and more than once.
+        Entries by their destination rank; an entry may go to several ranks, and more than once.
     receive : dict of int
-        Numbers of entries by the ranks that they come from.
+        Numbers of entries by their source rank.
     phase : str
-        Under which messages are counted.
+        Phase under which messages are counted.
     space : Space, optional
-        Where entries are packed by kernels; by the arrays' module without.
+        Space whose kernels pack entries; by default the arrays' module packs them.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Delivery:
         rows : dict of arrays (n, …)
             A row for each entry that is sent.
         like : array (any, …)
-            Of the shape and dtype of rows.
+            Array with the shape and dtype of rows.
         phase : str
         space : Space, optional
         """
@@ -85,7 +85,7 @@ class Delivery:
         Parameters
         ----------
         *arrays : array (…, n)
-            Of one dtype; several are two-dimensional, and one below the other in the result.
+            Arrays of one dtype; several must be two-dimensional, and are stacked in the result.
         out : array (rows, received), optional
         """
         lead = arrays[0].shape[:-1] if len(arrays) == 1 else (sum(len(a) for a in arrays),)
@@ -106,7 +106,7 @@ class Delivery:
         return out.reshape(*lead, self.received)
 
     def back(self, a: Array, out: Array | None = None) -> Array:
-        """Return entries along the last axis to where they came from, each of which went to one rank only."""
+        """Return entries along the last axis to where they came from; each must have gone to one rank only."""
         rows, xp = a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), module_of(a)
         out = xp.empty((len(rows), self.sent), a.dtype) if out is None else out
         packed, come = self._messages(xp, a.dtype, len(rows), self.received - len(self._own), len(self._index))
@@ -120,7 +120,7 @@ class Delivery:
         return out.reshape(*a.shape[:-1], self.sent)
 
     def _messages(self, xp: Any, dtype: np.dtype, count: int, n: int, m: int) -> tuple[Array, Array]:
-        """Return memory for n entries that go and m that come, of `count` numbers each."""
+        """Return memory for n entries to send and m to receive, with `count` numbers each."""
         return self._room(xp, "packed", (n, count), dtype), self._room(xp, "come", (m, count), dtype)
 
     def _exchange(self, packed: Array, come: Array, ways: tuple[Ranges, Ranges]) -> None:
@@ -139,7 +139,7 @@ class Delivery:
             out[:, order] = come.T
 
     def _launched(self, name: str, a: Array, order: Array, out: Array, **numbers: int) -> bool:
-        """Run a workunit of `kernels/glue.py` for each entry of an order; tell whether it takes such arrays."""
+        """Run a workunit of `kernels/glue.py` per entry of an order; return False if it takes no such arrays."""
         if self._space is None or a.dtype.name not in REALS or not (launchable(a) and launchable(out)):
             return False
         if len(order):
@@ -155,7 +155,7 @@ class Delivery:
         return self._rooms[key]
 
     def _room(self, xp: Any, name: str, shape: tuple[int, int], dtype: np.dtype) -> Array:
-        """Return memory that the next delivery of as many rows has, too."""
+        """Return memory that later deliveries of as many rows use, too."""
         key = (name, shape, dtype.name)
         if key not in self._rooms:
             while len(self._rooms) >= ROOMS:
@@ -189,7 +189,7 @@ def _ranges(ranks: list[int], counts: list[int]) -> Ranges:
 
 
 class Nothing:
-    """The placed steps of a rank that has none: see `parki.engine.steps.Placed`."""
+    """Placed steps of a rank that has none: see `parki.engine.steps.Placed`."""
 
     arrays: tuple[Any, ...] = ()
     replays: tuple[Any, ...] = ()
@@ -197,7 +197,7 @@ class Nothing:
 
     @property
     def memory_of(self) -> Nothing:
-        """Return the memory of no steps."""
+        """Return the object itself, as the memory of no steps."""
         return self
 
 

@@ -33,7 +33,7 @@ class RingDirect(FreeOverRanks, Direct):
         return RingSum(self, problem, structure)
 
     def predict(self, problem: RanksProblem, *given: Any) -> Prediction:
-        """Predict the time of a call: of the pairs of this rank's targets."""
+        """Predict the time of a call from the pairs of this rank's targets."""
         return super().predict(replace(problem, n_sources=problem.totals[1]), *given)
 
 
@@ -46,7 +46,7 @@ class RingSum:
         self._method, self._structure, self._power = method, structure, problem.power
 
     def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
-        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` to `out` ``(rhs, components, Nt)``."""
+        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` into `out` ``(rhs, components, Nt)``."""
         method, own = self._method, self._structure
         x, y = (scaling.times(a, -self._power) for a in (own.targets, own.sources))
         with times.phase("pairs"):

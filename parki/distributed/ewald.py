@@ -1,4 +1,4 @@
-"""Stokes sums over ranks by their published names: thin faces of `parki.ewald`, whose calls take ``comm=`` themselves.
+"""Stokes sums over ranks by their published names: thin faces of `parki.ewald`, whose calls take ``comm=``, too.
 
 The published calls are of slabs, one periodic direction and GPUs; these have no such limits.
 """
@@ -23,7 +23,7 @@ class DistributedEwaldOptions(EwaldOptions):
 def stokes_sl(
     trg: AnyArray, src: AnyArray, dens: AnyArray, options: EwaldOptions | None = None, **keywords: Any
 ) -> tuple[Any, ...]:
-    """Return the single-layer sum at this rank's targets, and these.
+    """Return the single-layer sum at this rank's targets, and the targets.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def stokes_comb(
     trg: AnyArray, src: AnyArray, dens: AnyArray, normals: AnyArray, options: EwaldOptions | None = None,
     **keywords: Any,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the sum of single and double layer at this rank's targets, and these: see `stokes_sl`."""
+    """Return the sum of single and double layer at this rank's targets, and the targets: see `stokes_sl`."""
     return _with_targets(parki.ewald.stokes_comb(trg, src, dens, normals, options, **_over(options, keywords)), trg)
 
 

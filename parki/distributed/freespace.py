@@ -34,7 +34,7 @@ def over(method: FreeMethod, kind: type[FreeOverRanks]) -> FreeMethod:
 
 @dataclass(frozen=True, eq=False)
 class RanksProblem(FreeProblem):
-    """The points of one rank, and the numbers of targets and sources of all ranks."""
+    """Points of one rank, and the numbers of targets and sources of all ranks."""
 
     totals: tuple[int, int] = (0, 0)
 
@@ -56,11 +56,11 @@ class FreeOverRanks(FreeMethod):
     comm: Comm | None = None
 
     def in_space(self, space: Space) -> Self:
-        """Return the method in a space, of a host with this rank's share of the threads."""
+        """Return the method in a space; on a host, with this rank's share of the threads."""
         return super().in_space(ranks.shared_threads(self.comm, space))
 
     def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
-        """Return the times of all phases, zero, those of exchanges among them."""
+        """Return the times of all phases, exchanges included, set to zero."""
         found = super().times(problem, parameters)
         found.over(self.comm, EXCHANGES)
         return found
@@ -86,7 +86,7 @@ class FreeOverRanks(FreeMethod):
         self, arguments: Arguments, old: FreeProblem, full: Callable[[], FreeProblem], points: tuple[Any, Any],
         box: Any,
     ) -> tuple[Self, RanksProblem]:  # fmt: skip
-        """Check points that a plan moves to; None for those that stay."""
+        """Check points that a plan moves to; None means that they stay."""
         facts = {
             "targets": points[0] is not None,
             "sources": points[1] is not None,
@@ -97,7 +97,7 @@ class FreeOverRanks(FreeMethod):
         return self, self.of(x, y, old.on_gpu)
 
     def kept(self, old: RanksProblem, new: RanksProblem, parameters: Any) -> Any:
-        """Return the parameters for as many points of all ranks."""
+        """Return the parameters if all ranks together have as many points as before, else None."""
         return parameters if old.totals == new.totals else None
 
     def reference(self, problem: FreeProblem, parameters: Any, chosen: Array, density: Density) -> np.ndarray:
@@ -115,23 +115,23 @@ class FreeOverRanks(FreeMethod):
         return low, -high
 
     def own_sample(self, x: Array, every: int) -> Array:
-        """Return those of each `every`-th of the points (3, …) of all ranks that are this one's; collective."""
+        """Return this rank's points of a sample: each `every`-th of the points (3, …) of all ranks; collective."""
         first = sum(self.comm.allgather(x.shape[1])[: self.comm.rank])
         return module_of(x).ascontiguousarray(x[:, -first % every :: every])
 
     def sample(self, x: Array, every: int) -> np.ndarray:
-        """Return each `every`-th of the points (3, …) of all ranks, on each of them; collective."""
+        """Return each `every`-th of the points (3, …) of all ranks, the same on all ranks; collective."""
         return np.concatenate(self.comm.allgather(arrays.to_host(self.own_sample(x, every))), axis=1)
 
 
 class Owned(Protocol):
-    """A structure of a method, as sums over ranks use it.
+    """Structure of a method, in the form that sums over ranks use.
 
     Attributes
     ----------
     comm : Comm
     to_targets, to_sources : Delivery
-        Of the caller's points of this rank to the ranks of their places.
+        Deliveries of the caller's points of this rank to the ranks of their places.
     beside : Meanwhile or None
         Work that is done while messages are under way.
     """
@@ -143,7 +143,7 @@ class Owned(Protocol):
 
 
 class SumOverRanks(FreeSum):
-    """Placed steps from charges of a rank's places to its sums, and the ways there and back.
+    """Placed steps from charges of a rank's places to its sums, and deliveries to these places and back.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class SumOverRanks(FreeSum):
         self._room = tuple(xp.empty(a.shape, a.dtype) for a in (charges, result))
 
     def run(self, density: Array, normals: Array | None, out: Array, times: PhaseTimes) -> None:
-        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` to `out` ``(rhs, components, Nt)``."""
+        """Sum a density ``(rhs, components, Ns)`` with normals ``(3, Ns)`` into `out` ``(rhs, components, Nt)``."""
         problem, structure, (given, made) = self._problem, self._structure, self._room
         before, beside = structure.comm.traffic.copy(), structure.beside
         if beside is not None:

@@ -1,4 +1,4 @@
-"""Find the ranks on which a launcher of MPI has begun a command of parki, let one speak, and end them together."""
+"""Ranks on which a launcher of MPI has begun a command of parki: find them, let one speak, and end them together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from parki.distributed import agreement
 
-#: Variables that launchers set: mpirun of Open MPI and MPICH, those of PMIx, srun.
+#: Environment variables that launchers set: mpirun of Open MPI and MPICH, PMIx, srun.
 LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID")
 
 
@@ -26,7 +26,7 @@ def world(least: int = 2) -> Any:
 
 @contextlib.contextmanager
 def told_by_one(comm: Any) -> Iterator[None]:
-    """Let the first rank alone say something in the body."""
+    """Let the first rank alone print in the body."""
     if first(comm):
         yield
         return
@@ -40,12 +40,12 @@ def first(comm: Any) -> bool:
 
 
 def speaks(comm: Any, error: BaseException) -> bool:
-    """Tell whether this rank has to say which error it has: the first one, and any that has an error of its own."""
+    """Tell whether this rank has to report its error: the first rank, and any with an error of its own."""
     return first(comm) or agreement.finder(error) is None
 
 
 def found_by(comm: Any, error: BaseException) -> str:
-    """Return who has found an error, behind a blank: of another rank than the first, whose arrays begin elsewhere."""
+    """Return a note, after a space, on the rank that found an error, if not the first: its arrays begin elsewhere."""
     note = None if comm is None else agreement.finder(error)
     return "" if note is None or note.startswith("Found by rank 0 ") else f" {note}"
 

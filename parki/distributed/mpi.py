@@ -1,4 +1,4 @@
-"""The communicator over MPI, by mpi4py: imported when a caller gives a communicator of it."""
+"""Communicator over MPI, by mpi4py: imported when a caller gives a communicator of mpi4py."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mpi4py import MPI
 from parki.arrays import Array, module_of
 from parki.distributed.comm import OPERATIONS, Operation, Traffic
 
-LONGEST = 1 << 30  # bytes of a message: MPI's libraries count up to 2³¹
-PAUSE = (1e-5, 1e-3)  # shortest and longest seconds between two looks of a wait that may run out of time
+LONGEST = 1 << 30  # bytes of a message, at most: MPI's libraries count up to 2³¹
+PAUSE = (1e-5, 1e-3)  # seconds between two looks, shortest and longest, of a wait that may time out
 OPS = {"sum": MPI.SUM, "min": MPI.MIN, "max": MPI.MAX}
 _KEY = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, own: own.free())
 
 
 def of(comm: MPI.Intracomm) -> MpiComm:
-    """Return the wrapper of a communicator, made of a duplicate when it is first asked for: then collective.
+    """Return the wrapper of a communicator, made of a duplicate in the first call, which is collective.
 
     Raises
     ------
     ValueError
-        For the communicator of processes that a split has left out.
+        For the null communicator of processes that a split has left out.
     """
     if comm == MPI.COMM_NULL:
         raise ValueError("comm is MPI.COMM_NULL; expected a communicator that this process is in.")
@@ -51,14 +51,14 @@ def gpu_aware() -> bool:
 
 
 class MpiComm:
-    """A communicator of mpi4py: see `parki.distributed.comm.Comm`.
+    """Communicator of mpi4py: see `parki.distributed.comm.Comm`.
 
-    With ``PARKI_MPI_TIMEOUT``, in seconds, a rank that waits longer says in which phase, and ends the job.
+    With ``PARKI_MPI_TIMEOUT``, in seconds, a rank that waits longer reports the phase, and ends the job.
 
     Attributes
     ----------
     longest : int
-        Bytes of a message, at most: longer ones are cut.
+        Bytes of a message, at most: longer messages are cut.
     """
 
     def __init__(self, comm: MPI.Intracomm) -> None:
@@ -80,7 +80,7 @@ class MpiComm:
 
     # Collectives ------------------------------------------------------------------------------------------------------
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
-        """Return the sum, least or largest of all ranks' numbers; sums in the order of ranks."""
+        """Return the sum, minimum or maximum of all ranks' numbers; sums in the order of ranks."""
         mine = np.array(x)
         self.traffic.agreed(mine.nbytes, self.size)
         if op == "sum" and mine.dtype.kind == "f":
@@ -131,14 +131,14 @@ class MpiComm:
         """Return arrays by the ranks that sent some."""
         xp, counts, theirs = module_of(like), np.zeros(self.size, np.int64), np.empty(self.size, np.int64)
         for to, a in send.items():
-            counts[to] = len(a) + 1  # an array without rows is one
+            counts[to] = len(a) + 1  # an array without rows is sent, too
         self.wait(self._comm.Ialltoall(counts, theirs), phase)
         found = {int(q): xp.empty((int(theirs[q]) - 1, *like.shape[1:]), like.dtype) for q in np.flatnonzero(theirs)}
         self.exchange(send, found, phase).finish()
         return found
 
     def message(self, a: Array) -> tuple[Array, bool]:
-        """Return the bytes of an array where MPI takes them from or to, and whether these are a copy on the host."""
+        """Return an array's bytes where MPI can read and write them, and whether these are a copy on the host."""
         if isinstance(a, np.ndarray) or self._aware:
             return a.reshape(-1).view(np.uint8), False
         import cupyx
@@ -146,7 +146,7 @@ class MpiComm:
         return cupyx.empty_pinned(a.nbytes, np.uint8), True
 
     def pieces(self, nbytes: int) -> list[slice]:
-        """Return where a message is cut."""
+        """Return the slices into which a message is cut."""
         return [slice(first, min(first + self.longest, nbytes)) for first in range(0, nbytes, self.longest)]
 
     def wait(self, request: Any, doing: str, test: Callable[[], bool] | None = None) -> None:
@@ -160,7 +160,7 @@ class MpiComm:
         done, began, pause = test or request.Test, time.perf_counter(), PAUSE[0]
         while not done():
             if time.perf_counter() - began > self.timeout:
-                stream = sys.__stderr__ or sys.stderr  # in commands one rank alone speaks, but for this
+                stream = sys.__stderr__ or sys.stderr  # in commands only one rank speaks, except for this message
                 stream.write(
                     f"parki: rank {self.rank} of {self.size} has waited {self.timeout:g} s (PARKI_MPI_TIMEOUT) in "
                     f"{doing}: the job ends.\n"
@@ -181,13 +181,13 @@ class Messages:
         self._staged: list[tuple[Array, Array]] = []  # arrays of a GPU that come, and their bytes on the host
         if comm.rank in receive:
             receive[comm.rank][...] = send[comm.rank].reshape(receive[comm.rank].shape)
-        there = sorted(_others(comm, send), key=lambda item: (item[0] - comm.rank) % comm.size)  # not all to rank 0
+        there = sorted(_others(comm, send), key=lambda item: (item[0] - comm.rank) % comm.size)  # not all to 0
         here = _others(comm, receive)
         given, taken = ([(q, a, *comm.message(a)) for q, a in some] for some in (there, here))
         for _, a, data, copied in given:
             if copied:
                 a.reshape(-1).view(np.uint8).get(out=data, blocking=False)
-        # Bytes that go must be there, and those that come not overwrite what work under way still reads.
+        # Bytes to send must be ready, and received bytes must not overwrite memory that work under way still reads.
         _wait_for(a for _, a in there + here)
         for source, a, data, copied in taken:
             if copied:
@@ -209,17 +209,17 @@ class Messages:
             self._comm.wait(self._requests, self._phase, self.test)
         for a, data in self._staged:
             a.reshape(-1).view(np.uint8).set(data)
-        _wait_for(a for a, _ in self._staged)  # the memory that is copied from is then others'
+        _wait_for(a for a, _ in self._staged)  # memory that is copied from may be reused afterwards
         self._requests, self._kept, self._staged = [], [], []
 
 
 def _others(comm: MpiComm, arrays: Mapping[int, Array]) -> list[tuple[int, Array]]:
-    """Return the arrays of other ranks that have bytes."""
+    """Return the arrays with bytes that go to, or come from, other ranks."""
     return [(q, a) for q, a in arrays.items() if q != comm.rank and a.nbytes]
 
 
 def _wait_for(arrays: Iterable[Array]) -> None:
-    """Wait for the work on a GPU, if arrays lie on one, that was asked for before."""
+    """Wait for earlier work on a GPU, if arrays lie on one."""
     there = next((a for a in arrays if not isinstance(a, np.ndarray)), None)
     if there is not None:
         module_of(there).cuda.get_current_stream().synchronize()

@@ -1,4 +1,4 @@
-"""Measure and keep the costs of messages between ranks: seconds a message, and bytes a second."""
+"""Costs of messages between ranks: seconds a message, and bytes a second, measured and kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parki.engine import writing
 from parki.perfmodels import machine
 from parki.perfmodels.network import Network
 
-SHORT, LONG = 8, 4 << 20  # bytes of messages for latency, and that a rank sends in all for bandwidth
+SHORT, LONG = 8, 4 << 20  # bytes: of a message for latency, and of all messages of a rank for bandwidth
 REPEATS = 20
 
 
@@ -25,7 +25,7 @@ def keep(found: Network) -> Path:
 
 
 def kept() -> Network | None:
-    """Return the network that was kept, None without one, and with ``PARKI_CALIBRATION=off``."""
+    """Return the network that was kept; None if there is none, or with ``PARKI_CALIBRATION=off``."""
     if machine.ignored():
         return None
     try:
@@ -39,7 +39,7 @@ def _file() -> Path:
 
 
 def measure(comm: Comm) -> Network:
-    """Measure messages between ranks: the best of some times, of the slowest rank; collective."""
+    """Measure messages between ranks: the best of several times, each of the slowest rank; collective."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     alpha = _best(comm, {after: np.zeros(SHORT, np.uint8)}, {before: np.zeros(SHORT, np.uint8)})
     others = [q for q in range(comm.size) if q != comm.rank]
@@ -50,7 +50,7 @@ def measure(comm: Comm) -> Network:
 
 
 def _best(comm: Comm, send: dict[int, np.ndarray], receive: dict[int, np.ndarray]) -> float:
-    """Return the shortest of the times in which all ranks have sent and received."""
+    """Return the shortest time in which all ranks have sent and received."""
     times = []
     for _ in range(REPEATS):
         comm.barrier()

@@ -1,4 +1,4 @@
-"""The near field in parts, which are summed while messages of the far field are under way."""
+"""Near field in parts, which are summed while messages of the far field are under way."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from parki.distributed.comm import Pending
 from parki.engine import Prepared, Space, TeamPolicy
 from parki.engine.steps import Call, Context, Handle, Number, Step
 
-PARTS = 16  # between two of which messages are looked at
+PARTS = 16  # parts of a step; messages are looked at between two of them
 
 
 class Exchange:
-    """Steps of an exchange of values, beside which a step is done that does not need them.
+    """Steps of an exchange of values, and a step beside it that does not need them.
 
-    On a device it is launched before, and goes on by itself; on a host it is done in parts between looks at messages.
+    A device gets the step before and runs it by itself; a host runs it in parts between looks at messages.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Exchange:
     Attributes
     ----------
     beside : Meanwhile or None
-        The work that is done in parts, from when there are steps.
+        Work that is done in parts, once there are steps.
     """
 
     def __init__(self, rounds: Any, phase: str, space: Space) -> None:
@@ -38,7 +38,7 @@ class Exchange:
         self.beside: Meanwhile | None = None
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
-        """Return the steps; `shelves` are the arrays whose rows travel, `near` the step that is done meanwhile."""
+        """Return the steps; `shelves` are the arrays whose rows travel, `near` is the step that is done meanwhile."""
         rounds, meanwhile = self._rounds, None if near is None or not self._parts else Meanwhile(near, {})
 
         def run(context: Context, *arrays: Any) -> None:
@@ -61,18 +61,18 @@ class Meanwhile:
     ----------
     step : Step
     numbers : dict
-        Values of the step's numbers that are bound for each run.
+        Values of the step's numbers, bound for each run.
 
     Attributes
     ----------
     phase : str
-        Of the step.
+        Phase of the step.
     begin, rest : Call
-        Steps before all messages, and behind them.
+        Steps before all messages, and after them.
     worked : dict
         Seconds of parts that were summed while messages of a phase were under way.
     waited : float
-        Seconds in which there was nothing left to do.
+        Seconds in which there was no work left to do.
     """
 
     def __init__(self, step: Step, numbers: Mapping[Number, float]) -> None:
@@ -95,7 +95,7 @@ class Meanwhile:
         self.worked, self.waited = {}, 0.0
 
     def _begin(self, context: Context, *arrays: Any) -> None:
-        """Prepare the parts, none of which is done."""
+        """Prepare the parts, none of which is done yet."""
         if self._whole is None:
             step = self._step
             args: dict[str, Any] = {name: self._numbers.get(a, getattr(a, "value", a)) if isinstance(a, Number) else a
@@ -106,7 +106,7 @@ class Meanwhile:
         self._next = 0
 
     def _rest(self, context: Context, *arrays: Any) -> None:
-        """Do what is left."""
+        """Run the remaining parts."""
         if self._next < PARTS:
             self._run(self._cuts[self._next], self._cuts[-1])
         self._next = PARTS
@@ -119,7 +119,7 @@ class Meanwhile:
         self._ranges[first, end].run()
 
     def until(self, pending: Pending, phase: str) -> None:
-        """Work until messages have come and gone, and wait where there is nothing left to do."""
+        """Work until messages have come and gone; wait for them once no parts remain."""
         began = time.perf_counter()
         while self._whole is not None and self._next < PARTS and not pending.test():
             self._run(*self._cuts[self._next : self._next + 2])

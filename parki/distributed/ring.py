@@ -9,7 +9,7 @@ from parki.distributed.comm import Comm
 
 
 def around(comm: Comm, block: Array) -> Iterator[Array]:
-    """Yield the blocks (rows, n) of all ranks, each with columns of its own: this rank's first, then from its left."""
+    """Yield the blocks (rows, n) of all ranks, n of each its own: this rank's first, then from its left."""
     xp, counts = module_of(block), comm.allgather(block.shape[1])
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(1, comm.size):

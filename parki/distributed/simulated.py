@@ -1,6 +1,6 @@
-"""Ranks of one process: 1 to 4096 greenlets, for tests of index logic and of the bytes that are sent.
+"""Simulated ranks in one process: 1 to 4096 greenlets, for tests of index logic and of the bytes that are sent.
 
-Messages are copied when sent, collectives must be called by everyone in one order, and what each rank sends is counted.
+Messages are copied when sent, all ranks must make collective calls in one order, and the bytes of each are counted.
 One rank runs at a time, in an order drawn from a seed: runs repeat, other seeds try other orders, and a deadlock is
 found at once and named.  A rank that raises ends the run.
 """
@@ -67,7 +67,7 @@ class World:
         self._ready: list[int] = []
         self._waiting: dict[int, str] = {}
         self._meetings: dict[int, _Meeting] = {}
-        # As in MPI, the n-th array that a rank sends to another is for the n-th that is asked for there.
+        # As in MPI, the n-th array that a rank sends to another matches the n-th request there.
         self._mail: dict[tuple[int, int, int], tuple[float, np.ndarray]] = {}
         self._sent: dict[tuple[int, int], count[int]] = defaultdict(count)
         self._asked: dict[tuple[int, int], count[int]] = defaultdict(count)
@@ -136,21 +136,21 @@ class World:
             raise Aborted("another rank failed") from self._error
 
     def let_others(self, rank: int) -> None:
-        """Let other ranks go on, and this one after some of them."""
+        """Let other ranks go on; this rank goes on after some of them."""
         self._ready.append(rank)
         self._main.switch()
         if self._error is not None:
             raise Aborted("another rank failed") from self._error
 
     def wake(self, ranks: Iterable[int]) -> None:
-        """Let ranks go on."""
+        """Let waiting ranks go on."""
         for rank in ranks:
             if rank in self._waiting:
                 del self._waiting[rank]
                 self._ready.append(rank)
 
     def together(self, rank: int, number: int, name: str, given: Any) -> list[Any]:
-        """Give something to a collective call; return what all ranks gave, when all have come."""
+        """Give an object to a collective call; return the objects of all ranks, once all have come."""
         meeting = self._meetings.setdefault(number, _Meeting(name, self.size))
         if meeting.name != name:
             other = meeting.here[0]
@@ -200,19 +200,19 @@ class _Meeting:
 
 
 class SimulatedComm:
-    """The communicator of a simulated rank: see `parki.distributed.comm.Comm`."""
+    """Communicator of a simulated rank: see `parki.distributed.comm.Comm`."""
 
     def __init__(self, world: World, rank: int) -> None:
         self.world, self.rank, self.size = world, rank, world.size
         self.node, self.traffic, self._calls = tuple(range(world.size)), Traffic(), 0
-        self.peers, self.place = 1, 0  # one goes on at a time, in one process
+        self.peers, self.place = 1, 0  # one rank goes on at a time, in one process
 
     def _together(self, name: str, given: Any) -> list[Any]:
         self._calls += 1
         return self.world.together(self.rank, self._calls, name, given)
 
     def allreduce(self, x: Any, op: Operation = "sum") -> np.ndarray:
-        """Return the sum, least or largest of all ranks' numbers."""
+        """Return the sum, minimum or maximum of all ranks' numbers."""
         mine = np.array(x)
         self.traffic.agreed(mine.nbytes, self.size)
         return OPERATIONS[op].reduce(self._together(f"allreduce({op})", mine))
@@ -259,7 +259,7 @@ class _Letters:
         self._numbers = {source: comm.world.asked(comm.rank, source) for source in receive}
 
     def test(self) -> bool:
-        """Take arrays that have come; tell whether all have."""
+        """Take arrays that have come; tell whether all have come."""
         comm = self._comm
         for source in list(self._receive):
             a = comm.world.arrived(comm.rank, source, self._numbers[source])

@@ -1,4 +1,4 @@
-"""The compiler and launcher for workunits.
+"""Compiler and launcher for workunits.
 
 A kernel file is read as text, specialised, checked, lowered to C++, compiled once, and launched:
 
@@ -12,7 +12,7 @@ A kernel file is read as text, specialised, checked, lowered to C++, compiled on
 array([2., 0.])
 
 The rest of parki imports from here and from `parki.engine.steps`, and from no module below.  `__all__` names the
-part that is public; the names imported ``as`` themselves are for parki alone.
+public part; names imported ``as`` themselves are for parki alone.
 """
 
 from parki.engine import audience as audience

@@ -33,7 +33,7 @@ _counts = {"builds": 0, "prepares": 0}
 
 
 def add(name: str) -> None:
-    """Count one more."""
+    """Add one to a count."""
     with _lock:
         _counts[name] += 1
 

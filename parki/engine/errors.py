@@ -1,11 +1,11 @@
-"""The engine's errors, and the one format in which they are shown."""
+"""Errors of the engine, and the one format in which they are shown."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Loc:
-    """A place in a kernel file as a person wrote it (L1): path, 1-based line, 1-based column."""
+    """Place in a kernel file as written by a person (L1): path, 1-based line, 1-based column."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""Locks that a forked process finds free: the threads that hold them in its parent are not there to let go."""
+"""Locks that are free in a forked process: the parent's threads that held them do not exist there to release them."""
 
 import os
 import threading
@@ -8,8 +8,8 @@ _all: weakref.WeakSet = weakref.WeakSet()
 
 
 def lock() -> threading.RLock:
-    """Return a lock that its thread may take again, and that is free in a fork unless the forking thread holds it."""
-    made = threading.RLock()  # itself, and nothing around it: an interrupt must not come between taking and holding
+    """Return a reentrant lock that is free in a forked process unless the forking thread holds it."""
+    made = threading.RLock()  # without a wrapper: an interrupt must not come between taking and holding
     _all.add(made)
     return made
 

@@ -1,4 +1,4 @@
-"""Answers that follow from the environment, found once while a plan is made: its hundred launches ask for them each."""
+"""Answers that depend on the environment, found once per plan: each of its hundred launches asks for them."""
 
 import contextlib
 import contextvars
@@ -12,7 +12,7 @@ _kept: contextvars.ContextVar[dict[Any, Any] | None] = contextvars.ContextVar("k
 
 @contextlib.contextmanager
 def settled() -> Iterator[None]:
-    """Keep answers that follow from the environment, in this thread until the end of the body.
+    """Keep answers that depend on the environment, in this thread until the end of the body.
 
     The target of the compiler and the variables of the environment are then read once for all launches of the body.
 
@@ -23,7 +23,7 @@ def settled() -> Iterator[None]:
 
     See Also
     --------
-    prepare : Prepare a launch, many of which a plan makes within one such body.
+    prepare : Prepare a launch; a plan prepares many within one such body.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def settled() -> Iterator[None]:
 
 
 def once(function: F) -> F:
-    """Mark a function whose result does not change within `settled`."""
+    """Mark a function whose result does not change within `settled`, so that it is found once."""
 
     @functools.wraps(function)
     def answer(*given: Any, **named: Any) -> Any:
@@ -58,5 +58,5 @@ def once(function: F) -> F:
 
 
 def answers() -> dict[Any, Any] | None:
-    """Return what is kept in this thread within `settled`, None outside of it."""
+    """Return the answers kept in this thread within `settled`, None outside."""
     return _kept.get()

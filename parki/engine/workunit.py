@@ -23,7 +23,7 @@ from parki.engine.tree import ir
 from parki.engine.tree.check import check
 from parki.engine.tree.parse import parse
 
-# What a text may be told about itself, and what that tells the compiler of hosts; other spaces have no use for it.
+# Compiler options of hosts by hint; other spaces ignore hints.
 HINTS = {
     "finite_rsqrt": ("-DPK_RSQRT_FINITE",),
     "short_rsqrt": ("-DPK_RSQRT_SHORT",),
@@ -46,17 +46,17 @@ def checking() -> bool:
 
 @once
 def sanitizing() -> bool:
-    """Whether kernels of hosts are built with sanitizers of addresses and undefined behaviour: ``PARKI_DEBUG=asan``."""
+    """Tell whether host kernels are built with sanitizers (addresses, undefined behaviour): ``PARKI_DEBUG=asan``."""
     return _debugging("asan")
 
 
 def _sanitizers() -> tuple[str, ...]:
-    """Return the compiler options for sanitizers, none where they are not asked for.
+    """Return the compiler options for sanitizers; none where sanitizers are not asked for.
 
     Raises
     ------
     BuildError
-        If the runtime was not loaded with the process: an object would end it.
+        If the sanitizers' runtime was not loaded with the process: loading an object would end the process.
     """
     if not sanitizing():
         return ()
@@ -77,9 +77,9 @@ def _debugging(*words: str) -> bool:
 
 @dataclass(frozen=True)
 class Compiled:
-    """One object of a workunit: its entry point, its argument structure, and the places a checked build reports.
+    """Compiled object of a workunit: its entry point, its argument structure, and the places a checked build reports.
 
-    `pause` is that of the OpenMP which it is linked to, None where there is none or none that can.
+    `pause` pauses the OpenMP runtime that the object is linked to; None without OpenMP or without such a function.
     """
 
     run: ctypes._CFuncPtr
@@ -115,7 +115,7 @@ class Workunit:
         self.l0, self.hints = l0, hints
         self.ir: ir.KernelTree = parse(l0.text, l0.linemap, l0.filename)
         check(self.ir)
-        self.objects: dict[tuple, Any] = {}  # by what each was compiled for
+        self.objects: dict[tuple, Any] = {}  # compiled objects, by the properties that each was compiled for
         self._gpu: dict[tuple, Lowered] = {}
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class Workunit:
 
     @property
     def label(self) -> str:
-        """Return the name and the values of the slots, for people."""
+        """Return the workunit's name and the values of its slots, for people."""
         slots = ", ".join(v for _, v in self.l0.slots)
         return f"{self.l0.name} ({slots})" if slots else self.l0.name
 
@@ -139,7 +139,7 @@ class Workunit:
         return {p.name: "C" for p in self.ir.params if p.rank}
 
     def unit(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple[objects.Unit, Lowered]:
-        """The text to compile for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
+        """Return the unit to compile for these layouts; ``PARKI_DEBUG=source`` shows its text and its kernel's."""
         lowered = host.lower(self.ir, layouts, checked)
         made = objects.Unit(
             name=f"{self.l0.name}_{self.l0.hash}",
@@ -155,7 +155,7 @@ class Workunit:
         return made, lowered
 
     def gpu(self, layouts: dict[str, str]) -> Lowered:
-        """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows it, and the kernel it was made from."""
+        """Return the GPU text for these layouts; ``PARKI_DEBUG=source`` shows this text and its kernel's."""
         key = tuple(layouts.values())
         if key not in self._gpu:
             self._gpu[key] = gpu.lower(self.ir, layouts)
@@ -167,7 +167,7 @@ class Workunit:
         sys.stderr.write(f"# {self.l0.filename}\n{self.l0.text}\n// {self.label}\n{lowered.source}\n")
 
     def key(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> tuple:
-        """What one compiled object is for."""
+        """Return the key of one compiled object: layouts, checks, flags, target and sanitizers."""
         return (tuple(layouts.values()), checked, flags, target(), sanitizing())
 
     def compiled(self, layouts: dict[str, str], checked: bool, flags: tuple[str, ...] = ()) -> Compiled:
@@ -207,7 +207,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     workunit : str
         Name of the ``@pk.workunit`` in it.
     hints : iterable of str, optional
-        Facts that make it faster on hosts; other spaces ignore them.
+        Facts that make the workunit faster on hosts; other spaces ignore them.
 
         - ``"finite_rsqrt"``: the values of ``pk.rsqrt`` at 0 and at infinity are not used: they may be NaN.
         - ``"short_rsqrt"``: a relative error of 1.5e-13 of ``pk.rsqrt`` is enough in double precision.
@@ -216,11 +216,11 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
         - ``"short_exp"``: with ``"rounded_exp"``, a relative error of 2.6e-12 is enough in double precision.
         - ``"shorter_exp"``: likewise 1.6e-9.
         - ``"shortest_exp"``: likewise 4.3e-7, in single precision 5.5e-7.
-        - ``"long_blocks"``: its loops hold many independent terms without branches: g++ mixes their instructions
-          before it gives registers to them, which is slow to compile and now and then spills.
+        - ``"long_blocks"``: the loops hold many independent terms without branches: g++ mixes their instructions
+          before it allocates registers, which is slow to compile and sometimes spills.
     **slots
         Values of module-level names: ``real="float"``, ``P=8``, ``pair="pair/stokes_comb"``; for functions also a
-        Python function, which is read as it is now (`parki.engine.text.functions`).
+        Python function, which is read at this call (`parki.engine.text.functions`).
 
     Returns
     -------
@@ -230,7 +230,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
     Raises
     ------
     KernelError
-        The file, or what the slots make of it, is outside the workunit subset.
+        The file, or its form with these slots, is outside the workunit subset.
     ValueError
         There is no such hint, or a Python function cannot be read.
 
@@ -261,7 +261,7 @@ def kernel(source: str | os.PathLike, workunit: str, *, hints: Iterable[str] = (
 
 
 def object_path(workunit: Workunit) -> Path:
-    """Return the path of the compiled object for C-ordered views, compiled if need be.
+    """Return the path of the compiled object for C-ordered views, which is compiled if need be.
 
     Parameters
     ----------

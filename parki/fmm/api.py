@@ -1,4 +1,4 @@
-"""The calls of `parki.fmm`: one-shot sums, each a plan used once."""
+"""Calls of `parki.fmm`: one-shot sums, each a plan used once."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def kifmm(
     """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by the kernel-independent fast multipole method.
 
     The work grows as the number of points.  Sources of the boxes of an adaptive octree are replaced by equivalent ones
-    on surfaces around them, found by solving small systems, so only values of the kernel are asked for.  That is for
-    kernels of Laplace, Yukawa and Stokes problems and a caller's own of that kind; `chebyshev` takes all that are
+    on surfaces around them, found by solving small systems, so the method needs only values of the kernel.  It is for
+    kernels of Laplace, Yukawa and Stokes problems and similar kernels of a caller; `chebyshev` takes all that are
     smooth.
 
     Parameters
@@ -179,7 +179,7 @@ def plan(
 
 
 def _method(kernel: KernelLike, **keywords: Any) -> FreeMethod:
-    """Return the method of a kernel and the keywords of a call, over ranks where these have a communicator."""
+    """Return the method of a kernel and a call's keywords, over ranks if these have a communicator."""
     comm = keywords.get("comm")
     with ranks.ALONE if comm is None else ranks.together(comm, "making a plan", call="parki.fmm.plan"):
         options, parameters = FmmOptions.split(keywords)

@@ -1,7 +1,7 @@
 """Sizes of leaves: the near field's cost against the far field's, by the models of `parki.perfmodels`.
 
 Points that fill their box evenly get k³ boxes of equal size, for the k that costs least by the lists of trees of such
-boxes.  For others trees of a sample are built, with as many times smaller leaves, and their lists give the costs.
+boxes.  For others trees of a sample are built, with leaves smaller in proportion, and their lists give the costs.
 """
 
 import math
@@ -26,18 +26,18 @@ from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
 Floats = NDArray[np.float64]
-SAMPLE, CELLS = 20_000, 4  # points looked at, and cells across, to tell whether points are even
-UNEVEN = 1.6  # least variance of numbers in cells, over that of uniform points, of points that are not even
-SPREAD = 5.0  # standard deviations by which a box of uniform points may be over
-FEWEST = 8  # points of a leaf of a sample
-SIZES = (2.0, 4.0)  # sizes of leaves that are compared, over the size that suits a cube
+SAMPLE, CELLS = 20_000, 4  # points in a sample, and cells across each axis, to test whether points are even
+UNEVEN = 1.6  # least variance of numbers in cells, relative to uniform points, of points that are not even
+SPREAD = 5.0  # standard deviations above the mean that a box of uniform points may hold
+FEWEST = 8  # points of a leaf of a sample, at least
+SIZES = (2.0, 4.0)  # sizes of leaves that are compared, relative to the size that suits a cube
 #: Shares of the machine's rates that pairs, products of spectra, transforms, and dense steps reach.
 PAIRS, PRODUCTS, TRANSFORMS, DENSE = 0.9, 0.5, 0.3, 0.3
 
 
 @dataclass(frozen=True)
 class FmmCosts:
-    """Seconds on one core: of a pair of particles, of a pair of octets, of an octet, of a particle in its leaf."""
+    """Seconds on one core: per pair of particles, per pair of octets, per octet, and per particle in its leaf."""
 
     pair: float
     octet_pair: float
@@ -63,10 +63,10 @@ def costs(representation: Representation, p: int, dtype: str) -> FmmCosts:
 
 @lru_cache(maxsize=64)
 def interpolation_costs(linear: Pair, order: int, dtype: str) -> FmmCosts:
-    """Return the costs of interpolation at points per direction, as `costs` does; W and X pairs cost as many pairs."""
+    """Return the costs of interpolation with `order` points per direction; W and X pairs cost as many pairs."""
     pair, flop = _rates(linear, dtype)
     points, components = order**3, linear.dens + linear.result
-    compressed = len(offsets()) * order**2  # values of a box for all its targets, about
+    compressed = len(offsets()) * order**2  # compressed values of a box for all its targets, about
     octet = 8 * flop * components * points * (2 * compressed / DENSE + 12 * order)
     return FmmCosts(pair, 0.0, octet, points * max(pair, 2 * flop * components))
 
@@ -89,7 +89,7 @@ class TreeSizes:
 
     @classmethod
     def of(cls, nodes: OctNodes, lists: OctLists, counted: NDArray[np.bool_]) -> "TreeSizes":
-        """Return the sizes of a tree, of boxes that are counted here."""
+        """Return the sizes of a tree, of boxes that are `counted`."""
         n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
         x = counted[lists.x_t]
         octets = nodes.octet_parent[nodes.octet_begin[min(1, nodes.depth)] :]
@@ -103,7 +103,7 @@ class TreeSizes:
 
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Points of one process, as questions about them.
+    """Points of one process, with methods that answer questions about them.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Cloud:
         return np.bincount(cell[0] * CELLS**2 + cell[1] * CELLS + cell[2], minlength=CELLS**3)
 
     def tree(self, targets: "Cloud | None", every: int, size: int, space: Space) -> "TreeSizes":
-        """Return the sizes of the tree of a sample of these sources and of targets apart, with leaves of a size."""
+        """Return the sizes of the tree of a sample of these sources and of separate targets, with leaves of `size`."""
         apart = None if targets is None else targets.sample(every)
         nodes = octree.build(self.sample(every), apart, size, space).nodes
         return TreeSizes.of(nodes, octlists.lists(nodes).only, np.ones(nodes.n, bool))
@@ -155,7 +155,7 @@ def leaves(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts | None, space: Space)
     cost : FmmCosts, optional
         Without it, the size is `wanted`.
     space : Space
-        Where trees of samples are built.
+        Space where trees of samples are built.
     """
     n = max(x.n, y.n)
     lengths = sides(x, y)
@@ -190,7 +190,7 @@ def _by_sample(x: Cloud, y: Cloud, wanted: int, cost: FmmCosts, space: Space) ->
     found: dict[float, int] = {}
     for size in sorted({round(factor * wanted) for factor in SIZES}):
         of = y.tree(None if x is y else x, times, max(1, size // times), space)
-        near, alone = of.near * times**2, of.alone * times  # each alone with a surface
+        near, alone = of.near * times**2, of.alone * times  # each particle meets a surface
         found[cost.of(near, of.octet_pairs, of.octets, x.n + y.n + alone)] = size
     return found[min(found)]
 
@@ -202,7 +202,7 @@ def sides(x: Cloud, y: Cloud) -> list[float]:
 
 
 def _even(x: Cloud) -> bool:
-    """Return whether the numbers of points in cells are as those of points that are uniform at random, or more even."""
+    """Return whether the numbers of points in cells vary no more than those of uniform random points do."""
     every = max(1, x.n // SAMPLE)
     low, high = x.ends(every)
     if not (high > low).all():

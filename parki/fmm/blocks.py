@@ -29,7 +29,7 @@ class BoxBlocks:
 
     @classmethod
     def of(cls, boxes: Ints, table: Ints, lanes: int) -> "BoxBlocks":
-        """Return blocks of boxes in their order, apart by the numbers (n,) of their matrices."""
+        """Return blocks of boxes in their order, separated by the numbers (n,) of their matrices."""
         rows, tables = [np.empty((0, lanes), np.int32)], [np.empty(0, np.int32)]
         for number in np.unique(table):
             some = boxes[table == number]
@@ -53,19 +53,19 @@ class BoxBlocks:
         return np.concatenate(made).astype(np.int32)
 
     def placed(self, values: NDArray[np.integer], nothing: int) -> Ints:
-        """Return the values of boxes by block and lane, `nothing` where there is no box."""
+        """Return the values of boxes by block and lane, and `nothing` in lanes without a box."""
         return np.where(self.boxes < 0, nothing, values[self.boxes]).astype(np.int32)
 
 
 def neighbours(target: Ints, source: Ints, direction: Ints, octets: int) -> Ints:
-    """Return the source's octet (octets, 26) by the target's and direction, −1 where the list has none."""
+    """Return the source's octet (octets, 26) by target octet and direction, −1 where the list has none."""
     near = np.full((octets, DIRECTIONS), -1, np.int32)
     near[target, direction] = source
     return near
 
 
 def rows_by_place(blocks: BoxBlocks, slot: Ints, octets: int) -> Ints:
-    """Return the row of each place 8 · octet + octant (8 · octets,), −1 where no box has it; `slot` is by box."""
+    """Return the row of each place 8 · octet + octant (8 · octets,), −1 for a place without a box; `slot` is by box."""
     row, boxes = np.full(8 * octets, -1, np.int32), blocks.boxes.ravel()
     there = np.flatnonzero(boxes >= 0).astype(np.int32)
     row[slot[boxes[there]]] = there

@@ -2,8 +2,8 @@
 
 Check values c = K e are solved for e by a singular value decomposition without small values, kept as two
 factors, e = V S⁻¹ (Uᵀ c): their product would have entries up to 1/cut and lose digits.  Singular values below
-max(tolerance/1000, 1e-15) of the largest of all classes are left out: with less, those of Stokes flows that are nothing
-but the error of the surface grid spoil the result.  Operators are made in double precision, once, and kept in the
+max(tolerance/1000, 1e-15) of the largest of all classes are left out: with less, those of Stokes flows that are
+only errors of the surface grid spoil the result.  Operators are made in double precision, once, and kept in the
 process and on disk.
 """
 
@@ -26,10 +26,10 @@ from parki.pairs import Pair
 
 Floats = NDArray[np.float64]
 VERSION = 1  # version of the files on disk
-DIGEST = 64  # bytes of the digest in front of a file
-CUT = 1e-3  # singular values left out, over the largest, for a tolerance of 1
-LEAST_CUT = 1e-15  # singular values left out, over the largest, whatever the tolerance
-HALF = 0.5  # half side of a child, that of its parent being 1
+DIGEST = 64  # bytes of the digest at the start of a file
+CUT = 1e-3  # singular values left out, relative to the largest, for a tolerance of 1
+LEAST_CUT = 1e-15  # singular values left out, relative to the largest, for any tolerance
+HALF = 0.5  # half side of a child, in half sides of its parent
 NAMES = ("up_first", "up_second", "down_first", "down_second", "to_parent", "to_children")
 
 
@@ -40,14 +40,14 @@ class Operators:
     Attributes
     ----------
     check, equivalent : Classes
-        Of check values and of equivalents.
+        Classes of check values and of equivalents.
     up, down : (ClassMatrices, ClassMatrices)
-        Uᵀ and V S⁻¹: class values of check values to those of equivalents.
+        Uᵀ and V S⁻¹: from class values of check values to those of equivalents.
     to_parent : ClassMatrices
         From the 8 children's equivalents, rows as in `Classes.octet_rows`, sums over reflections without a factor, to
         class values of the parent's check values.  Each has the unit of its own box.
     to_children : ClassMatrices
-        From class values of the parent's downward equivalents to the 8 children's check values, alike.
+        From class values of the parent's downward equivalents to the 8 children's check values, likewise.
     """
 
     check: Classes
@@ -64,7 +64,7 @@ def cut(tolerance: float) -> float:
 
 
 def operators(representation: Representation, p: int, tolerance: float, half: float = 1.0) -> Operators:
-    """Return the operators of boxes of half side `half`, from the process, the cache on disk, or made now.
+    """Return the operators of boxes of half side `half`, from the process or the cache on disk, or newly made.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ def operators(representation: Representation, p: int, tolerance: float, half: fl
     tolerance : float
         Relative error of the sum, see `cut`.
     half : float, optional
-        Counts only where `representation.per_level`.
+        Used only if `representation.per_level`.
 
     Raises
     ------
     ValueError
-        For p < 2, and where the kernel has values that are not finite.
+        For p < 2, and for a kernel with values that are not finite.
     """
     half = float(half) if representation.per_level else 1.0
     return _kept(
@@ -97,9 +97,9 @@ def operators(representation: Representation, p: int, tolerance: float, half: fl
 
 @dataclass(frozen=True)
 class _Key:
-    """Hold everything that operators depend on.
+    """Everything that operators depend on.
 
-    `pair` is check values ← equivalents, `size` the half side of the box.
+    `pair` maps equivalents to check values, `size` is the half side of the box.
     """
 
     pair: Pair
@@ -134,7 +134,7 @@ def _kept(key: _Key) -> Operators:
 
 
 def _read(path: Path) -> list[ClassMatrices] | None:
-    """Read operators; return None for a file that is not there or not whole."""
+    """Return the operators in a file; None if the file is missing or damaged."""
     try:
         content = trust.read(path)
     except OSError:
@@ -184,7 +184,7 @@ def _reduced(
 ) -> list[Floats]:  # fmt: skip
     """Return a matrix check ← equivalent by classes.
 
-    The matrix is that of one target x (n, 3) of each orbit and all images of sources y (orbits, group, 3).  By symmetry
+    The matrix has one target x (n, 3) of each orbit and all images of sources y (orbits, group, 3).  By symmetry
     the other targets of an orbit have the same values up to signs.  Octets, all (child, point), take plain sums over
     reflections, without the factor of an orthonormal basis.
     """

@@ -1,7 +1,7 @@
 """Steps between boxes and their parents and children: class values of octets, and small matrices of the classes.
 
-All arrays are (octets, rows, 8 siblings): surface values have rows component · points + point, class values those of
-`parki.fmm.symmetry.Classes`.
+All arrays are (octets, rows, 8 siblings): surface values have rows component · points + point, class values have
+the rows of `parki.fmm.symmetry.Classes`.
 """
 
 import math
@@ -20,9 +20,9 @@ from parki.fmm.class_matrices import TILE, ClassMatrices
 from parki.fmm.expansion import table
 from parki.fmm.symmetry import Classes
 
-TEAM = (16, 8)  # threads of a team on a device and their lanes, which are siblings
+TEAM = (16, 8)  # threads of a team on a device, and lanes, which are siblings
 SMALL = (4, 8)  # threads and lanes of a team that has few tiles of a matrix
-OCTETS = 2  # octets that share an entry of a matrix once read
+OCTETS = 2  # octets that share an entry of a matrix after one read
 
 Tables = dict[str, Handle]
 
@@ -33,7 +33,7 @@ def folding(name: str, real: DTypeLike, group: int) -> Workunit:
 
 
 def products(real: DTypeLike, *, add: bool) -> Workunit:
-    """Return the workunit that multiplies class values by matrices, and may add to class values."""
+    """Return the workunit that multiplies class values by matrices; with `add` it adds to class values."""
     return engine.kernel("translate", "products", real=np.dtype(real), ADD=add, OCTETS=OCTETS)
 
 
@@ -50,13 +50,13 @@ class BoxTranslations:
     ----------
     operators : Operators
     real : dtype
-        Of all values.
+        Type of all values.
     classes : dict
         Tables of check values and of equivalents, by "check" and "equivalent".
     matrices : dict
         Tables of the matrices, by "up", "down", "to_parent", "to_children".
     scratch : float
-        Bytes of scratch that a team has.
+        Bytes of scratch of a team.
     """
 
     operators: Operators
@@ -90,8 +90,8 @@ class BoxTranslations:
     def solve(self, phase: str, way: str, given: Handle, between: Handle, made: Handle) -> list[Step]:
         """Return steps from class values of check values to those of equivalents; `way` is "up" or "down".
 
-        Where a team has no scratch for them, values between the two factors stand in `between`: `between_rows` rows for
-        each octet at least.
+        If a team's scratch is too small, `between` holds the values between the two factors: at least
+        `between_rows` rows for each octet.
         """
         (first, second), left = self.matrices[way], getattr(self.operators, way)[0]
         most = TILE * math.ceil(int(left.part[:, 3].max()) / TILE)
@@ -115,11 +115,11 @@ class BoxTranslations:
         ----------
         phase : str
         value : Handle (octets of children, equivalent rows, 8)
-            At surface points.
+            Values at surface points.
         below : Handle (octets, 8) int32
             The octet of each box's children, −1 for none.
         between : Handle (any number, 8 x equivalent rows, 8)
-            Overwritten; its length is the number of octets that are done together.
+            Overwritten; its length is the number of octets that are handled together.
         made : Handle (octets, check rows, 8)
             Class values.
         """
@@ -181,11 +181,11 @@ def _class_tables(classes: Classes, real: np.dtype[Any]) -> Tables:
 
 def _matrix_tables(name: str, matrices: ClassMatrices, real: np.dtype[Any]) -> Tables:
     entries = matrices.table
-    if np.abs(entries).max(initial=0) > np.finfo(real).max:  # of fields that are nothing in this precision
+    if np.abs(entries).max(initial=0) > np.finfo(real).max:  # fields that are nothing in this precision
         entries = np.zeros_like(entries)
     return {"part": table(f"{name}_part", matrices.part, np.int32), "table": table(f"{name}_table", entries, real)}
 
 
 def _pieces(n: int, most: int) -> list[slice]:
-    """Return 0 … n in pieces of at most `most`."""
+    """Return slices of 0 … n, each of at most `most`."""
     return [slice(begin, min(begin + most, n)) for begin in range(0, n, max(most, 1))]

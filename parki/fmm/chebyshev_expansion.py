@@ -1,6 +1,6 @@
 """Black-box method: Chebyshev interpolation on the boxes of an octree, for any smooth kernel.
 
-Charges of a box stand at order³ Chebyshev points of its own, and so do potentials.  The parts of `proxy` and `clusters`
+A box has charges and potentials at order³ Chebyshev points of its own.  The parts of `proxy` and `clusters`
 make charges from particles and boxes below, potentials from boxes above, and the sums of lists U, W and X.  Lists V are
 products of matrices (`chebyshev_translations`).
 
@@ -37,7 +37,7 @@ class ChebyshevExpansion(Expansion):
     Attributes
     ----------
     translations : Translations
-        Of lists V.
+        Translations of lists V.
     """
 
     translations: Translations
@@ -62,7 +62,7 @@ def chebyshev_expansion(
     symmetric : bool
         Use the pair's symmetry, if it has one.
     tasks : TaskSizes, optional
-        Of a sum that is cut into tasks.
+        Sizes of tasks, for a sum that is cut into tasks.
     """
     particles = Particles.of(tree, pair)
     boxes = _ChebyshevBoxes(tree, particles, order)
@@ -81,7 +81,7 @@ def chebyshev_expansion(
 
 
 class _ChebyshevBoxes:
-    """Handles of the boxes of a tree, and the steps between them, and between them and particles."""
+    """Handles of the boxes of a tree, and the steps between boxes, and between boxes and particles."""
 
     def __init__(self, tree: Octree, particles: Particles, order: int) -> None:
         self.tree, self.particles, self.order = tree, particles, order
@@ -99,7 +99,7 @@ class _ChebyshevBoxes:
         """Return P2M and M2M, on cleared charges and potentials."""
         nodes, phase = self.tree.nodes, "upward"
         steps = glue.fill(phase, self.charge)
-        for component in range(len(self.phi)):  # which tasks divide along boxes
+        for component in range(len(self.phi)):  # tasks divide components along boxes
             steps += glue.fill(phase, self.phi[component])
         leaves = self._leaves(nodes.own.begin, nodes.own.end)
         args = {"src": self.particles.rows, "box": self.box, "charge": self.charge, **self.tables}

@@ -25,11 +25,11 @@ from parki.fmm.chebyshev_tables import (
 )
 from parki.pairs import Pair
 
-FAR = 4.0  # half sides between boxes where components are compared
+FAR = 4.0  # half sides between boxes where magnitudes of components are compared
 
 
 def sizes(pair: Pair, half: float) -> tuple[Floats, Floats]:
-    """Return the magnitudes of the rows and columns of blocks between boxes: they have their own units."""
+    """Return the magnitudes of the rows and columns of blocks between boxes, which may have different units."""
     corners = [d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)]
     r = (np.array(corners) - 1.0) * (FAR * half)
     k = np.sqrt(np.square(representations.block(pair, r)).sum(axis=0))
@@ -76,7 +76,7 @@ def tables(pair: Pair, order: int, half: float, eps: float, use_symmetry: bool =
         return factors(operator(pair, order, d, half), row_weight, column_weight, eps)
 
     here = offsets()
-    with threadpool_limits(1, "blas"):  # matrices are too small for more
+    with threadpool_limits(1, "blas"):  # matrices are too small for more threads
         for d in {canonical(d) for d in here} if turning else _all():
             decomposed(d)
     if turning is None:
@@ -115,7 +115,7 @@ def _stacked(frames: list[list[Floats]], column: NDArray[np.int32]) -> Floats:
 
 @lru_cache(maxsize=16)
 def frame(components: Components, order: int, points_last: bool) -> tuple[Action, ...]:
-    """Return the way into the frame of each octant, and back: reflections are their own inverses."""
+    """Return the actions into the frame of each octant, and back: reflections are their own inverses."""
     return tuple(Action.of(Turn.reflection(octant), components, order, points_last) for octant in range(8))
 
 

@@ -1,7 +1,7 @@
-"""Points per direction for a tolerance, from the interpolation error of a pair's own kernel, as measured.
+"""Points per direction for a tolerance, from the measured interpolation error of a pair's own kernel.
 
-For boxes of every size in a tree the error of two that are as near as a list V allows is measured, between random
-points.  Errors of all sizes add up as squares, each pair of particles weighted as the square of its field.
+For boxes of every size in a tree, the error of two boxes that are as near as a list V allows is measured, between
+random points.  Errors of all sizes add up as squares, each pair of particles weighted by the square of its field.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from parki.pairs import Pair
 from parki.trees.octlists import OctLists
 from parki.trees.octree import MAX_LEVEL, OctNodes
 
-SAMPLE_POINTS = 64  # points of a box that errors are measured on
+SAMPLE_POINTS = 64  # points of a box for measuring errors
 CHARGE_SETS = 8  # sets of random charges
 NEAREST = ((2, 0, 0), (2, 1, 1))  # offsets with the largest errors
-ERROR_SHARE = 0.4  # measured error aimed at, over the tolerance: whole sums err less, as most boxes are further apart
+ERROR_SHARE = 0.4  # aim for measured errors, relative to the tolerance: sums err less, as most boxes are further apart
 ERROR_SHARE_OF_LENGTHS = (
     0.06  # the same for pairs with a length of their own, whose fields may cancel or fall off over it
 )
-#: Distances in half sides of particles of boxes that translations join, and the share of pairs as near as that.
+#: Distances, in half sides, between particles of boxes that translations join, and the share of pairs that are so near.
 FAR_DISTANCES = ((4.0, 1.0), (2.3, 0.02))
 FAR, NEAR = (3.5, 7.0), (0.5, 2.0)  # half sides between particles of far boxes, and of near ones
-FAINT_SHARE = 1e-6  # share of the square of the whole field below which a level does not matter
-LEAST_ORDER = 2  # points per direction
-ROUNDING_SHARE = 1e-6  # share of fields below which sums are rounding only
+FAINT_SHARE = 1e-6  # share of the square of the whole field below which a level is ignored
+LEAST_ORDER = 2  # points per direction, at least
+ROUNDING_SHARE = 1e-6  # share of fields below which sums are only rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Met:
     width : float
         Side of the root.
     far, near : array (MAX_LEVEL + 1,) of float64
-        By the level of the boxes through which they meet, and by that of leaves that are near each other.
+        By the level of the boxes through which they meet, and by the level of leaves that are near each other.
     """
 
     width: float
@@ -78,14 +78,14 @@ def order(pair: Pair, tolerance: float, met: Met) -> int:
     pair : Pair
         Linear in the strengths of sources.
     tolerance : float
-        Relative error of a sum in the 2-norm; with compression to a tenth of it at most.
+        Relative error of a sum in the 2-norm; compression adds at most a tenth of it.
     met : Met
-        Of the sum: boxes of all sizes count for pairs that have a length of their own.
+        Numbers of pairs of the sum: boxes of all sizes count for pairs that have a length of their own.
 
     Raises
     ------
     ValueError
-        Where more than `MOST_ORDER` points would be needed: the kernel varies too much over the largest boxes.
+        If more than `MOST_ORDER` points are needed: the kernel varies too much over the largest boxes.
     """
     if representations.exponents(pair) is not None:
         # One size stands for all, and near fields are left out: beside them any error of far ones would pass.
@@ -106,9 +106,9 @@ def order(pair: Pair, tolerance: float, met: Met) -> int:
 
 
 def left(pair: Pair, met: Met) -> float:
-    """Return the size of sums of charges that add up to 0 over their size if fields did not cancel: 1 or less.
+    """Return the size of sums of charges that add up to 0, relative to fields that do not cancel: 1 or less.
 
-    For kernels that are nearly constant over all points it is small, and errors must be, too.
+    For kernels that are nearly constant over all points it is small, and errors must be small, too.
     """
     if representations.exponents(pair) is not None:
         return 1.0
@@ -125,7 +125,7 @@ def _fields(pair: Pair, far: dict[float, float], near: dict[float, float]) -> tu
 
 
 def _variation(n: Floats, f: Floats) -> float:
-    """Sum over all pairs of the square of the field's difference from its mean."""
+    """Return the sum over all pairs of the square of the field's difference from its mean."""
     return float(n @ np.square(f - (n @ f) / n.sum()))
 
 
@@ -139,7 +139,7 @@ def field(pair: Pair, distance: float) -> float:
 
 @lru_cache(maxsize=1024)
 def measured(pair: Pair, m: int, half: float) -> float:
-    """Return the relative error between two boxes of this half side, `m` points per direction; the worst of `NEAREST`.
+    """Return the worst relative error between two boxes of half side `half` at `NEAREST`, `m` points per direction.
 
     Components of the result are taken one by one, as a potential and its gradient have different units.
     """
@@ -161,7 +161,7 @@ def measured(pair: Pair, m: int, half: float) -> float:
 
 
 def _sums(pair: Pair, x: Floats, y: Floats, charges: Floats) -> Floats:
-    """Return direct sums (n, result, CHARGE_SETS) of charges (m, dens × CHARGE_SETS), some targets at a time."""
+    """Return direct sums (n, result, CHARGE_SETS) of charges (m, dens × CHARGE_SETS), for some targets at a time."""
     rows, charges = max(1, (1 << 18) // len(y)), charges.reshape(-1, CHARGE_SETS)
     parts = []
     for first in range(0, len(x), rows):

@@ -1,7 +1,7 @@
 """Translations between Chebyshev points of boxes: symmetry, compression, and their tables.
 
-Offsets are target box − source box in sides.  Boxes are looked at in the frame in which their octant is 0: a reflection
-of the axes on which they are the upper child.  There all targets have the same 189 offsets, and so have all sources;
+Offsets are target box − source box in sides.  A box is seen in the frame in which its octant is 0: a reflection of
+the axes on which it is the upper child.  There all targets have the same 189 offsets, and so have all sources;
 a pair sees its offset with the same components on axes where that is even and opposite ones where it is odd.  So
 one place j of a list is one offset for both: a source makes for place j the values that a target takes there.
 
@@ -26,7 +26,7 @@ from parki.proxies import MOST_POINTS
 Floats = NDArray[np.float64]
 Offset = tuple[int, int, int]
 EXACT = 1e-10  # relative differences up to which a kernel has a symmetry
-OVER = 8  # random vectors beyond the rank that is looked for
+OVER = 8  # random vectors in addition to the rank that is looked for
 
 
 # Points ---------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Turn:
         return q
 
     def of_points(self, order: int) -> NDArray[np.intp]:
-        """Place of Q⁻¹ x for each point x of `grid`."""
+        """Return the place of Q⁻¹ x for each point x of `grid`."""
         k = np.stack(np.meshgrid(*[np.arange(order)] * 3, indexing="ij")).reshape(3, -1)
         back = np.empty_like(k)
         for a in range(3):
@@ -112,7 +112,7 @@ _PAIRS = [(i, j) for i in range(3) for j in range(i, 3)]  # entries of a symmetr
 
 @dataclass(frozen=True)
 class Components:
-    """Turns of components: sizes of their parts, see `PARTS`, and whether all change their sign in reflections."""
+    """Components under turns: sizes of their parts, see `PARTS`, and whether all change sign in reflections."""
 
     parts: tuple[int, ...]
     axial: bool = False
@@ -152,9 +152,9 @@ def _layouts(n: int) -> Iterator[tuple[int, ...]]:
 
 @lru_cache(maxsize=256)
 def symmetry(pair: Pair) -> tuple[Components, Components] | None:
-    """Return how result and charges turn with the symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
+    """Return the turns of result and charges under symmetries of the cube; None if K(Qr) ≠ D K(r) D'ᵀ for all tried.
 
-    Tested by the kernel's own values at a few points.
+    The test uses the kernel's own values at a few points.
     """
     if max(pair.result, pair.dens) > 12:
         return None
@@ -180,8 +180,8 @@ def symmetry(pair: Pair) -> tuple[Components, Components] | None:
 def factors(matrix: Floats, left: Floats, right: Floats, eps: float) -> tuple[Floats, Floats]:
     """Return L (r, n), R (r, m) with matrix ≈ Lᵀ R, by a singular value decomposition with weights on rows and columns.
 
-    Singular values from `eps` of the largest one on are kept; with eps = 0 all, as R = 1.  They are found in the space
-    of as many random vectors as it takes.
+    Singular values above `eps` times the largest are kept; with eps = 0 all, and R = 1.  They are found in a space
+    of random vectors, as many as needed.
     """
     if eps <= 0:
         return matrix.T.copy(), np.eye(matrix.shape[1])
@@ -238,14 +238,14 @@ class Tables:
 
 @dataclass(frozen=True)
 class Action:
-    """A signed permutation of values: out[i] = sign[i] value[place[i]]; no signs, where all are 1."""
+    """Signed permutation of values: out[i] = sign[i] value[place[i]]; sign is None if all are 1."""
 
     place: NDArray[np.intp]
     sign: Floats | None
 
     @staticmethod
     def of(turn: Turn, components: Components, order: int, points_last: bool) -> "Action":
-        """Make the action of a symmetry on values at all points, by component and point or by point and component."""
+        """Return the action of a symmetry on values at all points, by component and point or by point and component."""
         d = components.matrix(turn.matrix)
         node, comp = turn.of_points(order), np.abs(d).argmax(axis=1)
         sign = d[np.arange(len(d)), comp]

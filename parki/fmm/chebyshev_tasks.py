@@ -1,7 +1,7 @@
 """Sums by Chebyshev interpolation cut into tasks: the rows that each of their steps reads and writes.
 
-Boxes of a level in runs, their points with them; blocks of a level in runs of work items; target points in parts of
-equal near work.
+Boxes of a level are in runs, their points with them; blocks of a level are in runs of work items; target points are
+in parts of equal near work.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
 """
@@ -31,9 +31,9 @@ class _LevelCuts:
     Attributes
     ----------
     given, made, compressed : RowBlocks
-        Of blocks of sources and of targets, and of compressed values.
+        Rows of blocks of sources and of targets, and of compressed values.
     begin, rows : arrays
-        Compressed rows that each item of targets takes: the first row of each of their blocks.
+        Compressed rows that each item of targets reads: the first row of each of their blocks.
     """
 
     given: RowBlocks
@@ -49,7 +49,7 @@ class _LevelCuts:
         given, made = (_runs(side, sizes) for side in (level.sources, level.targets))
         compressed = RowBlocks(given.bounds * lanes)
         place, row = level.target.values, level.row.values
-        met = np.zeros((len(made), len(near) + 1), bool)  # the last one for −1: no neighbour
+        met = np.zeros((len(made), len(near) + 1), bool)  # the last column stands for −1: no neighbour
         block, lane = np.nonzero(place >= 0)
         met[made.block(block)[:, None], near[place[block, lane] // 8]] = True
         task, octet = np.nonzero(met[:, :-1])
@@ -58,7 +58,7 @@ class _LevelCuts:
         some = there >= 0
         taken[np.broadcast_to(task[:, None], there.shape)[some], compressed.block(there[some])] = True
         task, of = np.nonzero(taken)
-        first = np.searchsorted(level.targets.item.values[:, 0], made.bounds[:-1])  # item of each task
+        first = np.searchsorted(level.targets.item.values[:, 0], made.bounds[:-1])  # first item of each task
         begin = np.searchsorted(first[task], np.arange(level.targets.item.shape[0] + 1))
         return cls(given, made, compressed, begin, compressed.bounds[of])
 
@@ -71,10 +71,10 @@ class ChebyshevCuts:
     ----------
     particles : ParticleCuts
     boxes, points : RowBlocks
-        Of boxes, and of their points.
+        Rows of boxes, and of their points.
     order : int
     levels : dict of _LevelCuts
-        By the values of sources, of targets, and the compressed ones.
+        Cuts by the values of sources, by those of targets, and by the compressed ones.
     """
 
     particles: ParticleCuts
@@ -102,7 +102,7 @@ class ChebyshevCuts:
 
     # Boxes and particles ----------------------------------------------------------------------------------------------
     def _boxes(self, a: Handle, first: NDArray[np.integer], count: NDArray[np.integer] | int = 1) -> Touched:
-        """Return the rows of boxes, numbered from the beginning of a part of all values."""
+        """Return the rows of boxes, numbered from the start of a part of all values."""
         whole, m3 = a.whole, self.order**3
         if len(whole) == self.boxes.bounds[-1]:
             begin = a.extent[0] // (whole.nbytes // len(whole))
@@ -118,7 +118,7 @@ class ChebyshevCuts:
         return Cut("P2M", (leaf[:, 2] - leaf[:, 1]).astype(float), [src, made], [made], made)
 
     def transfer(self, step: Step) -> Cut:
-        """Cut M2M and L2L along the boxes that take values."""
+        """Cut M2M and L2L along the boxes that receive values."""
         item = step.args["item"].values.astype(np.int64)
         made = self._boxes(step.args["made"], item[:, 0])
         given = self._boxes(step.args["given"], item[:, 1], item[:, 2] - item[:, 1])
@@ -152,7 +152,7 @@ class ChebyshevCuts:
         return Cut("M2P", item[:, 2] * count.astype(float), [given, u], [u], u)
 
     def fill(self, step: Step) -> Cut:
-        """Cut the clearing of charges and of one component of potentials along boxes; that of sums is one task."""
+        """Cut the clearing of charges and of one component of potentials along boxes; sums are cleared in one task."""
         out, whole = step.args["out"], step.args["out"].whole
         if whole.shape[1] == self.particles.targets.bounds[-1]:
             return self.particles.fill(step)
@@ -170,13 +170,13 @@ class ChebyshevCuts:
 
     # Translations -----------------------------------------------------------------------------------------------------
     def enter(self, step: Step) -> Cut:
-        """Cut the way of values into frames along blocks of sources."""
+        """Cut the transfer of values into frames along blocks of sources."""
         given = step.args["given"]
         rows = RowByRow(given, self.levels[given].given)
         return Cut("ENTER", 1.0, [self._of_blocks(step, "charge")], [rows], rows)
 
     def leave(self, step: Step) -> Cut:
-        """Cut the way of values out of frames along blocks of targets."""
+        """Cut the transfer of values out of frames along blocks of targets."""
         made = step.args["made"]
         rows, phi = RowByRow(made, self.levels[made].made), self._of_blocks(step, "phi")
         return Cut("LEAVE", 1.0, [rows, phi], [phi], rows)

@@ -1,6 +1,6 @@
-"""Lists V by matrix products: compressed values of sources for all their targets, and sums of them at targets.
+"""Lists V by matrix products: compressed values of sources for all their targets, and their sums at targets.
 
-On a level values enter the frames of their boxes' octants.  For as many columns at a time as there is memory for, each
+On a level, values enter the frames of their boxes' octants.  For as many columns at a time as memory allows, each
 block of sources makes compressed values for all boxes that may take them by one product; then each block of targets
 collects its own and expands them by one product.  Sums over a target's sources are part of the product: nothing is
 added in an order that depends on threads.
@@ -25,10 +25,10 @@ from parki.trees.octree import OctNodes
 
 COMPRESSED = 128 << 20  # bytes of compressed values of all levels
 COLUMNS = 256  # columns of compressed values at one time: those of a team's targets stay in a second-level cache
-ROWS = 8  # of a tile of a matrix: their entries of a column lie next to each other
-TOGETHER = 2  # blocks that read a matrix once
+ROWS = 8  # rows of a tile of a matrix; entries of one column in a tile are contiguous
+TOGETHER = 2  # blocks that share one read of a matrix
 LANES = 64  # bytes of the values of a block's lanes
-THREADS = 16  # of a team on a device
+THREADS = 16  # threads of a team on a device
 
 
 def workunit(name: str, real: np.dtype[Any], **slots: Any) -> Workunit:
@@ -37,13 +37,13 @@ def workunit(name: str, real: np.dtype[Any], **slots: Any) -> Workunit:
 
 
 def lanes(real: np.dtype[Any]) -> int:
-    """Return the boxes of a block."""
+    """Return the number of boxes in a block."""
     return LANES // real.itemsize
 
 
 @dataclass(frozen=True, eq=False)
 class LevelSide:
-    """The sources or the targets of the translations of a level.
+    """Sources or targets of the translations of a level.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class LevelSide:
     item : Handle (items, 3)
         Work items: first block, blocks, first line of the matrix.
     scale : Handle (rows,)
-        Factors of values in the unit box.
+        Factors that scale values to the unit box.
     values : Handle (blocks, rows, lanes)
         Values in the frames of boxes.
     """
@@ -110,14 +110,14 @@ class LevelTranslations:
 
     @property
     def parts(self) -> list[tuple[int, int]]:
-        """Return the first and the number of the columns that are done at one time."""
+        """Return the first column and the number of columns that are handled at one time."""
         width = self.compressed.shape[1]
         return [(first, min(width, self.columns - first)) for first in range(0, self.columns, width)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """Frames of values of a kind: their signed permutations (frames, rows)."""
+    """Frames of one kind of values: their signed permutations (frames, rows)."""
 
     place: Handle
     sign: Handle
@@ -133,7 +133,7 @@ class Translations:
     operators : dict
         Number of operators that are decomposed, by half side of the boxes.
     near : array (octets, 26)
-        Neighbours of octets, where there is any translation.
+        Neighbours of octets, if there is any translation.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Translations:
             return
         a, b = exponents or (np.zeros(self.pair.result), np.zeros(self.pair.dens))
         scales = np.tile(half ** -np.array(b), m3), np.repeat(half ** -np.array(a), m3)
-        # A frame of sources has a tile for each ROWS columns, one of targets for each ROWS values.
+        # A matrix of sources has a tile for each ROWS columns, that of targets for each ROWS values.
         lines = -(-int(matrices.column[-1]) // ROWS) * len(scales[0]), -(-len(scales[1]) // ROWS) * matrices.column[-1]
         sides = [
             self._side(one, nodes, *more) for one, *more in zip((s, t), scales, lines, ("given", "made"), strict=True)
@@ -258,11 +258,11 @@ class Translations:
         return workunit("compress", self.real, ROWS=ROWS, BLOCKS=TOGETHER)
 
     def expand(self, add: bool) -> Workunit:
-        """Return the workunit that makes values of targets, or adds to them."""
+        """Return the workunit that makes values of targets; with `add` it adds to them."""
         return workunit("expand", self.real, ROWS=ROWS, BLOCKS=TOGETHER, ADD=add)
 
     def _framed(self, phase: str, name: str, side: LevelSide, number: int, args: dict[str, Any]) -> Step:
-        """Return the step of values into the frames of their boxes, or back."""
+        """Return the step that moves values into the frames of their boxes, or back."""
         frame = self._frames[number]
         args |= {"box": side.box, "frame": side.frame, "place": frame.place, "sign": frame.sign, "scale": side.scale}
         unit = workunit(name, self.real, SIGNED=frame.signed)

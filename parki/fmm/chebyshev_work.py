@@ -1,8 +1,8 @@
-"""Work of a fast multipole sum by interpolation, and the time predicted for it.
+"""Work of a fast multipole sum by interpolation, and its predicted time.
 
 Particles, boxes and their points meet in the kernels of treecodes, whose texts `parki.perfmodels.clusters` adds up.
-Lists V are matrix products, which take the time of their operations, and pass over compressed values, which takes the
-time of their bytes.
+Lists V are matrix products, which take the time of their operations, and passes over compressed values, which take
+the time of their bytes.
 """
 
 import math
@@ -26,12 +26,12 @@ from parki.proxies import ProxyKernels
 from parki.trees.nodes import Spans
 from parki.trees.octree import OctNodes
 
-PRODUCTS_SHARE = 0.6  # of the rate of fused operations: OpenBLAS at orders 5 and 7, 45 of 76 Gflop/s of a core
+PRODUCTS_SHARE = 0.6  # share of the rate of fused operations: OpenBLAS at orders 5 and 7, 45 of 76 Gflop/s of a core
 PHASES = {"upward": "upward", "downward": "downward", "pp": "near", "cp": "p2l_m2p", "pc": "p2l_m2p"}  # by treecodes'
 
 
 def seconds(structure: FmmStructure, machine: Machine, dtype: np.dtype, units: int) -> dict[str, float]:
-    """Return the predicted seconds of a sum by phase, on so many cores."""
+    """Return the predicted seconds of a sum by phase, on `units` cores."""
     found = dict.fromkeys((*PHASES.values(), "m2l"), 0.0)
     for name, bound in clusters.predict(counts(structure, machine), machine, dtype.name, units=units).items():
         found[PHASES[name]] += bound.seconds
@@ -78,25 +78,25 @@ def _block(unit: Workunit) -> int:
 
 
 def _upward(nodes: OctNodes, m: int) -> Transfers:
-    """Return M2M: from children to their parents."""
+    """Return the M2M transfers: from children to their parents."""
     node = _filled(nodes, nodes.own, TOP_LEVEL)
     node = node[nodes.n_children[node] > 0]
     return Transfers(m, m, len(node), int(nodes.n_children[node].sum()), len(np.unique(nodes.level[node])))
 
 
 def _downward(nodes: OctNodes, m: int) -> Transfers:
-    """Return L2L: from parents to their children."""
+    """Return the L2L transfers: from parents to their children."""
     node = _filled(nodes, nodes.targets, TOP_LEVEL + 1)
     return Transfers(m, m, len(node), len(node), len(np.unique(nodes.level[node])))
 
 
 def _filled(nodes: OctNodes, spans: Spans, first: int) -> np.ndarray:
-    """Return the boxes with points on a level and below."""
+    """Return the boxes with points on level `first` and below."""
     return np.flatnonzero((nodes.level >= first) & (spans.count > 0))
 
 
 def products(levels: Iterable[LevelTranslations]) -> Counts:
-    """Count the matrix products of lists V: values of sources to compressed ones, and these to values of targets."""
+    """Count the matrix products of lists V: from values of sources to compressed ones, and on to values of targets."""
     fused, launches = 0, 0
     for level in levels:
         fused += level.columns * sum(math.prod(side.values.shape) for side in (level.sources, level.targets))

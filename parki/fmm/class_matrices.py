@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-TILE = 8  # rows of a matrix whose entries of a column lie next to each other
+TILE = 8  # rows of a tile of a matrix; entries of one column in a tile are contiguous
 
 
 @dataclass(frozen=True)
 class ClassMatrices:
-    """Hold one operator: a matrix for each class.
+    """Operator as one matrix for each class.
 
     Attributes
     ----------
     table : (lines, 8)
-        Matrices one after another: of each 8 rows column after column, rows filled up with zeros.
+        Matrices one after another, in tiles of 8 rows, column after column; missing rows are zeros.
     part : (classes, 5) int32
         First row that is read, columns, first row that is written, rows, first line of `table`.
     """
@@ -40,17 +40,17 @@ class ClassMatrices:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows of the result, all classes together."""
+        """Return the number of rows of the result, summed over all classes."""
         return int(self.part[:, 3].sum())
 
     @property
     def columns(self) -> int:
-        """Return the number of rows of the operand, all classes together."""
+        """Return the number of rows of the operand, summed over all classes."""
         return int(self.part[:, 1].sum())
 
     @property
     def flops(self) -> int:
-        """Return the operations for one box."""
+        """Return the number of operations for one box."""
         return int(2 * (self.part[:, 1].astype(np.int64) * self.part[:, 3]).sum())
 
     def matrix(self, c: int) -> Floats:

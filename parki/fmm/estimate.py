@@ -9,20 +9,20 @@ ADVICE = "A larger leaf_size, a smaller order or a larger tolerance takes less."
 
 
 def require(steps: Steps, tree: Octree, space: Space) -> None:
-    """Refuse steps that take more memory of the host than is free.
+    """Raise if steps take more memory of the host than is free.
 
     Raises
     ------
     MemoryError
-        Naming the bytes needed and free, and the options that lower them.
+        With the bytes needed and free, and the options that lower them.
     """
     _require(steps.nbytes(), tree, space)
 
 
 def require_values(tree: Octree, points: int, components: int, space: Space) -> None:
-    """Refuse a sum whose values at `points` points of each box alone take more memory of the host than is free.
+    """Raise if the values at `points` points of each box alone take more memory of the host than is free.
 
-    Operators, tables and lists are not made then.
+    The check comes before operators, tables and lists are made.
 
     Raises
     ------

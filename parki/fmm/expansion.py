@@ -1,4 +1,4 @@
-"""Expansions on an octree as lists of steps: handles of particles, their way into the tree and back, the near field."""
+"""Expansions on an octree as lists of steps: handles of particles, their order in the tree and back, the near field."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class Particles:
     pair : Pair
         Linear in the strengths of sources.
     charges : Handle (dens, n_own)
-        Argument, in the caller's order: of this process's own sources.
+        Argument, in the caller's order: charges of this process's own sources.
     result : Handle (result, n_trg)
         Result, in the caller's order.
     sources, targets : Handle (3, n)
@@ -42,7 +42,7 @@ class Particles:
     source_order, target_order : Handle (n_own,), (n_trg,)
         Number of each point in the caller's order.
     own : slice
-        Own sources among all.
+        Range of own sources among all.
     rows : Handle (n_src, 3 + strengths)
         Sources in the order of the tree: place, charges, parameters; see `Expansion.place`.
     sums : Handle (result, n_trg)
@@ -87,7 +87,7 @@ class Particles:
         return self.rows.dtype
 
     def load(self, phase: str) -> list[Step]:
-        """Return steps that take the charges into the order of the tree, and clear the sums."""
+        """Return steps that bring the charges into the order of the tree, and clear the sums."""
         rows = self.rows if len(self.source_order) == len(self.rows) else self.rows[self.own]
         some = [glue.gather_columns(phase, self.charges, self.source_order, rows, 3)] if len(rows) else []
         return [*some, *glue.fill(phase, self.sums)]
@@ -97,9 +97,9 @@ class Particles:
         return [glue.scatter(phase, self.sums, self.target_order, self.result)] if len(self.target_order) else []
 
     def apart(self, near: Sequence[Step]) -> list[Step]:
-        """Return the steps of list U, to sums of their own, and those that store both in the caller's order.
+        """Return the steps of list U, with separate sums, and those that store both in the caller's order.
 
-        Near and far field are added in one order, whichever is done first.
+        Near and far field are added in one order, whichever is finished first.
         """
         if not len(self.target_order):
             return []
@@ -110,12 +110,12 @@ class Particles:
         return [*glue.fill("near", own), *steps, Step("near", unit, len(self.target_order), args)]
 
     def coincident(self, lists: OctLists) -> float:
-        """Return the squared distance up to which points coincide, over that from the origin."""
+        """Return the squared distance up to which points coincide, relative to that from the origin."""
         meet = self.pair.singular and len(lists.u_t) + len(lists.x_t)
         return all_pairs.coincident(self.real) if meet else 0.0
 
     def near(self, tree: Octree, ranges: Workunit, lists: OctLists) -> list[Step]:
-        """Return P2P: list U."""
+        """Return the steps of P2P: list U."""
         if not len(lists.u_t):
             return []
         items, spans = near(tree.nodes, tree.nodes.sources, lists)
@@ -128,13 +128,13 @@ class Particles:
 
 @dataclass(frozen=True, eq=False)
 class BoxValues:
-    """Values of boxes that their sources make.
+    """Values of boxes that result from their sources.
 
     Attributes
     ----------
     array : Handle
     place : tuple of arrays (boxes,) or None
-        Of each axis of the array the place of each box; None is the axis of a box's values.
+        Place of each box along each axis of the array; None for the axis of a box's values.
     """
 
     array: Handle
@@ -142,7 +142,7 @@ class BoxValues:
 
 
 class TreePart(Protocol):
-    """A rank's part of a sum over ranks.
+    """Part of a sum on one rank.
 
     Attributes
     ----------
@@ -158,18 +158,18 @@ class TreePart(Protocol):
     def steps(
         self, particles: Particles, lists: OctLists, values: BoxValues | None, upward: Listed, far: Listed, near: Near
     ) -> Listed:  # fmt: skip
-        """Return the steps of the sum, with those of messages between: see `ordered`."""
+        """Return the steps of the sum, with those of messages in between: see `ordered`."""
 
 
 @dataclass(frozen=True)
 class RankOctree(Octree):
-    """The octree of a rank, with boxes and sources of others that its own meet."""
+    """Octree of a rank, with boxes and sources of other ranks that its own boxes meet."""
 
     part: TreePart
 
 
 def part_of(tree: Octree) -> TreePart | None:
-    """Return the part of a sum over ranks that a tree is of, None of the whole in one process."""
+    """Return the part of a sum over ranks that a tree belongs to; None for a sum in one process."""
     return tree.part if isinstance(tree, RankOctree) else None
 
 
@@ -185,9 +185,9 @@ def ordered(
     particles : Particles
     lists : OctLists
     values : BoxValues or None
-        None where boxes have none.
+        None if boxes have no values.
     far : (steps, steps)
-        Values of boxes from particles, and all that boxes have to do with them.
+        Steps from particles to values of boxes, and all other steps of boxes.
     near : function
         Returns the steps of lists U.
     """
@@ -199,7 +199,7 @@ def ordered(
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A sum over an octree as a list of steps.
+    """Sum over an octree as a list of steps.
 
     Attributes
     ----------
@@ -212,9 +212,9 @@ class Expansion:
     particles: Particles
 
     def place(self, space: Space, order: str | None = None, units: NodeUnits | None = None) -> Placed | Scheduled:
-        """Return the steps in a space, with the rows of all sources but for their charges.
+        """Return the steps in a space, with the rows of all sources set except for their charges.
 
-        As tasks they are taken by units in an order: see `Scheduled`.
+        With an order they are tasks, which units take in that order: see `Scheduled`.
         """
         placed = self.steps.place(space) if order is None else Scheduled(self.steps, space, order, units)
         p = self.particles
@@ -226,7 +226,7 @@ class Expansion:
 
 
 def table(name: str, a: ArrayLike, dtype: DTypeLike = None) -> Handle:
-    """Return a constant without gaps."""
+    """Return a contiguous constant."""
     return constant(name, np.ascontiguousarray(a, dtype))
 
 
@@ -234,7 +234,7 @@ def teams(
     phase: str, unit: Workunit, item: NDArray[Any], args: dict[str, Any], name: str = "item",
     shape: tuple[int, int] = THREADS,
 ) -> list[Step]:  # fmt: skip
-    """Return the step of a team for each item, an argument of this name: none without items."""
+    """Return the step of a team for each item; items are an argument called `name`.  No step without items."""
     if not len(item):
         return []
     items = table(name, index32("the number of points of expansions", item, FEWER))

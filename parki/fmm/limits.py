@@ -14,11 +14,11 @@ class TeamLimits:
     Attributes
     ----------
     scratch : float
-        Bytes of scratch that a team has.
+        Bytes of scratch of a team.
     blocks : int
         Blocks of target octets in a work item of translations.
     tasks : TaskSizes, optional
-        Sizes of tasks, of sums that are cut into such.
+        Sizes of tasks, for sums that are cut into tasks.
     """
 
     scratch: float
@@ -26,8 +26,8 @@ class TeamLimits:
     tasks: TaskSizes | None = None
 
 
-HOST = TeamLimits(math.inf, 32)  # spectra of 32 blocks stay in a second-level cache
-DEVICE = TeamLimits(40960, 16)  # scratch that a team has on any device; a thread for each block
+HOST = TeamLimits(math.inf, 32)  # no limit of scratch; spectra of 32 blocks stay in a second-level cache
+DEVICE = TeamLimits(40960, 16)  # bytes of scratch that a team has on any device; a thread for each block
 
 
 def of(space: Space) -> TeamLimits:

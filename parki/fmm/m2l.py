@@ -1,7 +1,7 @@
 """Multipole-to-local translations by transforms: lists of pairs of octets as steps.
 
-Planes of frequencies are done in groups, so that the spectra of a group stay below a given size.  Target rows are cut
-into blocks, whose spectra of one frequency stay near a core; no two work items write to the same place.
+Planes of frequencies are processed in groups, so that the spectra of a group stay below a given size.  Target rows
+are cut into blocks, whose spectra of one frequency stay near a core; no two work items write to the same place.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ TRANSFORM = (8, 8)  # team of a transform on a device
 
 @dataclass(frozen=True)
 class PairBlocks:
-    """Hold pairs of octets by block of target octets and direction.
+    """Pairs of octets by block of target octets and direction.
 
     `targets` and `sources` are the octets used, in ascending order; a row is an octet's place there.  Block b has
     target rows ``rows[b]`` … ``rows[b + 1] - 1``; ``pairs[j]`` is (target row, source row), in direction d for
@@ -142,17 +142,17 @@ def steps(
     phase : str
     values : OctetValues
     pair_lists : sequence of PairList
-        For a kernel without a length of its own one for all levels, else one for each.
+        One list for all levels if the kernel has no length of its own, else one for each level.
     limits : TeamLimits
-        Blocks of target octets in a work item.  Where sums are cut into tasks, groups of planes take turns with two
+        Blocks of target octets in a work item.  If sums are cut into tasks, groups of planes alternate between two
         rooms of half the size.
     limit : int
-        Bytes of spectra up to which planes of frequencies are done together.
+        Bytes of spectra up to which planes of frequencies are processed together.
 
     Raises
     ------
     ValueError
-        A table has another shape than the components ask for.
+        If a table's shape does not match the components.
     """
     p, real = values.p, values.real
     shape = (int(spectra.plane_sizes(p).sum()), values.result * values.dens, 2 * spectra.COLUMNS)
@@ -250,5 +250,5 @@ def _room(room: Handle, count: int, octets: int, components: int) -> Handle:
 
 
 def _odd(n: int) -> int:
-    """Return the rows of an array of spectra: an odd number, so that the frequencies of a row spread over a cache."""
+    """Return the odd number of rows of an array of spectra, so that frequencies of a row spread over a cache."""
     return n | 1

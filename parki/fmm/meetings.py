@@ -1,4 +1,4 @@
-"""Meetings of particles with particles and with points of boxes: sizes of the items of lists, for models of time."""
+"""Meetings of particles with particles and with points of boxes: sizes of list items, for models of time."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,14 @@ def meetings(tree: Octree, lists: OctLists, points: int, far: bool) -> dict[str,
     tree : Octree
     lists : OctLists
     points : int
-        Of a box.
+        Points of a box.
     far : bool
-        Whether boxes have expansions: else particles meet particles alone.
+        Whether boxes have expansions: else only particles meet particles.
 
     Returns
     -------
     dict
-        Of ``"p2m"``, ``"l2p"``, ``"p2l"``, ``"m2p"`` and ``"p2p"`` the steps that have items.
+        Those of ``"p2m"``, ``"l2p"``, ``"p2l"``, ``"m2p"`` and ``"p2p"`` that have items.
     """
     nodes, found = tree.nodes, {}
     if far:

@@ -1,4 +1,4 @@
-"""Tables that are kept for the next plan as long as there is room for them."""
+"""Tables that are kept for later plans, least recently used ones being dropped for room."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ TABLE_BYTES = 1 << 29  # bytes of tables that one function keeps
 
 
 def kept(room: int = TABLE_BYTES) -> Callable[[Callable], Callable]:
-    """Decorate a function of hashable arguments: of its results those used last are kept, `room` bytes of arrays."""
+    """Decorate a function of hashable arguments: keep its most recently used results, up to `room` bytes of arrays."""
     return cached(LRUCache(room, getsizeof=_bytes), lock=forks.lock())
 
 

@@ -39,19 +39,19 @@ from parki.trees import octlists, octree, passes
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes, Octree
 
-COMPRESS = 0.1  # error of compressed translations over the tolerance
-MANY_CORES = 16  # from which on barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
+COMPRESS = 0.1  # error of compressed translations, relative to the tolerance
+MANY_CORES = 16  # cores from which barriers between phases cost more than the time to look: 2 to 5 % on 16, simulated
 SINGLE = 5e-4  # tolerance that operators of float32 are made for: singular values below 5e-7 are noise
 HARDER = {"stokes_dl", "stokes_comb", "stokes_grad", "stokes_pressure", "laplace_grad", "laplace_dipole", "rotlet"}
-FINE = 1e-8  # tolerance from which on gradients of crowded points need one more point per edge than others
-AWAY = 4.0  # distances of the sources, from which on targets are away from them
-AWAY_SHARE = 1e-3  # of the tolerance, that is aimed at then
-APART = 0.95  # of the half side of a box: from its sources to surfaces of boxes that are not next to it
+FINE = 1e-8  # tolerance below which gradients of crowded points need one more point per edge than others
+AWAY = 4.0  # distances between sources, from which targets count as away from them
+AWAY_SHARE = 1e-3  # share of the tolerance that is then aimed at
+APART = 0.95  # half sides of a box: from its sources to surfaces of boxes that are not next to it
 
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """The sum that a tree is made for, and its parameters.
+    """Sum that a tree is made for, and its parameters.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Aim:
         given.
     parameters : Parameters
     left : float
-        Of interpolation, the share of fields that does not cancel where charges add up to 0.
+        For interpolation, the share of fields that does not cancel if charges add up to 0.
     shares : array (P + 1,), optional
-        Of a sum over ranks, the shares of the tree's places at which the parts of the last points began.
+        For a sum over ranks, the shares of the tree's places at which the parts of the last points began.
     schedule : ScheduleChoice or None
         How units share the tasks; None for phases.
     """
@@ -82,7 +82,7 @@ class Aim:
 
 
 class Leaves(NamedTuple):
-    """Most points of a leaf, boxes across for even points, and the last level of a tree."""
+    """Largest number of points of a leaf, boxes across for even points, and the last level of a tree."""
 
     size: int
     fill: float | None
@@ -93,7 +93,7 @@ class Fmm(TaskMethod):
     """A fast multipole method on an adaptive octree, see `parki.fmm`."""
 
     options: FmmOptions
-    comm: ClassVar[Any] = None  # of a process alone
+    comm: ClassVar[Any] = None  # None: a sum of one process
     reach = params.REACH
     phases, planned = PHASES, PLANNED
 
@@ -109,7 +109,7 @@ class Fmm(TaskMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks where there are none, and for one by StarPU without it.
+            For a schedule of tasks where there are none, and for a StarPU schedule without StarPU.
         """
         placed, schedule = super().in_space(space), self.options.schedule
         if schedule.startswith(starpu.PREFIX):
@@ -117,7 +117,7 @@ class Fmm(TaskMethod):
         return placed
 
     def asked_space(self, points: Any) -> tuple[Any, int | None]:
-        """Return the space of the options, of several that of the plan's arrays, and its threads."""
+        """Return the space of the options (of several spaces, the one with the plan's arrays), and its threads."""
         if self._alone:
             return self.options.execution_space, self.options.threads
         single = getattr(points, "dtype", None) == np.float32
@@ -149,7 +149,7 @@ class Fmm(TaskMethod):
         return ranks.ALONE if self.comm is None else ranks.together(self.comm, doing)
 
     def kept(self, old: FreeProblem, new: FreeProblem, parameters: Aim) -> None:
-        """Have the parameters of moved points chosen: leaves and orders depend on how points lie."""
+        """Return None: parameters are chosen anew for moved points, as leaves and orders depend on their places."""
 
     def arrange(self, problem: FreeProblem, aim: Aim, times: PhaseTimes) -> tuple[Aim, FmmStructure]:
         """Return the aim with refined parameters, and tree, lists and expansions.
@@ -157,7 +157,7 @@ class Fmm(TaskMethod):
         Raises
         ------
         MemoryError
-            Where the values of all boxes would take more memory of the host than is free.
+            If the values of all boxes would take more memory of the host than is free.
         """
         with times.phase("tree"):
             shape = self._leaves(problem, aim)
@@ -197,7 +197,7 @@ class Fmm(TaskMethod):
         return self._expansion(aim, tree, lists)
 
     def _schedule(self, aim: Aim, tree: Octree, lists: OctLists) -> ScheduleChoice | None:
-        """Return how units share the sum, None where its phases follow each other and no reason is needed."""
+        """Return how units share the sum; None if its phases follow each other and no reason is reported."""
         options, dtype = self.options, aim.dtype.name
         few = options.schedule == "auto" and spaces.workers(self.space) < MANY_CORES
         if self._alone and (few or options.schedule == "phases"):
@@ -221,7 +221,7 @@ class Fmm(TaskMethod):
         Raises
         ------
         MemoryError
-            Where the arrays would take more memory of the host than is free.
+            If the arrays would take more memory of the host than is free.
         """
         expansion = structure.expansion
         with times.phase("prepare"):
@@ -263,11 +263,11 @@ class Fmm(TaskMethod):
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def _order(self, linear: Pair, tolerance: float) -> int:
-        """Return the points per edge for a tolerance; of interpolation a first guess, for the size of leaves."""
+        """Return the points per edge for a tolerance; for interpolation a first guess, for the size of leaves."""
         harder = 0
         if self.gradient or self.kernel.name in HARDER:
             harder = 1 if tolerance > FINE else 2
-        if not linear.ours:  # a caller's own: vectors need more than the flows known here
+        if not linear.ours:  # a caller's own kernel: vectors need more than the flows known here
             harder = 1 if linear.result == 1 else 2
         return params.order(tolerance, harder)
 
@@ -278,18 +278,18 @@ class Fmm(TaskMethod):
     # Two kinds of expansions ------------------------------------------------------------------------------------------
     @abstractmethod
     def _representation(self, problem: FreeProblem) -> Representation | None:
-        """Return equivalent sources and check values of the kernel, None where expansions interpolate."""
+        """Return equivalent sources and check values of the kernel; None if expansions interpolate."""
 
     @abstractmethod
     def _compile(self, problem: FreeProblem, trees: list[Any]) -> None:
-        """Compile the launches of trees, and the kernels that operators are made with, on the host."""
+        """Compile the launches of trees, and the kernels that make operators, on the host."""
 
     @abstractmethod
     def _points(self, order: int) -> int:
         """Return the number of points of a box's values."""
 
     def _costs(self, aim: Aim, order: int) -> balance.FmmCosts | None:
-        """Return the costs by which leaves are chosen, None for the size that suits a cube."""
+        """Return the costs by which leaves are chosen; None for the size that suits a cube."""
         return None
 
     def _refined(self, aim: Aim, leaves: Leaves, nodes: OctNodes, lists: OctLists) -> Aim:
@@ -298,7 +298,7 @@ class Fmm(TaskMethod):
 
     @abstractmethod
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
-        """Return the numbers at each point of a box: 0 where no box has expansions."""
+        """Return the number of values at each point of a box; 0 if no box has expansions."""
 
     @abstractmethod
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
@@ -306,7 +306,7 @@ class Fmm(TaskMethod):
 
 
 class Kifmm(Fmm):
-    """The kernel-independent method: equivalent sources on surfaces around boxes."""
+    """Kernel-independent method: equivalent sources on surfaces around boxes."""
 
     def _representation(self, problem: FreeProblem) -> Representation:
         return representations.find(problem.kernel)
@@ -323,7 +323,7 @@ class Kifmm(Fmm):
     def _components(self, aim: Aim, tree: Octree, lists: OctLists) -> int:
         if not any_far(tree, lists):
             return 0
-        return aim.representation.check + 2 * aim.representation.equivalent  # equivalents also as class values
+        return aim.representation.check + 2 * aim.representation.equivalent  # equivalents are also kept as class values
 
     def _expansion(self, aim: Aim, tree: Octree, lists: OctLists) -> Expansion:
         p = aim.parameters
@@ -340,7 +340,7 @@ class Kifmm(Fmm):
 
 
 class Chebyshev(Fmm):
-    """The black-box method: interpolation at Chebyshev points of boxes."""
+    """Black-box method: interpolation at Chebyshev points of boxes."""
 
     def _representation(self, problem: FreeProblem) -> None:
         return None
@@ -378,7 +378,7 @@ KINDS = {"kifmm": Kifmm, "chebyshev": Chebyshev}
 
 
 def _away(x: Cloud, y: Cloud) -> bool:
-    """Return whether the targets are away from the sources, where nearly neutral ones leave little field."""
+    """Return whether targets are away from the sources, where nearly neutral sources leave little field."""
     return _apart(x, y) > AWAY * _apart(y, y) > 0
 
 
@@ -390,7 +390,7 @@ def _apart(x: Cloud, y: Cloud) -> float:
 
 
 def _levels(separation: float, x: Cloud, y: Cloud) -> int:
-    """Return the last level whose boxes, apart by their own side, are further apart than a distance."""
+    """Return the last level on which boxes that are one side apart are further apart than `separation`."""
     if not separation:
         return octree.MAX_LEVEL
     side = max(balance.sides(x, y))

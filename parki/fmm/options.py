@@ -14,11 +14,11 @@ from parki.tasks.scheduled import ORDERS
 METHODS = ("kifmm", "chebyshev")
 SCHEDULES = ("auto", "phases", *ORDERS, *starpu.SCHEDULES)
 NAMED = ("auto", "phases", *ORDERS, *STARPU)
-UNMODELLED = ("drain", "fifo")  # policies that take no seconds of tasks on cores before any was measured
+UNMODELLED = ("drain", "fifo")  # policies that need no seconds of tasks on cores before any was measured
 
 
 def needs_no_model(schedule: str) -> bool:
-    """Tell whether a schedule takes no modelled seconds of tasks on cores."""
+    """Tell whether a schedule needs no modelled seconds of tasks on cores."""
     return schedule in UNMODELLED or schedule.startswith(starpu.PREFIX)
 
 
@@ -39,7 +39,7 @@ class FmmOptions(ToleranceOptions):
         ``"kifmm"``: arrays are the host's then.
     schedule : {"auto", "phases", "drain", "heteroprio", "heft", "fifo", "static", "starpu:NAME"}, default "auto"
         How the steps of a sum share units: one phase after another, or as tasks, which begin when others
-        have made what they read.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
+        have made their input.  Of ready tasks the one with the longest way to the end comes first (``"drain"``), or
         the one that has been ready longest (``"fifo"``); others are those of `parki.tasks.policy`, and ``"static"`` is
         a simulated run of ``"drain"``.  Where StarPU is installed it runs them on cores by the policy ``NAME`` of its
         own, as ``"starpu:lws"``; ``"starpu"`` is ``"starpu:prio"``.  ``"auto"`` takes tasks where models promise a

@@ -1,14 +1,14 @@
-"""Parameters of a fast multipole sum: points per edge, and sizes of leaves to begin with."""
+"""Parameters of a fast multipole sum: points per edge, and initial sizes of leaves."""
 
 import math
 from dataclasses import dataclass
 
-TOLERANCE = 1e-6  # relative error if neither a tolerance nor an order is given
-LEAST_ORDER, MOST_ORDER = 3, 16  # points per edge of a surface
-#: Least tolerances that sums of each dtype reach.
+TOLERANCE = 1e-6  # relative error, if neither a tolerance nor an order is given
+LEAST_ORDER, MOST_ORDER = 3, 16  # points per edge of a surface, at least and at most
+#: Least tolerances that sums reach, by dtype.
 REACH = {"float64": 1e-12, "float32": 3e-5}
-# Errors of equivalents with 3, 4 … points per edge: twice the worst of potentials of points in a cube, in a Plummer
-# sphere, and on a sphere, charges of both signs.
+# Relative errors of equivalents with 3, 4 … points per edge: twice the worst of potentials of points in a cube, in a
+# Plummer sphere, and on a sphere, with charges of both signs.
 ERRORS = (
     4e-3, 7e-4, 6e-5, 7e-6, 9e-7, 1.3e-7, 1.8e-8, 3e-9, 5e-10, 8e-11, 2e-11, 4.4e-12, 8e-13, 2e-13,
 )  # fmt: skip
@@ -19,7 +19,7 @@ CHEBYSHEV_LEAVES = {3: 24, 4: 40, 5: 60, 6: 90, 7: 140, 8: 200, 9: 280, 10: 380}
 
 @dataclass(frozen=True)
 class Parameters:
-    """Hold the parameters of a fast multipole sum, as given or as chosen.
+    """Hold the parameters of a fast multipole sum, given or chosen.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Steps on particles cut into tasks: their way into the tree and back, and the near field.
+"""Steps on particles cut into tasks: charges to the order of the tree, sums to the caller's, and the near field.
 
-Target points in parts of equal near work.
+Target points are in parts of equal near work.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ParticleCuts:
     Attributes
     ----------
     targets, sources : RowBlocks
-        Of target points and of source points.
+        Rows of target points and of source points.
     """
 
     targets: RowBlocks
@@ -36,7 +36,7 @@ class ParticleCuts:
         return cls(targets, targets if tree.sources is tree.targets else even)
 
     def spans(self, step: Step, begin: NDArray[np.integer]) -> tuple[Touched, NDArray[np.float64]]:
-        """Return the sources that items meet, spans from `begin` on, and their numbers."""
+        """Return the sources that items meet, in spans that start at `begin`, and their numbers."""
         span = step.args["span"].values
         src = Touched(step.args["src"], self.sources, span[:, 0], span[:, 1], begin)
         return src, cumulated(span[:, 1] - span[:, 0], begin)
@@ -49,25 +49,25 @@ class ParticleCuts:
         return Cut("P2P", item[:, 2] * met, [src, u], [u], u)
 
     def fill(self, step: Step) -> Cut:
-        """Clear sums in one task."""
+        """Return the clearing of sums as one task."""
         out, whole = step.args["out"], step.args["out"].whole
         low, high = self.targets.bounds[:1], self.targets.bounds[-1:]
         some = Touched(whole, self.targets, low, high, np.array([0, 1]), axis=1)
         return Cut("FILL", float(step.items), [some] * (out.nbytes < whole.nbytes), [some])
 
     def load(self, step: Step) -> Cut:
-        """Cut the way of charges into the order of the tree along sources."""
+        """Cut the transfer of charges into the order of the tree along sources."""
         rows = RowByRow(step.args["out"].whole, self.sources)
         return Cut("GATHER", 1.0, [rows], [rows], rows)
 
     def store(self, step: Step) -> Cut:
-        """Cut the way of sums into the caller's order along targets."""
+        """Cut the transfer of sums into the caller's order along targets."""
         rows = [RowByRow(step.args[name], self.targets, axis=1) for name in ("a", "b")]
         return Cut("SCATTER", 1.0, rows, (), rows[0])
 
 
 def _equal_near_work(nodes: OctNodes, lists: OctLists, sizes: TaskSizes) -> NDArray[np.int64]:
-    """Return the first targets of parts of about equal numbers of near pairs, the first one 0."""
+    """Return the first targets of parts with about equal numbers of near pairs, beginning with 0."""
     leaves = np.flatnonzero(nodes.is_leaf & (nodes.targets.count > 0))
     leaves = leaves[np.argsort(nodes.targets.begin[leaves])]
     met = np.bincount(lists.u_t, nodes.sources.count[lists.u_s], nodes.n)

@@ -1,4 +1,4 @@
-"""Phases of a fast multipole sum, by which `PhaseTimes` gives wall-clock times."""
+"""Phases of a fast multipole sum, for which `PhaseTimes` gives wall-clock times."""
 
 PHASES = {
     "tree": "octree",

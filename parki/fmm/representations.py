@@ -1,6 +1,6 @@
-"""Representations of pair interactions: sources on surfaces that are equivalent to those of a box, and check values.
+"""Representations of pair interactions: sources on surfaces, equivalent to those of a box, and check values.
 
-The field of any source in a box must be one that equivalent sources on its surface can make.  Laplace and Yukawa
+Equivalent sources on a box's surface must be able to make the field of any source inside.  Laplace and Yukawa
 fields are those of charges.  Stokes flows are those of forces and point flows, checked by velocity and pressure: a
 double layer has a flux that forces do not have, and forces normal to a surface make a pressure but no velocity.
 """
@@ -18,8 +18,8 @@ from parki.fmm import symmetry
 from parki.pairs import LAPLACE, Charges, Pair
 
 Floats = NDArray[np.float64]
-HOMOGENEOUS = 1e-11  # error of exponents
-FAR = 1e-7  # relative error of values at other scales
+HOMOGENEOUS = 1e-11  # error of exponents, at most
+FAR = 1e-7  # relative error of values at other scales, at most
 
 
 def unit(pair: Pair) -> Workunit:
@@ -28,7 +28,7 @@ def unit(pair: Pair) -> Workunit:
 
 
 def workunits(pair: Pair) -> list[Workunit]:
-    """Return the workunits of the host by which the representation of a pair is found and its operators are made.
+    """Return the workunits of the host that find the representation of a pair and make its operators.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def block(pair: Pair, r: Floats) -> Floats:
 def exponents(pair: Pair) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Return exponents a (result), b (dens) with K(λ r)_ts = λ^−(a_t + b_s) K(r)_ts and a_0 = 0, or None without any.
 
-    A kernel that has them is expanded at one scale for boxes of any size.
+    A kernel with exponents is expanded at one scale for boxes of any size.
     """
     if pair.parameters:  # lengths, or inverses of lengths
         return None
@@ -97,7 +97,7 @@ def scaled(pair: Pair, powers: tuple[int, ...], half: float) -> Pair:
 
 @dataclass(frozen=True)
 class Representation:
-    """Represent a pair interaction by sources on surfaces.
+    """Pair interaction represented by sources on surfaces.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class Representation:
         Exponents of check values and of equivalents.  Those of a box of half side h, times h^a and h^−b, are those of
         the box of half side 1.  None: boxes are expanded at their true size, with operators of their own.
     powers
-        By which powers of h the parameters of `up` change if a box of half side h becomes one of half side 1.
+        Powers of h by which the parameters of `up` change if a box of half side h becomes one of half side 1.
     separation
-        Boxes that meet through expansions must be further apart.
+        Distance that boxes which meet through expansions must exceed.
     """
 
     pair: Pair
@@ -148,21 +148,21 @@ class Representation:
 
     @property
     def masks(self) -> symmetry.Masks | None:
-        """Return masks of check values and of equivalents, see `parki.fmm.symmetry`; None: no reflection symmetry."""
+        """Return masks of check values and of equivalents, see `parki.fmm.symmetry`; None without symmetry."""
         return _masks(self.up)
 
     def size(self, half: float) -> float:
-        """Return the half side that operators for boxes of half side `half` are made for: 1 if there are exponents."""
+        """Return the half side for which operators of boxes of half side `half` are made: 1 if there are exponents."""
         return float(half) if self.a is None else 1.0
 
     def at(self, half: float) -> Pair:
-        """Return `up` with parameters as they are for a box of half side `half` scaled to `size`."""
+        """Return `up` with the parameters of a box of half side `half` that is scaled to `size`."""
         return scaled(self.up, self.powers, half)
 
     def scales(self, half: float) -> tuple[Floats, Floats]:
         """Return the factors of check values (check,) and equivalents (equivalent,) of a box of this half side.
 
-        h^a and h^−b give those of the unit box; ones where boxes keep their size.
+        Factors h^a and h^−b give the values of the unit box; they are 1 if boxes keep their size.
         """
         if self.a is None or self.b is None:
             return np.ones(self.check), np.ones(self.equivalent)
@@ -172,7 +172,7 @@ class Representation:
 def field_exponents(representation: Representation) -> Floats:
     """Return exponents of the result (result,), by which fields of boxes scale.
 
-    Those of a box of half side h are h^−exponent times those of the unit box.  Zeros where boxes keep their size.
+    Fields of a box of half side h are h^−exponent times those of the unit box.  Zeros if boxes keep their size.
     """
     if representation.a is None or representation.b is None:
         return np.zeros(representation.target.result)
@@ -204,7 +204,7 @@ def _flow(dens: int, result: int, of: Pair | None = None, **chosen: bool) -> Pai
 
 _BOTH = {"VELOCITY": True, "PRESSURE": True}
 _POINTS = {"FORCE": True, "FLOW": True}
-# Parts of sources in a Stokes flow, numbers of a source, and parts of the result.
+# Parts of sources in a Stokes flow, numbers per source, and parts of the result.
 _STOKES: dict[str, tuple[dict[str, bool], int, dict[str, bool]]] = {
     "pair/stokeslet": ({"FORCE": True}, 3, {"VELOCITY": True}),
     "pair/stresslet": ({"TENSOR": True}, 6, {"VELOCITY": True}),
@@ -225,7 +225,7 @@ def find(pair: Pair) -> Representation:
     Raises
     ------
     ValueError
-        For a kernel whose fields no sources on a surface make, and for one of a caller's own that is not linear.
+        For a kernel whose fields no sources on a surface can make, and for a caller's kernel that is not linear.
     """
     linear, charges = pair.linear()
     if linear.pair in _STOKES:

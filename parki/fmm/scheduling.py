@@ -1,4 +1,4 @@
-"""Schedules of a sum: the units that run its tasks, the policy by which they take these, and why.
+"""Schedules of a sum: the units that run its tasks, the policy by which they take tasks, and the reason.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014).
 """
@@ -24,13 +24,13 @@ from parki.tasks.simulate import simulate
 from parki.tasks.units import NodeUnits
 
 PHASES, AUTO, BEST = "phases", "auto", "drain"
-WORTH_TASKS = 1.05  # gain that tasks on cores alone are taken for
-WORTH_CORES = 1.15  # gain that cores beside devices are taken for
+WORTH_TASKS = 1.05  # least gain for which tasks on cores alone are used
+WORTH_CORES = 1.15  # least gain for which cores are used beside devices
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduleChoice:
-    """Say how a sum is run.
+    """Schedule of a sum.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class ScheduleChoice:
         ``"phases"``, or a policy of tasks.
     units : NodeUnits
     why : str
-        The reason of a choice that was not the caller's.
+        Reason, if the choice was not the caller's.
     """
 
     order: str = PHASES
@@ -51,7 +51,7 @@ class ScheduleChoice:
         return self.order != PHASES
 
     def said(self, cores: int) -> str:
-        """Return the schedule in words, on a host of so many cores."""
+        """Return the schedule in words, on a host of `cores` cores."""
         names = [f"{cores} cores"] if self.units.cores else []
         names += [f"{space.name} {number}" for space, number in self.units.devices]
         told = f"tasks on {' and '.join(names)}, {self.order}" if self.as_tasks else self.order
@@ -65,13 +65,13 @@ class AskedUnits:
     Attributes
     ----------
     host : str or Space
-        Where the plan and its arrays are.
+        Space of the plan and its arrays.
     device : Space
-        A kind of devices.
+        Kind of devices.
     numbers : tuple of int
-        Of devices among those of their kind.
+        Numbers of devices among those of their kind.
     cores : bool
-        Whether cores work beside them.
+        Whether cores work beside the devices.
     """
 
     host: str | Space
@@ -81,12 +81,12 @@ class AskedUnits:
 
 
 def asked(options: FmmOptions) -> AskedUnits | None:
-    """Return the units that options ask for, None where one space does it all.
+    """Return the units that options ask for; None if one space does the whole sum.
 
     Raises
     ------
     ValueError
-        For two hosts, devices of two kinds, and numbers of devices that are not there.
+        For two hosts, devices of two kinds, and numbers of missing devices.
     """
     given = options.execution_space
     names = given if isinstance(given, tuple) else (given,)
@@ -103,7 +103,7 @@ def asked(options: FmmOptions) -> AskedUnits | None:
 
 
 def space_of(options: FmmOptions, dtype: str) -> tuple[Any, int | None]:
-    """Return the host of several units and its threads, or one device where no core is worth it."""
+    """Return the host of several units and its threads, or one device if cores are not worth using."""
     units = asked(options)
     if units is None:
         return options.execution_space, options.threads
@@ -111,10 +111,10 @@ def space_of(options: FmmOptions, dtype: str) -> tuple[Any, int | None]:
 
 
 def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
-    """Return why one device does the sum alone, an empty string where it does not."""
+    """Return why one device does the whole sum alone; an empty string if it does not."""
     if options.schedule != AUTO or units.device.checks_accesses or not units.cores or len(units.numbers) > 1:
         return ""
-    if units.numbers != (0,):  # plans of one space take the first device
+    if units.numbers != (0,):  # plans of one space use the first device
         return ""
     host = spaces.get(units.host)
     cores = options.threads or spaces.workers(host)
@@ -127,18 +127,18 @@ def alone(options: FmmOptions, units: AskedUnits, dtype: str) -> str:
 
 
 def most_gain(gpu: Machine, host: Machine, cores: int, dtype: str) -> float:
-    """Return the most that cores add to a device, as the speed of both over that of the device by their arithmetic."""
+    """Return the largest gain of cores beside a device: the speed of both over the device's, by their arithmetic."""
     return 1 + cores * host.operations[dtype]["fma"] / gpu.operations[dtype]["fma"]
 
 
 def without_model(options: FmmOptions, space: Space, dtype: str) -> ScheduleChoice | None:
-    """Return the schedule that options and space decide, None where models of the tasks have to.
+    """Return the schedule that options and space decide; None if models of the tasks must decide.
 
     Parameters
     ----------
     options : FmmOptions
     space : Space
-        Of the plan.
+        Space of the plan.
     dtype : str
     """
     units = asked(options)
@@ -168,7 +168,7 @@ def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStruct
         A host.
     dtype : str
     structure : FmmStructure
-        Of a sum that is cut into tasks.
+        Structure of a sum that is cut into tasks.
     p : Parameters
     """
     units, cores = asked(options), spaces.workers(space)
@@ -199,7 +199,7 @@ def modelled(options: FmmOptions, space: Space, dtype: str, structure: FmmStruct
 def with_model(
     choice: ScheduleChoice, options: FmmOptions, space: Space, dtype: str, structure: FmmStructure, p: Parameters
 ) -> NodeUnits:  # fmt: skip
-    """Return the units of a choice, with the modelled seconds of their tasks where policies need these.
+    """Return the units of a choice, with the modelled seconds of their tasks if policies need them.
 
     A simulator of a GPU has no model.
     """
@@ -213,7 +213,7 @@ def with_model(
 
 @dataclass(frozen=True, eq=False)
 class TaskModel:
-    """Modelled seconds of the tasks of a sum, on cores of a host and on devices.
+    """Model of the seconds of a sum's tasks, on cores of a host and on devices.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class TaskModel:
         The host.
     units : AskedUnits or None
     deterministic : bool
-        Take a generic server for the host: measured rates differ from process to process.
+        Model a generic server as the host: measured rates differ from process to process.
     """
 
     structure: FmmStructure
@@ -244,7 +244,7 @@ class TaskModel:
         return made[0], made[1]
 
     def node(self, cores: int) -> Node:
-        """Return the node of these units, with the links of the device's file."""
+        """Return the node of these units, with the links in the device's file."""
         return tasks.node(*self._sides(cores))
 
     def __call__(self, graph: Graph, node: Node) -> Durations:
@@ -253,7 +253,7 @@ class TaskModel:
 
 
 def _numbers(given: Any, space: Space) -> tuple[int, ...]:
-    """Return the numbers of devices: the first one if none are given, any of the simulator."""
+    """Return the numbers of devices: the first one by default, any for the simulator."""
     there = devices.find(space.name) if space.own_memory else None
     if given is None:
         return (0,)

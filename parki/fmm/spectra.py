@@ -16,9 +16,9 @@ from parki.fmm.surfaces import INNER
 from parki.trees import octlists
 from parki.trees.octree import OCTANTS
 
-REACH = 3  # offsets go from -3 to 3 box widths per direction
+REACH = 3  # box widths of the offsets per direction: -3 to 3
 COLUMNS = 344  # 7³ offsets and one for alignment
-AT_ONCE = 400_000  # kernel blocks asked for in one call
+AT_ONCE = 400_000  # kernel blocks computed in one call
 DIRECTIONS = np.delete(octlists.DIRECTIONS, octlists.CENTRE, axis=0)
 
 
@@ -35,7 +35,7 @@ def offsets() -> NDArray[np.int64]:
 
 
 def places() -> NDArray[np.int32]:
-    """Return the columns of a table: entry 64 direction + 8 source octant + target octant."""
+    """Return the columns of a table, by entry 64 direction + 8 source octant + target octant."""
     at = np.array([49, 7, 1])
     o = OCTANTS[None, None, :] - OCTANTS[None, :, None] - 2 * DIRECTIONS[:, None, None] + REACH
     return (o @ at).ravel().astype(np.int32)
@@ -81,8 +81,8 @@ def table(values: Callable[[NDArray[np.float64]], NDArray[np.float64]], p: int) 
             rows = out[at : at + size]
             rows[:, :, part], rows[:, :, COLUMNS + part] = k[plane, :size].real, k[plane, :size].imag
             at += size
-    out *= 2.0 / f**3  # for each frequency its conjugate's share …
-    out[:f] *= 0.5  # … but where both are there
+    out *= 2.0 / f**3  # each frequency also stands for its conjugate …
+    out[:f] *= 0.5  # … except in plane 0, where both are stored
     return out
 
 
@@ -93,7 +93,7 @@ def waves(p: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def columns(p: int) -> NDArray[np.int32]:
-    """Return the first surface point above (x, y) at x p + y, points in the order of the grid, z fastest."""
+    """Return the first surface point of column (x, y), at x p + y; points are in the order of the grid, z fastest."""
     x, y = np.divmod(np.arange(p * p), p)
     rim = (x == 0) | (x == p - 1) | (y == 0) | (y == p - 1)
     count = np.where(rim, p, 2)

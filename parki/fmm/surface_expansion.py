@@ -1,6 +1,6 @@
 """Kernel-independent method: equivalent sources on surfaces around the boxes of an octree.
 
-Check values of a box are those of its sources on a surface around it, upward on the outer one, downward on the inner
+Check values of a box are fields of its sources on a surface around it, upward on the outer one, downward on the inner
 one; equivalents on the other surface make the same values.  Boxes pass them on to their parents and children
 (`box_translations`) and to boxes of their level that are apart (`m2l`).  Particles and surfaces meet in the kernels of
 `surfaces`, particles and particles in the kernels of treecodes.
@@ -74,7 +74,7 @@ class SurfaceKernels:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceExpansion(Expansion):
-    """A sum by equivalent sources as a list of steps.
+    """Sum by equivalent sources as a list of steps.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class SurfaceExpansion(Expansion):
     p : int
         Points per edge of a surface.
     operators : dict
-        Of each level by its number, one object where levels share them; empty where no boxes have expansions.
+        Operators of each level by its number, one object where levels share them; empty if no boxes have expansions.
     """
 
     representation: Representation
@@ -135,7 +135,7 @@ def any_far(tree: Octree, lists: OctLists) -> bool:
 
 
 class _SurfaceBoxes:
-    """Handles of the boxes of a tree, and the steps between them, and between them and particles."""
+    """Handles of the boxes of a tree, and the steps between boxes, and between boxes and particles."""
 
     def __init__(
         self, tree: Octree, particles: Particles, kernels: SurfaceKernels, p: int, limits: TeamLimits, tolerance: float
@@ -147,7 +147,7 @@ class _SurfaceBoxes:
         self.equivalent = state("equivalent", (octets, self.representation.equivalent * self.points, 8), self.real)
         self.surface = {name: table(name, surfaces.points(p, r).T.astype(self.real)) for name, r in RADII.items()}
         halves = {level: half for level, half in enumerate(_halves(tree.nodes)) if level >= TOP_LEVEL}
-        #: Half side of the boxes of each level, or that of the largest boxes where all levels share their operators.
+        #: Half side of the boxes of each level, or that of the largest boxes if all levels share their operators.
         self.half = halves if self.representation.per_level else dict.fromkeys(halves, halves[TOP_LEVEL])
         of = {h: box_operators.operators(self.representation, p, tolerance, h) for h in {*self.half.values()}}
         self.operators = {level: of[h] for level, h in self.half.items()}
@@ -164,7 +164,7 @@ class _SurfaceBoxes:
         rows = 8 * self.points * max(self.representation.check, self.representation.equivalent)
         factors = max(one.between_rows for one in self.translations.values())
         made: Callable[..., Handle] = state
-        if self.limits.tasks is not None:  # a worker has its own
+        if self.limits.tasks is not None:  # each worker has its own
             most = octets = min(most, self.limits.tasks.octets)
             made = scratch
         self.folded = made("folded", (most, int(some.check.begin[-1]), 8), self.real)
@@ -173,7 +173,7 @@ class _SurfaceBoxes:
         self.between = made("between_factors", (most, factors, 8), self.real)
 
     def _scales(self) -> None:
-        """Make handles of boxes in the caller's unit, for check values, and as the unit box, for fields."""
+        """Make handles of boxes in the caller's unit, for check values, and as unit boxes, for fields."""
         nodes, representation = self.tree.nodes, self.representation
         factor = np.array([representation.scales(h)[0] for h in _halves(nodes)])[nodes.level]
         box = np.column_stack([nodes.centre, nodes.half])
@@ -192,7 +192,7 @@ class _SurfaceBoxes:
 
     # Between boxes ----------------------------------------------------------------------------------------------------
     def upward(self) -> list[Step]:
-        """Return P2M and M2M: upward equivalents of all boxes."""
+        """Return the steps of P2M and M2M: upward equivalents of all boxes."""
         nodes, steps = self.tree.nodes, [*glue.fill("upward", self.check), *self._cleared()]
         node = np.flatnonzero(nodes.is_leaf & (nodes.level >= TOP_LEVEL) & (nodes.own.count > 0))
         spans = np.stack([nodes.sources.begin, nodes.sources.end], axis=1)[node]
@@ -208,7 +208,7 @@ class _SurfaceBoxes:
         return steps
 
     def _cleared(self) -> list[Step]:
-        """Return steps that clear the equivalents downward of the last sum, where those upward do not replace them."""
+        """Return steps that clear downward equivalents of the last sum where upward ones do not replace them."""
         ranges = []
         for level in range(TOP_LEVEL, self.tree.nodes.depth + 1):
             up, down = (self._octets(level, way) for way in ("up", "down"))
@@ -216,7 +216,7 @@ class _SurfaceBoxes:
         return [s for begin, end in ranges if begin < end for s in glue.fill("upward", self.equivalent[begin:end])]
 
     def m2l(self, lists: OctLists) -> list[Step]:
-        """Return M2L: list V."""
+        """Return the steps of M2L: list V."""
         steps = glue.fill("m2l", self.check)
         if not len(lists.v_t):
             return steps
@@ -234,7 +234,7 @@ class _SurfaceBoxes:
         return steps + m2l.steps("m2l", values, pair_lists, self.limits)
 
     def downward(self) -> list[Step]:
-        """Return L2L and L2P: the field of everything far, at the targets."""
+        """Return the steps of L2L and L2P: the far field at the targets."""
         nodes, steps = self.tree.nodes, []
         for level, at in self._runs(range(TOP_LEVEL, nodes.depth + 1), "down"):
             t, here, solved = self.translations[level], self.folded[: at.stop - at.start], self._solved(at)
@@ -249,12 +249,12 @@ class _SurfaceBoxes:
 
     @property
     def values(self) -> BoxValues:
-        """Return the equivalents of boxes upward."""
+        """Return the upward equivalents of boxes."""
         slot = self.tree.nodes.slot
         return BoxValues(self.equivalent, (slot // 8, None, slot % 8))
 
     def _runs(self, levels: Iterable[int], way: str) -> Iterator[tuple[int, slice]]:
-        """Yield the octets of levels with the level: of each level together, or in runs that are one task each."""
+        """Yield each level with its octets: all together, or in runs that are one task each."""
         tasks = self.limits.tasks
         for level in levels:
             at = self._octets(level, way)
@@ -285,20 +285,20 @@ class _SurfaceBoxes:
         return below
 
     def _some(self, way: str) -> NDArray[np.bool_] | None:
-        """Return which boxes have own sources, or own targets, in the tree of a rank; None of others."""
+        """Return whether each box of a rank's tree has own sources, or own targets; None for other trees."""
         nodes = self.tree.nodes
         if nodes.part is None:
             return None
         return (nodes.own if way == "up" else nodes.targets).count > 0
 
     def _children(self, components: int) -> Handle:
-        """Return the room of values of 8 children, of a number of components, for several octets."""
+        """Return memory for the values of 8 children, with a number of components, for several octets."""
         octets = len(self.children)
         return self.children.view(0, (octets, 8 * self.points * components, 8), self.real)
 
     # Between boxes and particles --------------------------------------------------------------------------------------
     def p2l_m2p(self, lists: OctLists) -> list[Step]:
-        """Return P2L and M2P: lists X and W."""
+        """Return the steps of P2L and M2P: lists X and W."""
         nodes, steps = self.tree.nodes, []
         if len(lists.x_t):
             t, begin, end = merge_ranges(lists.x_t, nodes.sources.begin[lists.x_s], nodes.sources.end[lists.x_s])
@@ -311,7 +311,7 @@ class _SurfaceBoxes:
         return steps
 
     def _checks(self, phase: str, surface: str, node: Ints, starts: Ints, spans: Ints) -> list[Step]:
-        """Return the sum of sources in ranges at the surfaces of boxes."""
+        """Return the steps that sum sources in ranges at the surfaces of boxes."""
         slot = self.tree.nodes.slot[node]
         item = np.column_stack([node, slot // 8, slot % 8, starts[:-1], starts[1:]])
         args = {"surface": self.surface[surface], "span": table("spans", spans, np.int32), "src": self.particles.rows}
@@ -319,7 +319,7 @@ class _SurfaceBoxes:
         return teams(phase, self.kernels.check_values(), item, args)
 
     def _fields(self, phase: str, surface: str, node: Ints, starts: Ints, source: Ints) -> list[Step]:
-        """Return the fields of equivalents of boxes at the targets of leaves."""
+        """Return the steps that sum fields of equivalents of boxes at the targets of leaves."""
         nodes, particles = self.tree.nodes, self.particles
         order = np.argsort(nodes.targets.begin[node], kind="stable")  # neighbours in turn; tasks are runs of targets
         node, first, end = node[order], starts[:-1][order], starts[1:][order]

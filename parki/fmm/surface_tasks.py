@@ -1,6 +1,6 @@
 """Sums by equivalent sources cut into tasks: the rows that each of their steps reads and writes.
 
-Octets of a level in runs, target points in parts of equal near work, rows of spectra by runs of octets.
+Octets of a level are in runs, target points in parts of equal near work, rows of spectra in runs of octets.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
 """
@@ -36,7 +36,7 @@ class SurfaceCuts:
         Points of a surface.
     sizes : TaskSizes
     rooms : dict
-        The last division of each room of spectra, by its number: other lists of pairs have other rows there.
+        Last division of each room of spectra, by the room's id: other lists of pairs have other rows there.
     """
 
     octets: RowBlocks
@@ -61,7 +61,7 @@ class SurfaceCuts:
             how = SurfaceCuts.products if "pair" in step.args else _HOW.get(name)
             if how is not None:
                 made.append(replace(step, cut=how(self, step)))
-            elif name == "fold":  # the first step of a run of octets, whose others follow
+            elif name == "fold":  # first step of a run of octets; the others follow
                 made.append(replace(step, cut=Cut("M2M" if step.phase == "upward" else "L2L", 0.0)))
             else:
                 made.append(replace(step, cut=made[-1].cut))
@@ -126,7 +126,7 @@ class SurfaceCuts:
         return Cut("FFT", 1.0, [given], [rows], rows, step.items // len(octet), together=True)
 
     def products(self, step: Step) -> Cut:
-        """Cut products of spectra along frequencies: all octets of one stay near a core together with their table."""
+        """Cut products of spectra along frequencies: all octets of a frequency stay near a core with their table."""
         item, of = step.args["item"].values, step.args["of"].values
         begin = np.append(of[:, 0], of[-1, -1])
         work = (begin[item[:, 2]] - begin[item[:, 1]]).astype(float)
@@ -149,14 +149,14 @@ class SurfaceCuts:
         return Cut("IFFT", 1.0, [rows, check], [check], rows, step.items // len(octet), together=True)
 
     def _room(self, room: Handle, octet: NDArray[Any]) -> RowBlocks:
-        """Return the blocks of the octets of a room of spectra, one object as long as they are the same."""
+        """Return the blocks of the octets of a room of spectra, the same object while they do not change."""
         bounds, last = np.unique(np.searchsorted(octet, self.octets.bounds)), self.rooms.get(id(room.whole))
         if last is None or not np.array_equal(last.bounds, bounds):
             last = self.rooms[id(room.whole)] = RowBlocks(bounds)
         return last
 
     def fill(self, step: Step) -> Cut:
-        """Cut the clearing of an array: of octets along these, of sums not at all."""
+        """Cut the clearing of an array: octets along their runs, sums not at all."""
         out, whole = step.args["out"], step.args["out"].whole
         partly = out.nbytes < whole.nbytes
         if whole.ndim == 3:
@@ -171,7 +171,7 @@ class SurfaceCuts:
 
 
 def _first_row(a: Handle) -> int:
-    """Return the first row of a part of an array along the first axis of the whole."""
+    """Return the first row of a part, along the first axis of the whole array."""
     return a.extent[0] // _row_bytes(a.whole)
 
 

@@ -1,4 +1,4 @@
-"""Reflection classes: values on a surface as even and odd combinations, in which operators fall into 8 blocks.
+"""Reflection classes: even and odd combinations of surface values, in which operators fall into 8 blocks.
 
 A reflection is a number g of three bits, x 4, y 2, z 1: each set bit reverses its axis.  Under g the grid of a surface
 maps onto itself, child o of a box to child o ^ g, and component k of a value changes sign as often as g and its mask
@@ -23,7 +23,7 @@ Masks = tuple[tuple[int, ...], tuple[int, ...]]  # of check values, of equivalen
 #: Signs of reflection g in class c.
 SIGNS = np.array([[(-1.0) ** (g & c).bit_count() for g in range(8)] for c in range(8)])
 GENERIC = np.array([[0.37, 0.91, 1.43], [-1.21, 0.53, 0.29], [0.67, -1.87, 1.13]])
-SCALES = 10.0 ** np.arange(-9, 10, 3)  # scales that kernels are evaluated at: their lengths may be anything
+SCALES = 10.0 ** np.arange(-9, 10, 3)  # scales at which kernels are evaluated: their lengths may be anything
 SAME = 1e-11  # share of the largest value up to which differences are rounding
 
 
@@ -38,7 +38,7 @@ def parities(values: Callable[[Floats], Floats]) -> Masks | None:
     r = np.concatenate([scale * GENERIC for scale in SCALES])
     here = values(r)
     size = SAME * np.abs(here).max(axis=(1, 2), keepdims=True)
-    odd = np.zeros(here.shape[1:], np.int64)  # the mask of the component of the result ^ that of the density
+    odd = np.zeros(here.shape[1:], np.int64)  # mask of the component of the result ^ that of the density
     used = (np.abs(here) > size).any(axis=0)
     for bit in (4, 2, 1):
         there = values(r * np.where([bit & 4, bit & 2, bit & 1], -1.0, 1.0))
@@ -60,7 +60,7 @@ def parities(values: Callable[[Floats], Floats]) -> Masks | None:
 def _join(
     first: int, odd: NDArray[np.int64], used: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> tuple[list[int], list[int]]:
-    """Set the masks of all components that entries of the kernel join to this one of the result, which has mask 0."""
+    """Set the masks of components that kernel entries connect to component `first` of the result, whose mask is 0."""
     rows[first] = 0
     by_row, by_column, todo = [first], [], [first]
     while todo:
@@ -76,7 +76,7 @@ def _join(
 
 
 def _least(rows: NDArray[np.int64], columns: NDArray[np.int64], of_rows: list[int], of_columns: list[int]) -> None:
-    """Shift joined masks, which are known up to one for all, to few bits each: vectors are 4, 2, 1."""
+    """Shift joined masks, which have a common free offset, so that each has few bits: vectors are 4, 2, 1."""
     bits = np.bitwise_count(np.concatenate([rows[of_rows], columns[of_columns]])[:, None] ^ np.arange(8))
     shift = np.argmin((bits.astype(int) ** 2).sum(axis=0))
     rows[of_rows] ^= shift
@@ -102,7 +102,7 @@ class Classes:
     p : int
         Points per edge.
     masks : tuple of int, or None
-        Of each component; None: no symmetry, all values are of one class.
+        Masks of the components; None: no symmetry, all values are of one class.
     components : int
     """
 
@@ -112,7 +112,7 @@ class Classes:
 
     @property
     def group(self) -> int:
-        """Return the number of reflections, 8 or 1; also that of classes."""
+        """Return the number of reflections, 8 or 1, which is also the number of classes."""
         return 1 if self.masks is None else 8
 
     @property
@@ -127,13 +127,13 @@ class Classes:
 
     @functools.cached_property
     def orbits(self) -> Ints:
-        """Return the images of one point of each orbit, (orbits, group); smaller orbits have some twice or more."""
+        """Return the images of one point of each orbit, (orbits, group); smaller orbits repeat some images."""
         image = images(self.p, self.group)
         return np.ascontiguousarray(image[:, image.min(axis=0) == np.arange(self.points)].T)
 
     @functools.cached_property
     def first(self) -> NDArray[np.bool_]:
-        """Tell which images (orbits, group) are the first of their point."""
+        """Return whether each image (orbits, group) is the first of its point."""
         return np.array([[v not in row[:g] for g, v in enumerate(row)] for row in self.orbits.tolist()])
 
     @functools.cached_property
@@ -143,9 +143,9 @@ class Classes:
 
     @functools.cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Tell whether an orbit has values of a scalar's class, (orbits, group).
+        """Return whether each orbit has values of a scalar's class, (orbits, group).
 
-        Not where a reflection that leaves its points alone would change their sign.
+        An orbit has none if a reflection that leaves its points alone would change their sign.
         """
         fixed = self.orbits == self.orbits[:, :1]
         signs = SIGNS[: self.group, : self.group]
@@ -160,7 +160,7 @@ class Classes:
 
     @functools.cached_property
     def row(self) -> Ints:
-        """Return the row of class values for (component, orbit, scalar's class), −1 where there is none.
+        """Return the row of class values for (component, orbit, scalar's class), −1 if there is none.
 
         A component of mask k has in class c the values that a scalar has in class c ^ k.
         """

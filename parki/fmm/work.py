@@ -1,4 +1,4 @@
-"""Work of a fast multipole sum by step, counted for `parki.perfmodels.fmm`, and the time predicted for it."""
+"""Work of a fast multipole sum by step, counted for `parki.perfmodels.fmm`, and its predicted time."""
 
 import math
 
@@ -34,12 +34,12 @@ def predict(
     Parameters
     ----------
     structure : FmmStructure, optional
-        None without points: the sum takes no time.
+        None if there are no points: the sum takes no time.
     parameters : Parameters
     dtype : dtype
-        Of all numbers.
+        Type of all numbers.
     space : Space
-        OpenMP's threads share the work evenly, or as they were measured to do.
+        Threads of OpenMP share the work evenly, or as measured.
     memory : int
         Bytes that the plan holds.
     """
@@ -56,7 +56,7 @@ def predict(
 
 
 def counts(structure: FmmStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
-    """Count all steps of making a plan and of one sum by equivalent sources, as if it were summed on this machine.
+    """Count all steps of making a plan and of one sum by equivalent sources, as if they ran on this machine.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def _levels(structure: FmmStructure) -> list[OctetLevel]:
 
 
 def _translation_levels(structure: FmmStructure) -> list[TranslationLevel]:
-    """Return translations of all levels together, or of each."""
+    """Return translations of all levels together, or of each level."""
     nodes, lists, representation = structure.tree.nodes, structure.lists, structure.representation
     if not len(lists.v_t):
         return []

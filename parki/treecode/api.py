@@ -1,4 +1,4 @@
-"""The calls of `parki.treecode`: one-shot sums, each a plan used once."""
+"""Calls of `parki.treecode`: one-shot sums, each a plan used once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def bldtt(
     """Sum u(x_i) = Σ_j K(x_i − y_j) q_j over all pairs by barycentric Lagrange dual tree traversal.
 
     The work grows as the number of points.  Clusters of targets and of sources that are far for their size interact
-    through interpolation at Chebyshev points, which asks nothing of a kernel but to be smooth away from r = 0.
+    through interpolation at Chebyshev points, which requires only that a kernel is smooth away from r = 0.
 
     See Also
     --------

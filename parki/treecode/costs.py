@@ -7,14 +7,14 @@ from parki.perfmodels import clusters
 from parki.perfmodels.machine import Machine
 from parki.proxies import ProxyKernels
 
-POINTS = 6  # points per direction of the grids whose cost is taken for all grids
+POINTS = 6  # points per direction of the grid whose cost is used for all grids
 
 
 @lru_cache(maxsize=64)
 def grid(kernels: ProxyKernels) -> float:
-    """Return the time of a pair with a proxy grid as sources, over that of a pair of particles, on the host.
+    """Return the time of a pair with a proxy grid as sources, relative to a pair of particles, on the host.
 
-    Devices have much the same ratio, and a sum is the same wherever it is computed.
+    Devices have much the same ratio, and a sum does not depend on where it is computed.
     """
     machine = Machine.load("host")
     particles = clusters.time_of(engine.operations(kernels.ranges()), machine, kernels.real.name)

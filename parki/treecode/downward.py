@@ -1,4 +1,4 @@
-"""From proxy potentials of clusters to potentials of particles."""
+"""Steps from proxy potentials of clusters to potentials of particles."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +12,21 @@ from parki.treecode.transfers import ranges, transfer
 
 
 class Potentials:
-    """Proxy potentials of target clusters, by points per direction one behind the other.
+    """Proxy potentials of target clusters, grouped by points per direction.
 
-    Of the largest number of points, values of cluster c stand at c m³ … behind the first; of the others, values of the
-    k-th cluster that has them at k m³ ….
+    For the largest number of points, values of cluster c begin at place c m³ of the group; for others, values of the
+    k-th cluster that has them begin at k m³.
 
     Attributes
     ----------
     near, far : Handle
-        Sums over particles, and sums over proxy points in the far precision: the same array where that is the points'.
+        Sums over particles, and sums over proxy points in the far precision: one array if precisions are equal.
     u, far_u : Handle
-        Likewise sums at targets, in the order of the tree.
+        The same for sums at targets, in the order of the tree.
     place : dict of slice
         Places of the potentials of m points per direction, in the order of m.
     zeros, added : list of Step
-        Set all sums to zero, and add far ones to near ones, if apart.
+        Steps that set all sums to zero, and that add far sums to near ones, if they are separate.
     """
 
     def __init__(self, s: TreecodeStructure, parts: ArraysOf) -> None:

@@ -3,8 +3,8 @@
 A cluster that is far for its size needs fewer proxy points per direction for the same error than one at the limit of
 the acceptance criterion: interpolation at m points converges as g^−m, where g grows with the distance in half sides.
 
-Source: L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017, sections 2.4 and 2.6; the fewer points
-are this library's own.
+Source: L. Wilson, N. Vaughn, R. Krasny, Comput. Phys. Commun. 265 (2021) 108017, sections 2.4 and 2.6; fewer points
+for further pairs are this library's own.
 """
 
 import math
@@ -22,9 +22,9 @@ from parki.trees.dual import Nodes, Pairs, blocks
 
 PP, PC, CP, CC = range(4)
 FEWER = "Take larger leaf_size and batch_size, or a lower degree."
-CROWD_SOURCES = 64  # sources in one place, above which they are summed before they meet targets
-SCALE_STEPS = 2**32  # steps of the mantissa of an allowed error
-EVEN = 10  # numbers of points above are even, as each is a kernel to compile
+CROWD_SOURCES = 64  # sources in one place above which they are summed before they meet targets
+SCALE_STEPS = 2**32  # steps to which the mantissa of an allowed error is rounded
+EVEN = 10  # number of points above which it is made even, as each number is a kernel to compile
 Ints = NDArray[np.int32]
 
 RadialFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]  # a quantity by lengths
@@ -39,15 +39,15 @@ class FarPairRule:
     points : int
         Proxy points per direction, degree + 1, of a pair at the limit of the acceptance parameter.
     vary : bool
-        Whether pairs further apart take fewer.
+        Whether pairs further apart take fewer points.
     kinds : tuple of int
-        Which of PP, PC, CP and CC there are.
+        Kinds of pairs that are allowed, of PP, PC, CP and CC.
     grid : float
-        Time of a pair with a proxy grid as sources, over that of a pair of particles.
+        Time of a pair with a proxy grid as sources, relative to a pair of particles.
     error : float
-        Relative error of the whole sum that the fewer points are chosen for.
+        Relative error of the whole sum for which fewer points are chosen.
     field_size, difficulty : function
-        The field of a unit charge, by distance; the error of interpolation over that of 1/r, by a cluster's half side.
+        Field of a unit charge, by distance; error of interpolation relative to that of 1/r, by a cluster's half side.
     """
 
     points: int
@@ -66,8 +66,8 @@ class InteractionLists:
     Attributes
     ----------
     items : array (I, 6)
-        m is the number of proxy points per direction where these are the targets, of which the first one is then that
-        of the node among all of m; 0 where particles are.  Places begin … end − 1 of `sources` are the item's.
+        m is the number of proxy points per direction if these are the targets; the first target is then counted
+        among all nodes with m.  It is 0 for particles.  Places begin … end − 1 of `sources` are the item's.
     sources : array (K,) or (K, 2)
         Source nodes, or ranges (begin, end) of source particles.
     """
@@ -77,7 +77,7 @@ class InteractionLists:
 
     @property
     def pairs(self) -> int:
-        """Count the pairs of a target and a source range or node."""
+        """Return the number of pairs of a target and a source range or node."""
         return int((self.items[:, 5] - self.items[:, 4]).sum())
 
 
@@ -88,16 +88,16 @@ class Interactions:
     Attributes
     ----------
     pp, cp : InteractionLists
-        Source particles.
+        With source particles.
     pc, cc : dict of InteractionLists
-        Source clusters, by their number of proxy points per direction.
+        With source clusters, by their number of proxy points per direction.
     pairs : tuple of float
         Evaluations of the kernel by kind: PP, PC, CP, CC.
     clusters : int
-        Pairs of clusters of the traversal.
+        Number of pairs of clusters of the traversal.
     lumps : array of int32
-        Source nodes with a crowd in one place: near targets see it as one source, the k-th at place n + k of the
-        source's n points.
+        Source nodes with a crowd in one place: near targets see a crowd as one source, the k-th at place n + k behind
+        the source's n points.
     """
 
     pp: InteractionLists
@@ -110,7 +110,7 @@ class Interactions:
 
 
 def growth(ratio: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Return the rate g of convergence for a singularity at `ratio` half sides of the middle (Bernstein's ellipse)."""
+    """Return the convergence rate g for a singularity at `ratio` half sides from the middle (Bernstein's ellipse)."""
     z = np.maximum(ratio, 1.0)
     return z + np.sqrt(z * z - 1.0)
 
@@ -129,17 +129,17 @@ class FarPairs:
         self.m = np.empty((2, len(self.far_t)), np.int8)
         self.kind = np.empty(len(self.far_t), np.int8)
         self.pairs = np.zeros(4)
-        self.cost = np.empty(len(self.far_t))  # in pairs of particles
+        self.cost = np.empty(len(self.far_t))  # cost in pairs of particles
 
     def choose(self, scale: float) -> None:
-        """Set the numbers of proxy points and the kinds of all pairs, for an error of `scale` (see `_scale`)."""
+        """Set the numbers of proxy points and the kinds of all pairs, for an error of `scale` (see `allowed_error`)."""
         for at in blocks(len(self.kind)):
             t, s = self.far_t[at], self.far_s[at]
             self.m[:, at] = self._points(t, s, scale)
             self._choose(at, self.targets.count[t].astype(float), self.sources.count[s].astype(float))
 
     def only(self, some: NDArray[np.intp]) -> "FarPairs":
-        """Return some of the pairs, as they were chosen."""
+        """Return some of the pairs, with their chosen kinds."""
         pairs = Pairs(self.far_t[some], self.far_s[some], *np.empty((2, 0), np.int32))
         kept = FarPairs(self.targets, self.sources, pairs, self.rule)
         kept.m, kept.kind, kept.cost = self.m[:, some], self.kind[some], self.cost[some]
@@ -188,7 +188,7 @@ class FarPairs:
         pairs = _evaluations(nt, ns, *self.m[:, at])
         cost = np.full((4, len(nt)), np.inf)
         for kind in self.rule.kinds:
-            # Interpolation, upward or downward, costs as well: at equal numbers particles are exact.
+            # Interpolation, upward or downward, has a cost, too: at equal numbers particles are exact.
             factor = (self.rule.grid if kind in (PC, CC) else 1.0) * (1.0 if kind == PP else 1.02)
             cost[kind] = factor * pairs[kind]
         self.kind[at] = np.argmin(cost, axis=0)
@@ -196,7 +196,7 @@ class FarPairs:
         self._count(self.kind[at], pairs)
 
     def _count(self, kinds: NDArray[np.int8], pairs: list[NDArray[np.float64]]) -> None:
-        """Add the evaluations of the kinds that were chosen."""
+        """Add the evaluations of the chosen kinds."""
         for kind in self.rule.kinds:
             self.pairs[kind] += pairs[kind][kinds == kind].sum()
 
@@ -212,11 +212,11 @@ def _evaluations(
 def allowed_error(weights: float, work: float, rule: FarPairRule) -> float:
     """Return the allowed error of a pair times √(weight / work), the same for all pairs with all sources.
 
-    With charges of random signs the squares of fields add up, and so do the squares of errors.  Of the square of
-    the whole error each pair gets a share like that of its work: so the whole costs least.  Near pairs, whose
+    With charges of random signs the squares of fields add up, and so do the squares of errors.  Each pair gets a
+    share of the square of the whole error like its share of the work: then the whole costs least.  Near pairs, whose
     fields add to the whole, are left out: a few close points would allow all others any error.
 
-    Digits that depend on the order of sums are left out, so that any number of processes finds the same.
+    Digits that depend on the order of sums are rounded away, so that any number of processes finds the same value.
     """
     mantissa, exponent = math.frexp(rule.error * math.sqrt(weights / work) if work else 0.0)
     return math.ldexp(round(mantissa * SCALE_STEPS) / SCALE_STEPS, exponent)
@@ -241,9 +241,9 @@ def build(
 
 
 def as_rows(sources: ClusterNodes, rank: NDArray[np.integer] | None = None) -> tuple[Ints, Ints, Ints]:
-    """Return crowds in one place, and for each node the first and the end of its rows: of a crowd that of its sum.
+    """Return crowds in one place, and for each node its first and end row; a crowd has the row of its sum.
 
-    With ranks of nodes crowds are in their order, those of rank 2 left out.
+    With ranks of nodes, crowds are in the order of ranks, and crowds of rank 2 are left out.
     """
     lumps = np.flatnonzero((sources.half == 0).all(axis=1) & (sources.count > CROWD_SOURCES)).astype(np.int32)
     if rank is not None:
@@ -298,7 +298,7 @@ def _items(node: Ints, first: NDArray, count: Ints, m: Ints | int, starts: Ints)
 
 
 def _leaf_items(tree: ClusterNodes, starts: Ints) -> Ints:
-    """Return items whose targets are the particles of leaves, the k-th leaf having row k."""
+    """Return items whose targets are the particles of leaves; row k belongs to the k-th leaf."""
     leaves = tree.leaves
     items = _items(leaves, tree.begin[leaves], tree.count[leaves], 0, starts)
     return np.ascontiguousarray(items[starts[1:] > starts[:-1]])

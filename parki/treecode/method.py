@@ -1,4 +1,4 @@
-"""Treecodes as a method: parameters, trees and lists, and the steps of a sum over them."""
+"""Treecodes as a method: parameters, trees and lists, and the steps of a sum."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Treecode(TaskMethod):
         """Compile the kernels that are launched before the steps are known."""
         if not problem.empty:
             wanted = passes.launches(cluster.workunits(problem.dtype, self.space))
-            if problem.extent > 0 and not self.space.checks_accesses:  # which leaves small sums to the host
+            if problem.extent > 0 and not self.space.checks_accesses:  # the simulator leaves small sums to the host
                 small = params.workunits(problem.linear, self.options.tolerance)
                 wanted += [(unit, unit.default_layouts(), None) for unit in small]
             engine.compile_for(wanted, self.space)
 
     def _chosen(self, problem: FreeProblem, apart: float) -> Parameters:
-        """Choose parameters; targets are `apart` from sources."""
+        """Choose parameters for targets at distance `apart` from sources."""
         options = self.options
         named = {name: getattr(options, name) for name in ("theta", "degree", "tolerance", "leaf_size", "batch_size")}
         lengths, fewest = (problem.extent, apart), min(problem.n_targets, problem.n_sources)
@@ -67,7 +67,7 @@ class Treecode(TaskMethod):
         return params.choose(asked, **named, far=PRECISIONS.get(options.far_precision))
 
     def _apart(self, problem: FreeProblem) -> float:
-        """Return the distance of targets from sources (`scaling.nearest`) where it matters, else 0."""
+        """Return the distance of targets from sources (`scaling.nearest`) if the parameters depend on it, else 0."""
         return self._nearest(problem.targets, problem.sources) if _has_lengths(problem) else 0.0
 
     def _nearest(self, x: Array, y: Array) -> float:
@@ -75,7 +75,7 @@ class Treecode(TaskMethod):
         return scaling.nearest(x, y, 0)
 
     def _probe(self) -> Space | None:
-        """Return the space of the small sums that measure how well the kernel is interpolated: a device, or None."""
+        """Return the space of small sums that measure the kernel's interpolation: a device, or None for the host."""
         return self.space if self.space.own_memory else None
 
     def arrange(self, problem: FreeProblem, p: Parameters, times: PhaseTimes) -> tuple[Parameters, TreecodeStructure]:
@@ -112,7 +112,7 @@ class Treecode(TaskMethod):
         Raises
         ------
         MemoryError
-            Where the arrays would take more memory of the host than is free.
+            If the arrays would take more memory of the host than is free.
         """
         options = self.options
         with times.phase("lists"):
@@ -125,7 +125,7 @@ class Treecode(TaskMethod):
             return FreeSum(placed, listed.charges, listed.u, problem.with_points(None, None))
 
     def _require_memory(self, s: TreecodeStructure, needed: Steps) -> None:
-        """Refuse steps whose arrays, those that are there already apart, take more memory of the host than is free."""
+        """Raise if the arrays of steps, without those that exist already, take more memory of the host than is free."""
         if not self.space.own_memory:
             there = sum(a.nbytes for a in needed.handles if a.values is not None)
             clusters = f"a treecode of {s.source.nodes} and {s.target.nodes} clusters"
@@ -137,7 +137,7 @@ class Treecode(TaskMethod):
         Raises
         ------
         ValueError
-            For a schedule of tasks where there are none, and for one by StarPU without it.
+            For a schedule of tasks where there are none, and for a StarPU schedule without StarPU.
         """
         placed, schedule = super().in_space(space), self.options.schedule
         if schedule.startswith(starpu.PREFIX):
@@ -149,7 +149,7 @@ class Treecode(TaskMethod):
         return Schedule(sums.placed) if isinstance(sums.placed, Scheduled) else None
 
     def transposed_options(self, p: Parameters) -> TreecodeOptions:
-        """Return options that lead to the same parameters, targets and sources exchanged."""
+        """Return options that lead to the same parameters with targets and sources exchanged."""
         given = {"theta": p.theta, "degree": p.degree} if p.tolerance is None else {"tolerance": p.tolerance}
         given |= {"leaf_size": p.leaf_size, "batch_size": p.batch_size, "method": EXCHANGED.get(p.method, p.method)}
         return replace(self.options, **given, far_precision="single" if p.far == "float32" else "double")
@@ -162,7 +162,7 @@ class Treecode(TaskMethod):
 
 
 def sizes(p: Parameters) -> tuple[int, int]:
-    """Return the points of a leaf of the trees of targets and of sources."""
+    """Return the largest numbers of points of a leaf of the targets' and the sources' tree."""
     return (p.leaf_size, p.batch_size) if p.method == "cp" else (p.batch_size, p.leaf_size)
 
 
@@ -179,12 +179,12 @@ def traverse(targets: ClusterNodes, sources: ClusterNodes, p: Parameters, separa
 
 
 def _has_lengths(problem: FreeProblem) -> bool:
-    """Return whether it matters how far targets are from sources."""
+    """Return whether parameters depend on the distance of targets from sources."""
     scale_free = problem.linear.law is not None and not problem.linear.parameters
     return not (scale_free or problem.empty)
 
 
 def least_distances(problem: FreeProblem, farthest: float) -> tuple[float, float]:
-    """Return the squared distance up to which points coincide, over that from the origin, and that of far pairs."""
+    """Return the squared distance up to which points coincide, relative to the origin's, and the least of far pairs."""
     tiny = all_pairs.coincident(problem.dtype) if problem.kernel.singular else 0.0
     return tiny, max(problem.kernel.separation(), math.sqrt(3 * tiny) * farthest)  # grids skip no pairs

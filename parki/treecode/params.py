@@ -1,7 +1,7 @@
 """Parameters of a treecode: from theta and degree as given, or from a tolerance.
 
-The error of interpolation is measured for every kernel, on two clusters at the limit of theta (`measured`): that serves
-a kernel of one's own as well as the built-in ones.
+The error of interpolation is measured for every kernel, on two clusters at the limit of theta (`measured`): this
+works for a caller's own kernel as well as for the built-in ones.
 """
 
 import itertools
@@ -20,26 +20,26 @@ from parki.treecode.interactions import CC, CP, PC, PP, FarPairRule, RadialFunct
 
 COULOMB = PAIRS["coulomb"]
 THETA, DEGREE = 0.7, 8  # acceptance parameter and degree of the published treecodes
-TOLERANT = 0.8  # theta for a tolerance: pairs nearer than that take more proxy points than they save
+TOLERANT = 0.8  # theta for a tolerance: nearer pairs take more proxy points than they save
 KINDS = {"dual": (PP, PC, CP, CC), "pc": (PP, PC), "cp": (PP, CP)}
-# Shares of the tolerance that errors are chosen for: usual one, and that of few particles or of far ones with most of
-# the field, which leave little to average.
+# Shares of the tolerance for which errors are chosen: the usual one, and one for few particles or for far particles
+# with most of the field, which leave little to average.
 ERROR_SHARE, LEAST_ERROR_SHARE = 0.5, 0.2
-FEW_POINTS = 1000  # targets or sources below which they are few
+FEW_POINTS = 1000  # targets or sources below which they count as few
 REACH = {"float64": 1e-13, "float32": 1e-6}  # least relative errors that sums reach
 MOST_DEGREE = proxies.MOST_POINTS - 1
 SINGLE = 3e-6  # tolerance from which the far field may be summed in single precision
 MARGIN = 1  # degrees above that of an average pair at the limit, for pairs with strong fields and small partners
-FIXED_MARGIN = 1  # the same where all pairs have one degree
-SAMPLE = 96  # particles of the clusters that errors are measured on
+FIXED_MARGIN = 1  # degrees, the same where all pairs have one degree
+SAMPLE = 96  # particles of the clusters on which errors are measured
 SCALES, BELOW = 40, 8  # sizes of clusters at least, each half the one before; sizes below the distance of points
-SMALLER, TURNS = 2, 4  # scales below that of the largest field that errors are measured at; rounds of measuring
-FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters do not matter
+SMALLER, TURNS = 2, 4  # scales below that of the largest field at which errors are measured; rounds of measuring
+FAINT_SHARE = 1e-3  # share of the square of the largest field below which smaller clusters are ignored
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Hold the parameters of a treecode, as given or as chosen.
+    """Hold the parameters of a treecode, given or chosen.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class Parameters:
     leaf_size, batch_size : int
         Points of a leaf at most: of the tree of sources (the clusters) and of targets, or of batches.
     tolerance : float or None
-        Relative error asked for; None where theta and degree are given.
+        Relative error asked for; None if theta and degree are given.
     error : float
-        Relative error that pairs are chosen for.
+        Relative error for which pairs are chosen.
     vary : bool
         Whether the degree falls with distance.
     far : {"float64", "float32"}
@@ -99,7 +99,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class TreecodeQuestion:
-    """Sum that parameters are chosen for.
+    """Sum for which parameters are chosen.
 
     Attributes
     ----------
@@ -110,13 +110,13 @@ class TreecodeQuestion:
     extent : float
         Half the longest side of the box around all points.
     spacing : float
-        Distance of targets from sources where these are dense (`parki.scaling.nearest`); 0 where they fill the extent.
+        Distance of targets from sources where sources are dense (`parki.scaling.nearest`); 0 if they fill the extent.
     fewest : int
-        Number of points, the smaller one of targets and sources.
+        Smaller of the numbers of targets and sources.
     dtype : dtype
-        Of the points.
+        Type of the points.
     space : Space, optional
-        Where errors are measured, by default on the host.
+        Space where errors are measured, by default the host.
     """
 
     pair: Pair
@@ -165,7 +165,7 @@ def choose(
 
 
 def workunits(pair: Pair, tolerance: float | None) -> list[Workunit]:
-    """Return the kernels that choosing parameters and rules launches, for compiling ahead."""
+    """Return the kernels that are launched to choose parameters and rules, for compiling ahead."""
     return [all_pairs.workunit(p, np.dtype(np.float64)) for p in {pair, *(() if tolerance is None else (COULOMB,))}]
 
 
@@ -174,12 +174,12 @@ def _expected(tolerance: float | None, error: float) -> float:
 
 
 def _scales(extent: float, levels: int) -> tuple[float, ...]:
-    """Return half sides of clusters, largest first, to well below the last level."""
+    """Return half sides of clusters, largest first, down to well below the last level."""
     return tuple(float(extent * 0.5**k) for k in range(1, max(SCALES, levels + BELOW) + 1))
 
 
 def field_size(pair: Pair, extent: float, space: Space | None = None) -> RadialFunction:
-    """Return the field of a unit charge as a function of the distance, interpolated between measured ones."""
+    """Return the field of a unit charge as a function of distance, interpolated between measured values."""
     if extent <= 0:
         return np.ones_like
     radii = extent * 2.0 ** np.arange(-40.0, 2.0)
@@ -224,16 +224,16 @@ def _bound(theta: float, points: int) -> float:
 
 
 def _weights(pair: Pair, scales: tuple[float, ...], space: Space | None) -> list[float]:
-    """Return squares of the fields of clusters of each size at their limit, random charges of one number density."""
+    """Return squared fields of clusters of each size at their limit, with random charges of one number density."""
     return [scale**3 * float(_fields(pair, (3 * scale,), space)[0]) ** 2 for scale in scales]
 
 
 def difficulty(
     pair: Pair, p: Parameters, extent: float, spacing: float, fewest: int, space: Space | None = None
 ) -> RadialFunction:
-    """Return errors over those of 1/r, of the fields of clusters at their limit, as a function of their half sides.
+    """Return errors relative to those of 1/r, of fields of clusters at their limit, as a function of their half sides.
 
-    1 where theta and degree were given.
+    They are 1 if theta and degree are given.
     """
     if p.tolerance is None or extent <= 0 or not p.vary:
         return np.ones_like
@@ -245,7 +245,7 @@ def difficulty(
 
 
 def _levels(extent: float, spacing: float, points: int) -> int:
-    """Count the scales above the distance of points, or above `spacing`."""
+    """Return the number of scales above the distance of points, or above `spacing`."""
     even = math.log2(max(points, 2)) / 3
     dense = math.log2(extent / spacing) - 1 if spacing else even  # half sides of clusters of a few points
     return max(1, math.ceil(max(even, dense)))
@@ -255,10 +255,10 @@ def _levels(extent: float, spacing: float, points: int) -> int:
 def _points(
     pair: Pair, scales: tuple[float, ...], levels: int, theta: float, error: float, space: Space | None
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return errors over those of 1/r of clusters of each size at their limit, and the points that they take.
+    """Return errors relative to 1/r of clusters of each size at their limit, and the points that they need.
 
-    A pair whose field is a small share of the whole may err by more of it.  But where a kernel falls off within a
-    cluster, interpolation converges as if it did not: the more points, the more its error is over that of 1/r.
+    A pair whose field is a small share of the whole may have a larger relative error.  But if a kernel falls off within
+    a cluster, interpolation converges as if it did not: with more points its error grows relative to that of 1/r.
     """
     weights = _weights(pair, scales, space)
     steps = [a / b for a, b in itertools.pairwise(weights) if b > 0]
@@ -279,7 +279,7 @@ def _points(
 
 
 def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | None) -> tuple[float, int]:
-    """Return factor and points of one size: the points follow from the factor, and the factor from the points."""
+    """Return factor and points of one size: points follow from the factor, and the factor from the points."""
     factor, m = 1.0, 0
     for _ in range(TURNS):
         before, m = m, _least(theta, error / factor)
@@ -290,7 +290,7 @@ def _fixed(pair: Pair, theta: float, error: float, scale: float, space: Space | 
 
 
 def _ratio(pair: Pair, theta: float, points: int, scale: float, space: Space | None) -> float:
-    """Return the error of the field of a kernel over that of 1/r."""
+    """Return the error of the field of a kernel relative to that of 1/r."""
     return measured(pair, theta, points, scale, space) / measured(COULOMB, theta, points, 1.0, space)
 
 
@@ -303,7 +303,7 @@ def _least(theta: float, error: float) -> int:
 def _measured_degree(pair: Pair, theta: float, scales: tuple[float, ...], error: float, space: Space | None) -> int:
     """Return the least degree whose measured error, over all sizes of clusters, is below `error`."""
     weights = _weights(pair, scales, space)
-    # Where the field of large clusters is faint, it varies most within them: they err by more than small ones.
+    # Large clusters whose field is faint have the largest errors: the field varies most within them.
     largest, most = max(weights), weights.index(max(weights))
     counted = [
         (w, scale)
@@ -326,7 +326,7 @@ def _leaf_size(points: int) -> int:
 def measured(pair: Pair, theta: float, points: int, scale: float, space: Space | None = None) -> float:
     """Return the relative error of the field between two cubes of half side `scale` at the limit, both interpolated.
 
-    The larger one of two directions, along an axis and along a diagonal; random points and charges.
+    The larger error of two directions, along an axis and along a diagonal, with random points and charges.
     """
     rng = np.random.default_rng(1)
     y, x = scale * rng.uniform(-1, 1, (2, 3, SAMPLE))

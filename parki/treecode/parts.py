@@ -1,4 +1,4 @@
-"""Lists of a part of the targets of a sum, of which others have the rest: with sources here, and with others."""
+"""Lists of a part of the targets, in a sum whose other parts are elsewhere: with sources here, and with others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from parki.trees.dual import Pairs
 def choose(
     far: FarPairs, counted: NDArray[np.bool_], total: Callable[[float, float], tuple[float, float]]
 ) -> None:  # fmt: skip
-    """Choose kinds and numbers of proxy points as `interactions.build` does for the pairs of all parts.
+    """Choose kinds and numbers of proxy points as `interactions.build` does, for the pairs of all parts.
 
     Parameters
     ----------
     far : FarPairs
     counted : array of bool
-        Target nodes whose pairs count here, of those that several parts have.
+        Target nodes whose pairs count here, where several parts have a node.
     total : function
         Sums weight and work over all parts.
     """
@@ -39,14 +39,14 @@ def work(far: FarPairs, pairs: Pairs) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class SharedPairs:
-    """Pairs of a part of the targets, all of whose sources are in one set of nodes, in two lists.
+    """Pairs of a part of the targets, with sources in one set of nodes, in two lists.
 
     Attributes
     ----------
     own, others : Interactions
-        With sources that are here, and with those that are elsewhere, or in parts.
+        With sources that are here, and with sources that are elsewhere, or in parts.
     lumps : int
-        Crowds that are here, the first ones of all.
+        Number of crowds that are here; they come first.
     """
 
     own: Interactions
@@ -55,7 +55,7 @@ class SharedPairs:
 
     @classmethod
     def of(cls, far: FarPairs, pairs: Pairs, elsewhere: NDArray[np.bool_]) -> "SharedPairs":
-        """Sort chosen pairs into two lists, by source nodes whose points, or some of them, are elsewhere."""
+        """Sort chosen pairs into two lists; `elsewhere` marks source nodes with points elsewhere."""
         met = np.zeros(far.sources.n, bool)
         met[pairs.near_s] = met[pairs.far_s[far.kind == PP]] = True
         rank = np.where(elsewhere, np.where(met, 1, 2), 0)

@@ -1,4 +1,4 @@
-"""Phases of a treecode sum, by which `PhaseTimes` gives wall-clock times."""
+"""Phases of a treecode sum, for which `PhaseTimes` gives wall-clock times."""
 
 PHASES = {
     "tree": "trees",

@@ -22,7 +22,7 @@ class TreecodeSteps(NamedTuple):
     ----------
     steps : Steps
     charges : Handle
-        (NC, Ns) of the linear pair, in the caller's order.
+        Charges (NC, Ns) of the linear pair, in the caller's order.
     u : Handle
         The sum (NU, Nt) in the caller's order.
     """
@@ -33,7 +33,7 @@ class TreecodeSteps(NamedTuple):
 
 
 def steps(s: TreecodeStructure, sizes: TaskSizes | None = None) -> TreecodeSteps:
-    """Return the steps of a sum over all lists, with cuts into tasks of these sizes if there are any."""
+    """Return the steps of a sum over all lists; with `sizes` they are cut into tasks."""
     kernels, parts = s.kernels, values.whole if sizes is None else values.apart
     charges = argument("charges", (kernels.charges, s.source.n), kernels.real)
     u = result("u", (kernels.linear.result, s.target.n), kernels.real)
@@ -63,19 +63,19 @@ def steps(s: TreecodeStructure, sizes: TaskSizes | None = None) -> TreecodeSteps
 def _brought(
     s: TreecodeStructure, charges: Handle, charge: dict[int, Handle], src: Handle, own: list[Step]
 ) -> tuple[list[Call], list[Step | Call]]:  # fmt: skip
-    """Return the call that places particles from elsewhere, and steps that bring charges while others go on.
+    """Return the call that places particles from elsewhere, and steps that bring charges during other work.
 
     Parameters
     ----------
     s : TreecodeStructure
     charges : Handle
-        Of the particles that are here.
+        Charges of the particles that are here.
     charge : dict of Handle
-        Of proxy points, by their number per direction.
+        Charges of proxy points, by their number per direction.
     src : Handle
         Rows of particles.
     own : list of Step
-        Sums over sources that are here.
+        Steps that sum over sources that are here.
     """
     away, n = s.elsewhere, s.kernels.charges
     given = state("charges", (s.particles, n), s.kernels.real, zero=False)
@@ -105,7 +105,7 @@ def _brought(
 
 
 def _particles(s: TreecodeStructure, lists: Interactions, src: Handle, potentials: Potentials) -> list[Step]:
-    """Return the sums over source particles, at particles and at proxy points."""
+    """Return the steps that sum over source particles, at particles and at proxy points."""
     fixed = {"xt": s.target.points, "box": s.target.box, "place": s.places[s.kernels.real], "src": src, "tiny": s.tiny}
     steps = []
     for phase, of, u in (("pp", lists.pp, potentials.u), ("cp", lists.cp, potentials.near)):
@@ -118,7 +118,7 @@ def _particles(s: TreecodeStructure, lists: Interactions, src: Handle, potential
 def _proxies(
     s: TreecodeStructure, lists: Interactions, charge: dict[int, Handle], potentials: Potentials
 ) -> list[Step]:  # fmt: skip
-    """Return the sums over proxy points of sources, at particles and at proxy points, in the far precision."""
+    """Return the steps that sum over proxy points, at particles and at proxy points, in the far precision."""
     kernels = s.kernels
     fixed = {
         "xt": s.from_centres if lists.pc else constant("no targets", np.empty((3, 0), kernels.far)),

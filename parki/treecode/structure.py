@@ -63,30 +63,30 @@ class Side:
 
 
 class Incoming(Protocol):
-    """Messages that bring the values of sources that are elsewhere."""
+    """Messages that bring the values of sources from elsewhere."""
 
     def steps(self, shelves: list[Handle], near: Step | None) -> list[Step | Call]:
-        """Return the steps of an exchange of rows of arrays, and of a step that needs nothing of them meanwhile."""
+        """Return the steps of an exchange of rows of arrays, and of the step `near` that needs none of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Elsewhere:
-    """Sources that are not here, in a sum of which others have parts.
+    """Sources that are elsewhere, in a sum with parts on other ranks.
 
     Attributes
     ----------
     lists : Interactions
-        Of targets with them; those of sources that are here are the structure's.
+        Lists with these sources; lists with sources that are here are the structure's.
     lumps : int
-        Crowds, of those of all lists, that are here: they come first.
+        Number of crowds that are here, among those of all lists: they come first.
     points : array (3, n)
-        The particles among them, in the order of places.
+        Particles from elsewhere, in the order of places.
     here : slice
         Places of the particles that are here, among all.
     makes : array of bool
-        Source nodes to whose charges particles add that are here.
+        Whether particles here add to the charges of each source node.
     served : dict
-        Nodes, by points per direction, of which others use the charges: in the order of `shelves`.
+        Nodes, by points per direction, whose charges other ranks use: in the order of `shelves`.
     messages : Incoming
     """
 
@@ -107,14 +107,14 @@ class TreecodeStructure:
     ----------
     kernels : ProxyKernels
     targets, sources : ClusterTree
-        They may be the same.
+        Trees, which may be the same.
     lists : Interactions
     tiny : float
-        Squared distance up to which points coincide, over that from the origin.
+        Squared distance up to which points coincide, relative to the squared distance from the origin.
     same : bool
         Whether the targets are the sources.
     elsewhere : Elsewhere or None
-        None where all sources are here.
+        None if all sources are here.
     """
 
     kernels: ProxyKernels
@@ -137,7 +137,7 @@ class TreecodeStructure:
 
     @cached_property
     def makes(self) -> NDArray[np.bool_]:
-        """Return the source nodes to whose charges particles add that are here."""
+        """Return whether particles here add to the charges of each source node."""
         return np.ones(self.sources.nodes.n, bool) if self.elsewhere is None else self.elsewhere.makes
 
     @property
@@ -176,11 +176,11 @@ class TreecodeStructure:
 
     @cached_property
     def from_centres(self) -> Handle:
-        """Return targets from the centres of their leaves, in the far precision."""
+        """Return targets relative to the centres of their leaves, in the far precision."""
         nodes, points = self.targets.nodes, self.targets.sorted.points
         xp = module_of(points)
         count, local = nodes.count[nodes.leaves], xp.empty(points.shape, self.kernels.far)
-        for d, centre in enumerate(nodes.centre[nodes.leaves].T):  # one at a time: less memory
+        for d, centre in enumerate(nodes.centre[nodes.leaves].T):  # one coordinate at a time: less memory
             local[d] = points[d] - xp.asarray(np.repeat(centre, count))
         return constant("targets from centres", local)
 
@@ -197,5 +197,5 @@ class TreecodeStructure:
 
 
 def indices(name: str, values: NDArray[Any]) -> Handle:
-    """Return a constant of int32 without gaps."""
+    """Return a contiguous constant of int32."""
     return constant(name, np.ascontiguousarray(values, np.int32))

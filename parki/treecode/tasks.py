@@ -1,6 +1,6 @@
 """Treecode sums cut into tasks: the rows that each of their steps reads and writes.
 
-Target points in parts of equal work, clusters of a level, or of a number of proxy points, in runs of equal work.
+Target points are in parts of equal work, clusters of a level, or of a number of proxy points, in runs of equal work.
 
 Source: E. Agullo et al., "Task-based FMM for heterogeneous architectures", Inria RR-8513 (2014), section 3.
 """
@@ -19,7 +19,7 @@ from parki.treecode.downward import Potentials
 from parki.treecode.interactions import InteractionLists, Interactions
 from parki.treecode.structure import TreecodeStructure
 
-FEWEST = 256  # sources of a task that gathers them
+FEWEST = 256  # sources of a task that gathers them, at least
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -31,11 +31,11 @@ class TreecodeCuts:
     Attributes
     ----------
     sources, targets : RowBlocks
-        Of rows of sources, crowds behind them in a block of their own, and of target points.
+        Rows of sources, followed by crowds in a block of their own, and of target points.
     charges : dict of RowBlocks
-        Of clusters with proxy charges, by the numbers of each.
+        Rows of clusters with proxy charges, by the number of values of a cluster.
     potentials : RowBlocks
-        Of proxy potentials.
+        Rows of proxy potentials.
     sums : Potentials
     """
 
@@ -54,7 +54,7 @@ class TreecodeCuts:
         return cls(RowBlocks(rows), _targets(s, sizes), _charges(s, sizes), _potentials(s, sums, sizes), sums)
 
     def steps(self, some: Iterable[Step]) -> list[Step]:
-        """Return steps with their cuts, those on several components of potentials by component."""
+        """Return steps with their cuts; steps on several components of potentials are split by component."""
         made: list[Step] = []
         for step in some:
             name = step.unit.l0.name
@@ -69,12 +69,12 @@ class TreecodeCuts:
 
     # Sources and proxy charges ----------------------------------------------------------------------------------------
     def rows(self, step: Step) -> Cut:
-        """Cut the making of rows of sources along these."""
+        """Cut the making of rows of sources along the rows."""
         rows = RowByRow(step.args["src"], self.sources)
         return Cut("GATHER", 1.0, (), [rows], rows)
 
     def crowds(self, step: Step) -> Cut:
-        """Make one task of the sums of all crowds, and of their rows."""
+        """Return the sums of all crowds, and their rows, as one task."""
         low, high = (step.args["piece"].values[:, k].astype(np.int64) for k in (0, 1))
         made, src = self.sources.bounds[-2:], step.args["src"]
         given = Touched(src, self.sources, low, high, np.array([0, len(low)]))
@@ -82,7 +82,7 @@ class TreecodeCuts:
         return Cut("GATHER", float((high - low).sum()), [given], [row])
 
     def _by_node(self, step: Step) -> Step:
-        """Return the interpolation of particles to charges in the order of nodes, cut along these."""
+        """Return the interpolation of particles to charges in the order of nodes, cut along the nodes."""
         leaf = step.args["leaf"].values
         leaf = np.ascontiguousarray(leaf[np.argsort(leaf[:, 0], kind="stable")])
         charge = step.args["charge"]
@@ -93,7 +93,7 @@ class TreecodeCuts:
         return replace(step, args={**step.args, "leaf": constant(step.args["leaf"].name, leaf)}, cut=cut)
 
     def transfer(self, step: Step) -> Cut:
-        """Cut the interpolation between clusters along those that take values."""
+        """Cut the interpolation between clusters along the clusters that receive values."""
         item, m, n = step.args["item"].values.astype(np.int64), step.args["m"], step.args["n"]
         up = step.phase == "upward"
         to, of = (self._clusters(step.args[name], 1 if up else k**3) for name, k in (("made", n), ("given", m)))
@@ -102,7 +102,7 @@ class TreecodeCuts:
         return Cut("M2M" if up else "L2L", work, [given, made], [made], made)
 
     def _clusters(self, a: Handle, each: int) -> Callable[[Ints, ArrayLike], Touched]:
-        """Return the function from clusters of an array, each one with `each` rows, to these rows."""
+        """Return the function from clusters of an array, with `each` rows per cluster, to their rows."""
         whole, division, axis = a.whole, *self._division(a.whole)
         first = a.extent[0] // (a.dtype.itemsize * (1 if axis else whole.shape[1]))
         return lambda node, count: Touched.each(whole, division, first + node * each, count * each, axis)
@@ -130,7 +130,7 @@ class TreecodeCuts:
         return Touched.each(u, self._division(u)[0], item[:, 1], item[:, 2], 1)
 
     def _listed(self, charge: Handle, made: Touched, item: Ints, row: NDArray[np.integer]) -> Touched:
-        """Return the blocks of charges that the items of each task meet, as rows of its first one."""
+        """Return the blocks of charges that the items of each task meet, listed with the task's first item."""
         division = self.charges[charge.shape[1]]
         starts = np.flatnonzero(np.diff(made.division.block(made.low), prepend=-1))
         task = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(item))))
@@ -143,7 +143,7 @@ class TreecodeCuts:
 
     # Potentials and sums at targets -----------------------------------------------------------------------------------
     def particles(self, step: Step) -> Cut:
-        """Cut the interpolation of potentials at particles along these."""
+        """Cut the interpolation of potentials at particles along the particles."""
         leaf, phi = step.args["leaf"].values.astype(np.int64), step.args["phi"]
         first, end = (a // phi.dtype.itemsize for a in phi[0].extent)
         each = (end - first) // len(step.args["box"])
@@ -152,7 +152,7 @@ class TreecodeCuts:
         return Cut("L2P", (leaf[:, 2] - leaf[:, 1]) * float(each), [given, u], [u], u)
 
     def scatter(self, step: Step) -> Cut:
-        """Cut the way of sums into the caller's order along targets."""
+        """Cut the transfer of sums into the caller's order along targets."""
         rows = RowByRow(step.args["a"], self.targets, axis=1)
         return Cut("SCATTER", 1.0, [rows], (), rows)
 
@@ -180,7 +180,7 @@ class TreecodeCuts:
         return Cut(kind, float(each), reads, [rows], rows, each)
 
     def _rows(self, step: Step, name: str) -> tuple[Touched | RowByRow, bool]:
-        """Return the rows of a step on all entries of a part of an array, and whether it touches all of each."""
+        """Return the rows of a step on a part of an array, and whether the step touches every row completely."""
         a = step.args[name]
         whole, division, axis = a.whole, *self._division(a.whole)
         begin, end = (at // a.dtype.itemsize for at in a.extent)
@@ -193,7 +193,7 @@ class TreecodeCuts:
         return Touched(whole, division, low, high, np.array([0, 1])), False
 
     def _components(self, step: Step) -> list[Step]:
-        """Return steps on one component of potentials each of a step on entries of all."""
+        """Return a step on entries of all components of potentials as one step per component."""
         out = step.args["out"]
         n, first = out.whole.shape[1], out.extent[0] // out.dtype.itemsize
         if not self._division(out.whole)[1]:
@@ -268,7 +268,7 @@ def _lists(lists: Interactions, particles: str, proxies: str) -> Iterator[tuple[
 
 
 def _met(item: NDArray[np.integer], size: NDArray[np.floating | np.integer]) -> Floats:
-    """Return the number of source points of each item, by those of each of its sources."""
+    """Return the number of source points of each item, from the numbers of its sources."""
     return cumulated(size, np.append(item[:, 4], item[-1:, 5]))
 
 

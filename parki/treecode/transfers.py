@@ -20,12 +20,12 @@ def transfer(
     ----------
     s : TreecodeStructure
     up : bool
-        Of charges; else of potentials.
+        Whether charges are transferred; else potentials.
     m : (int, int)
     items : array (I, 3)
-        Row that takes, and rows begin … end − 1 that give.
+        Row that receives, and rows begin … end − 1 that give.
     boxes, values : (Handle, Handle)
-        Of clusters that give and that take.
+        Those of clusters that give and that receive.
     """
     if not len(items):
         return []
@@ -35,5 +35,5 @@ def transfer(
 
 
 def ranges(first: NDArray[np.integer], begin: NDArray[np.integer], count: Any = 1) -> NDArray[np.integer]:
-    """Return items (I, 3) of rows that take, and of `count` rows that give to each, from `begin` on."""
+    """Return items (I, 3): rows that receive, and for each `count` rows that give, starting at `begin`."""
     return np.column_stack([first, begin, begin + count])

@@ -1,4 +1,4 @@
-"""From charges in the caller's order to proxy charges of clusters."""
+"""Steps from charges in the caller's order to proxy charges of clusters."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from parki.treecode.structure import TreecodeStructure
 from parki.treecode.transfers import ranges, transfer
 
 PIECE = 128  # sources of a crowd that are summed at once, at most
-EVEN = 8  # partial sums of a piece: halves of a crowd are multiples of these
+EVEN = 8  # partial sums of a piece: halves of a crowd are multiples of this
 
 Pieces = list[tuple[int, int, int]]
 
 
 def rows(s: TreecodeStructure, charges: Handle) -> tuple[Handle, list[Step]]:
-    """Return rows (x, y, z, charges, constants) of sources, behind them one for each crowd, and the steps to them."""
+    """Return rows (x, y, z, charges, constants) of sources, then one for each crowd, and the steps to them."""
     kernels, side, away = s.kernels, s.source, s.elsewhere
     src = state("rows", (s.particles + len(s.lists.lumps), 3 + kernels.linear.strengths), kernels.real, zero=False)
     constants = constant("constants of rows", np.array([*kernels.linear.parameters, 0.0], kernels.real))
@@ -28,7 +28,7 @@ def rows(s: TreecodeStructure, charges: Handle) -> tuple[Handle, list[Step]]:
 
 
 def crowds(s: TreecodeStructure, src: Handle, some: slice) -> list[Step]:
-    """Return the steps to one source for each of some crowds of sources in one place."""
+    """Return the steps that sum crowds of sources in one place, each to one source."""
     kernels, lumps = s.kernels, s.lists.lumps[some]
     if not len(lumps):
         return []
@@ -45,18 +45,18 @@ def crowds(s: TreecodeStructure, src: Handle, some: slice) -> list[Step]:
 
 
 def cut(crowds: Iterable[tuple[int, int]], charges: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Cut crowds into pieces whose sums add up as NumPy's along the first axis: of one charge by halves, else in turn.
+    """Cut crowds into pieces whose sums add up as in NumPy along the first axis: one charge by halves, else in turn.
 
     Parameters
     ----------
     crowds : iterable of (begin, end)
     charges : int
-        Of a source.
+        Charges of a source.
 
     Returns
     -------
     pieces : array (P, 3)
-        Begin, end, and how many pairs of sums are added after the piece.
+        Begin, end, and the number of pairs of sums that are added after the piece.
     crowds : array (K, 3)
         First source, and pieces begin … end − 1.
     """
@@ -70,7 +70,7 @@ def cut(crowds: Iterable[tuple[int, int]], charges: int) -> tuple[NDArray[np.int
 
 
 def _halves(begin: int, end: int) -> Pieces:
-    """Return the pieces of a crowd, and after each how many pairs of sums are added."""
+    """Return the pieces of a crowd, each with the number of pairs of sums that are added after it."""
     if end - begin <= PIECE:
         return [(begin, end, 0)]
     half = (end - begin) // 2
@@ -82,8 +82,8 @@ def _halves(begin: int, end: int) -> Pieces:
 def proxy_charges(s: TreecodeStructure, src: Handle, parts: ArraysOf) -> tuple[dict[int, Handle], list[Step]]:
     """Return proxy charges by points per direction, in the far precision, and the steps to them.
 
-    Of the largest number of points, made from particles or children, row c is that of cluster c; of the others, made
-    from these, row k is that of the k-th cluster that has them.
+    For the largest number of points, row c is cluster c, made from particles or children; for others, made from
+    these, row k is the k-th cluster that has them.
     """
     if not s.up:
         return {}, []
@@ -112,7 +112,7 @@ def _leaves(s: TreecodeStructure, src: Handle, charge: Handle) -> Step:
 
 
 def _parents(s: TreecodeStructure, charge: Handle) -> list[Step]:
-    """Return the steps from children to parents, level by level, to the highest level that is used."""
+    """Return the steps from children to parents, level by level, up to the highest level that is used."""
     tree, side, most, steps = s.sources.nodes, s.source, s.kernels.points, []
     levels = np.concatenate([tree.level[nodes[s.makes[nodes]]] for nodes in s.up.values()])
     top = int(levels.min(initial=side.levels))

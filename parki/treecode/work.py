@@ -1,4 +1,4 @@
-"""Work of a treecode sum by phase, counted for `parki.perfmodels.clusters`, and the time predicted for it."""
+"""Work of a treecode sum by phase, counted for `parki.perfmodels.clusters`, and its predicted time."""
 
 import numpy as np
 
@@ -26,12 +26,12 @@ def predict(
     Parameters
     ----------
     structure : TreecodeStructure, optional
-        None without points: the sum takes no time.
+        None if there are no points: the sum takes no time.
     parameters : Parameters
     dtype : dtype
-        Of the particles.
+        Type of the particles.
     space : Space
-        OpenMP's threads share the work evenly, or as they were measured to do.
+        Threads of OpenMP share the work evenly, or as measured.
     memory : int
         Bytes that the plan holds.
     """
@@ -45,14 +45,14 @@ def predict(
 
 
 def counts(structure: TreecodeStructure, parameters: Parameters, machine: Machine) -> dict[str, Counts]:
-    """Count all phases of making a plan and of one sum, as if its lists were summed on this machine."""
+    """Count all phases of making a plan and of one sum, as if they ran on this machine."""
     real, far = structure.kernels.real.itemsize, np.dtype(parameters.far).itemsize
     lanes = {size: machine.lanes[name] for size, name in NAMES.items()}
     return clusters.count(texts(structure), sizes(structure, parameters), real, far, lanes, machine.is_gpu)
 
 
 def texts(structure: TreecodeStructure) -> TreecodeTexts:
-    """Return the texts of the kernels of a sum, of `grids` for each number of points per direction in its lists."""
+    """Return the texts of the kernels of a sum, with `grids` for each number of points per direction in its lists."""
     units, read = structure.kernels, engine.operations
     linear, kinds = units.linear, {m for lists in structure.every for of in (lists.pc, lists.cc) for m in of}
     charges, potentials = units.particles_to_charges(), units.potentials_to_particles()
@@ -91,7 +91,7 @@ def sizes(structure: TreecodeStructure, parameters: Parameters) -> TreecodeSizes
 
 
 def _below(nodes: ClusterNodes, used: dict[int, np.ndarray]) -> np.ndarray:
-    """Return whether each node or one above it has potentials."""
+    """Return whether each node, or one above it, has potentials."""
     active = np.zeros(len(nodes.begin), bool)
     for node in used.values():
         active[node] = True

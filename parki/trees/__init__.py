@@ -1,1 +1,1 @@
-"""Trees of clusters of points, and lists of pairs of clusters: geometry only, for whichever method sums over them."""
+"""Trees of clusters of points, and lists of pairs of clusters: geometry only, for any method that sums over them."""

@@ -20,7 +20,7 @@ class ListsBySource(Generic[T, S, L]):
     sources : tuple of ClusterNodes or Spans
         Nodes of each source: a tree of clusters, or the places of source points in the boxes of the targets' octree.
     lists : tuple of Pairs, Interactions or OctLists
-        lists[k] are between `targets` and sources[k], in its own numbers of nodes and points.
+        lists[k] are between `targets` and sources[k], with numbers of nodes and points of sources[k].
     """
 
     targets: T

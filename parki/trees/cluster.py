@@ -22,8 +22,8 @@ from parki.trees.nodes import Ints, Nodes, Spans
 from parki.trees.passes import Bounds, Passes
 from parki.trees.points import Sorted
 
-ASPECT = math.sqrt(2)  # longest side over the shortest side that is cut as well
-MAX_LEVELS = 100  # levels of a tree: points spaced by powers of 2 would make a level for each
+ASPECT = math.sqrt(2)  # longest side over the shortest side that is also cut
+MAX_LEVELS = 100  # levels of a tree, at most: points spaced by powers of 2 would make a level for each
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ Nodes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of nodes, of a tree of targets and one of sources, int32: each pair of points belongs to one pair of nodes.
+    """Pairs of nodes, of a tree of targets and one of sources, int32: each pair of points is in one pair of nodes.
 
-    Pairs with further trees of sources are further objects: see `bysource.ListsBySource`.
+    Each further tree of sources has an object of its own: see `bysource.ListsBySource`.
 
     Attributes
     ----------
     far_t, far_s : arrays (F,)
         Well separated pairs.
     near_t, near_s : arrays (P,)
-        The others, whose points meet one by one.
+        Other pairs, whose points meet one by one.
     """
 
     far_t: Nodes
@@ -51,17 +51,17 @@ def traverse(
     """Pair the nodes of two trees, from the pair of their roots.
 
     A pair of radii r_t and r_s at a distance R of centres is well separated if r_t + r_s < theta R and
-    R − r_t − r_s ≥ `separation`: then it is far.  If it is not, and both are leaves, it is near.  Else the one with
-    the larger radius, the source if they are equal, is replaced by its children, or the one that is no leaf.
+    R − r_t − r_s ≥ `separation`: then it is far.  If it is not far, and both nodes are leaves, the pair is near.  Else
+    the node with the larger radius (the source if they are equal), or the only inner node, is replaced by its children.
 
     Parameters
     ----------
     targets, sources : ClusterNodes
-        They may be the same.
+        Trees, which may be the same.
     theta : float
         Multipole acceptance parameter.
     separation : float
-        Least distance between points of a far pair, at least that of the balls around their boxes.
+        Least distance between points of a far pair, bounded by that of the balls around their boxes.
     cubes : bool
         Take the radii of cubes around the boxes, so that errors of long and thin boxes do not exceed those of cubes.
     """
@@ -87,13 +87,13 @@ def traverse(
 
 
 def _root_pair(targets: ClusterNodes, sources: ClusterNodes) -> tuple[Nodes, Nodes]:
-    """Return the pair of the roots; none if one of them has no points."""
+    """Return the pair of the roots; none if one of the trees has no points."""
     both = min(targets.n_points, sources.n_points, 1)
     return np.zeros(both, np.int32), np.zeros(both, np.int32)
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Yield slices of n pairs; raise MemoryError where memory for the pairs that come of them is not free."""
+    """Yield slices of n pairs; raise MemoryError if memory for the resulting pairs is not free."""
     for i in range(0, n, BLOCK):
         if i and i % ASK == 0:
             memory.require(8 * 2 * 4 * ASK, f"a list of more than {n} pairs of clusters", ADVICE)
@@ -140,7 +140,7 @@ class NodeBalls:
 
     @classmethod
     def of(cls, *trees: ClusterNodes, cubes: bool = False) -> "list[NodeBalls]":
-        """Return one of each tree, in one scale; with `cubes` radii are those of the smallest cubes around boxes."""
+        """Return the balls of each tree, in one scale; with `cubes` radii are those of cubes around boxes."""
         most = max(float(np.abs(a).max(initial=0.0)) for tree in trees for a in (tree.low[:1], tree.high[:1]))
         scale = 2.0 ** -np.clip(np.frexp(most)[1], -1000, 1000)
         radii = [math.sqrt(3) * tree.half.max(axis=1) if cubes else tree.radius for tree in trees]

@@ -42,7 +42,7 @@ class PointSet(Protocol):
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes of one level, or those from which a tree grows on, of several.
+    """Nodes of one level, or of several levels if a tree grows on from them.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Level:
     parent, octant : arrays (K,) of int32
         Number of the parent among all nodes, and the node's octant in it.
     box : tuple of arrays (K, …)
-        Columns of the rule's own.
+        Columns that belong to the rule.
     """
 
     depth: Ints
@@ -160,5 +160,5 @@ def spans(levels: list[Level], k: int) -> Spans:
 
 
 def columns(levels: list[Level]) -> tuple[NDArray[Any], ...]:
-    """Return the rule's own columns of all nodes."""
+    """Return the rule's columns of all nodes."""
     return tuple(np.concatenate(column) for column in zip(*(level.box for level in levels), strict=True))

@@ -1,4 +1,4 @@
-"""Lists of pairs of clusters: batches against a tree, hand-down to leaves, rows, and ranges of points.
+"""Lists of pairs of clusters: batches against a tree, partners handed down to leaves, rows, and ranges of points.
 
 Sources: N. Vaughn, L. Wilson, R. Krasny, "A GPU-accelerated barycentric Lagrange treecode", 2020 IEEE Int. Parallel
 and Distributed Processing Symposium Workshops, section 2.4 (batches against clusters).
@@ -19,7 +19,7 @@ def traverse(
 ) -> Pairs:  # fmt: skip
     """Pair each leaf of `batches` with nodes of `sources`, from the root.
 
-    A pair is far by the criterion of `dual.traverse`; one that is not is near if the source is a leaf, else the
+    A pair is far by the criterion of `dual.traverse`.  A pair that is not far is near if the source is a leaf; else its
     children take the source's place.  For clusters of targets against batches of sources exchange the arguments, and
     the pairs by `Pairs.swapped`.
 
@@ -29,7 +29,7 @@ def traverse(
     theta, separation, cubes
         As in `dual.traverse`.
     small : int
-        A well separated source of at most this number of points is near all the same, leaf or not: its points cost
+        A well separated source of at most this number of points is near nevertheless, leaf or not: its points cost
         less than its proxy points.
     """
     some = len(batches.leaves) * min(batches.n_points, sources.n_points, 1)
@@ -62,7 +62,7 @@ def to_leaves(nodes: ClusterNodes, node: Nodes, other: Nodes) -> tuple[Nodes, No
     Returns
     -------
     leaf, other : arrays of int32
-        Every leaf below each node (itself, if it is one), and the node's partner, in the order given.
+        Every leaf below each node (the node itself, if it is one), and the node's partner, in the order given.
     """
     leaf_begin = nodes.begin[nodes.leaves]
     first = np.searchsorted(leaf_begin, nodes.begin)[node]
@@ -71,7 +71,7 @@ def to_leaves(nodes: ClusterNodes, node: Nodes, other: Nodes) -> tuple[Nodes, No
 
 
 def csr(rows: Nodes, columns: Nodes, n_rows: int) -> tuple[NDArray[np.int32], Nodes]:
-    """Sort pairs by row, stably; pairs that are there twice stay so.
+    """Sort pairs by row, stably; repeated pairs are kept.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def merge_ranges(
     Parameters
     ----------
     rows, begin, end : arrays (K,) of int32
-        Range begin … end − 1 belongs to a row ≥ 0; ranges of one row do not overlap.  Empty ones are dropped.
+        Range begin … end − 1 belongs to a row ≥ 0; ranges of one row do not overlap.  Empty ranges are dropped.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def merge_ranges(
     first = last + begin
     last += end
     first.sort()
-    last.sort()  # in the same order, as ranges do not overlap
+    last.sort()  # same order as `first`, as ranges do not overlap
     new = np.ones(len(first), bool)
     new[1:] = first[1:] != last[:-1]
     first, last = first[new], last[np.append(new[1:], True)[: len(new)]]

@@ -34,7 +34,7 @@ class Spans:
 
 @dataclass(frozen=True)
 class PartialSpans(Spans):
-    """Places of those points of a set that are in this process; others may be elsewhere.
+    """Places of the points of a set that are in this process; other points may be elsewhere.
 
     Attributes
     ----------
@@ -80,5 +80,5 @@ class Nodes:
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
-        """Tell which nodes have no children ``(M,)``."""
+        """Return whether each node has no children ``(M,)``."""
         return self.n_children == 0

@@ -22,11 +22,11 @@ from parki.trees.octree import OCTANTS, OctNodes
 # Directions (dx, dy, dz), dx the slowest: 13 is (0, 0, 0).
 CENTRE = 13
 DIRECTIONS = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(27, 3)
-# Cells −1 … 2 in each direction around the octants of a box: the neighbour of that box, and the octant of it.
+# Cells −1 … 2 in each direction around the octants of a box: the neighbour of that box, and the octant in it.
 _CELLS = np.stack(np.meshgrid(*[[-1, 0, 1, 2]] * 3, indexing="ij"), axis=-1).reshape(64, 3)
 _CELL_NEIGHBOUR = (_CELLS // 2 + 1) @ [9, 3, 1]
 _CELL_OCTANT = (_CELLS % 2 @ [4, 2, 1]).astype(np.int32)
-# Whether an octant of the box in a direction touches the box in the middle: this holds for all generations below.
+# Whether an octant of the box in a direction touches the box in the middle; the same for all generations below.
 _TOUCHES = ((DIRECTIONS[:, None] == 0) | ((DIRECTIONS < 0)[:, None] == OCTANTS)).all(axis=-1)
 
 Pair = tuple[Ints, Ints]
@@ -66,9 +66,9 @@ class OctLists:
 def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsBySource[OctNodes, Spans, OctLists]:
     """Make all lists of a tree, with its own sources and with further ones in the same boxes.
 
-    Boxes without sources are no sources, and boxes without targets no targets; of two octets some box has sources,
-    and some of the other targets.  Boxes whose children are not in the tree are neither leaves nor opened: the tree
-    must have those of boxes that touch a box with targets on their level.
+    Boxes without sources are no sources, and boxes without targets no targets; of a pair of octets, one has a box with
+    sources, the other a box with targets.  Boxes whose children are not in the tree are neither leaves nor opened: the
+    tree must have the children of boxes that touch a box with targets on their level.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def lists(nodes: OctNodes, few: int = 0, more: Sequence[Spans] = ()) -> ListsByS
         A W pair whose source is a leaf of fewer sources, and an X pair whose target is a leaf of fewer targets, are
         U pairs instead: their points cost less than expansions.
     more : sequence of Spans
-        Places of further sources in the boxes: lists are the tree's own, then one for each.
+        Places of further sources in the boxes: lists are the tree's own, then one for each of `more`.
     """
     by_source = ListsBySource.of(nodes, nodes.sources, _lists(nodes, nodes.sources, few))
     for sources in more:
@@ -115,7 +115,7 @@ def _colleagues(nodes: OctNodes, around: Ints, octets: slice) -> Ints:
 
     `around` (octets, 27) has the boxes around the boxes above.
     """
-    # A missing box is −1: it stands for the last box, which is a leaf, so that its children are missing, too.
+    # A missing box is −1 and stands for the last box, which is a leaf, so that its children are missing, too.
     cell = nodes.child.ravel().take(8 * around.take(_CELL_NEIGHBOUR, axis=1) + _CELL_OCTANT).reshape(-1, 4, 4, 4)
     below = np.empty((len(cell), 8, 3, 3, 3), np.int32)
     for octant, (x, y, z) in enumerate(OCTANTS):
@@ -147,7 +147,7 @@ class _GrowingLists:
         self.u.append(self._used(t, s))
 
     def _far(self, into: list[Pair], t: Ints, s: Ints, direct: NDArray[np.bool_]) -> None:
-        """Add boxes that do not touch, to U lists where `direct`."""
+        """Add boxes that do not touch; those that are `direct` go to U lists."""
         into.append((t[~direct], s[~direct]))
         self.u.append((t[direct], s[direct]))
 
@@ -163,7 +163,7 @@ class _GrowingLists:
         self.v.append((t, s, direction))
 
     def children(self, coarse: Ints, fine: Ints, direction: Ints) -> tuple[Ints, Ints, Ints]:
-        """Pair leaves with the children of finer boxes that touch them; return pairs that are to be split again."""
+        """Pair leaves with the children of finer boxes that touch them; return pairs to be split again."""
         child = self.nodes.child[fine]
         touches = _TOUCHES[direction]
         row, octant = np.nonzero((child >= 0) & ~touches)

@@ -22,7 +22,7 @@ from parki.trees.nodes import Ints, Nodes, Spans
 from parki.trees.passes import Bounds, Passes
 from parki.trees.points import Sorted
 
-MAX_LEVEL = 20  # keys of 3 bits a level fit in 64 bits, and centres of boxes are known to 1e-10 of their sides
+MAX_LEVEL = 20  # last level of a tree: keys of 3 bits a level fit in 64 bits, and centres are known to 1e-10 of sides
 OCTANTS = np.array([[o >> 2, o >> 1 & 1, o & 1] for o in range(8)], np.int32)
 
 
@@ -38,7 +38,7 @@ class OctNodes(Nodes):
     low : array (3,) of float64
         Lowest corner of the root.
     width : float
-        Its side length.
+        Side length of the root.
     sources, targets : Spans
         Places of the points that boxes hold; the same object if the targets are the sources.
     octant : array (M,) of int32
@@ -99,7 +99,7 @@ class Octree:
     ----------
     nodes : OctNodes
     sources, targets : Sorted
-        In the order of the nodes; the same object if the targets are the sources.
+        Points in the order of the nodes; the same object if the targets are the sources.
     """
 
     nodes: OctNodes
@@ -113,7 +113,7 @@ def build(
 ) -> Octree:  # fmt: skip
     """Build an octree.
 
-    A box is cut while it has more than `leaf_size` sources, or more than that many targets, unless all its points are
+    A box is cut while it has more than `leaf_size` sources, or more than `leaf_size` targets, unless all its points are
     equal or it is on the last level.  Points on a face between boxes belong to the upper one.  The root's lowest
     corner is that of all points.  Its side is the longest side of their box, made longer by 1e-12 or by a unit in the
     last place, so that points on upper faces are inside; it is 1 if no two points differ.  The tree does not depend on
@@ -201,7 +201,7 @@ class Cubes:
         return many & (level.depth < self.deepest)
 
     def middles(self, level: Level, at: Ints) -> Array:
-        """Return the centres (R, 3) of boxes, rounded up to a number that points can be."""
+        """Return the centres (R, 3) of boxes, rounded up to numbers of the points' type."""
         exact = self.low + np.ldexp(self.width, -level.depth[at, None] - 1) * (2 * level.box[0][at] + 1)
         rounded = exact.astype(self.dtype)
         return np.where(rounded < exact, np.nextafter(rounded, self.dtype.type(np.inf)), rounded)
@@ -240,9 +240,9 @@ def joined(
     Parameters
     ----------
     root : (array (3,), float)
-        Its lowest corner and width.
+        Lowest corner and width of the root.
     topology : dict
-        Columns of `parki.trees.nodes.Nodes`; nodes with a first child have all of theirs.
+        Columns of `parki.trees.nodes.Nodes`; nodes with a first child have all their children.
     sources, targets : Spans
     columns : dict
         Octants, keys and anchors.

@@ -1,6 +1,6 @@
 """Passes over the points of one level of a tree: bounds of boxes, and a stable sort by child, all boxes at once.
 
-A level's boxes are cut into pieces of points, of which teams take one each.
+A level's boxes are cut into pieces of points; a team takes one piece.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from parki.arrays import Array, to_host
 from parki.engine import RangePolicy, Space, TeamPolicy, Wanted, array_module
 
 HOST_PIECE = 1 << 14  # points of a piece, at most: a team's launch costs less, and counts fit in 16 bits
-DEVICE_PIECE = 1 << 12  # points of a piece on a device, which has more multiprocessors than a host has cores
+DEVICE_PIECE = 1 << 12  # points of a piece on a device, at most: it has more multiprocessors than a host has cores
 PIECES = ("bounds", "count", "place", "copy")  # workunits of a piece of points
 FIRST = ("count", "place")  # workunits of the first pass, which reads the caller's points
-MOST_POINTS = 2**31 - 1  # points of a tree: places are int32
-SHIFTS = np.arange(0, 64, 16)  # bits of the four counts in an integer
+MOST_POINTS = 2**31 - 1  # points of a tree, at most: places are int32
+SHIFTS = np.arange(0, 64, 16)  # bits of shift for the four counts in an integer
 
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # low and high, (…, 3)
 
@@ -47,7 +47,7 @@ class Counted:
     end: NDArray[np.int32]
 
     def only(self, kept: NDArray[np.bool_]) -> "Counted":
-        """Return the ranges that are kept (R,)."""
+        """Return the ranges with `kept` (R,) set."""
         of_kept, number = kept[self.piece[:, 2]], np.cumsum(kept, dtype=np.int32) - 1
         piece = self.piece[of_kept]
         piece[:, 2] = number[piece[:, 2]]
@@ -77,13 +77,13 @@ def check_points(name: str, x: Array) -> None:
 
 
 def check_leaf_size(leaf_size: int) -> None:
-    """Raise ValueError unless it is a positive integer."""
+    """Raise ValueError unless leaf_size is a positive integer."""
     if isinstance(leaf_size, bool) or not isinstance(leaf_size, int | np.integer) or leaf_size < 1:
         raise ValueError(f"leaf_size is {leaf_size!r}; expected an integer of at least 1.")
 
 
 class Passes:
-    """Points of this process, in one of two pairs of arrays, and the launches that move them to and fro."""
+    """Points of this process, in one of two pairs of arrays, and the launches that move them between the pairs."""
 
     def __init__(self, x: Array, space: Space) -> None:
         self.n, self.space, self.real, self.xp = x.shape[1], space, x.dtype, array_module(space)
@@ -106,7 +106,7 @@ class Passes:
         engine.parallel_for(TeamPolicy(self.space, len(piece)), kernel, piece=piece, **args)
 
     def bounds(self, begin: Array, end: Array) -> Bounds:
-        """Return the minimal boxes of ranges; a range without points has one from infinity to minus infinity."""
+        """Return the minimal boxes of ranges; a range without points has a box from infinity to minus infinity."""
         piece = _cut(begin, end, self.size)
         boxes = np.full((len(begin), 6), np.inf)
         if len(piece):
@@ -145,7 +145,7 @@ class Passes:
             args = {"at": self.xp.asarray(at), "count": self.xp.asarray(count), "code": self.code, "bound": bound}
             args |= {"record": self.now[0], "order": self.now[1], "out": record.reshape(-1), "order_out": order}
             self._launch("place", self.xp.asarray(piece), bounds=bounds, **args)
-            self.spare = self.now if self.rounds else None  # the first round's are the caller's
+            self.spare = self.now if self.rounds else None  # the first round's arrays are the caller's
             self.now = record, order
             self.rounds += 1
             if boxes is not None:
@@ -155,7 +155,7 @@ class Passes:
         return None if boxes is None else as_box(boxes)
 
     def finish(self, begin: Array, end: Array) -> None:
-        """Record ranges that are not moved any more."""
+        """Record ranges whose points do not move any more."""
         if not len(begin):
             return
         if self.rounds:

@@ -1,4 +1,4 @@
-"""The command: measure a set, or go on with a record, or write the pages of one."""
+"""Command that measures a set, goes on with a record, or writes the pages of a record."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ NAMED = {"n": None, "tolerance": 1e-7, "repeat": 5, "json": None, "compare": Non
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Run what is asked for and print the paths of the pages.
+    """Run the command and print the paths of the pages.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def _refuse(asked: argparse.Namespace) -> None:
 
 
 def _measured(asked: argparse.Namespace, folder: Path) -> Row:
-    """Measure, and keep the record in the folder."""
+    """Measure the chosen entries, and keep the record in the folder."""
     old = record.read(asked.resume) if asked.resume else None
     named = asked.named_set or (old["set"] if old else DEFAULT)
     options = old["asked"] if old else {"space": asked.space, "threads": asked.threads}
@@ -65,12 +65,12 @@ def _measured(asked: argparse.Namespace, folder: Path) -> Row:
 
 
 def chosen(named: str, only: Sequence[str] | None) -> list[ReportEntry]:
-    """Return the entries of a set, of these names if any are given.
+    """Return the entries of a set, only entries of these names if any are given.
 
     Raises
     ------
     ValueError
-        For a name that the set has not.
+        For a name that is not in the set.
     """
     names = [entry.name for entry in SETS[named]]
     for name in only or ():

@@ -1,4 +1,4 @@
-"""Facts that a record keeps: the machine, the software, and how busy the machine is."""
+"""Facts that a record keeps: the machine, the software, and the load of the machine."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ CODE = "parki", "kernels", "perfmodels", "pyproject.toml"
 
 
 def hardware(space: Space) -> Row:
-    """Return the facts of `parki.perfmodels.bench.machine`, and the bytes of memory where the system says."""
+    """Return the facts of `parki.perfmodels.bench.machine`, and the bytes of memory if the system tells them."""
     found = bench.machine(space)
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= os.sysconf_names.keys():
         found["memory"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -45,7 +45,7 @@ def _git(root: Path, *words: str) -> str:
 
 
 def load() -> list[float] | None:
-    """Return the programs that ran or waited on the average of 1, 5 and 15 minutes; None where no system says."""
+    """Return the mean numbers of programs that ran or waited over 1, 5 and 15 minutes; None if unknown."""
     return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
 
 

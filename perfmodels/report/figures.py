@@ -38,7 +38,7 @@ def accuracy(figure: Any, entries: Sequence[Row]) -> None:
 
 
 def growth(figure: Any, entries: Sequence[Row]) -> None:
-    """Draw the time of a particle against N, likewise."""
+    """Draw the time a particle against N: solid for a plan and its first call, dashed for the next call."""
     for axes in _lines(figure, entries, lambda r: r["n"], lambda r: 1e6 * r["seconds"] / r["n"]):
         axes.set_xlabel("N")
 
@@ -88,17 +88,17 @@ def phases(figure: Any, entries: Sequence[Row]) -> None:
 
 
 def programs(figure: Any, entries: Sequence[Row]) -> None:
-    """Draw how many times as long as parki other programs take at an error that is no smaller."""
+    """Draw the times of other programs over parki's, at no larger error of parki."""
     _ratios(figure, entries, "time of the other over that of parki, at no larger error of parki")
 
 
 def kernels(figure: Any, entries: Sequence[Row]) -> None:
-    """Draw how many times as long as parki's kernels other code takes."""
+    """Draw the times of other code over the times of parki's kernels."""
     _ratios(figure, entries, "time of the other code over that of parki's")
 
 
 def _ratios(figure: Any, entries: Sequence[Row], title: str) -> None:
-    """Draw the ratios of rows to those they are compared with, and a line at 1."""
+    """Draw the ratios of rows to the rows that they are compared with, and a line at 1."""
     found = []
     for ours, other in tables.compared(entries):
         common, name, own = apart(other["what"], ours["what"])

@@ -1,4 +1,4 @@
-"""The page of a record: machine, tables, pictures, and the command that repeats each measurement."""
+"""Page of a record: machine, tables, pictures, and the command that repeats each measurement."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from parki.perfmodels.report import figures, record, tables
 
 APART = ("parki", "compiler", "flags", "rates", "commit")  # facts of the software with a line of their own
 RECORD, PAGE = "record.json", "index.md"
-BUSY = 0.5  # load beside a measurement's own threads above which the page says so
+BUSY = 0.5  # load beyond a measurement's own threads, above which the page reports other programs
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def write(found: Row, folder: Path) -> list[Path]:
     Raises
     ------
     ValueError
-        For a record that is not valid, and without matplotlib.
+        If the record is not valid, or matplotlib is not installed.
     """
     record.check(found)
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def machine(found: Row) -> str:
 
 
 def busy(found: Row) -> str:
-    """Return a sentence that other programs ran during the measurements, empty if few did."""
+    """Return a sentence that other programs ran during the measurements; empty if few did."""
     known = [entry for entry in found["entries"] if entry.get("load") and "asked" in entry]
     loads = [(entry["load"][0], entry["asked"]["threads"]) for entry in known]
     if not loads or statistics.median(load - threads for load, threads in loads) <= BUSY:
@@ -184,7 +184,7 @@ def said(entries: Sequence[Row]) -> str:
 
 
 def absent(entries: Sequence[Row]) -> list[str]:
-    """Return each thing that was not there to be measured, and how to get it."""
+    """Return the missing programs that were not measured, each with its installation."""
     rows = [r for entry in entries for r in entry["rows"] if "absent" in r]
     return list(dict.fromkeys(f"{r['what']} (`{r['absent']}`)" for r in rows))
 
@@ -195,7 +195,7 @@ def fenced(lines: Sequence[str]) -> str:
 
 
 def shown(found: Row) -> list[tuple[Section, list[Row]]]:
-    """Return the sections that have entries with rows, with these."""
+    """Return the sections that have entries with rows, each with these entries."""
     sections = [
         (section, [entry for entry in found["entries"] if entry["benchmark"] in section.benchmarks and "rows" in entry])
         for section in SECTIONS

@@ -1,7 +1,7 @@
-"""The record of a report: one file of JSON, checked when it is read and before it is written.
+"""Record of a report: one file of JSON, checked when read and before written.
 
-A run is one process.  Each row has the name of its run, and a ratio is one of two rows of an entry, which one run has
-measured in turns: a record in which it is not, as one put together from two others may have them, is refused.
+A run is one process.  Each row has the name of its run.  A ratio is of two rows of an entry, which one run has measured
+in turns.  A record with other ratios, for instance one put together from two records, is refused.
 """
 
 import json
@@ -21,7 +21,7 @@ SOFTWARE = {"parki": str, "python": str, "numpy": str, "scipy": str, "compiler":
 RUN = {"run": str, "began": str, "ended": str}
 ENTRY = {"name": str, "benchmark": str, "command": str, "run": str, "seconds": float}
 ROW = {"what": str, "run": str, "seconds": float, "times": list, "rate": float, "unit": str}
-CLOSE = 1e-9  # relative difference of numbers that are the same
+CLOSE = 1e-9  # relative difference of numbers that count as the same
 
 
 def read(path: Path) -> Row:
@@ -35,13 +35,13 @@ def read(path: Path) -> Row:
 
 
 def write(path: Path, record: Row) -> None:
-    """Write a valid record; the old file stays where that fails."""
+    """Write a valid record; the old file stays if that fails."""
     check(record)
     writing.write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def check(record: Any) -> None:
-    """Refuse anything that is no valid record.
+    """Refuse anything but a valid record.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def together(rows: Iterable[Row], what: str) -> str:
     Raises
     ------
     ValueError
-        If several have: then their times are of different conditions, and are not compared.
+        If no single run has: times of several runs have different conditions, and are not compared.
     """
     runs = sorted({r["run"] for r in rows})
     if len(runs) != 1:
@@ -116,7 +116,7 @@ def _once(name: str, found: Sequence[str]) -> None:
 
 
 def check_entry(entry: Row, runs: set[str]) -> None:
-    """Refuse an entry that contradicts itself, or that is of none of these runs.
+    """Refuse an entry that contradicts itself, or whose run is not among these.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def _row(name: str, row: Any) -> None:
 
 
 def _ratio(name: str, row: Row, rows: Sequence[Row]) -> None:
-    """Refuse a ratio that is not one of two rows of the entry."""
+    """Refuse a ratio that is not the ratio of the rates of two rows of the entry."""
     others = [other for other in rows if other["what"] == row.get("against")]
     if not any(math.isclose(row["ratio"], row["rate"] / other["rate"], rel_tol=CLOSE) for other in others):
         against = f"{row['what']!r} against {row.get('against')!r} is {row['ratio']!r}"

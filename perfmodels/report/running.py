@@ -13,7 +13,7 @@ from parki.perfmodels.measure import Row, asked_space
 from parki.perfmodels.report import facts, record
 from parki.perfmodels.report.sets import ReportEntry
 
-SAME = ("machine", "software")  # of a record that is gone on with
+SAME = ("machine", "software")  # facts that must be the same to go on with a record
 
 
 def begin(named_set: str, command: str, space: str | None, threads: int | None) -> Row:
@@ -31,12 +31,12 @@ def begin(named_set: str, command: str, space: str | None, threads: int | None) 
 
 
 def resumed(old: Row, new: Row) -> Row:
-    """Return an old record to go on with.
+    """Return the old record, if measurements may go on with it.
 
     Raises
     ------
     ValueError
-        If the machine, the software, the set or its space and threads are others now.
+        If the machine, the software, the set or its space and threads have changed.
     """
     for name in ("set", "asked", *SAME):
         before, now = old.get(name), new[name]

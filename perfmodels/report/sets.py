@@ -1,4 +1,4 @@
-"""The named sets: lists of benchmarks with their parameters, each of which `parki bench` repeats alone."""
+"""Named sets: lists of benchmarks with their parameters; `parki bench` repeats each benchmark alone."""
 
 import argparse
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class ReportEntry:
     Attributes
     ----------
     name
-        By which a record has it, and ``--only`` asks for it.
+        Name in a record and for ``--only``.
     benchmark
-        Of `parki.perfmodels.bench.BENCHMARKS`.
+        Key of `parki.perfmodels.bench.BENCHMARKS`.
     n, tolerance, repeat, only
         Options of the command.
     scales
-        Whether it runs on several numbers of threads, and not on the one that is asked for.
+        Whether the benchmark runs on several numbers of threads, up to the number asked for.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ReportEntry:
     scales: bool = False
 
     def asked(self, space: str | None = None, threads: int | None = None) -> argparse.Namespace:
-        """Return the arguments of the command, by default of one thread, or where it scales of all."""
+        """Return the arguments of the command; by default with one thread, or with all if the benchmark scales."""
         return argparse.Namespace(
             name=self.benchmark,
             n=self.n,
@@ -44,7 +44,7 @@ class ReportEntry:
         )
 
     def command(self, space: str | None = None, threads: int | None = None) -> str:
-        """Return the command that measures this alone."""
+        """Return the command that measures this entry alone."""
         return bench.command(self.asked(space, threads))
 
 
@@ -73,7 +73,7 @@ def _others(n: int, near: int, grid: int, variants: int, repeat: int) -> list[Re
     ]
 
 
-#: Name → entries.  `quick` checks that everything runs; `standard` is what the site shows; `full` goes to N = 10⁷.
+#: Name → entries.  `quick` checks that everything runs; `standard` is shown on the site; `full` goes to N = 10⁷.
 SETS: dict[str, list[ReportEntry]] = {
     "quick": [*_methods(10_000, 30_000, 1e-7, 1, 1), *_others(2_000, 6_000, 10_000, 2_000, 1)],
     "standard": [*_methods(50_000, 1_000_000, 1e-11, 3, 2), *_others(20_000, 60_000, 100_000, 20_000, 3)],

@@ -1,4 +1,4 @@
-"""Tables of the pages, in Markdown, each below a sentence that says what its figures are."""
+"""Tables of the pages, in Markdown, each below a sentence that explains its figures."""
 
 import math
 import statistics
@@ -13,29 +13,29 @@ Body = Callable[[Sequence[Row]], tuple[str, str]]
 
 
 def seconds(value: float) -> str:
-    """Return a time for people, of three digits."""
+    """Return a time as text, with three digits and a unit."""
     unit, scale = ("s", 1.0) if value >= 1 else ("ms", 1e3) if value >= 1e-3 else ("µs", 1e6)
     return f"{scale * value:.3g}{SPACE}{unit}"
 
 
 def milliseconds(value: float) -> str:
-    """Return milliseconds without their unit, of three digits and never with an exponent."""
+    """Return milliseconds as text without unit, with three digits and no exponent."""
     return f"{1e3 * value:.3g}" if value < 0.9995 else f"{1e3 * value:.0f}"
 
 
 def factor(value: float) -> str:
-    """Return a ratio of two or three digits."""
+    """Return a ratio as text, with two or three digits."""
     return f"{value:.2g}" if value < 0.095 else f"{value:.2f}" if value < 9.95 else f"{value:.3g}"
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table of Markdown: the first column to the left, others to the right."""
+    """Return a table of Markdown: the first column aligned left, others right."""
     marks = ["---", *["--:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(line) + " |" for line in (head, marks, *lines))
 
 
 def series(entries: Sequence[Row], part: str | None = None) -> dict[str, list[Row]]:
-    """Return the rows by the sum that they are of, those of one part of a run if it is named."""
+    """Return the rows by their sum; if a part of a run is named, only rows of this part."""
     found: dict[str, list[Row]] = {}
     for entry in entries:
         for r in record.measured(entry):
@@ -102,7 +102,7 @@ def phases(entries: Sequence[Row]) -> tuple[str, str]:
 
 
 def fastest(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the seconds of each part of one sum in the run that took least."""
+    """Return the seconds of each part of one sum in its fastest run."""
     record.together(rows, "a sum by its phases")
     [whole] = [r for r in rows if r["part"] == PARTS[0]]
     at = whole["times"].index(whole["seconds"])
@@ -153,7 +153,7 @@ def threads(entries: Sequence[Row]) -> tuple[str, str]:
 
 
 def rates(entries: Sequence[Row]) -> tuple[str, str]:
-    """Return times and rates of all rows, with the ratios that they have."""
+    """Return times and rates of all rows, with ratios where rows have them."""
     lines, ratios = [], []
     for entry in entries:
         for r in record.measured(entry):
@@ -169,7 +169,7 @@ def rates(entries: Sequence[Row]) -> tuple[str, str]:
 
 
 def compared(entries: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """Return the rows with a ratio, each with the row that it is of."""
+    """Return the rows with a ratio, each with the row that it is compared to."""
     found = []
     for entry in entries:
         rows = {r["what"]: r for r in record.measured(entry)}
@@ -188,7 +188,7 @@ def _against(noun: str, ratios: Sequence[float]) -> str:
 
 
 def count(n: int, noun: str) -> str:
-    """Return a number of things."""
+    """Return a number with its noun, in singular or plural."""
     return f"{n} {noun}s" if n != 1 else f"one {noun}"
 
 

@@ -1,4 +1,4 @@
-"""`parki doctor --check` says that right sums are right, and finds wrong ones."""
+"""Checks by `parki doctor --check`: right sums pass, and wrong sums are found."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def one_space(monkeypatch):
 
 
 def checked(capsys, *arguments):
-    """The status, the last line, and the rows of the table by method."""
+    """Return the status, the last line, and the rows of the table by method."""
     status = cli.main(["doctor", "--check", *arguments])
     _, *rows, last = capsys.readouterr().out.splitlines()
     return status, last, {row[2:27].strip(): row[27:] for row in rows}
@@ -35,7 +35,7 @@ def test_every_method_is_right(capsys):
     for name, row in rows.items():
         space, error, tolerance, verdict = row.split()
         assert (space, verdict) == ("Serial", "ok")
-        # An approximate sum that had rounding for its error would not have used its approximation.
+        # An approximate sum with only rounding errors would not have used its approximation.
         assert (float(error) < 1e-13) is (name == "direct")
         assert float(error) < float(tolerance)
 
@@ -49,7 +49,7 @@ def test_the_reference_itself(periodicity, monkeypatch):
 
 @pytest.fixture
 def wrong(tmp_path, root):
-    """The file of a pair function that is off by 1e-4."""
+    """Return the path of a pair function that is off by 1e-4."""
     text = (root / "kernels" / "pair" / "laplace.py").read_text("utf-8")
     assert text.count("u[0] += s[0] * a") == 1
     path = tmp_path / "wrong.py"
@@ -67,7 +67,7 @@ def test_a_wrong_pair_is_found(wrong, capsys, monkeypatch):
 
 
 def test_a_wrong_ewald_kernel_is_found(capsys, monkeypatch):
-    """One whose far field has another kernel's factor."""
+    """Check a kernel whose far field has a wrong factor."""
     monkeypatch.setitem(kernels.KERNELS, "laplace", replace(kernels.LAPLACE, scale=1.001))
     status, _, rows = checked(capsys)
     assert status == 1

@@ -1,4 +1,4 @@
-"""`parki completion`: bash offers commands, options and words; other shells get a script of their own."""
+"""Completion by `parki completion`: bash offers commands, options and words; other shells get their own script."""
 
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 @pytest.fixture
 def offered(tmp_path, capsys):
-    """What bash offers behind these words, of which the last is not complete."""
+    """Return a function for the words that bash offers after the given ones, the last of which is incomplete."""
     if shutil.which("bash") is None:
         pytest.skip("there is no bash")
     assert cli.main(["completion", "bash"]) == 0
@@ -70,7 +70,7 @@ def test_every_shell_has_a_script(shell, capsys):
 
 
 def test_names_stay_free_words_after_a_script(capsys):
-    """A script's choices are offers: the next parser takes other kernels, such as files."""
+    """Check that a script does not restrict the next parser, which takes other kernels, such as files."""
     assert cli.main(["completion", "bash"]) == 0
     capsys.readouterr()
     asked = parser.parser().parse_args("run in.npz --kernel mine.py -o out.npz".split())

@@ -1,4 +1,4 @@
-"""`parki examples`: names and titles, texts, and copies that run where they are."""
+"""Examples by `parki examples`: names and titles, texts, and copies that run in place."""
 
 import subprocess
 import sys
@@ -75,7 +75,7 @@ def test_all_are_copied(root, tmp_path, monkeypatch, capsys):
 
 
 def test_an_example_comes_with_the_files_that_it_reads(tmp_path, monkeypatch, capsys):
-    """Its own kernel file, but not scripts that its docstring only names."""
+    """Check that the example's own kernel file is copied, but no scripts that its docstring only names."""
     folder = tmp_path / "package"
     (folder / "data").mkdir(parents=True)
     (folder / "one.py").write_text('"""See "two.py" and stars.npz."""\nimport three\nopen("four.py"), "data/box.npz"\n')

@@ -1,4 +1,4 @@
-"""The page on the command line names every command, and its commands run."""
+"""Page on the command line: names all commands, and its commands run."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from parki import cli
 from parki.app import parser
 from tests.test_pages import blocks_of
 
-RUN_HERE = ("run", "examples")  # the others take long, or judge this machine
+RUN_HERE = ("run", "examples")  # the other commands take long, or measure this machine
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`parki run` by every method: results are those of the calls, in files of every form, over ranks, too."""
+"""Sums by `parki run` with every method: results equal those of the calls, in all file formats, also over ranks."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def run(*arguments):
 
 @pytest.fixture
 def cloud(tmp_path, rng):
-    """A small file of charges in the unit box, without a box, and its arrays."""
+    """Return a small file of charges in the unit box, without a box, and its arrays."""
     arrays = {"src": rng.random((3, 300)), "dens": rng.standard_normal(300), "trg": rng.random((3, 40))}
     np.savez(tmp_path / "in.npz", **arrays)
     return tmp_path / "in.npz", arrays
@@ -51,7 +51,7 @@ def test_every_method_sums_in_free_space(method, cloud, capsys):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel_reads_its_columns(kernel, tmp_path, rng):
-    """The bits of the call, and as many columns of the result as it has components."""
+    """Check for the bits of the call, and one column of the result per component."""
     pair = pairs.PAIRS[kernel]
     parameters = {name: SOME[name] for name in pair.names}
     names = [name for some in formats.columns(kernel).values() for name in some]
@@ -83,7 +83,7 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
 
 
 def test_a_kernel_of_ones_own(tmp_path, rng, monkeypatch):
-    """Its file may be named from here; columns are numbered."""
+    """Check a kernel file named relative to the current folder; its columns are numbered."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN)
     table = rng.random((30, 5))
@@ -306,7 +306,7 @@ def test_ranks_write_what_one_process_does(suffix, method, cloud):
 
 
 def _results(path):
-    """The rows of potential and gradient in a file."""
+    """Return the rows of potential and gradient in a file."""
     if path.suffix == ".npy":
         return np.load(path)
     if path.suffix == ".npz":

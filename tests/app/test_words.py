@@ -1,4 +1,4 @@
-"""The words of the command line are those of the library, and reading them needs no NumPy."""
+"""Words of the command line: they are the words of the library, and reading them does not import NumPy."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What every row of the table must hold: an error that names the argument, and input that is as it was."""
+"""Checks of each row of a table of bad input: the error names the argument, and the input is unchanged."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ BOX = {"box": (1, 1, 1), "tolerance": 1e-3}
 
 
 def refused(call, message):
-    """Raise unless the call says what is wrong, in an error that a caller may expect, and leaves its input alone."""
+    """Check that a call raises an expected error with this message, and leaves its input unchanged."""
     with pytest.raises((ValueError, TypeError, MemoryError), match=f"(?s){message}"):
         call()
     for array, before in KEPT:
@@ -21,5 +21,5 @@ def refused(call, message):
 
 
 def rows(*table):
-    """Parameters of a table of (call, message), by their messages."""
+    """Return the parameters of a table of (call, message), with messages as names."""
     return pytest.mark.parametrize(("call", "message"), table, ids=[f"{i}: {row[1]}" for i, row in enumerate(table)])

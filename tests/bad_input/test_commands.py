@@ -10,13 +10,13 @@ RUN = ["run", "in.npz", "--kernel", "laplace", "-o", "out.npz"]
 
 
 def without(*words):
-    """The good arguments of `parki run` but these."""
+    """Return valid arguments of `parki run` without the given ones."""
     return [word for word in RUN if word not in words]
 
 
 @pytest.fixture(autouse=True)
 def particles(tmp_path, monkeypatch):
-    """A small file where the command runs."""
+    """Write a small file to the folder in which the command runs."""
     monkeypatch.chdir(tmp_path)
     np.savez("in.npz", src=X, dens=Q, box=np.ones(3))
     np.savez("free.npz", src=X, dens=Q)
@@ -101,7 +101,7 @@ def test_arguments(arguments, message, capsys, tmp_path):
     before = sorted(tmp_path.iterdir())
     try:
         status = cli.main(arguments)
-    except SystemExit as stop:  # argparse's
+    except SystemExit as stop:  # raised by argparse
         status = stop.code
     out, err = capsys.readouterr()
     assert status == 2

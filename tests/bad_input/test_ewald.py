@@ -1,4 +1,4 @@
-"""Bad input of `parki.ewald`: calls, plans and what plans do."""
+"""Bad input of `parki.ewald`: calls, plans and methods of plans."""
 
 import functools
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.bad_input.refused import BOX, INF, NAN, Q4, X4, N, Q, V, X, refused, 
 
 
 def laplace(**changed):
-    """A call of `laplace` with some arguments in place of good ones."""
+    """Return a call of `laplace` with some arguments in place of good ones."""
     return lambda: ewald.laplace(**({"trg": X, "src": X, "dens": Q} | BOX | changed))
 
 
@@ -112,7 +112,7 @@ def test_calls(call, message):
 
 
 def locked():
-    """An array that cannot be written to."""
+    """Return an array that cannot be written to."""
     u = np.empty(9)
     u.flags.writeable = False
     return u
@@ -120,7 +120,7 @@ def locked():
 
 @functools.cache
 def plan(kernel="laplace"):
-    """A plan that has been called."""
+    """Return a plan that has been called."""
     made = ewald.plan(kernel, X, X, **BOX)
     made(*((V, V) if made.kernel.normals else (Q,)))
     return made

@@ -115,7 +115,7 @@ def test_options_of_one_method(call, message):
 
 @functools.cache
 def plan(method):
-    """A plan that has not been called."""
+    """Return a plan that has not been called."""
     return {"treecode": treecode, "fmm": fmm}[method].plan("coulomb", X, X, tolerance=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Bad input of what stands beside sums: pairs, cell lists, point sets, helpers, files."""
+"""Bad input beside sums: pairs, cell lists, point sets, helpers, files."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_pairs(call, message):
 
 
 def cells(x=X, cutoff=0.1, box=(1, 1, 1), **more):
-    """A cell list with some arguments in place of good ones."""
+    """Return a call that makes a cell list with some arguments in place of good ones."""
     return lambda: CellList(x, cutoff, box, **more)
 
 

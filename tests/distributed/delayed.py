@@ -1,6 +1,6 @@
-"""A communicator whose messages take at least as long as a network would: by the wall clock, while ranks work on.
+"""A communicator that delays messages as a network would, by the wall clock, while ranks go on working.
 
-Run it: ``mpirun -n 2 python -m mpi4py tests/distributed/delayed.py``, which says how much of that time is hidden.
+``mpirun -n 2 python -m mpi4py tests/distributed/delayed.py`` prints the share of that time that is hidden.
 """
 
 import sys
@@ -12,7 +12,7 @@ from parki.distributed import communicators
 
 
 class DelayedComm:
-    """Another communicator, of which an exchange ends `alpha` seconds and its bytes over `beta` after it began."""
+    """A wrapped communicator: an exchange takes at least `alpha` seconds and its bytes over `beta` (bytes/s)."""
 
     def __init__(self, comm, alpha, beta):
         self._comm, self.alpha, self.beta, self.delays = comm, alpha, beta, 0.0
@@ -52,7 +52,7 @@ class DelayedComm:
 
 
 class Delayed:
-    """Messages that arrive not before a time."""
+    """Messages that do not arrive before a given time."""
 
     def __init__(self, pending, until):
         self._pending, self._until = pending, until

@@ -1,7 +1,7 @@
-"""Who uses and who makes values of boxes, counted from the lists of one process, and what both exchanges send.
+"""Counts of values of boxes that both exchanges send, from the makers and users in the lists of one process.
 
-Makers of a box are the ranks that hold its sources, a run of them; users those with targets in boxes that it meets in V
-and W lists.
+Makers of a box are the ranks that hold its sources: a run of ranks.  Users are the ranks with targets in boxes that
+meet the box in V and W lists.
 """
 
 import numpy as np
@@ -26,19 +26,19 @@ def octet_pairs(nodes, lists, most=20_000):
 
 
 def runs(spans, cuts):
-    """Return the ranks lo … hi − 1 that have points of each box, where every rank has some."""
+    """Return lo and hi of the ranks lo … hi − 1 that have points of each box, if every rank has points."""
     return np.searchsorted(cuts, spans.begin, side="right") - 1, np.searchsorted(cuts, spans.end)
 
 
 def spread(lo, hi, box):
-    """Return (rank, box) for all ranks of a run."""
+    """Return arrays rank and box: each box with all ranks lo … hi − 1 of its run."""
     count = hi - lo
     ahead = np.repeat(np.cumsum(count) - count, count)
     return np.repeat(lo, count) + np.arange(count.sum()) - ahead, np.repeat(box, count)
 
 
 def users(nodes, lists, firsts):
-    """Return the ranks that use a box, and the box, each pair once: of boxes that are not the rank's alone."""
+    """Return arrays rank and box: each rank with each box that it uses and does not make alone, each pair once."""
     lo, hi = runs(nodes.targets, firsts[-1])
     t, s = (np.concatenate(both) for both in zip(octet_pairs(nodes, lists), (lists.w_t, lists.w_s), strict=True))
     rank, box = spread(lo[t], hi[t], s)
@@ -49,7 +49,7 @@ def users(nodes, lists, firsts):
 
 
 def owners_send(nodes, lists, firsts):
-    """Return the values that each rank sends: parts to owners, complete ones to users."""
+    """Return the number of values that each rank sends: parts to owners, complete values to users."""
     ranks = len(firsts[0]) - 1
     rank, box = users(nodes, lists, firsts)
     lo, hi = runs(nodes.sources, firsts[0])
@@ -59,14 +59,14 @@ def owners_send(nodes, lists, firsts):
 
 
 def hypercube_sends(nodes, lists, firsts):
-    """Return the values that each rank sends by SC09's algorithm 3: of ranks that are a power of two."""
+    """Return the number of values that each of 2^d ranks sends by algorithm 3 of SC09."""
     ranks = len(firsts[0]) - 1
     rank, box = users(nodes, lists, firsts)
     lo, hi = runs(nodes.sources, firsts[0])
     some = np.unique(box)
     holder, held = spread(lo[some], hi[some], some)
     sent = np.zeros(ranks)
-    while ranks > 1:  # in each half of a range of ranks, those that hold something of a box, and those that use it
+    while ranks > 1:  # wants: halves of a range that use a box; holds: ranks that have parts of it
         half = ranks // 2
         wants = {(int(b), int(q) // half) for q, b in zip(rank, box, strict=True)}
         holds = {(int(b), int(q)) for q, b in zip(holder, held, strict=True)}
@@ -80,7 +80,7 @@ def hypercube_sends(nodes, lists, firsts):
 
 
 def ghosts(nodes, lists, firsts):
-    """Return the sources of others that each rank's particles meet: of U lists and of X lists."""
+    """Return the number of sources of other ranks that each rank meets in U lists and X lists."""
     ranks = len(firsts[0]) - 1
     lo, hi = runs(nodes.targets, firsts[-1])
     t, s = np.append(lists.u_t, lists.x_t), np.append(lists.u_s, lists.x_s)

@@ -1,4 +1,4 @@
-"""Faults on one rank: calls that raise the same error on all, after which a plan goes on."""
+"""Faults on one rank: calls that raise the same error on all ranks, after which a plan still works."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,7 @@ class Unreadable:
 
 @dataclass
 class Rank:
-    """A rank with its plans and arrays, and whether it is the one that is at fault."""
+    """A rank with its plans and arrays; `bad` on the rank that is at fault."""
 
     comm: Any
     bad: bool
@@ -43,11 +43,11 @@ class Rank:
         return self.case.plan(*self.points, comm=self.comm, **options)
 
     def moved(self, factor):
-        """Move the plan to where it is, and targets by a factor."""
+        """Move the plan: targets are multiplied by a factor, sources stay."""
         self.plan.move(targets=self.points[0] * factor, sources=self.points[1])
 
     def failing(self, error):
-        """Take the sum of two densities, which this rank's plan has not made ready, and where something fails."""
+        """Sum two densities at once, for which the plan is not prepared; preparation fails on the bad rank."""
 
         def fails(*given):
             raise error
@@ -61,7 +61,7 @@ class Rank:
             method.__dict__.pop("_steps", None)
 
     def failing_move(self, error):
-        """Move to fewer targets, where something fails, and then back."""
+        """Move to fewer targets, which fails on the bad rank, and then back."""
 
         def fails(*given):
             raise error
@@ -76,12 +76,12 @@ class Rank:
             self.plan.move(targets=x, sources=y)
 
     def at_hand(self):
-        """Ask for an error, for which one rank does not give the sum."""
+        """Ask for the error of a sum that the bad rank does not pass."""
         u = self.plan(self.q)
         self.plan.error(10, density=self.q, u=None if self.bad else u)
 
     def retired(self):
-        """Call a plan that one rank has given up."""
+        """Call a plan that the bad rank has retired."""
         plan = self.made()
         if self.bad:
             plan.retire()
@@ -93,7 +93,7 @@ def _normals(rank, some):
     return plan(f, some if rank.bad else normals)
 
 
-#: Of each fault a part of the message, and the call of a rank.
+#: Part of the message and call of a rank, by the name of the fault.
 FAULTS = {
     # Densities
     "values that are not finite": ("values that are NaN or infinite", lambda r: r.plan(r.q * np.nan if r.bad else r.q)),
@@ -202,8 +202,8 @@ FREE_FAULTS = {name: fault for name, fault in FAULTS.items() if name not in OF_E
 
 
 def check(rank, ranks, expected):
-    """Let all faults happen, one after another, each with the same error on all ranks and the same sum behind it."""
-    first = ranks.allgather(rank.bad)[0]  # others differ from it
+    """Cause all faults in turn; each must raise the same error on all ranks and leave the plan's sum right."""
+    first = ranks.allgather(rank.bad)[0]  # if rank 0 is bad, messages name the ranks that differ from it
     for name, (text, fault) in (FREE_FAULTS if isinstance(rank.case, FreeCase) else FAULTS).items():
         with pytest.raises((ValueError, TypeError, RuntimeError, OSError, MemoryError)) as caught:
             fault(rank)
@@ -215,7 +215,7 @@ def check(rank, ranks, expected):
 
 
 def accepted(rank, ranks, expected):
-    """Give odd arrays that are as good as others on one rank."""
+    """Check that one rank may pass arrays of other strides, byte order or flags."""
     wide = np.repeat(rank.q, 3)
     fixed = rank.q.copy()
     fixed.flags.writeable = False

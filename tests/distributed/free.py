@@ -1,4 +1,4 @@
-"""Sums in free space of one process and of many beside each other."""
+"""Sums in free space by one process and over ranks, to compare them."""
 
 from dataclasses import dataclass, field
 
@@ -14,12 +14,12 @@ KAPPA = 1.5
 
 
 def two(n, seed):
-    """Two clusters a million times as far apart as they are wide."""
+    """Return two clusters a million times as far apart as they are wide."""
     return samples.uniform(n, seed) + 1e6 * (np.arange(n) % 2)
 
 
 def crowd(n, seed):
-    """Some points among many in one place."""
+    """Return points of which half lie in one place."""
     x = samples.uniform(n, seed)
     x[:, : n // 2] = 0.25
     return x
@@ -28,7 +28,7 @@ def crowd(n, seed):
 SETS = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samples.sphere, "two": two, "crowd": crowd}
 
 FIXED = {"theta": 0.6, "degree": 4, "leaf_size": 40, "far_precision": "double"}
-#: Of modules that sum over ranks, options of their methods.
+#: Options of the methods of each module that sums over ranks.
 METHODS = {
     parki.treecode: [FIXED | {"method": method} for method in ("dual", "pc", "cp")],
     parki.fmm: [{"method": method, "order": 4, "leaf_size": 40} for method in ("kifmm", "chebyshev")],
@@ -37,7 +37,7 @@ METHODS = {
 
 @dataclass
 class FreeCase:
-    """A sum of random points by a module of parki; `targets` names those apart from the sources, None if they are."""
+    """A sum over random points by a module of parki; `targets` names their set, None if they are the sources."""
 
     module: object
     kernel: str = "coulomb"
@@ -63,12 +63,12 @@ class FreeCase:
         return self.module.plan(self.kernel, x, y, **{"execution_space": "Serial"} | self.options | own | more)
 
     def shares(self, ranks, seed=0):
-        """Return which targets and sources each rank has."""
+        """Return the indices of the targets and of the sources of each rank."""
         of_sources = cuts(self.n, ranks, seed)
         return (of_sources if self.targets is None else cuts(self.x.shape[1], ranks, seed + 1)), of_sources
 
     def of(self, to, source):
-        """Return some of the targets and sources, and strengths of these."""
+        """Return the selected targets and sources, and the strengths of these sources."""
         y = self.put(part(self.y, source))
         x = y if self.targets is None else self.put(part(self.x, to))
         more = () if self.normals is None else (part(self.normals, source),)
@@ -81,7 +81,7 @@ class FreeCase:
         return plan, whole([plan(*strengths)])
 
     def over(self, ranks, work=None, seed=0, shares=None, world=None):
-        """Return the whole sum of many ranks, the second of two calls, and what ``work(comm, plan, …)`` returns."""
+        """Return the whole sum of a second call over ranks, and each rank's ``work(comm, plan, …)`` or plan."""
         of_targets, of_sources = shares or self.shares(ranks, seed)
 
         def one(comm):
@@ -96,7 +96,7 @@ class FreeCase:
 
 
 def assert_same(one, ranks, seed=0, most=1e-12, **more):
-    """Compare the sum of many ranks, and its parameters, with those of one process; return what ranks have found."""
+    """Compare the sum over ranks, and its parameters, with those of one process; return the plans of the ranks."""
     plan, expected = one.alone()
     u, found = one.over(ranks, seed=seed, **more)
     assert all(other.parameters == plan.parameters for other in found)
@@ -105,7 +105,7 @@ def assert_same(one, ranks, seed=0, most=1e-12, **more):
 
 
 def whole(parts):
-    """Return results of ranks one behind the other; a potential and its gradient as one array."""
+    """Concatenate the results of ranks, with a potential and its gradient as one array."""
     return np.concatenate(
         [np.vstack([to_host(a) for a in u]) if isinstance(u, tuple) else to_host(u) for u in parts], -1
     )

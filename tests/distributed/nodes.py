@@ -12,7 +12,7 @@ SHELVES = (Shelf(5, np.dtype("float32")), Shelf(1, np.dtype("float64")), Shelf(3
 
 @dataclass
 class Node:
-    """A node, and where each rank that makes or uses its value has a row for it."""
+    """A node with its makers and users, and the row of its value on each of these ranks."""
 
     name: int
     shelf: int
@@ -22,15 +22,15 @@ class Node:
 
 
 class Nodes:
-    """Nodes of ranks.
+    """Random nodes, with ranks that make parts of their values or use them.
 
     Parameters
     ----------
     size, seed : int
     kinds : list of (makers, users), optional
-        Ranks of each node; else runs of ranks, some without a part, and any users.
+        Ranks of each node; by default makers are a run of ranks, some left out, and users are any ranks.
     whole : bool
-        Whether values are whole numbers, whose sums are exact.
+        Make values whole numbers, whose sums are exact.
     """
 
     def __init__(self, size, seed, kinds=None, whole=True):
@@ -54,13 +54,13 @@ class Nodes:
         return makers, np.flatnonzero(rng.random(self.size) < share).tolist()
 
     def of(self, rank):
-        """Return the parts and the wishes of a rank, in no order."""
+        """Return the parts and the wishes of a rank, in no particular order."""
         made = [(n.name, n.shelf, n.rows[rank], n.makers[0], n.makers[-1] + 1) for n in self.every if rank in n.makers]
         used = [(n.name, n.shelf, n.rows[rank], n.makers[0]) for n in self.every if rank in n.users]
         return Parts(*np.array(made, int).reshape(-1, 5).T), Wishes(*np.array(used, int).reshape(-1, 4).T)
 
     def part(self, node, rank, call):
-        """Return what a rank adds to a value."""
+        """Return the part that a rank adds to the value of a node."""
         kind = SHELVES[node.shelf]
         rng = np.random.default_rng([self.seed, node.name, rank, call])
         values = rng.integers(-99, 100, kind.width) if self.whole else rng.random(kind.width)
@@ -75,7 +75,7 @@ class Nodes:
         return arrays
 
     def check(self, rank, call, found, rtol=0.0):
-        """Compare arrays with sums of all parts where the rank uses these, and with its own before elsewhere."""
+        """Compare arrays with the sums of all parts in rows that the rank uses; other rows must not have changed."""
         expected = self.shelves(rank, call)
         for node in self.every:
             row = node.rows.get(rank)

@@ -32,12 +32,12 @@ BAD = min(1, WORLD.size - 1)
 
 
 def share(case, comm, seed=0):
-    """Return which targets and sources this rank has."""
+    """Return the indices of the targets and of the sources of this rank."""
     return tuple(of[comm.rank] for of in case.shares(comm.size, seed))
 
 
 def alone(case, comm):
-    """Return the parameters and the sum of one process, the first."""
+    """Return, on all ranks, the parameters and the sum that rank 0 finds by itself."""
     found = None
     if comm.rank == 0:
         plan, u = case.alone()
@@ -50,7 +50,7 @@ def whole(comm, u):
 
 
 def compare(comm, case, most):
-    """Compare a sum, its parameters and its error with those of one process."""
+    """Compare a sum and its parameters with those of one process, and its error with a bound."""
     parameters, expected = alone(case, comm)
     points, strengths = case.of(*share(case, comm))
     shared = case.plan(*points, comm=comm)
@@ -67,7 +67,7 @@ def sums(comm):
     """Compare sums with those of one process."""
     ranks = communicators.of(comm)
     assert communicators.of(comm) is ranks
-    ranks.longest = 1 << 10  # messages are cut
+    ranks.longest = 1 << 10  # bytes of a message: longer ones are cut
     cases = [
         *(Case(kernel, p) for kernel, p in (("laplace", 3), ("stokes_comb", 3), ("stokes_sl", 1), ("laplace_grad", 0))),
         Case("stokes_dl", box=CELL), Case("laplace", 2, same=True), Case("yukawa", dtype="float32"),
@@ -100,7 +100,7 @@ def multipoles(comm):
 
 
 def plans(comm):
-    """Move a plan, keep points where it put them, use communicators of other ranks."""
+    """Call two plans in turns, keep points where a plan put them, use communicators of fewer ranks."""
     case = Case("stokes_sl", same=True)
     _, expected = alone(case, comm)
     to, _ = share(case, comm)
@@ -120,7 +120,7 @@ def plans(comm):
 
 
 def stays(comm, case, plan, given, expected):
-    """Keep points and densities where a plan has put them: none is sent."""
+    """Check that points and densities that stay where a plan has put them are not sent."""
     x, f = (plan.theirs(a) for a in given)
     stay = case.plan(x, x, comm=comm)
     assert far(whole(comm, plan.ours(stay(f))), expected) < 1e-12
@@ -139,7 +139,7 @@ def splits(comm, case):
 
 
 def free_sums(comm):
-    """Compare sums in free space with those of one process: all methods, messages that are cut."""
+    """Compare sums in free space with those of one process: all methods, with messages cut into pieces."""
     communicators.of(comm).longest = 1 << 10
     for module, methods in free.METHODS.items():
         cases = [FreeCase(module, "stokes_sl", points, n=600, options=methods[0]) for points in ("uniform", "plummer")]
@@ -153,7 +153,7 @@ def free_sums(comm):
 
 
 def free_plans(comm):
-    """Move a plan in free space, keep points where it put them, use communicators of other ranks."""
+    """Move a plan in free space, keep points where it put them, use communicators of fewer ranks."""
     for module, (options, *_) in free.METHODS.items():
         case, other, fewer = (
             FreeCase(module, points=points, n=n, options=options)
@@ -175,7 +175,7 @@ def free_plans(comm):
 
 
 def exchanges(comm):
-    """Exchange values that several ranks make parts of."""
+    """Exchange values to which several ranks add parts."""
     ranks = communicators.of(comm)
     for scheme, make in choice.SCHEMES.items():
         for seed in range(3):
@@ -193,18 +193,18 @@ def exchanges(comm):
 
 
 def agreed(comm):
-    """Raise the same error everywhere, and go on."""
+    """Raise the same errors on all ranks, and go on."""
     goes_on(comm, Case("laplace", n=400))
 
 
 def free_agreed(comm):
-    """Raise the same error everywhere in free space, and go on."""
+    """Raise the same errors on all ranks in free space, and go on."""
     for module in free.METHODS:
         goes_on(comm, FreeCase(module, "laplace", targets="uniform", n=400, options={"tolerance": 1e-4}))
 
 
 def goes_on(comm, case):
-    """Let all faults happen on one rank."""
+    """Cause all faults on one rank, and check that its plan goes on."""
     _, expected = alone(case, comm)
     rank = faults.Rank.of(comm, comm.rank == BAD, case, *share(case, comm))
     faults.check(rank, comm, expected)
@@ -212,7 +212,7 @@ def goes_on(comm, case):
 
 
 def files(comm):
-    """Run the command for all files that are named."""
+    """Run `parki run` for all files named on the command line."""
     for name in sys.argv[2:]:
         path = Path(name)
         more = ["--box", "1", "1", "1"] if path.suffix == ".npy" else []
@@ -221,7 +221,7 @@ def files(comm):
 
 
 def gpus(comm):
-    """Sum in the simulator of GPUs, and on arrays of a stand-in for CuPy's, which MPI takes as they are or not."""
+    """Sum in the simulator of GPUs, and on arrays of a stand-in for CuPy, with MPI that takes these or does not."""
     pinned = {"tolerance": 1e-3, "rc": 0.3, "far_precision": "double"}
     for kernel, periodicity in (("laplace", 3), ("stokes_comb", 1)):
         case = Case(kernel, periodicity, n=80, options=pinned | {"execution_space": "GpuSim"})
@@ -247,7 +247,7 @@ def gpus(comm):
 
 
 def tuned(comm):
-    """Measure candidates, and take what was found for the next plan."""
+    """Measure candidates for one plan, and take the same choice for the next."""
     case = Case("laplace", options={"tune": True})
     points, given = case.of(*share(case, comm))
     exact, found = exact_sums.periodic("laplace", case.targets[:, :40], case.sources, case.density, box=BOX), []
@@ -266,7 +266,7 @@ def tuned(comm):
 
 
 def messages_of_a_device(cupy, ranks):
-    """Send what a kernel has still to write, and receive over what another has still to read."""
+    """Send an array that a kernel has still to write, and receive into one that a kernel has still to read."""
     n, read = 50_000, []
     after, before = (ranks.rank + 1) % ranks.size, (ranks.rank - 1) % ranks.size
     a, b = (cupy.asarray(np.full(n, first)) for first in (-1.0, 7.0))
@@ -278,7 +278,7 @@ def messages_of_a_device(cupy, ranks):
 
 
 def ends(comm):
-    """End one rank in the middle, in the way that is named: the launcher must end the others."""
+    """End one rank before or during a sum, in the way named on the command line; the launcher must end the others."""
     how, of = sys.argv[2:]
     module = next((module for module in free.METHODS if module.__name__ == of), None)
     case = Case("laplace") if module is None else FreeCase(module, targets="uniform", options=free.METHODS[module][0])
@@ -302,7 +302,7 @@ def ends(comm):
 
 
 def fault(how, plan, q):
-    """Let this rank go, or come late."""
+    """End or delay this rank, or let its next sum fail."""
     if how == "raise":
         raise RuntimeError("in the caller's code")
     if how == "exit":

@@ -1,4 +1,4 @@
-"""Points split among ranks, and sums of one process and of many beside each other."""
+"""Points split among ranks, and sums by one process and over ranks, to compare them."""
 
 from dataclasses import dataclass, field
 
@@ -15,19 +15,19 @@ KAPPA = 3.0
 
 
 def cuts(n, ranks, seed=0):
-    """Return which of n points each rank has: runs of any length, none among them."""
+    """Split the indices of n points among ranks, into runs of any length, zero included."""
     ends = np.sort(np.random.default_rng(seed).integers(0, n + 1, ranks - 1))
     return np.split(np.arange(n), ends)
 
 
 def part(a, which):
-    """Return entries along the last axis, C-ordered."""
+    """Return selected entries along the last axis, C-ordered."""
     return None if a is None else np.ascontiguousarray(a[..., which])
 
 
 @dataclass
 class Case:
-    """A sum of random points; `same` if the targets are the sources; `put` brings arrays to where sums are taken."""
+    """A sum over random points; `same` if targets are the sources; `put` copies arrays to the memory of the sum."""
 
     kernel: str
     periodicity: int = 3
@@ -65,7 +65,7 @@ class Case:
         return plan, to_host(plan(*strengths))
 
     def of(self, to, source):
-        """Return some of the targets and sources, and strengths of these."""
+        """Return the selected targets and sources, and the strengths of these sources."""
         x = self.put(part(self.targets, to))
         y = x if self.same else self.put(part(self.sources, source))
         return (x, y), [self.put(a) for a in (part(self.density, source), *self.given(source))]
@@ -74,12 +74,12 @@ class Case:
         return () if self.normals is None else (part(self.normals, which),)
 
     def shares(self, ranks, seed=0):
-        """Return which targets and sources each rank has."""
+        """Return the indices of the targets and of the sources of each rank."""
         of_targets = cuts(self.n, ranks, seed)
         return of_targets, of_targets if self.same else cuts(self.n, ranks, seed + 1)
 
     def over(self, ranks, work=None, seed=0, world=None):
-        """Return the whole sum of many ranks, and what ``work(plan, …)`` returns on each."""
+        """Return the whole sum over ranks, and each rank's ``work(comm, plan, to, source)`` or plan."""
         of_targets, of_sources = self.shares(ranks, seed)
 
         def one(comm):
@@ -95,5 +95,5 @@ class Case:
 
 
 def far(u, v):
-    """Return the largest difference over the largest value."""
+    """Return the largest difference, relative to the largest value of v."""
     return float(np.abs(u - v).max() / np.abs(v).max())

@@ -1,4 +1,4 @@
-"""`parki bench ewald --mpi` on simulated ranks: the points of all are as many as asked, rows and summary complete."""
+"""`parki bench ewald --mpi` on simulated ranks: numbers of points, rows and summary, errors of all ranks."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""`parki bench treecode --mpi` and `fmm` on simulated ranks: plans and calls beside one process, and its threads."""
+"""`parki bench treecode --mpi` and `fmm` on simulated ranks, against one process with as many threads."""
 
 import argparse
 
@@ -16,7 +16,7 @@ METHODS = {name: method for name, method in bench_ranks.METHODS.items() if metho
 
 @pytest.fixture(autouse=True)
 def cores(monkeypatch):
-    """Have two cores."""
+    """Let the machine have two cores."""
     monkeypatch.setattr(bench_ranks_free, "cpus", lambda: 2)
 
 
@@ -55,7 +55,7 @@ def test_a_sum_over_ranks_beside_one_process(name, ranks, threads):
 
 
 def test_one_process_has_the_threads_of_all(monkeypatch):
-    """Its plans are made in the space that is said."""
+    """Plans of one process have a thread per rank; plans over ranks keep their own space."""
     plans, make = [], bench_ranks_free.FreeSteps.plan
     monkeypatch.setattr(bench_ranks_free.FreeSteps, "plan", lambda self: plans.append(make(self)) or plans[-1])
     World(2).run(measured, "treecode", "coulomb", "uniform", 1)

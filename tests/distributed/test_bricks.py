@@ -1,4 +1,4 @@
-"""Divisions into bricks, ghosts, and bytes."""
+"""Divisions into bricks, ghosts, and bytes of messages."""
 
 import itertools
 from dataclasses import replace
@@ -23,7 +23,7 @@ def parameters(periodicity=3, box=BOX, kernel="stokes_sl", tolerance=1e-4):
 
 
 def equal(p, shape):
-    """Return bricks as equal as can be."""
+    """Return a division into bricks of nearly equal numbers of rows."""
     _, n1, n2 = brick.rows(p)
     z = tuple(n2 * j // shape[1] // 2 * 2 for j in range(shape[1]))
     return Division(p, (*(n1 * i // shape[0] for i in range(shape[0])), n1), ((*z, n2),) * shape[0])
@@ -66,7 +66,7 @@ def test_every_row_point_and_mode_has_one_rank(periodicity, shape):
 @pytest.mark.parametrize("seed", every(5, range(5)))
 @pytest.mark.parametrize(("periodicity", "box"), [(3, BOX), (2, BOX), (0, BOX), (3, CELL)])
 def test_all_pairs_within_the_cutoff_meet(periodicity, box, seed):
-    """Every image of a source that is within rc of a target is on the target's rank, once."""
+    """Find each image of a source within rc of a target once on the target's rank."""
     p = parameters(periodicity, box)
     cut = equal(p, [(1, 2), (2, 1), (2, 2), (3, 1), (1, 3)][seed])
     rng = np.random.default_rng(seed)

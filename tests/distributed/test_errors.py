@@ -1,4 +1,4 @@
-"""Errors of sums over simulated ranks: everyone has them, and plans go on."""
+"""Errors of sums over simulated ranks: all ranks raise them, and plans go on."""
 
 import numpy as np
 import pytest

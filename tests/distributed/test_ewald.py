@@ -1,4 +1,4 @@
-"""Ewald sums over simulated ranks against those of one process, which they are to rounding."""
+"""Ewald sums over simulated ranks: equal to those of one process up to rounding."""
 
 import logging
 
@@ -14,7 +14,7 @@ from tests.distributed.shares import BOX, CELL, Case, cuts, far, part
 from tests.quick import but, every
 
 SAME = 1e-12
-CRYSTALS = {  # cells along a side, and places and charges in one
+CRYSTALS = {  # number of cells along a side; places and charges of the atoms of a cell, x y z q
     "NaCl": (5, [(i / 2, j / 2, k / 2, (-1) ** (i + j + k)) for i in (0, 1) for j in (0, 1) for k in (0, 1)]),
     "CsCl": (8, [(0, 0, 0, 1), (0.5, 0.5, 0.5, -1)]),
     "ZnS": (5, [(x + d, y + d, z + d, 1 - 8 * d)
@@ -94,7 +94,7 @@ def test_fewer_bits_round_as_documented(kernel, bits, bound):
 @pytest.mark.parametrize("kernel", but("laplace_grad", of=["laplace", "laplace_grad", "yukawa"]))
 @pytest.mark.parametrize("cell", every(2, CRYSTALS))
 def test_crystals_meet_tolerances_that_choose_fewer_bits(cell, kernel, bits):
-    """Far fields cancel in crystals.  Their atoms are a little off their places, where fields are not zero."""
+    """Far fields cancel in crystals; atoms are moved a little off their places, so that fields are not zero."""
     x, q = crystal(*CRYSTALS[cell])
     own, tolerance = np.array_split(np.arange(len(q)), 4), {40: 1e-9, 32: 1e-6}[bits]
 
@@ -110,7 +110,7 @@ def test_crystals_meet_tolerances_that_choose_fewer_bits(cell, kernel, bits):
     exact = total(1e-12)
     error = np.linalg.norm(total(tolerance, exchange_bits=bits) - exact) / np.linalg.norm(exact)
     whole = np.linalg.norm(total(tolerance) - exact) / np.linalg.norm(exact)
-    assert error < tolerance + whole  # pinned cutoffs meet the tolerance almost
+    assert error < tolerance + whole  # with a pinned cutoff the tolerance is only nearly met
 
 
 @pytest.mark.parametrize("options", [
@@ -178,8 +178,8 @@ def test_any_distribution(where):
 
 
 def test_crystals_and_points_in_one_place():
-    case = Case("laplace", n=512, options={"rc": 0.31})  # no two points are rc apart
-    # A little off rows of the grid, where rounding would choose between two windows.
+    case = Case("laplace", n=512, options={"rc": 0.31})  # no two points are exactly rc apart
+    # A little off rows of the grid: exactly on a row, rounding would choose between two windows.
     grid = np.array(np.meshgrid(*[np.arange(8) / 8 + 1e-3] * 3)).reshape(3, -1)
     case.targets = case.sources = grid * np.array(BOX)[:, None]
     case.targets[:, :40] = case.targets[:, :1]
@@ -300,7 +300,7 @@ def test_errors_are_measured_at_the_same_targets(periodicity):
     _, found = case.over(3, lambda comm, plan, to, source: plan.error(50, 3))
     for measured in found:
         assert measured.n == 50
-        assert measured.value == pytest.approx(expected, rel=0.005)  # the reference is a hundredth as far off
+        assert measured.value == pytest.approx(expected, rel=0.005)  # the reference has a hundredth of this error
 
 
 def test_operators_and_inner_products():

@@ -1,4 +1,4 @@
-"""Values that several ranks make parts of and others use: by owners, and by halves of the ranks."""
+"""Exchanges of values that several ranks make parts of and others use: by owners, and by halves of the ranks."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def made(comm, nodes, scheme):
 
 
 def called(comm, nodes, scheme, put=np.asarray, calls=2):
-    """Return this rank's shelves after some calls, the exchange, and the bytes and messages of a call."""
+    """Return this rank's shelves after each call, and the exchange; check the bytes and messages of each call."""
     rounds, found = made(comm, nodes, scheme), []
     for call in range(calls):
         before = comm.traffic.copy()
@@ -92,7 +92,7 @@ def test_messages_that_have_begun_before_may_end_later(scheme):
 
 # Counts by other programs ---------------------------------------------------------------------------------------------
 def owners_by_loops(nodes):
-    """Return bytes and messages of each rank: parts that somebody wants to owners, values to users."""
+    """Return the bytes and messages that each rank sends: parts in use to owners, values to users."""
     nbytes, pairs = np.zeros(nodes.size, int), set()
     for node in nodes.every:
         for user in node.users:
@@ -106,7 +106,7 @@ def owners_by_loops(nodes):
 
 
 def halves_by_loops(nodes):
-    """Return bytes and messages of each rank: parts are followed through halves of ranges, node by node."""
+    """Return the bytes and messages that each rank sends, following each node's parts through halves of ranges."""
     nbytes, pairs = np.zeros(nodes.size, int), set()
 
     def split(node, ranks, makers, users, level):
@@ -130,10 +130,10 @@ def halves_by_loops(nodes):
 
 
 def halves_by_digits(nodes):
-    """Return bytes of each of 2^d ranks: senders by the low digits of makers and the high ones of users.
+    """Return the bytes that each of 2^d ranks sends, from the low digits of makers and the high digits of users.
 
-    In the round of digit i a rank has parts of makers with its own digits up to i, and sends them if any user has its
-    own digits above i, and the other digit i.
+    In the round of digit i a rank has the parts of makers whose digits up to i are its own.  It sends them if a user
+    has its digits above i and the other digit i.
     """
     nbytes = np.zeros(nodes.size, int)
     for i in range(nodes.size.bit_length() - 1):
@@ -245,8 +245,8 @@ def test_errors_of_one_rank_are_raised_on_all(change, error, text, scheme):
 @pytest.mark.parametrize(
     ("size", "network", "kind", "expected"),
     [
-        (8, Network(1e-3, 1e12), "all to all", "hypercube"),  # messages cost: 3 or 7 + 7
-        (8, Network(1e-9, 1e3), "one to one", "owners"),  # bytes cost: owners send once
+        (8, Network(1e-3, 1e12), "all to all", "hypercube"),  # latency counts: 3 messages, or 7 + 7
+        (8, Network(1e-9, 1e3), "one to one", "owners"),  # bytes count: owners send each value once
         (64, None, "all to all", "owners"),
         (65, None, "all to all", "hypercube"),
         (65, None, "one to one", "owners"),

@@ -1,4 +1,4 @@
-"""Files of particles read and written in parts by simulated ranks: equal to those of one process, and errors of all."""
+"""Files that simulated ranks read and write in parts: equal to those of one process, with errors on all ranks."""
 
 import errno
 from pathlib import Path
@@ -14,17 +14,17 @@ from tests.distributed.shares import far
 from tests.quick import but
 from tests.test_files import BOX, arrays_of, need, read, table_of, write
 
-ROWS = 10**11  # of files with holes, which no memory holds
+ROWS = 10**11  # rows of files with holes: more than any memory holds
 
 
 def summed(source, result, comm=None, kernel="laplace", **more):
-    """Return what `parki run` says of these files."""
+    """Sum a file as `parki run` does, and return the texts that it prints."""
     box = BOX if source.suffix in formats.TABLES else None
     return files.run(source, result, FileSum(kernel, comm=comm, box=box, **{"tolerance": 1e-6} | more))
 
 
 def facts(path):
-    """Return everything in a result but numbers that rounding changes, and its potential."""
+    """Return the potential in a result, and all other contents, which must not depend on rounding."""
     if path.suffix == ".npz":
         with np.load(path) as file:
             found = dict(file)
@@ -78,7 +78,7 @@ def test_parts_of_other_layouts(form, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".npy", ".h5"])
 def test_a_rank_reads_its_part_alone(suffix, tmp_path):
-    """Of a file that is larger than any memory, and has one number that is not zero."""
+    """Read a part of a file that is larger than any memory, and nearly all zero."""
     path, rank, ranks = tmp_path / f"in{suffix}", 7, ROWS // 4
     try:
         if suffix == ".npy":
@@ -154,7 +154,7 @@ def test_ranks_replace_one_group_of_a_file(tmp_path):
 
 # Errors ---------------------------------------------------------------------------------------------------------------
 def everyone(ranks, kind, match, source, result, **more):
-    """Check that a sum fails on all ranks with one error, and return what each of them is told."""
+    """Check that a sum fails on all ranks with one error; return its message and notes on each rank."""
 
     def work(comm):
         with pytest.raises(kind, match=match) as caught:
@@ -210,7 +210,7 @@ def test_files_that_are_not_those_of_other_ranks(tmp_path):
 @pytest.mark.parametrize("suffix", [".npy", ".h5"])
 @pytest.mark.parametrize("bad", [0, 1])
 def test_a_disk_that_is_full_for_one_rank(bad, suffix, tmp_path, monkeypatch):
-    """The old file stays, nothing else is left, and every rank knows."""
+    """Keep the old file, leave no other, and raise the error on all ranks."""
     module = np.lib.format if suffix == ".npy" else need("h5py")
     name = "open_memmap" if suffix == ".npy" else "File"
     source, result, calls, real = tmp_path / "in.csv", tmp_path / f"out{suffix}", [], getattr(module, name)

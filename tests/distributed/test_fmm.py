@@ -1,4 +1,4 @@
-"""Fast multipole sums over ranks are those of one process, by both exchanges of values."""
+"""Fast multipole sums over ranks: equal to those of one process, with both exchanges of values."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def test_spaces(space, method):
 
 
 def test_moves():
-    """Cuts stay while the work is balanced, and any number of points may come."""
+    """Move a plan to other points, and to another number of points."""
     others = [case(n=2000), case(n=2000, points="plummer", seed=8), case(n=900, seed=9)]
 
     def work(comm, plan, strengths):
@@ -130,7 +130,7 @@ def test_moves():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_queries(method):
-    """Errors, operators, several right-hand sides, points that stay, and pieces of output over ranks."""
+    """Check errors, operators, several right-hand sides, points that stay, and given output arrays over ranks."""
     one = case(method, n=1000)
     _, expected = one.alone()
 
@@ -187,7 +187,7 @@ def root(plan):
 
 @pytest.mark.parametrize("points", ["uniform", "plummer"])
 def test_work_is_cut_evenly(points, monkeypatch):
-    """The work of leaves is that of the whole tree, and no rank has much more than others."""
+    """Work of leaves adds up to that of the whole tree, and no rank has much more than the mean."""
     kept = []
     of_leaves = weights.of_leaves
 
@@ -213,7 +213,7 @@ def test_work_is_cut_evenly(points, monkeypatch):
 @pytest.mark.parametrize("apart", [None, "uniform"])
 @pytest.mark.parametrize("points", ["uniform", "plummer", "sphere", "two"])
 def test_values_that_travel(points, apart, scheme):
-    """Every rank sends the values that the lists of one process ask for, and charges of ghosts."""
+    """Ranks send the values that the lists of one process ask for, and charges of ghosts."""
     one, ranks = case(points=points, targets=apart, n=6000), 8
     plan, _ = one.alone()
     nodes, lists = plan.structure.tree.nodes, plan.structure.lists
@@ -236,19 +236,19 @@ def test_values_that_travel(points, apart, scheme):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_predictions(method):
-    """Predicted work of ranks is that of one process together, but for boxes that several ranks share."""
+    """Predictions of ranks add up to that of one process, except for boxes that several ranks share."""
     one = case(method, n=20_000)
     plan, _ = one.alone()
     expected = plan.predict()
     _, found = one.over(4, lambda comm, plan, strengths: plan.predict())
     for phase in ("near", "upward", "downward", "m2l"):
         together = sum(getattr(other, phase) for other in found)
-        twice = 1.5 if phase == "m2l" else 1.2  # values of ghosts are transformed, or compressed, by all who use them
+        twice = 1.5 if phase == "m2l" else 1.2  # values of ghosts are transformed, or compressed, by all users
         assert 0.99 < together / getattr(expected, phase) < twice, phase
 
 
 def test_targets_away_from_sources():
-    """The order is that of one process for targets beyond the sources, whose charges are nearly neutral there."""
+    """Take the order of one process for targets far from sources, whose charges nearly cancel there."""
     one = case(n=2000, targets="uniform", options={"tolerance": 1e-4})
     one.x += 20
     assert_same(one, 3)
@@ -275,7 +275,7 @@ def test_cuts_stay_while_work_is_balanced(monkeypatch):
 
 
 def test_near_field_is_summed_while_values_travel(monkeypatch):
-    """Parts of it are done before the last message has come."""
+    """Parts of the near field are summed before the last message has come."""
     one, done = case(n=3000), []
     run = Meanwhile._run
 

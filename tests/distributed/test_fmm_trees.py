@@ -20,7 +20,7 @@ FEW = 30
 
 
 def clusters(n, seed):
-    """Two clusters 10^6 of their sizes apart."""
+    """Return two clusters that are 10^6 of their sizes apart."""
     x = samples.uniform(n, seed)
     x[0, ::2] += 1e6
     return x
@@ -36,7 +36,7 @@ def boxes(comm, sets, leaf_size, cut=None, fill=None):
 
 
 def named(name, nodes, lists):
-    """Return the pairs of every list as sets of names."""
+    """Return the pairs of each list as a set of pairs of names."""
     pairs = {kind: (getattr(lists, f"{kind}_t"), getattr(lists, f"{kind}_s")) for kind in "uwx"}
     pairs["v"] = octet_pairs(nodes, lists)
     found = {}
@@ -72,7 +72,7 @@ def test_boxes_and_pairs_are_those_of_one_process(kind, apart, ranks):
         assert set(here.names) <= set(name_of(one, begin))
         for name, pairs in named(here.names, here.nodes, here.lists).items():
             if name == "u":
-                assert not whole[name] & pairs  # a leaf is one rank's
+                assert not whole[name] & pairs  # each leaf belongs to one rank
             whole[name] |= pairs
     assert whole == expected
     every = np.unique(np.concatenate([here.names for here in found]))

@@ -17,7 +17,7 @@ SAME = {"float64": 1e-12, "float32": 3e-6}
 
 
 def small(kernel, periodicity=3, dtype="float64", n=60, **options):
-    """A sum whose parameters do not depend on where it is taken."""
+    """Return a sum whose parameters do not depend on its execution space."""
     pinned = {"tolerance": 1e-3, "rc": 0.3, "far_precision": "double" if dtype == "float64" else "single"}
     return Case(kernel, periodicity, n=n, dtype=dtype, options=pinned | options)
 
@@ -49,7 +49,7 @@ def test_warps_of_64_threads_and_triclinic_cells():
 # Arrays of a device ---------------------------------------------------------------------------------------------------
 @pytest.fixture
 def cupy(monkeypatch):
-    """The stand-in, with parameters as on hosts."""
+    """Install the stand-in for CuPy, with parameters as on hosts."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     monkeypatch.setattr(standin.Device, "now", 0)
@@ -111,7 +111,7 @@ def _direct(case, to, source, comm=None):
      (0, 2, "device", 2)],
 )  # fmt: skip
 def test_the_gpu_of_a_rank(place, now, arrays, expected, cupy, monkeypatch):
-    """That of its arrays, or one that its caller has chosen, else by its place among the processes of a machine."""
+    """A rank takes the GPU of its arrays, or its caller's choice, else one by its place among a machine's processes."""
     several = tuple(devices.Device(k, "stand-in", "sm_90", 1 << 30, "none", 48 << 10, 32, 4) for k in range(3))
     monkeypatch.setattr(devices, "find", lambda kind: several)
     cupy.cuda.Device(now).use()

@@ -1,4 +1,4 @@
-"""Sums over processes under MPI, as far as there is one: one launch a number of ranks runs many cases."""
+"""Sums over processes under MPI, if it is installed: one launch for each number of ranks runs many cases."""
 
 import functools
 import importlib.util
@@ -21,11 +21,11 @@ from tests.quick import but
 pytest.importorskip("mpi4py", reason="mpi4py, of parki[mpi], is not installed")
 ROOT = Path(__file__).parents[2]
 MPIRUN = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-LIMIT = 150  # seconds
+LIMIT = 150  # seconds of one launch
 SLOW = pytest.mark.slow
-NUMBERS = but(1, 2, 4, 8, of=[1, 2, 3, 4, 8])  # of ranks
+NUMBERS = but(1, 2, 4, 8, of=[1, 2, 3, 4, 8])  # numbers of ranks
 COMMON = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PARKI_MPI_TIMEOUT": "60"}
-# Ranks that wait must not keep from work those that share their cores.
+# Ranks that wait must yield, because others share their cores.
 MPICH = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_osc": "^ucx",
@@ -39,19 +39,19 @@ pytestmark = [
 
 @functools.cache
 def settings():
-    """Return the variables for the MPI whose mpirun is here."""
+    """Return the environment variables for the installed MPI."""
     told = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True, timeout=LIMIT).stdout
     return COMMON | (OPEN_MPI if "Open MPI" in told or "OpenRTE" in told else MPICH)
 
 
 def launch(ranks, *given, **environment):
-    """Run cases on ranks; return what is printed, the exit status and seconds."""
+    """Run cases on ranks; return the output, the exit status and the seconds taken."""
     program = str(ROOT / "tests/distributed/on_ranks.py")
     return begin(ranks, "-W", "ignore", "-m", "mpi4py", program, *given, **environment)
 
 
 def begin(ranks, *given, **environment):
-    """Run Python on ranks; return what is printed, the exit status and seconds."""
+    """Run Python on ranks; return the output, the exit status and the seconds taken."""
     command = [MPIRUN, "-n", str(ranks), sys.executable]
     env = os.environ | settings() | environment
     began = time.monotonic()
@@ -114,7 +114,7 @@ def test_a_rank_that_is_waited_for_too_long_ends_the_job(how, of):
 
 
 def ended(said, status):
-    """A job has ended, within ten seconds of the fault that it tells of; those that wait do so for a minute."""
+    """Check that a job has failed within ten seconds of its fault; ranks that wait would do so for a minute."""
     assert status != 0, said
     assert "done on" not in said
     assert time.time() - float(re.search(r"^at (\S+)$", said, re.M)[1]) < 10
@@ -143,7 +143,7 @@ def test_an_error_of_all_ranks_is_said_once():
 
 
 def test_a_command_that_fails_on_one_rank_ends_all_ranks(tmp_path):
-    picture = tmp_path / "none" / "flow.png"  # which the first rank draws, while the other has ended or waits
+    picture = tmp_path / "none" / "flow.png"  # drawn by the first rank, while the other has ended or waits
     pytest.importorskip("matplotlib")
     said, status, seconds = begin(2, "-m", "parki", "demo", "--n", "300", "--tolerance", "1e-3", "-o", str(picture))
     assert status != 0
@@ -153,7 +153,7 @@ def test_a_command_that_fails_on_one_rank_ends_all_ranks(tmp_path):
 
 
 def test_a_file_is_summed_over_all_ranks(tmp_path):
-    """The one launch runs the command for all kinds of files."""
+    """Run the command for all kinds of files in a single launch."""
     rng = np.random.default_rng(7)
     x, q = rng.random((3, 203)), rng.standard_normal(203)
     np.savez(tmp_path / "in.npz", src=x, dens=q, box=np.ones(3), trg=x[:, :50])

@@ -33,7 +33,7 @@ def test_a_network_is_kept(monkeypatch, tmp_path):
 
 
 def drawn(seed):
-    """Return the measured error over the tolerance of a random sum over ranks, and whether its cutoff is longer."""
+    """Return error / tolerance of a random sum over ranks, and whether its cutoff exceeds that of one process."""
     rng = np.random.default_rng(seed)
     kernel = rng.choice(["laplace", "stokes_sl", "stokes_comb", "laplace_grad"])
     periodicity = int(rng.choice([3, 3, 2, 1, 0]))

@@ -1,4 +1,4 @@
-"""Simulated ranks, agreement, and deliveries, by themselves."""
+"""Tests of simulated ranks, agreement and deliveries without any sum."""
 
 import time
 

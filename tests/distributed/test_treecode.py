@@ -1,4 +1,4 @@
-"""Treecodes over ranks: lists and sums are those of one process."""
+"""Treecodes over ranks: lists and sums equal to those of one process."""
 
 import itertools
 import pickle
@@ -112,7 +112,7 @@ def test_lists_are_those_of_one_process(method, points, ranks, monkeypatch):
     last, of = {}, rank_lists.RankLists.of.__func__
 
     def kept_lists(cls, targets, *more):
-        last[targets.comm.rank] = of(cls, targets, *more)  # the second time, if there is one
+        last[targets.comm.rank] = of(cls, targets, *more)  # the last ones, if a plan makes lists twice
         return last[targets.comm.rank]
 
     monkeypatch.setattr(rank_lists.RankLists, "of", classmethod(kept_lists))
@@ -135,7 +135,7 @@ def test_lists_are_those_of_one_process(method, points, ranks, monkeypatch):
 
 @pytest.mark.parametrize("method", ["dual", "pc", "cp"])
 def test_bytes(method):
-    """Messages of a call are as long as its lists say."""
+    """Messages of a call have as many bytes as follow from its lists."""
     one = case(points="plummer", n=3000, kernel="stokes_sl", options={"method": method})
 
     def work(comm, plan, strengths):
@@ -169,7 +169,7 @@ def names_of(structure, nodes):
 
 
 def shared_bytes(found):
-    """Return the bytes of parts that contributors send to owners: of every node that anybody uses, one part each."""
+    """Return the bytes of parts that contributors send to owners: one part each, for every node that any rank uses."""
     wanted = {}
     for _, structure, _ in found:
         away = structure.elsewhere
@@ -205,7 +205,7 @@ def test_ranks_without_points():
 
 
 def test_moves():
-    """Cuts stay while the work is balanced, and any number of points may come."""
+    """Move a plan to other points, and to another number of points."""
     one, other = case(n=2000), case(n=2000, points="plummer", seed=8)
     fewer = case(n=900, seed=9)
 
@@ -229,7 +229,7 @@ def test_moves():
 
 
 def test_queries():
-    """Errors, operators, several right-hand sides, points that stay, and pieces of output over ranks."""
+    """Check errors, operators, several right-hand sides, points that stay, and given output arrays over ranks."""
     one = case(n=1000, kernel="coulomb")
     plan, expected = one.alone()
 
@@ -262,7 +262,7 @@ def test_queries():
 
 
 def test_calls_that_use_a_plan_once():
-    """With reports, arrays (N, 3), and a kernel of one's own."""
+    """Call with reports, with arrays (N, 3), and with a kernel of one's own."""
     file = Path(__file__).parents[2] / "examples/regularised_stokeslet.py"
     blob = parki.pairs.Pair("blob", 3, 3, str(file), names=("epsilon",), parameters=(0.1,), singular=False)
     n = 600
@@ -361,7 +361,7 @@ def test_skeletons_are_hardly_larger_than_needed(points, ranks):
 
 @pytest.mark.slow
 def test_plans_scale():
-    """At 64 ranks less than a twentieth of what a rank handles does not fall with their number."""
+    """At 64 ranks, less than a twentieth of a rank's items do not fall with the number of ranks."""
     one = FreeCase(parki.treecode, n=1_000_000)
 
     def work(comm):
@@ -374,7 +374,7 @@ def test_plans_scale():
 
 @pytest.mark.parametrize("name", ["traverse", "SharedPairs"])
 def test_memory_that_one_rank_lacks(name, monkeypatch):
-    """All ranks raise the error of one."""
+    """Raise the error of one rank on all ranks."""
     one, calls = case(n=300), []
     known = getattr(rank_lists, name)
 

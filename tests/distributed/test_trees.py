@@ -1,4 +1,4 @@
-"""Trees over ranks: nodes, points and their order are those of one process, cuts between equal work."""
+"""Trees over ranks: nodes, points and their order equal to those of one process, and cuts into equal work."""
 
 import numpy as np
 import pytest
@@ -19,13 +19,13 @@ SERIAL = Space("Serial")
 
 
 def edges_of(leaves):
-    """Return the places between leaves, among all and among the points of the single set."""
+    """Return the places between leaves, among all points and among the points of the single set."""
     places = np.append(leaves["begin"], leaves["begin"][-1:] + leaves["count"][-1:])
     return np.stack([places, places], axis=1)
 
 
 def grown(comm, x, which, leaf_size):
-    """Return a rank's part of a tree, cut by points, and by a work that grows faster than their number."""
+    """Return a rank's part of a tree and its order of points, for cuts by points and by a superlinear work."""
     own = part(x, which[comm.rank])
     tree = kinds.clusters(comm, own, leaf_size, SERIAL)
     by_points = SharedTree.of(comm, tree)
@@ -67,7 +67,7 @@ def test_small_trees(x):
 
 
 def test_cuts_are_between_equal_work():
-    """The work of a rank differs from the mean by no more than a leaf's."""
+    """A rank's work differs from the mean by no more than the work of a leaf."""
     work = np.random.default_rng(1).random(500)
 
     def cut(comm):
@@ -104,7 +104,7 @@ def test_treecodes_are_balanced(points):
 @pytest.mark.slow
 @pytest.mark.parametrize("points", ["uniform", "plummer"])
 def test_plans_of_fast_multipole_sums_scale(points):
-    """At 64 ranks less than a twentieth of what a rank handles does not fall with their number."""
+    """At 64 ranks, less than a twentieth of a rank's items do not fall with the number of ranks."""
     one = FreeCase(parki.fmm, points=points, n=1_000_000)
 
     def work(comm):

@@ -18,14 +18,14 @@ RANKS = 3
 
 @pytest.fixture(autouse=True)
 def memory(tmp_path, monkeypatch):
-    """An empty memory."""
+    """Keep tuned choices in an empty folder."""
     monkeypatch.setattr(tuning_cache, "folder", lambda: tmp_path / "tuned")
     return tmp_path / "tuned"
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Has plans of some cutoffs take some seconds on each rank, others one; nothing runs."""
+    """Return a function that sets the seconds of plans by cutoff and rank, 1 for others; no sum is timed."""
 
     def tell(times):
         def seconds(plan, given):
@@ -41,7 +41,7 @@ def case(**options):
 
 
 def told(comm, plan, to, source):
-    """Return what each rank has found."""
+    """Return a rank's choice: the report, parameters, variants and trials."""
     return str(plan.chosen.tuned), plan.parameters, plan.chosen.variants, plan.chosen.tuned.trials
 
 
@@ -85,7 +85,7 @@ def test_the_slowest_rank_decides(clock):
 
 
 def test_what_was_found_is_taken_without_measuring(clock, memory, monkeypatch):
-    """By as many ranks; the file is read and written by the first."""
+    """Reuse a choice on as many ranks; the first rank reads and writes the file."""
     rc, asked = cutoffs()[1], []
     clock({rc: [0.5] * RANKS})
     recall, remember = tuning_cache.recall, tuning_cache.remember
@@ -111,7 +111,7 @@ def test_what_was_found_is_taken_without_measuring(clock, memory, monkeypatch):
 
 
 def test_times_of_sums_decide(monkeypatch):
-    """As they are, with ranks that have no points among them."""
+    """Measure real times, on ranks with and without points."""
     monkeypatch.setattr(tuning, "NEAR", (0.25,))
     monkeypatch.setattr(tuning, "ENOUGH_SECONDS", 0.0)
     one = case()

@@ -1,1 +1,1 @@
-"""Tests of the engine, and what they share."""
+"""Tests of the engine, and the helpers that they share."""

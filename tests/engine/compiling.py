@@ -1,4 +1,4 @@
-"""Trivial kernels, a cache of the test's own, a compiler that counts: for the tests of building."""
+"""Helpers for tests of building: trivial kernels, a cache for each test, and a compiler that counts its calls."""
 
 import ctypes
 import subprocess
@@ -29,7 +29,7 @@ print(ctypes.CDLL(str(objects.build(unit))).pk_value())
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A cache of the test's own."""
+    """Use an empty cache for each test; return its folder."""
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("PARKI_ARCH", "PARKI_VECTOR_BYTES", "PARKI_QUIET"):
         monkeypatch.delenv(name, raising=False)
@@ -38,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def counter(tmp_path, monkeypatch):
-    """Function that tells how many kernels were compiled; its `folder` holds the wrapper's files."""
+    """Return a function that counts the compiled kernels; its `folder` holds the wrapper's files."""
     where = tmp_path / "wrapper"
     where.mkdir()
     script(where / "g++", WRAPPER.format(folder=where, real=compiler.find_compiler().path))
@@ -80,5 +80,5 @@ def children(count, text):
 
 
 def forget(monkeypatch):
-    """Make this process look at objects as a new one would."""
+    """Forget which objects this process has checked, as if it were a new one."""
     monkeypatch.setattr(cache, "_checked", {})

@@ -1,4 +1,4 @@
-"""The stand-in for PyKokkos."""
+"""Fixtures with the stand-in for PyKokkos."""
 
 import sys
 
@@ -10,7 +10,7 @@ from tests.engine import pykokkos_standin as standin
 
 @pytest.fixture
 def stand_in(monkeypatch):
-    """The stand-in, in an environment that PyKokkos does not mind."""
+    """Return the stand-in, without the environment variables that change PyKokkos."""
     for name in upstream.CHANGING:
         monkeypatch.delenv(name, raising=False)
     fake = standin.StandIn()
@@ -21,6 +21,6 @@ def stand_in(monkeypatch):
 
 @pytest.fixture
 def pk(stand_in, monkeypatch, tmp_path):
-    """The stand-in, with a cache of its own."""
+    """Return the stand-in, with an empty cache."""
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "cache"))
     return stand_in

@@ -1,6 +1,7 @@
 """A CUDA driver in CuPy's place: modules are host objects of the same text, launches run in the simulator.
 
-What a launch hands to the driver is what counts: grid, block, shared memory, stream, and one structure by value.
+Tests look at the arguments that a launch hands to the driver: grid, block, shared memory, stream, and one structure
+passed by value.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ MAX_DYNAMIC_SHARED = 8
 
 
 class ndarray:
-    """An array on the device: NumPy's, behind what a launch looks at."""
+    """Device array: a NumPy array with the attributes that a launch reads."""
 
     def __init__(self, inner, device=0):
         self.inner, self.device = inner, types.SimpleNamespace(id=device)
@@ -53,7 +54,7 @@ class ndarray:
 
 
 class Driver:
-    """Runs launches, and remembers them."""
+    """Driver that runs launches in the simulator and records them."""
 
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = MAX_DYNAMIC_SHARED
 
@@ -81,7 +82,7 @@ class Driver:
 
 
 class Module:
-    """A module of the driver `driver`."""
+    """Module of the driver `driver`."""
 
     driver = None
 
@@ -93,7 +94,7 @@ class Module:
 
 
 def install(monkeypatch, folder):
-    """Put it in place; returns the driver, and the units that were compiled."""
+    """Put the stand-in in CuPy's place; return the driver and the list of compiled units."""
     driver, units = Driver(), []
     cuda = types.SimpleNamespace(
         Module=type("OwnModule", (Module,), {"driver": driver}),

@@ -1,4 +1,4 @@
-"""Texts in the vocabulary of pk_gpu.h, written by hand, and how they are compiled and run on the host."""
+"""Kernels written by hand in the vocabulary of pk_gpu.h, and helpers that compile them and run them on the host."""
 
 import ctypes
 import functools
@@ -44,7 +44,7 @@ struct pk_args {
   const pk_out<int64_t> ul(pk_a.ul, pk_a.pk_len_u)
 """
 
-# For every thread of every type: the sum of its row, of its block, what comes before it, and that plus what is total.
+# For every thread and type: sum of its row, sum of its block, exclusive prefix sum in the block, total of the scan.
 SUMS = (
     ARGS
     + """
@@ -67,7 +67,7 @@ PK_ENTRY(sums)
 """
 )
 
-# Everything that is allowed and might be taken for a race; u[i] is filled block by block, 8 elements a thread.
+# Allowed accesses that might be taken for a race; u[i] is filled block by block, 8 elements a thread.
 ALLOWED = (
     ARGS
     + """
@@ -193,7 +193,7 @@ PK_ENTRY(faults)
 SITES = tuple((f"site{n}", f"kernel.py:{n}") for n in range(1, 58))
 
 # pk_gpu.h as CUDA reads it, on the fibres of pk_threads.h: all threads of a block do the same shuffles, so that a
-# shuffle is a matter of the whole block.  A lane that a mask names must exist, and the mask must name the caller.
+# shuffle involves the whole block.  A lane that a mask names must exist, and the mask must name the caller.
 CUDA_ON_HOST = """
 #include "pk_threads.h"
 #include <math.h>
@@ -267,7 +267,7 @@ extern "C" void pk_run(pk_sim_launch* launch, const void* args) {
 
 
 class Arguments(ctypes.Structure):
-    """``pk_args`` of all texts."""
+    """Structure ``pk_args`` of all texts."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("xd", "xf", "xi", "xl", "ud", "uf", "ui", "ul")),
@@ -280,7 +280,7 @@ class Arguments(ctypes.Structure):
 
 @dataclass
 class Result:
-    """What one launch left: arrays by the names of `TYPES`, and the fault, if any."""
+    """Results of one launch: arrays by the names of `TYPES`, and the fault, if any."""
 
     u: dict[str, np.ndarray]
     fault: Fault | None
@@ -288,7 +288,7 @@ class Result:
 
 @dataclass
 class Program:
-    """A compiled text."""
+    """Compiled text."""
 
     path: Path
 
@@ -299,7 +299,7 @@ class Program:
         return run
 
     def run(self, block=(4, 2), grid=1, x=None, size=4096, mode=0, n=0, shared=2048, warp=32, seed=0, order=0):
-        """Launch over copies of `x` in every type, with `size` zeros to write to in every type."""
+        """Launch the kernel on copies of `x` in every type, and on outputs of `size` zeros in every type."""
         xs = {name: np.asarray(np.zeros(1) if x is None else x).astype(kind) for name, kind in TYPES.items()}
         us = {name: np.zeros(size, kind) for name, kind in TYPES.items()}
         pointers = [a.ctypes.data for a in (*xs.values(), *us.values())]
@@ -310,7 +310,7 @@ class Program:
 
 
 def compile_text(compiler: str, text: str, path: Path, *flags: str) -> Program:
-    """Compile a text for the host; every warning is an error.  The simulator's comes with ``-DPK_SIM`` in `flags`."""
+    """Compile a text for the host; every warning is an error.  Add ``-DPK_SIM`` to `flags` for the simulator."""
     source = path.with_suffix(".cpp")
     source.write_text(text)
     command = [compiler, *FLAGS, "-O1", *flags, f"-I{objects.INCLUDE}", str(source), "-o", str(path)]
@@ -356,7 +356,7 @@ sys.exit(1 if bad else 0)
 
 
 def hip_command() -> list[str] | str:
-    """Return the newest clang that compiles HIP with the runtime's headers, or what the last one said."""
+    """Return the command of the newest clang that compiles HIP with the runtime's headers, or the last error."""
     reason = "no clang++"
     names = ["/opt/rocm/llvm/bin/clang++", *(f"clang++-{n}" for n in range(25, 13, -1)), "clang++"]
     for cxx in filter(None, map(shutil.which, names)):

@@ -1,7 +1,7 @@
-"""Many L0 programs in one shared object, and a comparison of the host's results with the interpreter's.
+"""Batches of L0 programs in one shared object, and a comparison of host results with the interpreter's.
 
-Compiling takes most of the time of these tests and most of that goes into starting up, so programs of one lane size are
-put into namespaces of one text.
+Compiling takes most of the time of these tests, and most of that time is start-up.  Programs with the same lane size
+therefore share one text, each in its own namespace.
 """
 
 import platform
@@ -24,25 +24,25 @@ SPACES = (Space("Serial"), Space("OpenMP", 2))
 
 
 class Batched(Workunit):
-    """A program whose compiled object is part of a larger one."""
+    """Program whose compiled object is part of a larger one."""
 
     def __init__(self, text: str) -> None:
         super().__init__(L0("work", text, "", "program.py", (), (), ()))
         self.object: Compiled | None = None
 
     def compiled(self, layouts, checked, flags=()) -> Compiled:
-        """The object that `compile_batch` put in."""
+        """Return the object that `compile_batch` has set."""
         return self.object
 
 
 def layouts(unit, args) -> dict[str, str]:
-    """The layout of each view argument: drawn arrays are contiguous."""
+    """Return the layout of each view argument; drawn arrays are contiguous."""
     views = {p.name: args[p.name] for p in unit.ir.params if p.rank}
     return {name: "C" if a.flags.c_contiguous or a.size == 0 else "F" for name, a in views.items()}
 
 
 def compile_batch(programs, target: Target, flags: tuple[str, ...], checked: bool = False) -> list[Batched]:
-    """The programs as workunits that are ready to launch."""
+    """Return the programs as workunits that are ready to launch."""
     units = [Batched(p.text) for p in programs]
     lowered = [host.lower(u.ir, layouts(u, p.args), checked) for u, p in zip(units, programs, strict=True)]
     groups: dict[str, list[int]] = defaultdict(list)
@@ -58,7 +58,7 @@ def compile_batch(programs, target: Target, flags: tuple[str, ...], checked: boo
 
 
 def targets() -> list[Target]:
-    """One for each vector width that this machine runs: on x86-64 the instruction set that has it, else the native."""
+    """Return a target for each vector width that this machine runs: the x86-64 level with this width, else native."""
     native = target()
     arch = {16: "x86-64", 32: "x86-64-v3"} if platform.machine() in ("x86_64", "AMD64") else {}
     widths = [w for w in WIDTHS if w <= native.vector_bytes]
@@ -71,13 +71,13 @@ def _in_namespace(made: Lowered, n: int) -> str:
 
 
 def expected(program) -> tuple[object, dict[str, object]]:
-    """Total and arguments after a run of the interpreter."""
+    """Return total and arguments after a run of the interpreter."""
     args = program.fresh_args()
     return launching.run(Batched(program.text).ir, league=program.league, args=args), args
 
 
 def found(program, unit: Workunit, space: Space) -> tuple[object, dict[str, object]]:
-    """Total and arguments after a launch on the host."""
+    """Return total and arguments after a launch on the host."""
     args = program.fresh_args()
     policy = (TeamPolicy if program.policy == "team" else RangePolicy)(space, program.league)
     try:
@@ -87,7 +87,7 @@ def found(program, unit: Workunit, space: Space) -> tuple[object, dict[str, obje
 
 
 def disagreements(program, unit: Workunit, where: str, same) -> list[str]:
-    """What differs from the interpreter on any space; ``same(a, b)`` compares two arrays."""
+    """Return the differences from the interpreter on all spaces; ``same(a, b)`` compares two arrays."""
     total, args = expected(program)
     wrong = []
     for space in SPACES:
@@ -105,7 +105,7 @@ def disagreements(program, unit: Workunit, where: str, same) -> list[str]:
 
 
 def bitwise(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal to the bit, but for the sign and payload of NaN and the sign of a zero.
+    """Return whether arrays are equal to the bit, except for sign and payload of NaN and the sign of a zero.
 
     A zero has either sign after fmin and fmax of two zeros, and after g++ takes float(int(x)) for trunc(x).
     """
@@ -113,7 +113,7 @@ def bitwise(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def within(ulp: float):
-    """A comparison: integers to the bit, reals to `ulp` units in the last place of 1 or of a larger value."""
+    """Return a comparison: integers to the bit, reals to `ulp` units in the last place of 1 or of a larger value."""
 
     def same(a: np.ndarray, b: np.ndarray) -> bool:
         if a.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Tiny launches of every workunit in kernels/: slots, policy and arguments, for both dtypes."""
+"""Tiny launches of every workunit in kernels/: slots, league and arguments, for both dtypes."""
 
 import re
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ DTYPES = {"double": np.float64, "float": np.float32}
 STRENGTHS = {"laplace": 1, "stokeslet": 3, "stresslet": 6, "stokes_comb": 9}
 COMPONENTS = {"laplace": 1, "stokeslet": 3, "stresslet": 3, "stokes_comb": 3}
 FAR_PARTS = {"laplace": 1, "stokeslet": 2, "stresslet": 3, "stokes_comb": 3}
-TAPS = (4, 5, 9, 18)  # even, odd, more than the lanes of a double, of a float
+TAPS = (4, 5, 9, 18)  # numbers of taps: even, odd, more than the lanes of a double, more than those of a float
 
 
 @dataclass
 class Case:
-    """One launch; `policy` is ``range`` or ``team``."""
+    """Launch of a workunit with its slots, league and arguments."""
 
     file: str
     workunit: str
@@ -27,7 +27,7 @@ class Case:
     args: dict
 
     def unit(self, real):
-        """The workunit, with its real type if it has one."""
+        """Return the workunit, with its real type if it has one."""
         integers_only = self.workunit in ("chunk_count", "count_scan", "chunk_begin", "chunk_place")
         return engine.kernel(self.file, self.workunit, **self.slots, **({} if integers_only else {"real": real}))
 
@@ -36,7 +36,7 @@ class Case:
 
 
 class Maker:
-    """Makes the arguments of one dtype."""
+    """Maker of launches and their arguments for one dtype."""
 
     def __init__(self, real):
         self.real, self.dtype = real, DTYPES[real]
@@ -52,7 +52,7 @@ class Maker:
         return np.zeros(shape, self.dtype)
 
     def binned(self, n, shape, width):
-        """Sources in the unit box with `width` columns, sorted by cell, and where cells begin."""
+        """Return sources in the unit box with `width` columns, sorted by cell, and the begin of each cell."""
         x = self.uniform(3, n)
         x[:, 0] = 0.11  # the first cell is not empty
         index = np.ravel_multi_index([(x[d] * m).astype(int) for d, m in enumerate(shape)], shape)
@@ -93,7 +93,7 @@ class Maker:
             )
 
     def glue(self):
-        """Every step between kernels; additions and copies of another type, too."""
+        """Yield all steps between kernels, with additions and copies from another type."""
         n, order = 21, self.rng.permutation(21).astype(np.int32)
         a, rows, factor, matrix = self.normal(n), self.normal(6, n), self.normal(6, 2), self.normal(3, 3)
         yield "fill", {}, n, {"out": self.zeros(n), "value": 1.5}
@@ -152,12 +152,12 @@ class Maker:
         return 0.5 * self.normal(degree + 1, taps)
 
     def coord(self, slots):
-        """The type of coordinates."""
+        """Return the dtype of coordinates."""
         return DTYPES[slots.get("coord", self.real)]
 
     @staticmethod
     def spread_slots():
-        """Components, slots and strengths of one right-hand side, for P2G."""
+        """Return components, slots and strengths of one right-hand side, for P2G."""
         both, dipoles = {"COMB": True}, {"COMB": True, "SINGLE": False}
         few = (1, {}, 1), (3, {}, 3), (4, both, 9), (1, {}, 1), (1, {"RHS": 5}, 1), (4, dipoles | {"SKEW": True}, 12)
         return *few, (4, both | {"coord": "double"}, 9)
@@ -174,7 +174,7 @@ class Maker:
             yield "p2g_block", {"P": taps, "DEGREE": 3, "NC": nc, "BATCH": 2, **changes}, 2 * rhs * nc, args
 
     def scattered(self):
-        """The other loops of P2G."""
+        """Yield the other loops of P2G."""
         for taps, (nc, changes, width) in zip((4, 5, 7, 4, 4, 5, 6), self.spread_slots(), strict=True):
             cells, points, rhs = (2, 1, 3), (3, 2, 4), changes.get("RHS", 1)
             src, begin = self.binned(5, cells, 3 + rhs * width)
@@ -229,7 +229,7 @@ class Maker:
             yield "halo_clear", {}, 2 * e[0] * e[1], {"grid": grid, **extent}
 
     def bricks(self):
-        """Three lines of five to others of six, also to narrower ones; rows of four; integers and back."""
+        """Yield three lines of five to others of six, also to narrower ones; rows of four; integers and back."""
         lines, target = np.array([12, 0, 6], np.int32), np.array([3, 15, 0], np.int32)
         a, out = self.normal(2, 5, 3, 7), self.normal(2, 6, 3, 7)
         sizes = {"lines": 3, "n1": 3, "n2": 7}
@@ -242,12 +242,12 @@ class Maker:
         yield "lines_to_lines", {}, 2 * 3, {"a": a, "out": out} | rows
         integers = {"norm": self.uniform(18), "high": self.rng.integers(-(2**29), 2**29, (18, 7)).astype(np.int32)}
         integers["low"] = self.rng.integers(1, 256, (18, 7)).astype(np.uint8)
-        whole = {"a": np.round(8 * a)}  # whose sums of squares do not depend on their order
+        whole = {"a": np.round(8 * a)}  # sums of squares of integers do not depend on their order
         yield "lines_to_integers", {}, 18, whole | {"source": lines, "source_rows": 3} | integers | sizes
         yield "integers_to_lines", {}, 18, {"out": out, "target": target, "target_rows": 3} | integers | sizes
 
     def planes(self):
-        """Two right-hand sides of two components, in a spectrum with room for three; the last plane is no mode."""
+        """Yield two right-hand sides of two components in a spectrum with room for three; the last plane is no mode."""
         (n0, n1, n2), (planes, rows, length), components, stride = (6, 3, 8), (3, 5, 11), 2, 3
         shared = {
             "grid": self.normal(2 * components, n0, n1, n2),
@@ -277,7 +277,7 @@ class Maker:
 
     # Trees ------------------------------------------------------------------------------------------------------------
     def trees(self):
-        """Two pieces of one cluster and one of another, with children that are empty."""
+        """Yield two pieces of one cluster and one piece of another, with some empty children."""
         n, piece = 130, np.array([[0, 70, 0], [70, 20, 0], [93, 30, 1]], np.int32)
         record, order = self.uniform(n, 3), self.rng.permutation(n).astype(np.int32)
         middle = np.array([[0.5, 0.3, 0.6], [np.inf, 0.4, np.inf]], self.dtype)
@@ -310,7 +310,7 @@ class Maker:
         return {"nodes": nodes, "weights": weights}
 
     def rows(self):
-        """Rows of 21 sources, behind them those of two crowds, of two pieces and one."""
+        """Yield rows of 21 sources, followed by rows of two crowds, of two pieces and of one."""
         piece = np.array([[2, 11, 0], [11, 13, 1], [13, 20, 0]], np.int32)
         crowd, order = np.array([[2, 0, 2], [13, 2, 3]], np.int32), self.rng.permutation(21).astype(np.int32)
         for slots in ({"NC": 1, "NP": 2}, {"NC": 3, "NP": 0}):
@@ -322,7 +322,7 @@ class Maker:
             yield "crowd_rows", slots, 2, shared | {"part": self.normal(3, slots["NC"]), "crowd": crowd, "place": 21}
 
     def proxy(self):
-        """Two clusters with points and one, flat, of two points; potentials and charges of two components."""
+        """Yield two clusters with points, one flat with two points; potentials and charges of two components."""
         box = np.array([[0.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5], [0.2, 0.3, 0.1, 0.1, 0, 0.2]])
         leaf = np.array([[0, 0, 19], [2, 19, 21]], np.int32)
         x, tables = self.uniform(3, 21), self.proxy_tables()
@@ -338,7 +338,7 @@ class Maker:
         yield "transfer", {"NC": 2, "ANTERPOLATE": False}, 2, given | down
 
     def clusters(self):
-        """Particles of one leaf and proxy points of one cluster."""
+        """Yield particles of one leaf and proxy points of one cluster."""
         item = np.array([[0, 0, 19, 0, 0, 2], [1, 19, 27, 3, 1, 2]], np.int32)
         box = np.array([[0.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5]])
         source = np.array([[3.5, 0.4, 0.6, 0.5, 0.4, 0.3], [1.5, 5.5, 1.5, 0.5, 0.0, 0.5]])
@@ -358,7 +358,7 @@ GROUPS = "cells glue direct p2p p2g scattered g2p halo bricks planes convolve tr
 
 
 def cases(real):
-    """All launches for this dtype, by name."""
+    """Return all launches for this dtype, by name."""
     maker, made = Maker(real), {}
     groups = {group: getattr(maker, group)() for group in GROUPS}
     groups |= {group: function(maker) for group, function in (energies.GROUPS | fmm.GROUPS).items()}
@@ -374,6 +374,6 @@ ALL = {f"{name}-{real}": (case, real) for real in DTYPES for name, case in cases
 
 
 def workunits_of(folder):
-    """Every workunit that the kernel files define, as (file, name)."""
+    """Return all workunits that the kernel files define, as (file, name)."""
     heads = re.compile(r"^@pk\.workunit.*?^def (\w+)\(", re.MULTILINE | re.DOTALL)
     return {(path.stem, name) for path in folder.glob("*.py") for name in heads.findall(path.read_text("utf-8"))}

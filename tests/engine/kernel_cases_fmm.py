@@ -1,4 +1,4 @@
-"""Tiny launches of the workunits of fast multipole methods, as `kernel_cases` has them; `make` makes random arrays."""
+"""Tiny launches of fast multipole workunits, in the form of `kernel_cases`; `make` makes random arrays."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from parki.fmm import spectra
 
 
 def matrix(make):
-    """A pair with a parameter, and one of several components."""
+    """Yield a pair with a parameter, and a pair with several components."""
     given = {"r": make.normal(3, 11), "constant": make.uniform(1)}
     yield "entries", {"pair": "pair/yukawa", "NP": 1}, 11, given | {"out": make.zeros(1, 1, 11)}
     yield "entries", {"pair": "pair/stokes_flow", "TENSOR": True}, 11, given | {"out": make.zeros(4, 10, 11)}
 
 
 def translate(make):
-    """Three octets with two components at 8 points, one orbit; with and without reflections."""
+    """Yield three octets with two components at 8 points, one orbit; with and without reflections."""
     g, k = np.arange(8), np.arange(2)[:, None]
     rows = {8: 2 * (g ^ 4 * k) + k, 1: np.arange(16)[:, None]}
     first = {8: 8 * (2 * (g ^ 4 * k) + k), 1: 8 * (8 * k + g)}
@@ -43,7 +43,7 @@ def translate(make):
 
 
 def m2l(make):
-    """Three points per edge; planes from the first on and from another; directions with no, one and four pairs."""
+    """Yield three points per edge; planes from the first or another on; directions with no, one and four pairs."""
     p, m = 3, 26
     cosine, sine = (a.astype(make.dtype) for a in spectra.waves(p))
     octet = np.array([2, 0], np.int32)
@@ -56,7 +56,7 @@ def m2l(make):
             "forward", {"P": p, "NS": components}, 2 * components * planes, shared | {"given": given, "spectra": made}
         )  # fmt: skip
         yield "backward", {"P": p, "NT": components}, 2 * components, shared | {"made": given, "spectra": made}
-    number = np.zeros((2, 27), np.int32)  # pairs of each direction, of two blocks
+    number = np.zeros((2, 27), np.int32)  # pairs of each direction, for two blocks
     number[0, 3], number[0, 7], number[1, 25] = 4, 1, 2
     of = np.zeros((2, 27), np.int32)
     of.reshape(-1)[1:] = np.cumsum(number.ravel())[:-1]
@@ -70,7 +70,7 @@ def m2l(make):
 
 
 def interchange(make):
-    """Two blocks, one of them with boxes in some lanes only, of matrices apart; a part of the columns."""
+    """Yield two blocks with separate matrices, one with boxes in some lanes only; a part of the columns."""
     lanes, rows = 8, 5
     box = np.array([np.arange(8), [8, 9, *[-1] * 6]], np.int32)
     shared = {"box": box, "frame": (box % 2).clip(0).astype(np.int32), "rows": rows, "scale": make.uniform(rows)}
@@ -95,7 +95,7 @@ def interchange(make):
 
 
 def surfaces(make):
-    """Ranges of sources, one of them longer than what is on its way together; two boxes; one at its true size."""
+    """Yield ranges of sources, one of them longer than the prefetch distance; two boxes; one at its true size."""
     box = np.array([[0.5, 0.4, 0.6, 0.5], [3.5, 0.5, 0.5, 0.25]])
     surface, span = make.normal(3, 8), np.array([[0, 7], [9, 11], [11, 12]], np.int32)
     src = np.concatenate([make.uniform(3, 12), make.normal(3, 12)]).T.copy()
@@ -115,4 +115,4 @@ def surfaces(make):
 
 
 GROUPS = {f.__name__: f for f in (matrix, translate, m2l, interchange, surfaces)}
-TWICE = ("products",)  # workunits of two files
+TWICE = ("products",)  # names of workunits that are defined in two files

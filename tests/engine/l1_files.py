@@ -1,4 +1,4 @@
-"""Fixtures for tests of specialising: small kernel files, the L0 lines they give, and the faults they have."""
+"""Fixtures for tests of specialising: small kernel files, the L0 lines that they give, and their faults."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from parki.engine.text.specialise import specialise
 from parki.engine.tree.parse import parse
 
 HEAD = ["import pykokkos as pk", "from typing import List, Tuple", "real = pk.double"]
-FIRST = len(HEAD) + 1  # the first line after the head
+FIRST = len(HEAD) + 1  # line number of the first line after the head
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def body(files):
-    """The L0 lines of a workunit's body: ``body(["line", …], "module level", …, slot=value)``."""
+    """Return a function that gives the L0 lines of a body: ``body(["line", …], "module level", …, slot=value)``."""
 
     def make(lines, *head, args="i: int, x: pk.View1D[real], n: int", **slots):
         path = files("k.py", *head, "@pk.workunit", f"def w({args}):", *("    " + line for line in lines))
@@ -41,7 +41,7 @@ def body(files):
 
 
 def rejects(code, line, call, *args, **kwargs):
-    """The KernelError that the call raises, with this code at this line."""
+    """Return the KernelError that the call raises, after checking its code and line."""
     with pytest.raises(KernelError) as caught:
         call(*args, **kwargs)
     assert (caught.value.code, caught.value.loc.line) == (code, line), str(caught.value)

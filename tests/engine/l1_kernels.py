@@ -268,7 +268,7 @@ def cell_scatter(i: int, cell: pk.View1D[pk.int32], slot: pk.View1D[pk.int32], b
 
 
 class _Type:
-    """A ``pk`` type: subscripted in annotations, called as a cast."""
+    """Stand-in for a ``pk`` type: subscripted in annotations, called as a cast."""
 
     def __init__(self, cast=None):
         self.cast = cast
@@ -292,7 +292,7 @@ class _Team:
 
 
 def module(seed=0):
-    """A ``pykokkos`` module: views are NumPy arrays, ranges run in random order, fresh scratch holds no numbers."""
+    """Return a ``pykokkos`` module with NumPy views, ranges in random order and fresh scratch without numbers."""
     order = np.random.default_rng(seed)
     pk = types.ModuleType("pykokkos")
 
@@ -323,7 +323,7 @@ def module(seed=0):
 
 
 def load(l0):
-    """The workunit of an L0 text as a Python function."""
+    """Return the workunit of an L0 text as a Python function."""
     before = sys.modules.get("pykokkos")
     sys.modules["pykokkos"] = module()
     try:

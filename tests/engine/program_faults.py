@@ -1,4 +1,4 @@
-"""L0 texts with one fault each, and the code each must be rejected with."""
+"""L0 texts with one fault each, and the code with which the checker must reject each text."""
 
 FAULTS: list[tuple[str, str]] = []
 
@@ -16,17 +16,17 @@ def text(signature: str, lines: list[str], functions: str = "", scratch: str = "
 
 
 def over(code: str, *lines: str, extra: str = "n: int, a: pk.double, flag: bool", functions: str = "") -> None:
-    """A fault in the body of a range policy over `i`."""
+    """Add a fault in the body of a range policy over `i`."""
     FAULTS.append((code, text(f"i: int, {VIEWS}, {extra}", list(lines), functions)))
 
 
 def team(code: str, *lines: str, extra: str = "n: int, a: pk.double", scratch: str = "(float, lambda p: 8)") -> None:
-    """A fault in the body of a team policy."""
+    """Add a fault in the body of a team policy."""
     FAULTS.append((code, text(f"team: pk.TeamMember, {VIEWS}, {extra}", list(lines), scratch=scratch)))
 
 
 def function(code: str, lines: str, call: str = "f(a)") -> None:
-    """A fault in a function."""
+    """Add a fault in a function."""
     over(code, f"x[i] = {call}", functions=f"@pk.function\n{lines}\n")
 
 
@@ -174,7 +174,7 @@ for line in (
 ):
     over("K010", line)
 
-# K011: what is read-only
+# K011: read-only names and views
 over("K011", "n = n - 1")
 over("K011", "a += 1.0")
 over("K011", "b: List[pk.double] = [1.0, 2.0]", "b[0] = a")
@@ -230,7 +230,7 @@ team("K016", SCRATCH, *FILL, "b: pk.double = s[0]", "def put():", "    x[0] = b"
 team("K016", SCRATCH, *FILL, "def put():", "    x[0] = s[0]", "pk.single(pk.PerTeam(team), put)")
 team("K016", SCRATCH, *FILL, "def part(v: int, acc: pk.Acc[pk.double]):", "    acc += s[v]", f"b: pk.double = {TOTAL})")
 team("K016", SCRATCH, *FILL, BARRIER, *DRAIN, "def put():", "    s[0] = 2.0", "pk.single(pk.PerTeam(team), put)")
-# the barrier is not on every path: the loop may turn zero times, or be left before it
+# the barrier is not on every path: the loop may run zero times, or be left before the barrier
 team("K016", SCRATCH, *FILL, "for r in range(n):", f"    {BARRIER}", *DRAIN)
 team("K016", SCRATCH, *FILL, "for r in range(2):", "    if n > 2:", "        break", f"    {BARRIER}", *DRAIN)
 team("K016", SCRATCH, "for r in range(2):", *indented([*FILL, BARRIER, *DRAIN]), "    if n > 2:", "        continue",

@@ -1,8 +1,9 @@
-"""Drawing the expressions of valid L0 programs, each with the interval of its values.
+"""Generator of the expressions of valid L0 programs, each with the interval of its values.
 
-Every integer expression carries the interval its value lies in, so that indices stay in bounds, nothing overflows and
-``// % >>`` see no negative operand, in masked lanes as well.  Every real one carries a bound of its magnitude.  Terms
-of sums whose order is free (reductions, scans, atomics) are small multiples of 1/4: such sums are exact in any order.
+Each integer expression carries the interval that contains its value, so that indices stay in bounds, nothing
+overflows and ``// % >>`` see no negative operand, in masked lanes as well.  Each real expression carries a bound of
+its magnitude.  Terms of sums whose order is free (reductions, scans, atomics) are small multiples of 1/4: such sums
+are exact in any order.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,16 +13,16 @@ from hypothesis import strategies as st
 NAMES = {"int32": "int", "int64": "pk.int64", "double": "pk.double", "float": "pk.float", "bool": "bool"}
 LIMIT = {"int32": 2**31 - 1, "int64": 2**62}
 REALS = ("double", "float")
-STORED = 2**20  # magnitude of what `=` gives to a local or an element that is read back
-READ = 2**21  # magnitude of what may be read from one: `+=` adds at most STEP a time
+STORED = 2**20  # largest magnitude that `=` gives to a local or an element that is read back
+READ = 2**21  # largest magnitude that may be read from such a local or element: `+=` adds at most STEP a time
 STEP = 64
-CORRECT = ["sqrt", "fabs", "floor", "ceil"]  # correctly rounded: one answer on every machine
+CORRECT = ["sqrt", "fabs", "floor", "ceil"]  # functions that are correctly rounded: the same bits on every machine
 LIBM = ["exp", "expm1", "log", "sin", "cos", "tanh", "erf", "erfc", "rsqrt"]
 
 
 @dataclass(frozen=True)
 class E:
-    """An expression: its text, type, interval; `exact`: the same bits everywhere; `bare`: literals alone.
+    """Expression with text, type and interval; `exact`: the same bits everywhere; `bare`: literals only.
 
     `minus` marks differences, negations and ``~``, which the checks suspect to be negative.
     """
@@ -37,7 +38,7 @@ class E:
 
 @dataclass(frozen=True)
 class Var:
-    """A visible scalar: a name, or text that stands for one (``v.extent(0)``)."""
+    """Visible scalar: a name, or text that stands for a name (``v.extent(0)``)."""
 
     name: str
     type: str
@@ -49,7 +50,7 @@ class Var:
 
 @dataclass(frozen=True)
 class Region:
-    """What a statement may touch of a view: per dimension a text, and the extent its ``{}`` may take (0: no hole)."""
+    """Part of a view that a statement may access: per dimension a text, and the extent of its ``{}`` (0: none)."""
 
     view: str
     type: str
@@ -61,7 +62,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Counter:
-    """A view that any iteration updates atomically, by operations that commute."""
+    """View that any iteration updates atomically, with operations that commute."""
 
     view: str
     type: str
@@ -71,7 +72,7 @@ class Counter:
 
 @dataclass
 class Context:
-    """What the statement being drawn can see and do."""
+    """Names, views and limits that the statement being drawn can use."""
 
     vars: list[Var] = field(default_factory=list)
     readable: list[Region] = field(default_factory=list)
@@ -85,17 +86,17 @@ class Context:
     digest: str | None = None
 
     def child(self, **changes) -> "Context":
-        """A nested block: what it declares is gone after it."""
+        """Return the context of a nested block: its declarations end with the block."""
         return replace(self, vars=list(self.vars), **changes)
 
     def inner(self, **changes) -> "Context":
-        """The body of an inner def: outer locals are read only."""
+        """Return the context of an inner def's body: outer locals are read only."""
         frozen = [replace(v, mutable=False) for v in self.vars]
         return replace(self, vars=frozen, breakable=False, acc=None, digest=None, **changes)
 
 
 class Parts:
-    """Draws expressions."""
+    """Generator of expressions."""
 
     def __init__(self, draw, real: str, libm: bool) -> None:
         self.draw, self.real, self.libm = draw, real, libm
@@ -118,7 +119,7 @@ class Parts:
 
     # Integers --------------------------------------------------------------------------------------------------------
     def fit(self, e: E, lo: int, hi: int) -> E:
-        """`e`, wrapped if its value may lie outside lo .. hi."""
+        """Return `e`, wrapped if its value may lie outside lo .. hi."""
         if lo <= e.lo and e.hi <= hi:
             return e
         n = hi - lo + 1
@@ -136,7 +137,7 @@ class Parts:
         return self.fit(self.integer(ctx, depth), 0, extent - 1).text
 
     def places(self, ctx: Context, region: Region, depth: int = 1) -> list[str]:
-        """The indices of an element of the region."""
+        """Return the indices of an element of the region."""
         made = []
         for template, extent in region.parts:
             hole = self.index(ctx, extent, depth) if extent else ""
@@ -144,11 +145,11 @@ class Parts:
         return made
 
     def element(self, ctx: Context, region: Region, depth: int = 1) -> str:
-        """``view[i][j]`` inside the region."""
+        """Return ``view[i][j]`` inside the region."""
         return region.view + "".join(f"[{place}]" for place in self.places(ctx, region, depth))
 
     def load(self, ctx: Context, types: tuple[str, ...], depth: int, exact: bool = True) -> E | None:
-        """An element of some view of one of the types; None if there is none."""
+        """Return an element of some view of one of the types, or None if there is none."""
         found = [r for r in ctx.readable + ctx.targets if r.type in types and (r.exact or not exact)]
         if not found:
             return None
@@ -158,7 +159,7 @@ class Parts:
         return E(self.element(ctx, r, min(depth, 1)), kind, r.lo, r.hi, exact=r.exact)
 
     def name(self, ctx: Context, types: tuple[str, ...], exact: bool = True, **limits) -> E | None:
-        """A visible scalar; `limits` may ask for lo >=, hi <=, and a name that is `fixed`."""
+        """Return a visible scalar or None; `limits` may ask for lo >=, hi <=, and a name that is `fixed`."""
         found = [v for v in ctx.vars if v.type in types and (v.exact or not exact)]
         found = [v for v in found if v.lo >= limits.get("lo", -(2**63)) and v.hi <= limits.get("hi", 2**63)]
         found = [v for v in found if not limits.get("fixed") or (not v.mutable and v.name.isidentifier())]
@@ -168,7 +169,7 @@ class Parts:
         return E(v.name, v.type, v.lo, v.hi, exact=v.exact)
 
     def integer(self, ctx: Context, depth: int = 2, kind: str = "int32") -> E:
-        """An integer expression; an int64 one may also turn out as int32, which widens."""
+        """Return an integer expression; one of type int64 may also turn out as int32, which widens."""
         types = ("int32", "int64") if kind == "int64" else ("int32",)
         if depth <= 0 or self.number(0, 3) == 0:
             how = self.number(0, 3)
@@ -209,8 +210,8 @@ class Parts:
         return [0 if a.lo >= 0 and b.lo >= 0 else -top, top - 1]
 
     def safe_integer(self, ctx: Context, op: str, a: E) -> E:
-        """``// % << >>`` with a non-negative left side and a right side that is a literal or a positive name."""
-        # a difference is made plainly positive even where its interval is
+        """Return ``// % << >>`` with a non-negative left side; the right side is a literal or a positive name."""
+        # differences are wrapped even where their interval is non-negative: the checks suspect them
         a = self.fit(replace(a, hi=max(a.hi, 1000)), 0, 999) if a.lo < 0 or a.minus else a
         if a.bare or (op == "//" and a.type == "int64"):
             return a
@@ -223,7 +224,7 @@ class Parts:
 
     # Reals -----------------------------------------------------------------------------------------------------------
     def clip(self, e: E, bound: float) -> E:
-        """`e`, cut to -bound .. bound where it may be larger."""
+        """Return `e`, cut to -bound .. bound where its magnitude may be larger."""
         if e.hi <= bound:
             return e
         return E(f"pk.fmin(pk.fmax({e.text}, -{float(bound)}), {float(bound)})", e.type, -bound, bound, exact=e.exact)
@@ -246,7 +247,7 @@ class Parts:
         return E(f"pk.{kind}({n.text})", kind, -bound, bound)
 
     def real_(self, ctx: Context, kind: str, depth: int = 2, exact: bool = True, bare: bool = True) -> E:
-        """A real expression of type `kind`; not `bare`: something else than a literal."""
+        """Return a real expression of type `kind`; with `bare` false not a literal."""
         exact = exact or not self.libm
         if depth <= 0 or (exact and self.number(0, 3) == 0):
             return self.real_leaf(ctx, kind, depth, exact, bare)
@@ -291,7 +292,7 @@ class Parts:
         return E(f"pk.{f}({text})", a.type, -bound, bound, a.exact and f == "sqrt")
 
     def call(self, ctx: Context, kind: str, depth: int) -> E | None:
-        """A call of one of the functions drawn before."""
+        """Return a call of one of the functions drawn before, or None if there is none."""
         found = [f for f in self.functions if f[2].type == kind]
         if not found:
             return None
@@ -309,7 +310,7 @@ class Parts:
 
     # Conditions ------------------------------------------------------------------------------------------------------
     def condition(self, ctx: Context, depth: int = 2) -> str:
-        """``and`` may stand inside ``or``, not the reverse; ``not`` takes no ``and`` or ``or``."""
+        """Return a condition: ``and`` may stand inside ``or``, not the reverse; ``not`` takes no ``and`` or ``or``."""
         how = self.number(0, 5)
         if depth > 1 and how == 0:
             return " or ".join(self.condition(ctx, 1) for _ in range(2))
@@ -328,7 +329,7 @@ class Parts:
         return f"{sign}{a.text} {op} {b.text}"
 
     def small(self, ctx: Context, kind: str) -> str:
-        """A term of a sum in any order."""
+        """Return a term for sums in any order."""
         if kind in REALS:
             e = self.clip(self.real_(ctx, kind, exact=True, bare=False), STEP)
             return f"pk.floor({e.text}) * 0.25"

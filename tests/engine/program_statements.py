@@ -1,4 +1,4 @@
-"""Drawing the statements, functions and parameters of valid L0 programs."""
+"""Generator of the statements, functions and parameters of valid L0 programs."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def indent(lines: list[str]) -> list[str]:
 
 
 class Statements(Parts):
-    """Draws blocks of plain statements, functions, and parameters with their arguments."""
+    """Generator of blocks of plain statements, functions, and parameters with their arguments."""
 
     def __init__(self, draw, real: str, libm: bool) -> None:
         super().__init__(draw, real, libm)
@@ -22,7 +22,7 @@ class Statements(Parts):
         self.written: list[str] = []
 
     def block(self, ctx: Context, most: int = 4) -> list[str]:
-        """Up to `most` statements; `ctx` then knows what they declare."""
+        """Return up to `most` statements, and add their declarations to `ctx`."""
         lines: list[str] = []
         for _ in range(self.number(1, most)):
             if self.budget <= 0:
@@ -34,7 +34,7 @@ class Statements(Parts):
         return lines or ["pass"]
 
     def digested(self, ctx: Context, most: int) -> list[str]:
-        """A block at the top of a body, whose locals change what the body stores, adds or returns in the end."""
+        """Return a block at the top of a body; its locals change a value that the body stores, adds or returns."""
         ctx.digest = self.fresh("mixed")
         lines = [f"{ctx.digest}: int = {self.number(0, 9)}", *self.block(ctx, most)]
         found = [r for r in ctx.targets if r.type != "uint8"]
@@ -51,7 +51,7 @@ class Statements(Parts):
         return f"pk.{kind}({ctx.digest}) * 0.25" if kind in REALS else ctx.digest
 
     def mix(self, ctx: Context) -> list[str]:
-        """Let the value of a local, most often the last one, enter the digest; one of libm's goes to an output."""
+        """Add the value of a local, most often the last one, to the digest; a value of libm goes to an output."""
         rough = [v for v in ctx.vars if not v.exact]
         if rough and self.number(0, 2):
             v = rough[-1]
@@ -113,7 +113,7 @@ class Statements(Parts):
         return [f"{name}: List[{NAMES[kind]}] = {[x / 4 for x in v] if kind in REALS else v}"]
 
     def update(self, ctx: Context, kind: str, exact: bool) -> str:
-        """``op value`` for a local or element that stays within READ."""
+        """Return ``op value`` for a local or element that stays within READ."""
         op = self.pick(["=", "=", "+=", "-=", "*="])
         bound = {"=": STORED, "*=": 1}.get(op, STEP)
         if kind in REALS:
@@ -138,7 +138,7 @@ class Statements(Parts):
     def atomic(self, ctx: Context) -> list[str]:
         own = [r for r in ctx.targets if r.type in ("int32", "int64")]
         if own and (not ctx.counters or self.number(0, 1)):
-            # alone with its element: the value before is determined
+            # no other operation on its element: the value before is determined
             r, name, op = self.pick(own), self.fresh("n"), self.pick(["add", "sub", "max", "min"])
             place = ", ".join(self.places(ctx, r))
             value = self.small(ctx, r.type)
@@ -197,13 +197,13 @@ class Statements(Parts):
         name, most = self.fresh("n"), self.number(0, 4)
         ctx.vars.append(Var(name, "int32", 0, 4))
         test = f"{name} < {most}" + (f" and {self.condition(ctx, 0)}" if self.number(0, 1) else "")
-        # counted first: a continue below cannot skip it
+        # counted first: a continue below cannot skip the count
         inner = ctx.child(depth=ctx.depth - 1, loops=ctx.loops + 1, breakable=True)
         body = [f"{name} += 1", *self.block(inner, 3)]
         return [f"{name}: int = 0", f"while {test}:", *indent(body)]
 
     def function(self) -> list[str]:
-        """A function of scalars; later code may call it."""
+        """Draw a function of scalars that later code may call; return its lines."""
         name, kind = self.fresh("fun"), self.pick(["int32", self.real])
         params = []
         for _ in range(self.number(1, 3)):
@@ -225,14 +225,14 @@ class Statements(Parts):
         return ["@pk.function", f"def {name}({head}) -> {NAMES[kind]}:", *indent(body), ""]
 
     def stored(self, ctx, r) -> str:
-        """A value for an element of `r`."""
+        """Return a value for an element of `r`."""
         if r.type in REALS:
             return self.clip(self.real_(ctx, r.type), READ).text
         low, high = (0, 255) if r.type == "uint8" else (-READ, READ)
         return self.fit(self.integer(ctx, kind="int64" if r.type == "int64" else "int32"), low, high).text
 
     def scan_body(self, ctx, outputs: list, kind: str, acc: str, last: str) -> list[str]:
-        """Sums the prefix before or after its own term; stores only under ``if last:``."""
+        """Return the lines of a scan that sums before or after its own term, and stores only under ``if last:``."""
         body = self.block(ctx, 3)
         same = [r for r in outputs if r.type == kind]
         publish = []
@@ -249,7 +249,7 @@ class Statements(Parts):
 
     # Parameters ------------------------------------------------------------------------------------------------------
     def array(self, kind: str, shape: tuple[int, ...]) -> str:
-        """A view parameter with random elements, in C or Fortran order."""
+        """Add a view parameter with random elements, in C or Fortran order; return its name."""
         if kind in REALS:
             data = self.rng.integers(-16, 17, shape) / 4
         else:
@@ -260,7 +260,7 @@ class Statements(Parts):
         return name
 
     def inputs(self, ctx) -> None:
-        """Read-only views and scalars."""
+        """Add read-only views and scalars."""
         for _ in range(self.number(1, 4)):
             kind = self.pick([self.real, self.real, self.other, "int32", "int32", "int64", "uint8"])
             shape = tuple(self.number(1, 5) for _ in range(self.number(1, 3)))
@@ -277,7 +277,7 @@ class Statements(Parts):
             ctx.vars.append(Var(name, kind, -4 if kind in REALS else 0, 4))
 
     def output(self, kind: str, shape: tuple[int, ...], parts: tuple[tuple[str, int], ...]) -> Region:
-        """A written view, and the part of it that an iteration owns."""
+        """Add a written view; return the part of the view that an iteration owns."""
         name = self.array(kind, shape)
         self.written.append(name)
         limits = (0, 255) if kind == "uint8" else (-READ, READ)

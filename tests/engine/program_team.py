@@ -1,4 +1,4 @@
-"""Drawing the team level of valid L0 programs: scratch, barriers, nested ranges, singles."""
+"""Generator of the team level of valid L0 programs: scratch, barriers, nested ranges, singles."""
 
 import functools
 from dataclasses import replace
@@ -10,14 +10,14 @@ BARRIER = "team.team_barrier()"
 
 
 class Team(Statements):
-    """Draws the body of a team policy.
+    """Generator of the body of a team policy.
 
-    The shared regions (what a team owns of the outputs, and scratch) are n_rows * n_cols elements each.  `state` holds
-    the views read and the views written since the last barrier.
+    The shared regions (the outputs that a team owns, and scratch) are n_rows * n_cols elements each.  `state` holds the
+    views read and the views written since the last barrier.
     """
 
     def team_body(self, league: int) -> tuple[list[str], list[str]]:
-        """The statements, and the entries of the decorator: scratch is filled first, the rest may use it."""
+        """Return the statements and the decorator's entries: scratch is filled first, the rest may read it."""
         ctx = Context(depth=2)
         self.inputs(ctx)
         self.inputs_only = list(ctx.readable)
@@ -54,7 +54,7 @@ class Team(Statements):
         return lines
 
     def item(self, make) -> list[str]:
-        """One item, after a barrier if it touches what an earlier one wrote, or writes what an earlier one read."""
+        """Return one item, after a barrier if it conflicts with reads or writes of earlier items."""
         self.reads, self.writes = set(), set()
         lines = make()
         read, written = self.state
@@ -66,7 +66,7 @@ class Team(Statements):
         return lines
 
     def compound(self, ctx: Context, kind: str) -> list[str]:
-        """Items under a uniform loop or condition, which itself reads inputs only."""
+        """Return items under a uniform loop or condition, which reads inputs only."""
         before = self.state
         if kind == "loop":
             name = f"j{ctx.loops}"
@@ -89,7 +89,7 @@ class Team(Statements):
 
     # Constructs ------------------------------------------------------------------------------------------------------
     def filled_scratch(self, ctx: Context, scratch: list[str]) -> list[str]:
-        """Declare a scratch view and write all of it."""
+        """Return lines that declare a scratch view and write all its elements."""
         kind, name, t, fill = self.pick([self.real, "int32"]), self.fresh("s"), self.fresh("t"), self.fresh("fill")
         size = self.n_rows * self.n_cols
         entry = {"double": f"(float, lambda p: {size})", "float": f"(float, lambda p: {(size + 1) // 2})"}
@@ -108,7 +108,7 @@ class Team(Statements):
         ]
 
     def span(self, ctx: Context, extent: int) -> tuple[list[str], str]:
-        """Lines before a nested range, and its bounds within 0 .. extent."""
+        """Return lines that precede a nested range, and the range's bounds within 0 .. extent."""
         how = self.number(0, 3)
         if how == 0:
             name, quiet = self.fresh("n"), replace(ctx, readable=self.inputs_only)
@@ -118,7 +118,7 @@ class Team(Statements):
         return [], str(extent)
 
     def nested(self, ctx: Context, inner: Context, index: str, kind: str, span: str) -> list[str]:
-        """The inner def and its use; in a reduction `ctx` gets the result."""
+        """Return the inner def and its use; in a reduction `ctx` gets the result."""
         name = self.fresh("body")
         if kind == "for":
             body = self.digested(inner, 4) + (self.store(inner) if inner.targets else [])
@@ -135,13 +135,13 @@ class Team(Statements):
         return lines
 
     def between(self, ctx: Context) -> list[str]:
-        """Perhaps a statement between a def and its use: the body sees outer locals as of the use."""
+        """Return at most one statement between a def and its use: the body sees outer locals as of the use."""
         if self.number(0, 2) or not any(v.mutable for v in ctx.vars):
             return []
         return self.assign(replace(ctx, readable=self.inputs_only))
 
     def lanes(self, ctx: Context) -> list[str]:
-        """A team range whose iterations are the lanes."""
+        """Return a team range whose iterations are the lanes."""
         size, t, own, others = self.n_rows * self.n_cols, self.fresh("t"), [], []
         for r in self.shared:
             if own and self.number(0, 1):
@@ -173,7 +173,7 @@ class Team(Statements):
         return [*lines, f"{result}: {NAMES[kind]} = pk.parallel_scan(pk.TeamThreadRange(team, {span}), {name})"]
 
     def single(self, ctx: Context, who: str = "pk.PerTeam(team)", own: list[Region] | None = None) -> list[str]:
-        """``pk.single``; it may store to any element of its regions."""
+        """Return ``pk.single``; its body may store to any element of its regions."""
         name = self.fresh("body")
         inner = ctx.inner(targets=self.shared if own is None else own, returnable=True, depth=2)
         body = self.digested(inner, 3)
@@ -181,7 +181,7 @@ class Team(Statements):
 
     # A team range around vector ranges -------------------------------------------------------------------------------
     def rows(self, ctx: Context) -> list[str]:
-        """Each thread owns rows of some regions."""
+        """Return a team range whose threads own rows of some regions, around vector ranges."""
         t, own, others = self.fresh("t"), [], []
         for r in self.shared:
             if self.number(0, 1):
@@ -191,7 +191,7 @@ class Team(Statements):
             place = (head[0].format(t), 0) if rest else (head[0].format(f"({t} * {self.n_cols} + {{}})"), self.n_cols)
             own.append(replace(r, parts=(place, *rest)))
         before, span = self.span(ctx, self.n_rows)
-        # a row may be read at thread level, between the vector ranges that write it
+        # a row may be read at thread level, between the vector ranges that write its elements
         inner = ctx.inner(readable=ctx.readable + others + own, depth=2)
         inner.vars.append(Var(t, "int32", 0, self.n_rows - 1))
         name, counters, inner.counters = self.fresh("body"), ctx.counters, []
@@ -218,7 +218,7 @@ class Team(Statements):
         return [head, *indent(self.row_item(inner, own, counters) + self.row_item(inner, own, counters))]
 
     def vector(self, ctx: Context, own: list[Region], counters: list) -> list[str]:
-        """A vector range, for or reduce; lane v owns one element of a row."""
+        """Return a vector range, for or reduce; lane v owns one element of a row."""
         v, mine = self.fresh("v"), [r for r in own if self.number(0, 1)]
         before, span = self.span(ctx, self.n_cols)
         targets = [replace(r, parts=tuple((p.format(v) if n else p, 0) for p, n in r.parts)) for r in mine]

@@ -1,8 +1,8 @@
 """Valid L0 programs with arguments, drawn by hypothesis from the grammar of the subset.
 
-`draw_program()` is a strategy of `Program`.  No rule of the subset is broken by one: no race, nothing out of bounds, no
-overflow, barriers where they are needed.  Without `libm` every result is determined to the bit, whatever the order of
-iterations (for engines that neither contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
+`draw_program()` is a strategy of `Program`.  A drawn program breaks no rule of the subset: no race, nothing out of
+bounds, no overflow, barriers where they are needed.  Without `libm` all results are determined to the bit, for any
+order of iterations (in engines that neither contract ``a * b + c`` nor approximate ``sqrt`` and ``/``).
 """
 
 import random
@@ -21,10 +21,10 @@ LEAGUES = [0, 1, 2, 3, 5, 8, 9, 17, 33]
 
 @dataclass(frozen=True)
 class Program:
-    """One launch: `args` has NumPy arrays and scalars; `written` names the arrays a run changes.
+    """Launch of a drawn text: `args` has NumPy arrays and scalars; `written` names the arrays that a run changes.
 
     `policy` is that of the kernel (range or team); `acc` is the accumulator's type if the launch returns a total;
-    `exact` is false if mathematics of the C library enter the results.
+    `exact` is false if functions of the C library enter the results.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Program:
     exact: bool
 
     def fresh_args(self) -> dict[str, object]:
-        """The arguments, with arrays of their own."""
+        """Return the arguments, with copies of the arrays."""
         return {k: v.copy(order="K") if isinstance(v, np.ndarray) else v for k, v in self.args.items()}
 
 
@@ -50,7 +50,7 @@ def draw_program(draw, libm: bool = False, policies: tuple[str, ...] = POLICIES)
 
 
 def random_program(seed: int, libm: bool = False, policies: tuple[str, ...] = POLICIES) -> Program:
-    """The program of this seed: cheaper than `draw_program`, and no two are alike, but nothing is shrunk."""
+    """Return the program of a seed: faster than `draw_program`, but failures are not shrunk."""
     source = random.Random(seed)
     policy = source.choice(policies)
     writer = _Seeded(source, source.choice(REALS), libm)
@@ -58,7 +58,7 @@ def random_program(seed: int, libm: bool = False, policies: tuple[str, ...] = PO
 
 
 class _Writer(Team):
-    """Draws whole files."""
+    """Generator of whole files."""
 
     def finish(self, functions, first, body, policy: str, league: int, acc: str | None, scratch=()) -> Program:
         decorator = f"(scratch=[{', '.join(scratch)}])" if scratch else ""
@@ -77,7 +77,7 @@ class _Writer(Team):
         return self.finish(functions, ["team: pk.TeamMember"], body, "team", league, None, scratch)
 
     def range_program(self, kind: str) -> Program:
-        """`kind` is ``range``, ``reduce`` or ``scan``."""
+        """Return a program whose `kind` is ``range``, ``reduce`` or ``scan``."""
         functions, league, ctx, before = self.functions_(), self.pick(LEAGUES), Context(), []
         self.inputs(ctx)
         ctx.vars.append(Var("i", "int32", 0, max(league - 1, 0)))
@@ -96,7 +96,7 @@ class _Writer(Team):
         return self.finish(functions, first, body, "range", league, acc)
 
     def own(self, kind: str, league: int, before: list[str]):
-        """An output of which iteration i owns one element, or one row or column."""
+        """Add an output of which iteration i owns one element, row or column; return the owned region."""
         how, n, most = self.number(0, 5), self.number(1, 4), max(league, 1)
         if how == 0:
             return self.output(kind, (league, n), (("i", 0), ("{}", n)))
@@ -116,7 +116,7 @@ class _Writer(Team):
 
 
 class _Seeded(_Writer):
-    """Draws from a random generator in place of hypothesis."""
+    """Generator that draws from a random generator in place of hypothesis."""
 
     def pick(self, options):
         return self.draw.choice(list(options))

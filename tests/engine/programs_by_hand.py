@@ -1,4 +1,4 @@
-"""Programs that generated ones do not reach."""
+"""Programs for cases that generated ones do not reach."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tests.engine import programs
 
 
 def by_hand(lines, league, functions="", **args):
-    """A range policy over i; the first array argument is the output."""
+    """Return a program with a range policy over i; the first array argument is the output."""
     types = {"float64": "pk.double", "float32": "pk.float", "int32": "pk.int32", "int64": "pk.int64"}
     params = [
         f"{k}: pk.View{v.ndim}D[{types[str(v.dtype)]}]" if isinstance(v, np.ndarray) else f"{k}: {type(v).__name__}"
@@ -85,6 +85,6 @@ def work(team: pk.TeamMember, x: pk.View1D[pk.double], k: pk.View1D[pk.int32], n
 
 
 def singles():
-    """A program whose lanes return from the body of `pk.single` one by one, and go on after it."""
+    """Return a program whose lanes return one by one from the body of `pk.single`, and go on after the call."""
     args = {"x": np.zeros(21), "k": np.arange(21, dtype=np.int32) % 6, "n": 21}
     return programs.Program(SINGLES, "work", "team", 1, args, ("x",), None, True)

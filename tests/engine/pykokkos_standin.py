@@ -1,4 +1,4 @@
-"""A stand-in for PyKokkos: it records launches, runs range policies as plain Python, and has a front end."""
+"""Stand-in for PyKokkos that records launches, runs range policies as plain Python, and has a front end."""
 
 import ast
 import enum
@@ -44,14 +44,14 @@ def unlucky(i: int, x: pk.View1D[real], policy: int):
 
 
 class Generic:
-    """Stands for pk.View1D and its like: ``View1D[pk.double]``."""
+    """Stand-in for pk.View1D and similar types: ``View1D[pk.double]``."""
 
     def __class_getitem__(cls, item):
         return cls
 
 
 class StandIn(ModuleType):
-    """As much of pykokkos as an L0 file and the adapter use; `launches` has (kind, policy, function, arguments)."""
+    """Part of pykokkos that L0 files and the adapter use; `launches` has (kind, policy, function, arguments)."""
 
     def __init__(self):
         super().__init__("pykokkos")
@@ -97,7 +97,7 @@ class StandIn(ModuleType):
 
 
 def modules(pk):
-    """Entries of `sys.modules` for the front end: it names what it is asked to translate, or does what `fails` does."""
+    """Return `sys.modules` entries for a front end that returns the names of its inputs, or calls `fails`."""
 
     class Translator:
         add_parent_refs = staticmethod(lambda tree: tree)
@@ -134,12 +134,12 @@ def modules(pk):
 
 
 def prepare(policy, unit, args):
-    """A launch through PyKokkos."""
+    """Prepare a launch through PyKokkos."""
     policy.space = replace(policy.space, engine="pykokkos")
     return engine.prepare(policy, unit, **args)
 
 
 def gather(n=4):
-    """A workunit and its arguments."""
+    """Return a workunit and its arguments."""
     x, order = np.arange(3.0 * n).reshape(3, n), np.arange(n, dtype=np.int32)[::-1].copy()
     return engine.kernel("cells", "gather_points"), {"x": x, "order": order, "out": np.zeros((3, n))}

@@ -20,7 +20,7 @@ SHAPES = ((1, 1), (7, 1), (3, 4), (32, 2), (5, 16), (2, 32))  # team size, lanes
 
 
 def compile_batch(programs, flags) -> list[Workunit]:
-    """The programs as workunits whose simulated objects are loaded."""
+    """Return the programs as workunits whose simulated objects are loaded."""
     units = [Workunit(L0("work", p.text, "", "program.py", (), (), ())) for p in programs]
     shapes = [layouts(u, p.args) for u, p in zip(units, programs, strict=True)]
     head, parts = "", []
@@ -40,7 +40,7 @@ def compile_batch(programs, flags) -> list[Workunit]:
 
 
 def disagreements(program, unit, n, same) -> list[str]:
-    """What differs from the interpreter; `n` picks the space, and the block of a team policy."""
+    """Return the differences from the interpreter; `n` picks the space, and the block of a team policy."""
     expected = program.fresh_args()
     total = launching.run(unit.ir, league=program.league, args=expected)
     space, wrong = SPACES[n % len(SPACES)], []

@@ -11,7 +11,7 @@ from parki.engine.run import spaces
 
 @pytest.mark.parametrize(("name", "batches"), [("Serial", 1), ("OpenMP", 1), ("GpuSim", 2)])
 def test_units_of_the_host_beside_those_of_a_space(name, batches, monkeypatch):
-    """In one batch where the space is the host; afterwards neither launch compiles anything."""
+    """Check that the host's units share the batch where the space is the host; later launches compile nothing."""
     there, here = (engine.kernel("glue", "fill", real=real) for real in ("double", "float"))
     counts, build_many = [], objects.build_many
 

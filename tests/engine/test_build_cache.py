@@ -1,4 +1,4 @@
-"""What the cache of compiled objects holds, finds and removes; what is said while compiling."""
+"""Cache of compiled objects: entries found, made and removed, and messages while compiling."""
 
 import io
 import json
@@ -191,7 +191,7 @@ def test_one_line_for_people_at_a_terminal(monkeypatch):
     assert first.endswith(" s, cached")
     assert second.startswith(f"parki: compiling p2p_cells ({space}, stokes_comb, float) … ")
     objects.build_many([make(1), make(2)])
-    assert len(screen.getvalue().splitlines()) == 2  # all cached: silence
+    assert len(screen.getvalue().splitlines()) == 2  # only cached objects: no message
     with pytest.raises(BuildError):
         objects.build(make(4, source="wrong"))
     assert screen.getvalue().endswith(" s, failed\n")

@@ -1,4 +1,4 @@
-"""Races, kills, damage and refusals: what compiling leaves behind when it goes wrong."""
+"""Failures while compiling: races, kills, damage and refusals, and the state of the cache afterwards."""
 
 import logging
 import os
@@ -30,7 +30,7 @@ def test_a_killed_build_leaves_a_usable_cache(counter, folder):
     deadline = time.monotonic() + 30
     while not (counter.folder / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(victim.pid, signal.SIGKILL)  # Python and its compiler
+    os.killpg(victim.pid, signal.SIGKILL)  # kills Python and its compiler
     victim.communicate()
     (counter.folder / "slow").unlink()
     left = [path.name for path in folder.glob("v1/[0-9a-f][0-9a-f]/*")]
@@ -40,7 +40,7 @@ def test_a_killed_build_leaves_a_usable_cache(counter, folder):
     began = time.monotonic()
     unit = objects.Unit("race", "race (int)", tools.source(9), (), compiler.target())
     assert value_of(objects.build(unit)) == 9
-    assert time.monotonic() - began < 10  # the lock of the dead is not waited for
+    assert time.monotonic() - began < 10  # nobody waits for the lock of a dead process
     assert counter() == 2
 
     (abandoned,) = folder.glob("v1/[0-9a-f][0-9a-f]/.*")
@@ -63,7 +63,7 @@ def test_an_old_lock_of_another_machine_is_taken_over(caplog):
 
 
 def test_many_units_are_compiled_at_the_same_time(tmp_path, monkeypatch):
-    # Each compilation waits for the other to have begun: one after the other, both would fail.
+    # Each compilation waits until the other has begun: one after the other, both would fail.
     meet = tmp_path / "meet"
     meet.mkdir()
     real = compiler.find_compiler().path
@@ -108,7 +108,7 @@ def test_old_working_folders_go_with_the_next_build():
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_waiting_for_others():
     unit = make(1)
-    with cache.building(objects.key(unit), threading.Event()):  # as another process would hold it
+    with cache.building(objects.key(unit), threading.Event()):  # as if another process held the lock
         threading.Timer(0.5, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
@@ -178,7 +178,7 @@ def test_a_damaged_object_is_built_again(counter, monkeypatch, caplog, damage):
     match damage:
         case "flip":
             path.write_bytes(data)
-            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # only the hash can tell
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # the same times: only the hash can tell
         case "cut":
             path.write_bytes(data[:100])
         case "no object":

@@ -1,4 +1,4 @@
-"""Checked builds (PARKI_DEBUG=1) report what is out of bounds: file, line, index, extent; and they change no result."""
+"""Checked builds (PARKI_DEBUG=1) report accesses out of bounds: file, line, index, extent; results do not change."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ def look(j: int) -> real:
     table: List[real] = [1.0, 2.0]
     return table[j]
 """
-# x has 5 elements, m 2 x 5, k is 0 … 4 and n is 5; what is out of bounds, its line in the body, view, index, extent
+# x has 5 elements, m 2 x 5, k is 0 … 4 and n is 5; name of the case, its line in the body, view, index, extent
 FAULTS = {
     "load, range": (RANGE, ["x[i] = x[i + 1]"], 1, "x", 5, 5),
     "load below, range": (RANGE, ["x[i] = x[i - 1]"], 1, "x", -1, 5),
@@ -118,7 +118,7 @@ def test_a_table_in_a_function(tmp_path):
 
 
 def test_nothing_out_of_bounds_is_touched(tmp_path):
-    """The store does not happen, and the launch after it is clean."""
+    """Check that the store does not happen, and that the next launch is clean."""
     path, _ = write(tmp_path, RANGE, ["x[i + n] = 1.0"])
     padded = np.zeros(10)
     args = {**arguments(), "x": padded[:5], "n": 2}
@@ -131,7 +131,7 @@ def test_nothing_out_of_bounds_is_touched(tmp_path):
 
 
 def one_of_each():
-    """Names of cases, the first of each workunit in every run; each takes two compilations."""
+    """Return names of cases; the first of each workunit is in every run, since each case takes two compilations."""
     names, seen = [], set()
     for name, case in cases.cases("double").items():
         workunit = str(case.unit("double")).split("(")[0]
@@ -142,7 +142,7 @@ def one_of_each():
 
 @pytest.fixture(scope="module")
 def plain():
-    """The kernels' unchecked objects, compiled together; the checked ones too."""
+    """Compile the kernels' unchecked objects together, and then the checked objects."""
     quick = [name for name in one_of_each() if isinstance(name, str)]
     units = [cases.cases("double")[name].unit("double") for name in quick]
     engine.compile_all(list(dict.fromkeys(units)))

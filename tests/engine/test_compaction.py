@@ -1,4 +1,4 @@
-"""Scans that list what holds a condition: compress stores on hosts, and nothing else that looks alike."""
+"""Scans that list the indices where a condition holds: compress stores on hosts, and no similar loop."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_what_is_listed(n, real, space, tmp_path, rng):
 def test_lanes_are_compressed(tmp_path):
     unit = made(tmp_path, LISTED)
     texts = [unit.unit(unit.default_layouts(), checked)[0].source for checked in (False, True)]
-    assert ["pk_compress(" in text for text in texts] == [True, False]  # checked builds look at one store after another
+    assert ["pk_compress(" in text for text in texts] == [True, False]  # checked builds check one store after another
 
 
 @pytest.mark.parametrize("name", OTHERS)

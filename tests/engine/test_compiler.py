@@ -1,4 +1,4 @@
-"""Which compiler is taken, and what it says of the machine."""
+"""Choice of the compiler, and its properties of the machine."""
 
 import importlib.util
 import os
@@ -63,7 +63,7 @@ def test_the_width_follows_the_architecture(monkeypatch, arch, width):
     assert f"-DPK_BYTES={width}" in told.flags
     assert ("-mprefer-vector-width=512" in told.flags) == (width == 64)
     assert compiler.target("x86-64-v2").resolved != told.resolved
-    assert compiler.target("x86-64-v2").arch == "x86-64-v2"  # the argument goes before the variable
+    assert compiler.target("x86-64-v2").arch == "x86-64-v2"  # the argument takes precedence over the variable
     define = 'extern "C" int pk_value() { return PK_BYTES; }\n'
     assert value_of(objects.build(make(1, source=define))) == width
 
@@ -92,9 +92,9 @@ def test_answers_of_the_compiler_outlive_the_process(counter, folder):
         out, _ = child.communicate(timeout=60)
         assert out == "1\n"
         asked.append(counter("probes") - sum(asked))
-    assert asked[0] > asked[1] == 1  # of the second process, only --version
+    assert asked[0] > asked[1] == 1  # the second process asks for --version only
     (stored,) = folder.glob("v1/probes/*.json")
-    stored.write_text('{"flag": 3')  # damaged: asked again
+    stored.write_text('{"flag": 3')  # damaged: the compiler is asked again
     (child,) = tools.children(1, tools.source(1))
     assert child.communicate(timeout=60)[0] == "1\n"
     assert counter("probes") - sum(asked) == asked[0]
@@ -163,7 +163,7 @@ def stand_in(folder, name="zig"):
 
 @pytest.fixture
 def only_zig(tmp_path, monkeypatch):
-    """Path of the program in a package ``ziglang``, where there is no other compiler."""
+    """Return the program of a package ``ziglang``, where there is no other compiler."""
     program = stand_in(tmp_path / "site" / "ziglang")
     (program.parent / "__init__.py").touch()
     monkeypatch.delitem(sys.modules, "ziglang", raising=False)
@@ -208,7 +208,7 @@ def test_an_absent_package_is_asked_for(monkeypatch, tmp_path):
 def test_zig_builds_without_its_libraries_and_keeps_nothing(only_zig, monkeypatch, tmp_path):
     monkeypatch.setenv("ZIG_GLOBAL_CACHE_DIR", str(tmp_path))
     unit = make(3)
-    assert not unit.target.openmp  # it comes without the runtime
+    assert not unit.target.openmp  # Zig comes without the runtime of OpenMP
     assert unit.space == "Serial"
     path = objects.build(unit)
     assert value_of(path) == 3
@@ -217,7 +217,7 @@ def test_zig_builds_without_its_libraries_and_keeps_nothing(only_zig, monkeypatc
     assert "-fopenmp" not in log
     caches = only_zig.with_name("caches").read_text().split()
     assert len(caches) >= 3
-    assert not any(os.path.exists(cache) for cache in caches)  # so it is not the user's either
+    assert not any(os.path.exists(cache) for cache in caches)  # so the user's cache is not used either
     with pytest.raises(BuildError, match=r"clang\+\+ refused the generated code of k4 .*error"):
         objects.build(make(4, source="wrong"))
 

@@ -1,4 +1,4 @@
-"""What a launch hands to a device's driver, with a driver in its place that runs the same text in the simulator."""
+"""Arguments of launches to a device's driver; a stand-in driver runs the same text in the simulator."""
 
 import numpy as np
 import pytest
@@ -11,13 +11,13 @@ from tests.engine.launch_kernels import KERNELS
 
 @pytest.fixture
 def device(monkeypatch, tmp_path):
-    """The driver, and the units compiled for it."""
+    """Return the stand-in driver and the units compiled for it."""
     return standin.install(monkeypatch, tmp_path)
 
 
 @pytest.fixture
 def kernels(tmp_path):
-    """Workunits of the launch tests, fresh ones: nothing of theirs is loaded yet."""
+    """Return a function that gives fresh workunits of the launch tests, without loaded objects."""
     path = tmp_path / "kernels_of_test.py"
     path.write_text(KERNELS)
     return lambda name, **slots: engine.kernel(path, name, **slots)
@@ -99,7 +99,7 @@ def test_what_does_not_fit(device, kernels):
 
 
 def test_wide_arrays(device, kernels):
-    """Only what spans 2**31 elements or more gets 64-bit offsets."""
+    """Check that only arrays that span 2**31 elements or more get 64-bit offsets."""
     far = np.lib.stride_tricks.as_strided(np.zeros(4), (2, 1), (8 * 2**31, 8))
     y = np.zeros((1, 1))
     for x, wide in ((far, True), (far[:1], False)):

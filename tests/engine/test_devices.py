@@ -1,4 +1,4 @@
-"""What is said of GPUs, with CuPy absent, broken, of the other platform, without driver, and with devices."""
+"""Messages about GPUs with CuPy absent, broken, for the other platform, without a driver, and with devices."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ MI300 = {
 
 
 class Refusal(RuntimeError):
-    """As CUDARuntimeError: a text and a status."""
+    """Error in the form of CUDARuntimeError: a text and a status."""
 
     def __init__(self, status):
         self.status = status
@@ -45,7 +45,7 @@ def raiser(error):
 
 @pytest.fixture
 def install(monkeypatch):
-    """Function that puts a CuPy of the test's own in place, with these answers."""
+    """Return a function that installs a stand-in for CuPy with the given answers."""
 
     def put(found=(), *, hip=False, driver=13000, nvrtc=(13, 0), archs=(75, 80, 86, 90, 120), version="14.2.0"):
         runtime = types.SimpleNamespace(

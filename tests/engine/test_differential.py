@@ -20,7 +20,7 @@ PER_OBJECT = 25
 
 @pytest.fixture(params=WIDTHS)
 def target(request):
-    """The target with this vector width, skipped where the CPU has no such vectors."""
+    """Return the target with this vector width; skip where the CPU has no such vectors."""
     for made in batch.targets():
         if made.vector_bytes == request.param:
             return made
@@ -47,12 +47,12 @@ def test_bitwise(target):
 
 
 def test_checked_builds_are_clean():
-    """No valid program faults, and checks change no result."""
+    """Check that no valid program faults, and that checks change no result."""
     compare(draw(15, 1), compiler.target(), (*EXACT, "-O1"), batch.bitwise, checked=True)
 
 
 def test_mathematics():
-    """The shipped flags: each function within a few ulp, and what is made of it within a few more."""
+    """Check the shipped flags: functions agree within a few ulp, and results made from them within a few more."""
     compare(draw(15, 2, libm=True), compiler.target(), (), batch.within(64))
 
 
@@ -74,12 +74,12 @@ def test_by_hand(target):
 
 
 def test_64_bit_comparisons_without_an_instruction():
-    """g++ 12 once ended with an internal error at this program, where SSE2 is all there is."""
+    """Check a program at which g++ 12 once ended with an internal error, where SSE2 is all there is."""
     compare([programs.random_program(100_000_030)], batch.targets()[0], EXACT, batch.bitwise)
 
 
 def test_a_return_leaves_only_the_single(target):
-    """Lanes return from the body of `pk.single` one by one, and go on after it."""
+    """Check that lanes return from the body of `pk.single` one by one, and go on after the call."""
     program = by_hand.singles()
     compare([program], target, EXACT, batch.bitwise)
     expected = batch.expected(program)[1]["x"]

@@ -1,4 +1,4 @@
-"""The GPU text means what the kernels mean: generated programs and all kernels, simulated, against the interpreter."""
+"""GPU text against the interpreter: generated programs and all kernels, simulated."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def draw(count, seed, **kwargs):
 
 
 def test_generated_programs():
-    """To the bit: terms are multiples of 1/4, so sums are exact in any order."""
+    """Compare to the bit: terms are multiples of 1/4, so sums are exact in any order."""
     compare(draw(50, 300), EXACT, host.bitwise)
 
 

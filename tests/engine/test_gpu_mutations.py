@@ -1,4 +1,4 @@
-"""Without a barrier that it has, a kernel is refused; were it not, the simulator would find the race."""
+"""Kernels without one of their barriers: the checker refuses them, and the simulator finds the race."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ SEEDS = range(4)
 
 
 def one_a_workunit():
-    """The case of each team workunit that has the most to do."""
+    """Return the case of each team workunit with the most slots."""
     chosen = {}
     for case, real in cases.ALL.values():
         if real == "double" and (case.workunit not in chosen or len(case.slots) > len(chosen[case.workunit].slots)):
@@ -34,7 +34,7 @@ NAMES = [n for n, c in one_a_workunit().items() if c.unit("double").ir.policy ==
 
 
 def mutants(case):
-    """The workunit, and for each of its barriers its object without it."""
+    """Return the workunit, its layouts, and for each barrier the object compiled without that barrier."""
     unit = case.unit("double")
     layouts = unit.default_layouts()
     source = unit.gpu(layouts).source
@@ -77,7 +77,7 @@ def survivors(name, monkeypatch):
 
 
 def unguarded(unit):
-    """The lines of the barriers of an L0 text that can go without a word from the checker."""
+    """Return the lines of the barriers of an L0 text that the checker lets go without an error."""
     lines = unit.l0.text.splitlines(keepends=True)
     found = []
     for n, line in enumerate(lines):
@@ -95,7 +95,7 @@ def unguarded(unit):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_checker_asks_for_every_barrier(name):
-    """Whatever the indices: it does not look at them."""
+    """Check all barriers for all indices, which the checker does not evaluate."""
     assert unguarded(one_a_workunit()[name].unit("double")) == []
 
 

@@ -1,4 +1,4 @@
-"""GpuSim finds what is wrong and nothing else; the same texts compile for CUDA and HIP."""
+"""GpuSim reports all planted faults and no others; the same texts compile for CUDA and HIP."""
 
 import concurrent.futures
 import re
@@ -18,7 +18,7 @@ TEXTS = {"sums": texts.SUMS, "allowed": texts.ALLOWED, "faults": texts.FAULTS}
 ORDERS = [*((seed, 0) for seed in range(8)), (0, 1), (0, 2)]
 SCHEDULES = [(seed, order, warp) for seed, order in ORDERS for warp in (32, 64)]
 SHAPES = [(1, 1), (1, 5), (2, 3), (4, 7), (32, 1), (16, 3), (1, 128), (8, 13), (32, 32)]
-# mode: kind, sites (in either order), and what else the record says
+# mode: kind, sites (in either order), and other fields of the fault
 PLANTED = {
     1: (1, {3, -1}, {"index": 1, "limit": 1, "block": 2, "thread": 5}),
     2: (1, {5, -1}, {"index": -1, "limit": 4096, "block": 2, "thread": 0}),
@@ -51,14 +51,14 @@ PLANTED = {
 
 
 def compilers():
-    """The compiler that would be used, and others of this machine."""
+    """Return the compiler that parki uses, and other compilers of this machine."""
     found = {path for name in ("g++", "clang++") if (path := shutil.which(name))}
     return sorted({compiler.find_compiler().path, *found})
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """The texts, compiled."""
+    """Return all texts, compiled for the simulator."""
     folder = tmp_path_factory.mktemp("gpusim")
     cxx = compiler.find_compiler().path
     return {name: texts.compile_text(cxx, text, folder / f"{name}.so", "-DPK_SIM") for name, text in TEXTS.items()}
@@ -66,7 +66,7 @@ def programs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cuda(tmp_path_factory):
-    """Two of them as CUDA compiles them, that is the other half of pk_gpu.h, on fibres."""
+    """Return two texts compiled as CUDA reads pk_gpu.h (its other half), on fibres."""
     folder, cxx = tmp_path_factory.mktemp("cuda"), compiler.find_compiler().path
     flags = ("-fwrapv", "-fno-strict-aliasing", "-Wno-unknown-pragmas")
     parts = {
@@ -81,7 +81,7 @@ def numbers(rng, count):
 
 
 def check_sums(u, x, block, grid):
-    """Compare what SUMS leaves, with NumPy; integers wrap on both sides."""
+    """Compare the results of SUMS with NumPy; integers wrap on both sides."""
     for name, kind in texts.TYPES.items():
         v = x.astype(kind).reshape(grid, block[1], block[0])
         got = u[name][: 4 * v.size].reshape(*v.shape, 4)
@@ -175,17 +175,17 @@ def test_a_planted_fault_is_found_in_every_order(programs, mode):
 
 @pytest.mark.parametrize("writer", range(8))
 def test_a_reader_of_another_row_is_remembered(programs, writer):
-    """Whoever read last; the row's own reads are ordered before the write by the row."""
+    """Check a race with the last reader; reads of the row itself are ordered before its write."""
     for seed, order, warp in SCHEDULES:
         fault = programs["faults"].run(mode=23, n=writer, seed=seed, order=order, warp=warp).fault
         assert fault is not None
         assert (fault.kind, fault.site + fault.other_site) == (6, 45 + 47)
-    # within one row nothing is wrong
+    # within one row there is no race
     assert programs["faults"].run(block=(8, 1), mode=23, n=writer).fault is None
 
 
 def test_no_access_of_a_phase_is_forgotten(programs):
-    """1500 elements, whose marks are spread over a table that grows."""
+    """Check 1500 elements, whose marks are spread over a table that grows."""
     read = {k * (k + 1) // 2 % 4000 for k in range(1500)}
     for n in sorted(read)[::5]:
         fault = programs["faults"].run(mode=30, n=n, order=1).fault
@@ -212,7 +212,7 @@ def test_a_row_has_a_power_of_two_of_lanes(programs):
 
 
 def test_the_first_fault_ends_the_launch(programs):
-    """Two blocks of 8 have run, and 5 threads of the third."""
+    """Check that two blocks of 8 threads have run, and 5 threads of the third."""
     result = programs["faults"].run(grid=4, mode=1, order=1, x=[1.0])
     assert (result.fault.block, result.fault.thread) == (2, 5)
     assert result.u["double"][:40].tolist() == [1.0] * 21 + [0.0] * 19
@@ -220,7 +220,7 @@ def test_the_first_fault_ends_the_launch(programs):
 
 
 def test_a_missing_barrier_changes_the_result_and_is_reported_all_the_same(programs):
-    """What is no view is not checked: mode 24 shows that the order matters, mode 13 is the same, checked."""
+    """Check a race: without views (mode 24) the result depends on the order, with views (mode 13) it is reported."""
     run = programs["faults"].run
     unchecked = [run(mode=24, seed=seed).u["double"][:8].tolist() for seed in range(8)]
     assert len({tuple(u) for u in unchecked}) > 1
@@ -229,7 +229,7 @@ def test_a_missing_barrier_changes_the_result_and_is_reported_all_the_same(progr
 
 
 def test_orders_are_what_they_say(programs):
-    """In mode 24 a thread adds 1 to its neighbour's value: descending, each finds what the next has left."""
+    """Check mode 24, where a thread adds 1 to its neighbour's value: in descending order the sums accumulate."""
     run = programs["faults"].run
     assert run(mode=24, order=1).u["double"][:8].tolist() == [1, 1, 1, 1, 1, 1, 1, 2]
     assert run(mode=24, order=2).u["double"][:8].tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
@@ -358,7 +358,7 @@ def test_texts_compile_for_hip(hip, name, arch):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_compile_with_hiprtc(tmp_path, name):
-    """In a process of its own: the runtime may end badly where there is no device."""
+    """Compile in a separate process: the runtime may end badly where there is no device."""
     (tmp_path / "k.hip").write_text(TEXTS[name])
     options = ["--gpu-architecture=gfx90a", "-DPK_HIP", *texts.DEVICE_FLAGS]
     command = [sys.executable, "-c", texts.HIPRTC, str(tmp_path / "k.hip"), str(objects.INCLUDE / "pk_gpu.h"), *options]

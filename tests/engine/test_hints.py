@@ -1,4 +1,4 @@
-"""Hints of a workunit: what they tell the compiler, and that sums stay what they are."""
+"""Hints of a workunit: their flags for the compiler, and sums that stay within their errors."""
 
 import ctypes
 import subprocess
@@ -13,7 +13,7 @@ from parki.engine.workunit import HINTS
 from tests.engine import test_vector_math as MATH
 
 YUKAWA = {"pair": "pair/radial", "radial": "radial/yukawa"}
-#: Relative errors of exponentials of doubles and of floats (None: a unit and a half in the last place), by hint.
+#: Relative errors of exponentials of doubles and of floats, by hint; None: 1.5 units in the last place.
 EXPONENTIALS = {
     "rounded_exp": (None, None),
     "short_exp": (2.6e-12, None),
@@ -40,7 +40,7 @@ def test_an_unknown_hint():
 
 
 def arguments(rng, real, ns, counted):
-    """Targets 0 … 7, 17 … 20 are sources, too; `counted` sources: with and without a rest after whole blocks."""
+    """Return the arguments for `counted` sources and 21 targets, of which 0 … 7 and 17 … 20 are sources, too."""
     dtype = {"double": np.float64, "float": np.float32}[real]
     src = rng.random((counted, 3 + ns)).astype(dtype)
     xt = rng.random((3, 21)).astype(dtype)
@@ -50,7 +50,7 @@ def arguments(rng, real, ns, counted):
 
 
 def expected(xt, src, slots, **_):
-    """The sum in double precision; coincident pairs count nothing."""
+    """Return the sum in double precision; coincident pairs are skipped."""
     r = np.linalg.norm(xt.T[:, None].astype(float) - src[None, :, :3], axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         w = np.where(r > 0, np.exp(-src[:, 4] * r if slots else 0 * r) / r, 0)
@@ -96,7 +96,7 @@ SCALED = """
 @pytest.mark.parametrize("hint", EXPONENTIALS)
 @pytest.mark.parametrize("form", MATH.BUILDS)
 def test_shorter_forms(form, hint, tmp_path):
-    """Errors of rsqrt, exp and exp of a product as the top of pk_math.h says, underflow to 0, NaN as ever."""
+    """Check errors of rsqrt, exp and exp of a product as documented in pk_math.h, underflow to 0, and NaN."""
     size, target, needs, contract = MATH.BUILDS[form]
     cxx = MATH.compiler("g++")
     if not needs <= MATH.features():
@@ -124,7 +124,7 @@ def test_shorter_forms(form, hint, tmp_path):
             x = MATH.points("exp", dtype, count)
             x = np.where(np.abs(x) <= (87 if single else 708), x, 1)
             exact = library.reference("exp", x)
-            # 0.75 y is x, but for its rounding; then another one, that of 0.75 log2(e), counts.
+            # 0.75 y is x up to rounding; the rounding of 0.75 log2(e) counts as well
             y = (x / dtype(0.75)).astype(dtype)
             product = library.reference("exp", (y.astype(MATH.LD) * 0.75).astype(np.float64))
             bound = EXPONENTIALS[hint][single]

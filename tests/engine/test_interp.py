@@ -1,4 +1,4 @@
-"""The reference interpreter: values, memory and control flow, and each fault it must catch."""
+"""Reference interpreter: values, memory and control flow, and all faults that it must find."""
 
 import math
 
@@ -15,13 +15,13 @@ HERE = Loc("k.py", 7)
 
 
 def kernel(signature, *lines):
-    """One workunit `w(signature)` with the given body; the first line of the body is line 5 of ``k.py``."""
+    """Return a workunit `w(signature)` with the given body; the first line of the body is line 5 of ``k.py``."""
     head = ["import pykokkos as pk", "from typing import List", "@pk.workunit", f"def w({signature}):"]
     return parse("\n".join([*head, *("    " + x for x in lines)]) + "\n", name="k.py")
 
 
 def evaluate(expression, kind="pk.double", **args):
-    """The value of an expression of x, y (of type `kind`) and k, m (int), stored in an array of `kind`."""
+    """Return the value of an expression of x, y (of type `kind`) and k, m (int), stored in an array of `kind`."""
     dtype = {"pk.double": np.float64, "pk.float": np.float32, "pk.int32": np.int32, "pk.int64": np.int64}[kind]
     real = "pk.double" if "int" in kind else kind
     text = f"i: int, out: pk.View1D[{kind}], x: {real}, y: {real}, k: int, m: int, big: pk.int64"
@@ -105,7 +105,7 @@ def test_every_float_operation_rounds():
     assert evaluate("x + 0.1", "pk.float", x=x) == x + np.float32(0.1)
     assert evaluate("pk.double(k) / 3.0", k=1) == 1 / 3
     assert evaluate("pk.float(k)", "pk.float", k=16777217) == 16777216.0
-    # one rounding: by way of double it would be a tie, and go to 2^60
+    # one rounding: through double, this would be a tie and go to 2^60
     assert evaluate("pk.float(big)", "pk.float", big=2**60 + 2**36 + 1) == np.float32(2**60 + 2**37)
 
 

@@ -1,4 +1,4 @@
-"""The reference interpreter: reductions, scans, teams, scratch, races between levels, and orders."""
+"""Reference interpreter: reductions, scans, teams, scratch, races between levels, and orders."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from parki.engine.tree.parse import parse
 
 
 def kernel(signature, *lines, decorator=""):
-    """One workunit `w(signature)` with the given body; the first line of the body is line 4 of ``k.py``."""
+    """Return a workunit `w(signature)` with the given body; the first line of the body is line 4 of ``k.py``."""
     head = ["import pykokkos as pk", f"@pk.workunit{decorator}", f"def w({signature}):"]
     return parse("\n".join([*head, *("    " + x for x in lines)]) + "\n", name="k.py")
 
@@ -180,7 +180,7 @@ def test_a_missing_barrier_is_a_race():
 
 
 def test_orders_are_those_of_a_team():
-    """Where each iteration takes its turn: ascending within each thread, mixed between threads."""
+    """Check the order of iterations: ascending within each thread, mixed between threads."""
     body = [
         "def f(t: int):",
         "    a: int = pk.atomic_fetch_add(n, [0], 1)",

@@ -1,4 +1,4 @@
-"""Every workunit of kernels/ on tiny inputs: interpreter = host; pair sums = formulas in NumPy."""
+"""Workunits of kernels/ on tiny inputs: the interpreter agrees with the host, and pair sums with NumPy formulas."""
 
 from collections import Counter
 from pathlib import Path
@@ -12,14 +12,14 @@ from parki.engine.interpreter import launching
 from parki.engine.run.spaces import Space
 from tests.engine import kernel_cases as cases
 
-ULP = 64  # of the largest value: host code contracts a * b + c, and sums reductions in another order
+ULP = 64  # of the largest value: host code contracts a * b + c, and reductions use another order
 
 
-MOST = {"float": 1, "double": 4}  # specialisations of a workunit in every run
+MOST = {"float": 1, "double": 4}  # number of specialisations of a workunit in every run, by type
 
 
 def slow():
-    """All but the first kernels of each workunit; of direct sums, which others compare with, none."""
+    """Return the names of slow cases: all but the first of each workunit, none of direct sums and convolutions."""
     found, seen = set(), Counter()
     for name, (case, real) in cases.ALL.items():
         seen[case.workunit, real] += 1
@@ -33,7 +33,7 @@ SLOW = slow()
 
 @pytest.fixture(scope="module")
 def compiled(request):
-    """All that tests ask for, compiled together."""
+    """Return the workunits that the selected tests need, compiled together."""
     here = [item for item in request.session.items if item.path == Path(__file__) and hasattr(item, "callspec")]
     asked = [item.callspec.params.get("name") for item in here]
     units = {n: case.unit(real) for n, (case, real) in cases.ALL.items() if n not in SLOW or n in asked}
@@ -77,7 +77,7 @@ def test_every_workunit_has_a_case(root):
 
 
 def pair_sum(pair, x, src):
-    """u[:, i] of a pair file's interaction, in double precision."""
+    """Return u[:, i] of a pair file's interaction, in double precision."""
     r = x.T[:, None, :] - src[None, :, :3]
     r2 = np.sum(r**2, axis=2)
     w = np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1)), 0)

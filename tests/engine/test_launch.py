@@ -1,4 +1,4 @@
-"""Launches: what the arguments may be, layouts, scratch, reductions, scans, threads, repeated runs."""
+"""Launches: accepted arguments, layouts, scratch, reductions, scans, threads, repeated runs."""
 
 import os
 import timeit
@@ -18,7 +18,7 @@ from tests.engine.launch_kernels import KERNELS
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    """Function from a workunit's name to it."""
+    """Return a function that gives a workunit by its name."""
     path = tmp_path_factory.mktemp("kernels") / "mine.py"
     path.write_text(KERNELS)
     return lambda name, **slots: engine.kernel(path, name, **slots)
@@ -114,7 +114,7 @@ def test_overlap(kernels):
 
 
 def test_overlap_of_replaced_arrays(kernels):
-    """Both arrays of a pair may be the one that is replaced, and one that was released counts no more."""
+    """Check overlaps after either array of a pair is replaced; a released array no longer counts."""
     base, x, y = np.ones((5, 4)), np.ones((4, 4)), np.zeros((4, 4))
     prepared = engine.prepare(RangePolicy("Serial", 4), kernels("scale"), **rows(x, y))
     refused("'y' is written and overlaps 'x'", prepared.set, x=y)
@@ -122,7 +122,7 @@ def test_overlap_of_replaced_arrays(kernels):
     refused("'y' is written and overlaps 'x'", prepared.set, x=base[:4])
     refused("'y' is written and overlaps 'x'", prepared.set, x=y, y=y)
     prepared.run()
-    np.testing.assert_array_equal(base[1:], 1.5)  # what was refused changed nothing
+    np.testing.assert_array_equal(base[1:], 1.5)  # the refused calls changed nothing
     prepared.release("y")
     refused(r"scale: \['y'\] were released", prepared.run)
     prepared.set(x=base[:4])
@@ -212,7 +212,7 @@ def test_scratch(kernels, rng):
 
 def test_scratch_that_does_not_fit(kernels):
     unit, x = kernels("reversed_by_scratch"), np.ones((3, 40))
-    # the decorator asks for 8 * 20 + 4 * 41 bytes, which is rounded up; the views take 8 * 40 + 4 * 40
+    # the decorator asks for 8 * 20 + 4 * 41 bytes, rounded up; the views take 8 * 40 + 4 * 40
     with pytest.raises(LaunchError, match=r"declares \d+ bytes of scratch, its decorator asks for 328"):
         engine.parallel_for(TeamPolicy("OpenMP", 3), unit, x=x, n=40, asked=20)
     refused("a scratch size is -1", engine.prepare, TeamPolicy("Serial", 3), unit, x=x, n=4, asked=-1)
@@ -244,7 +244,7 @@ def test_set(kernels):
     prepared.run()
     np.testing.assert_array_equal(wide.sum(axis=1), 24.0)
     refused("'y' has another layout", prepared.set, y=np.zeros((3, 4), order="F"))
-    # what is refused changes nothing
+    # a refused call changes nothing
     refused("'n' is None", prepared.set, a=7.0, n=None)
     prepared.run()
     np.testing.assert_array_equal(wide[:, :4], 6.0)
@@ -329,7 +329,7 @@ def test_scans(kernels, rng):
 
 
 def test_a_launch_at_rest_goes_on_when_asked(kernels, rng, monkeypatch):
-    """GNU OpenMP's idle threads are gone meanwhile; where OpenMP knows no rest nothing happens."""
+    """Check that GNU OpenMP's idle threads end in between; nothing happens where OpenMP knows no rest."""
     x = rng.integers(0, 9, 9001).astype(float)
     for space in ("Serial", Space("OpenMP", 3)):
         prepared = engine.prepare(RangePolicy(space, len(x)), kernels("total"), x=x)
@@ -339,7 +339,7 @@ def test_a_launch_at_rest_goes_on_when_asked(kernels, rng, monkeypatch):
             prepared.rest()
     monkeypatch.setattr(spaces, "_forked", True)
     monkeypatch.setattr(prepared._call, "_object", replace(prepared._call._object, pause=lambda *_: 1 / 0))
-    prepared.rest()  # in a fork there is no thread to end
+    prepared.rest()  # in a fork there are no threads to end
 
 
 # Processes and environment -------------------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_a_forked_child_runs_on_one_thread_and_says_so(kernels, rng):
     total = prepared.run()  # the parent has used OpenMP: a child's parallel region would hang
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's own, that a process with threads forks
+        warnings.simplefilter("ignore")  # ignores Python's own warning that a process with threads forks
         child = os.fork()
     if child == 0:
         with warnings.catch_warnings(record=True) as caught:

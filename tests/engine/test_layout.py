@@ -1,4 +1,4 @@
-"""The layout of generated code: indented, at most 160 columns, and the same words as before."""
+"""Layout of generated code: indented, at most 160 columns, and the same words as before."""
 
 import pytest
 

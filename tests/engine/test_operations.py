@@ -1,4 +1,4 @@
-"""Operations counted from kernels' texts: against counts by hand."""
+"""Operations counted from the texts of kernels, against counts by hand."""
 
 import ast
 from collections import defaultdict
@@ -14,7 +14,7 @@ HEAD = "from typing import List\nimport pykokkos as pk\nreal = pk.double\n"
 
 @pytest.fixture
 def tree(tmp_path):
-    """Make the blocks of a workunit ``w`` from its body."""
+    """Return a function that makes the blocks of a workunit ``w`` from its body."""
 
     def make(body, before="", args="x: pk.View1D[real], u: pk.View1D[real], v: pk.View2D[real], n: int, a: real"):
         lines = "\n".join(f"    {line}" for line in body.strip("\n").splitlines())
@@ -29,7 +29,7 @@ def counted(block, **trips):
     return dict(block.total(trips).operations)
 
 
-# What an expression counts
+# Operations of an expression
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def counted(block, **trips):
         ("a * x[i] + x[n]", {"fma": 1}),
         ("x[n] - a * x[i]", {"fma": 1}),
         ("-(a * x[i]) + x[n]", {"fma": 1}),
-        ("a * x[i] + a * x[n]", {"fma": 1, "mul": 1}),  # one product is left to add to
+        ("a * x[i] + a * x[n]", {"fma": 1, "mul": 1}),  # one product is left for a fused addition
         ("a * x[i] + x[i] * a", {"mul": 1, "add": 1}),  # the same product twice
         ("a * x[i] * x[n]", {"mul": 2}),
         ("x[i] / a - 1.0", {"div": 1, "add": 1}),
@@ -46,7 +46,7 @@ def counted(block, **trips):
         ("pk.exp(a) * pk.sqrt(x[i]) + pk.erfc(a)", {"exp": 1, "sqrt": 1, "erfc": 1, "fma": 1}),
         ("pk.fmax(a, x[i]) + pk.floor(a)", {"compare": 2, "add": 1}),
         ("x[i] - 0.0 + 1.0 * a", {"add": 1}),
-        ("real(n * i + 1)", {"integer": 3}),  # one of them converts
+        ("real(n * i + 1)", {"integer": 3}),  # one of the operations is a conversion
         ("-x[i]", {}),
     ],
 )
@@ -81,10 +81,10 @@ for j in range(n):
 """
     block = tree(body)
     assert block.expected() == ["j"]
-    # a * a and a + b outside; x[j] - a stays where x[j] is loaded
+    # a * a and a + b are outside the loop; x[j] - a stays where x[j] is loaded
     assert counted(block, j=10) == {"add": 1 + 30 + 30, "mul": 1 + 30, "fma": 30}
     found = block.total({"j": 10})
-    # the view that is written is loaded each time; x[j] does not change along k, but is not carried out of the loop
+    # the written view is loaded each time; x[j] does not change along k, but is not moved out of the loop
     assert found.loads == {"x": 1 + 60, "v": 30}
     assert found.stores == {"v": 30}
     assert block.at("k").trips == 3
@@ -220,7 +220,7 @@ def w(team: pk.TeamMember, x: pk.View2D[real], u: pk.View1D[real], c: pk.View1D[
     assert (found.loads, found.stores, found.updates) == ({"x": 8, "s": 8 * 24}, {"s": 8, "u": 8}, {"c": 8})
     assert (found.atomics, found.flops) == (8, 2 * 8 * 12)
     assert (found.memory, found.scratch) == (8 * 8 + 8 * 8 + 2 * 4 * 8, 8 * (8 * 24 + 8))
-    # In vectors of 8, lanes k are cut into two, for which s[t] is loaded once.
+    # In vectors of 8, lanes k are split into two vectors; s[t] is loaded once for both.
     assert block.total({"t": 8}, lanes=8).loads["s"] == 8 * (12 + 2)
 
 
@@ -231,7 +231,7 @@ def test_names_are_those_of_the_kernel_file():
     block = engine.operations(engine.kernel("p2g_hybrid", "p2g_hybrid", P=12, ZT=4, NC=4, COMB=True, NS=9))
     assert "e_begin:r:q:t" in block.expected()
     short = engine.operations(engine.kernel("p2g_hybrid", "p2g_hybrid", P=4, ZT=2, NC=4, COMB=True, NS=9))
-    assert block.expected() == short.expected()  # whatever the slots
+    assert block.expected() == short.expected()  # independent of the slots
     assert any(path.endswith("k >= 0 and k < P + ZT - 1") for path in block.expected())
 
 
@@ -269,11 +269,11 @@ def test_a_file_that_is_gone_leaves_the_names_of_the_specialised_text(tmp_path):
 
 # Pairs by hand
 
-# Distance: three differences, a product and two fused with it; 1/r; the test for coincident points.
+# Per pair: three differences, a product and two fused with it; 1/r; the test for coincident points.
 DIRECT = {
     # u += s w
     "laplace": {"add": 3, "mul": 1, "fma": 2 + 1, "rsqrt": 1, "compare": 1},
-    # w w w; r.f; b (r.f); three times u += a f + g r, of which one product is apart from the sums
+    # w w w; r.f; b (r.f); three times u += a f + g r, where one product is separate from the sums
     "stokeslet": {"add": 3 + 3, "mul": 1 + 2 + 1 + 1 + 3, "fma": 2 + 2 + 3, "rsqrt": 1, "compare": 1},
     # w2, w3; r.f, r.q, r.n; -6 w2 w3; b rf + d (rq rn); three components
     "stokes_comb": {
@@ -285,7 +285,7 @@ DIRECT = {
 SCREENED = {
     # w - F; u += s a
     "laplace": {"fma": 1 + 15 + 1, "mul": 1, "add": 1},
-    # D + r2 E and what is taken from it; b + E; as above
+    # w - (D + r2 E); b + E; as above
     "stokeslet": {"fma": 1 + 2 * 15 + 1 + 2 + 3, "mul": 1 + 2 + 1 + 1 + 3, "add": 1 + 1 + 3},
     # d + 4 G is fused; c = -(3 E + 2 (r2 G)); g += c (q.n); cq, cn; three components twice
     "stokes_comb": {
@@ -312,9 +312,9 @@ def test_a_pair_of_the_near_field_by_hand(pair, loop):
     slots = {"pair": f"pair/{pair}", "SCREENED": True, "TERMS": 16}
     block = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("r2 < rc2")
     found = dict(block.total().operations)
-    assert found.pop("integer") > 0  # where coefficients are
+    assert found.pop("integer") > 0  # integer operations for the places of coefficients
     assert found == {**SCREENED[pair], "rsqrt": 1, "compare": 1}
-    # All that is looked at takes its distance; the shift of its image is taken off the target once for a run.
+    # All candidate pairs compute a distance; the shift of an image is subtracted from the target once per run.
     looked_at = engine.operations(engine.kernel("p2p", f"p2p_{loop}", **slots)).at("j" if "sm" in loop else "e")
     assert {k: looked_at.own[("operation", k, True)] for k in ("add", "mul", "fma", "compare")} == {
         "add": 3, "mul": 1, "fma": 2, "compare": 1,
@@ -333,7 +333,7 @@ def workunits():
 
 
 def walks(unit):
-    """The tree, after checks that hold for all."""
+    """Return the tree, after checks that hold for all kernels."""
     block = engine.operations(unit)
     found = block.total(otherwise=2.0)
     views = {p.name: p for p in unit.ir.params if p.rank}

@@ -1,4 +1,4 @@
-"""Operations counted from kernels' texts: against the instructions that a build executes."""
+"""Operations counted from the texts of kernels, against the instructions that a build executes."""
 
 import pickle
 import re
@@ -14,8 +14,8 @@ from parki import engine
 from parki.engine.build import compiler
 from parki.engine.calls.arguments import set_shape
 
-PAIRS = {"laplace": (1, 1), "stokeslet": (3, 3), "stokes_comb": (9, 3)}  # numbers of a source, of a result
-AHEAD = 6  # sources of a turn of the loop over blocks
+PAIRS = {"laplace": (1, 1), "stokeslet": (3, 3), "stokes_comb": (9, 3)}  # numbers per source and per result
+AHEAD = 6  # sources per iteration of the loop over blocks
 CHILD = """
 import ctypes, pickle, sys
 for path, blob, views in pickle.load(open(sys.argv[1], "rb")):
@@ -30,7 +30,7 @@ for path, blob, views in pickle.load(open(sys.argv[1], "rb")):
 
 
 def call(unit, league, args):
-    """The object of a workunit, and its argument structure with the arrays' bytes."""
+    """Return a workunit's object, and its argument structure with the arrays' bytes."""
     compiled = unit.compiled(unit.default_layouts(), False)
     struct, views = compiled.struct(), []
     struct.pk_league, struct.pk_threads = league, 1
@@ -44,7 +44,7 @@ def call(unit, league, args):
 
 
 def executed(calls, folder):
-    """How often each instruction of each object is executed, by its name."""
+    """Return the counts of executed instructions, by object and name of the instruction."""
     (folder / "given").write_bytes(pickle.dumps(calls))
     out = folder / "callgrind.out"
     tool = ["valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-strings=no", "--compress-pos=no"]
@@ -73,7 +73,7 @@ def executed(calls, folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("valgrind") and shutil.which("objdump")), reason="needs valgrind and objdump")
 def test_a_build_executes_what_is_counted(tmp_path, monkeypatch, rng):
-    monkeypatch.setenv("PARKI_ARCH", "x86-64-v3")  # which valgrind knows: 4 lanes, fused operations
+    monkeypatch.setenv("PARKI_ARCH", "x86-64-v3")  # the newest level that valgrind knows: 4 lanes, fused operations
     monkeypatch.delenv("PARKI_VECTOR_BYTES", raising=False)
     try:
         lanes = compiler.target().vector_bytes // 8
@@ -97,10 +97,10 @@ def test_a_build_executes_what_is_counted(tmp_path, monkeypatch, rng):
             "fma": sum(n for name, n in found[path].items() if re.fullmatch(r"vfn?m(add|sub)\d+pd", name)),
             "rsqrt": found[path]["vrsqrtps"],
         }
-        # The reciprocal root is two products and six fused operations after an approximation.
+        # The reciprocal square root is two products and six fused operations after an approximation.
         own = {"add": 0, "mul": 2, "fma": 6, "rsqrt": 0}
         expected = {name: text.operations[name] / lanes + own[name] * vectors for name in done}
         assert done == pytest.approx(expected, rel=0.01), pair
-        # A number of a source is loaded once for all lanes, and one constant may be loaded besides.
+        # Each number of a source is loaded once for all lanes, and one constant may be loaded besides.
         loaded = found[path]["vbroadcastsd"] / text.loads["src"]
         assert loaded < 1 + 1.3 / (3 + PAIRS[pair][0]), pair

@@ -1,4 +1,4 @@
-"""Systems that are not this one: which compilers serve there, and generated code compiled for them by Zig."""
+"""Other systems than this one: compilers accepted there, and generated code compiled for them by Zig."""
 
 import importlib.util
 import logging
@@ -14,7 +14,7 @@ from tests.engine import compiling as tools
 
 MSVC = "clang version 99.0\\nTarget: x86_64-pc-windows-msvc\\n"
 GNU = "g++ (GCC) 99.0\\nCopyright (C) Free Software Foundation, Inc.\\n"
-# system: processor, bytes of a vector, whether GpuSim's threads are there
+# system: processor, bytes of a vector, whether GpuSim's threads are available
 SYSTEMS = {
     "aarch64-linux-gnu": ("baseline", 16, True),
     "aarch64-macos": ("apple_m1", 16, True),
@@ -41,9 +41,9 @@ def test_compilers_that_serve_on_windows(tmp_path, monkeypatch, caplog, name, sa
 
 
 def compile_for(system, unit, folder):
-    """Compile a unit's text for another system with the options that it gets here, without linking."""
+    """Compile a unit's text for another system with the options used here, without linking."""
     processor, width, _ = SYSTEMS[system]
-    words = [word for word in compiler.ZIG if word != "-nostdlib"]  # which takes headers away, too
+    words = [word for word in compiler.ZIG if word != "-nostdlib"]  # -nostdlib removes headers, too
     own = ("-march", "-mprefer", "-DPK_BYTES", "-fopenmp", "-shared")
     flags = [flag for flag in objects.flags(unit) if not flag.startswith(own)]
     (folder / "kernel.cpp").write_text(unit.source, "utf-8")
@@ -55,7 +55,7 @@ def compile_for(system, unit, folder):
 
 
 def units():
-    """One kernel's text for hosts, for hosts with checks, and for GpuSim."""
+    """Return one kernel's units for hosts, for hosts with checks, and for GpuSim."""
     kernel = engine.kernel("direct", "direct_sum", real="double", pair="pair/stokeslet")
     layouts = kernel.default_layouts()
     return kernel.unit(layouts, False)[0], kernel.unit(layouts, True)[0], sim.unit(kernel, layouts)

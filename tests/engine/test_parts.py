@@ -1,4 +1,4 @@
-"""Parts of launches: ranges of a league, each on one thread, give the bits of the whole in any order."""
+"""Parts of launches: ranges of a league, each on one thread, give the same bits as the whole in any order."""
 
 import itertools
 import threading
@@ -26,7 +26,7 @@ SPACES = ("Serial", "OpenMP", "GpuSim")
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
-    """Function from a workunit's name to it."""
+    """Return a function that gives a workunit by its name."""
     folder = tmp_path_factory.mktemp("parts")
     (folder / "mine.py").write_text(KERNELS)
     (folder / "adding.py").write_text(ADDING)
@@ -34,7 +34,7 @@ def kernels(tmp_path_factory):
 
 
 def ranges(n, rng, most=9):
-    """Ranges that cover 0 … n - 1, some of them empty, in random order."""
+    """Return ranges that cover 0 … n - 1, some of them empty, in random order."""
     cuts = np.sort(rng.integers(0, n + 1, size=most))
     edges = [0, *cuts.tolist(), n]
     found = [(a, b - a) for a, b in itertools.pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Caches on machines without a compiler, and what is said of caches, disks and compilers that cannot serve."""
+"""Caches on machines without a compiler, and messages about caches, disks and compilers that cannot be used."""
 
 import ctypes
 import json
@@ -20,7 +20,7 @@ folder, make = tools.folder, tools.make
 
 @pytest.fixture
 def no_compiler(tmp_path, monkeypatch):
-    """Function that takes the compilers away, and what this process remembers of them."""
+    """Return a function that removes the compilers, and the answers that this process remembers."""
 
     def remove():
         monkeypatch.setenv("PATH", str(tmp_path))
@@ -37,13 +37,13 @@ def no_compiler(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def asked_now():
-    """What other tests have heard of the compiler is not in this test's cache."""
+    """Forget the compiler's answers from other tests, which are not in this test's cache."""
     compiler._probe.cache_clear()
     compiler._target.cache_clear()
 
 
 def gathered():
-    """What a small kernel does, compiled or found."""
+    """Return the result of a small kernel, compiled or found."""
     unit = engine.kernel("cells", "gather_points", real="double")
     x, out = np.arange(6.0).reshape(3, 2), np.zeros((3, 2))
     policy = engine.RangePolicy("OpenMP" if compiler.target().openmp else "Serial", 2)

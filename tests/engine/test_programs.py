@@ -1,4 +1,4 @@
-"""Generated programs are valid, and mean the same for every team size and order of iterations."""
+"""Generated programs are valid, and give the same results for all team sizes and orders of iterations."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.engine import programs
 def test_generated_programs_do_not_depend_on_the_order(policy):
     changed = []
 
-    # shrinking a program takes long and the text is readable as it is
+    # shrinking a program takes long, and its text is readable without it
     @settings(
         max_examples=25,
         deadline=None,
@@ -44,5 +44,5 @@ def test_generated_programs_do_not_depend_on_the_order(policy):
         changed.append(any(not np.array_equal(first[n], program.args[n]) for n in program.written))
 
     launch()
-    # a generator whose programs do nothing would prove nothing
+    # a generator of programs that do nothing would prove nothing
     assert sum(changed) > len(changed) // 3

@@ -1,4 +1,4 @@
-"""Vector ranges of fixed length: one value holds all lanes where these do arithmetic alone."""
+"""Vector ranges of fixed length: one value holds all lanes where the lanes do arithmetic only."""
 
 import numpy as np
 import pytest

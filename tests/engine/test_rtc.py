@@ -1,4 +1,4 @@
-"""GPU texts compiled by NVRTC without a GPU: the cache, the key, refusals, and what a kernel is said to use."""
+"""GPU texts compiled by NVRTC without a GPU: cache, key, refusals, and the reported resources of a kernel."""
 
 import json
 import struct
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(PK_BLOCK) k1(const pk_args a) {
   if (PK_WIDE ? threadIdx.x < 8 : threadIdx.x < 4) a.u[threadIdx.x] = PK_TWICE(part[PK_BLOCK - threadIdx.x]);
 }
 """
-# 96 doubles that every step mixes do not fit into the 64 registers that 1024 threads leave each other.
+# 96 doubles mixed in every step do not fit into the 64 registers per thread that 1024 threads leave.
 SPILLS = """#include "pk_own.h"
 extern "C" __global__ void __launch_bounds__(PK_BLOCK) k1(const pk_args a) {
   double r[96];
@@ -53,7 +53,7 @@ AMD = (
 
 @pytest.fixture(autouse=True)
 def include(tmp_path, monkeypatch):
-    """A folder of headers of the test's own."""
+    """Use a separate folder of headers; return its path."""
     where = tmp_path / "include"
     where.mkdir()
     (where / "pk_own.h").write_text(HEADER)
@@ -63,14 +63,14 @@ def include(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compiler():
-    """NVRTC, or a skip that says what is missing."""
+    """Skip without NVRTC, with the reason."""
     if why := devices.missing_compiler("Cuda"):
         pytest.skip(why)
 
 
 @pytest.fixture
 def counter(compiler, monkeypatch):
-    """List with the architecture of every text that was compiled."""
+    """Return a list that receives the architecture of each compiled text."""
     seen, real = [], nvrtc.compile_text
 
     def note(text):
@@ -87,7 +87,7 @@ def make(**fields):
 
 
 def sections(code):
-    """Sections of a 64-bit ELF file by name: their bytes, and the size that the header says."""
+    """Return the sections of a 64-bit ELF file by name: their bytes, and the size in the header."""
     start, size, count, names = struct.unpack_from("<Q", code, 0x28) + struct.unpack_from("<HHH", code, 0x3A)
     heads = [struct.unpack_from("<IIQQQQIIQQ", code, start + k * size) for k in range(count)]
     text = heads[names][4]
@@ -99,7 +99,7 @@ def sections(code):
 
 
 def attributes(section):
-    """(attribute, value) of the 8-byte entries of `.nv.info`: a symbol's number, and a number."""
+    """Yield (attribute, value) of the 8-byte entries of `.nv.info`, each a symbol's number and a value."""
     at = 0
     while at < len(section):
         form, attribute, size = struct.unpack_from("<BBH", section, at)
@@ -127,7 +127,7 @@ def test_a_text_is_compiled_for_gpus_that_are_not_here(compiler, folder, arch):
     assert code.startswith(b"\x7fELF")
     assert struct.unpack_from("<H", code, 0x12) == (190,)  # EM_CUDA
     start, size, count = struct.unpack_from("<Q", code, 0x20) + struct.unpack_from("<HH", code, 0x36)
-    assert len(code) >= start + size * count  # whole, with the byte that CuPy cuts off
+    assert len(code) >= start + size * count  # the file is whole, with the byte that CuPy cuts off
     meta = json.loads(path.with_name("meta.json").read_text())
     assert (meta["label"], meta["space"], meta["arch"]) == ("k1 (own, double)", "Cuda", arch)
     assert meta["version"].startswith("NVRTC 1")
@@ -147,7 +147,7 @@ def test_usage_is_what_the_object_says(compiler):
         assert found.registers == info[0x2F]  # EIATTR_REGCOUNT
         assert found.stack == info[0x11]  # EIATTR_FRAME_SIZE
         static = parts[".nv.shared.k1"][1] if ".nv.shared.k1" in parts else 0
-        # From sm_90 on the section has the 1 KiB of each block that belongs to the system.
+        # From sm_90 on, the section includes 1 KiB per block that belongs to the system.
         assert found.shared in (static, static - 1024)
         if unit is plain:
             assert found == usage.Usage(found.registers, 8 * 136, 0, 0, 0)
@@ -233,7 +233,7 @@ def test_a_second_text_goes_to_a_process_of_its_own(compiler, monkeypatch):
     text = nvrtc.DeviceSource("kernel.cu", SOURCE, {"pk_own.h": HEADER}, rtc.options(make()), False)
     here = nvrtc.compile_text(text)
     assert elsewhere == []
-    with nvrtc._turn:  # as while another thread compiles here
+    with nvrtc._turn:  # as if another thread compiled here
         there = nvrtc.compile_text(text)
         wrong = nvrtc.compile_text(replace(text, source="int x = ;\n"))
     assert elsewhere == ["kernel.cu"] * 2
@@ -262,7 +262,7 @@ def test_a_program_without_an_interpreter_waits_for_its_turn(monkeypatch):
 
 @pytest.fixture
 def rocm(monkeypatch):
-    """A CuPy of the test's own for ROCm; the list of what its hipRTC was given."""
+    """Install a stand-in for CuPy for ROCm; return the list of inputs to its hipRTC."""
     given = []
 
     def create(source, name, headers, names):
@@ -339,7 +339,7 @@ def test_a_backend_is_one_of_two():
 
 
 def test_what_spills_is_compiled_again_for_fewer_threads():
-    """With 64 registers each, as eight blocks of 128 threads allow; 255 are enough."""
+    """Check a kernel that spills with 64 registers, as for eight blocks of 128 threads; 255 are enough."""
     bounds = "__launch_bounds__(PK_BLOCK, PK_RESIDENT / PK_BLOCK)"
     source = SPILLS.replace("__launch_bounds__(PK_BLOCK)", bounds).replace("96", "48")
     head = "#ifndef PK_RESIDENT\n#define PK_RESIDENT 1024\n#endif\n"

@@ -1,4 +1,4 @@
-"""Every kernel once under sanitizers of addresses and undefined behaviour: ``PARKI_DEBUG=asan``."""
+"""Kernels once each under sanitizers of addresses and undefined behaviour: ``PARKI_DEBUG=asan``."""
 
 import ctypes
 import os
@@ -42,7 +42,7 @@ print("not noticed")
 
 
 def runtime():
-    """The library that has to be loaded first, or a skip that says what is missing."""
+    """Return the library that has to be loaded first; skip with the reason where it is missing."""
     found = compiler.find_compiler()
     name = "libasan.so" if found.kind == "g++" else f"libclang_rt.asan-{os.uname().machine}.so"
     asked = [*found.command, f"-print-file-name={name}"]

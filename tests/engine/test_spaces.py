@@ -1,4 +1,4 @@
-"""Names of execution spaces, and what is said of those that cannot run."""
+"""Names of execution spaces, and messages about spaces that cannot run."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_openmp(tmp_path, monkeypatch):
-    """A compiler without an OpenMP runtime."""
+    """Use a compiler without an OpenMP runtime; return its path."""
     real = compiler.find_compiler().path
     path = tmp_path / "g++"
     path.write_text(
@@ -56,7 +56,7 @@ def test_threads_must_be_a_count(threads):
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    """CuPy for CUDA on a machine without a driver."""
+    """Pretend that CuPy is built for CUDA on a machine without a driver."""
     reasons = {"Cuda": "No driver: install one.", "HIP": "CuPy is built for CUDA: change it."}
     monkeypatch.setattr(devices, "missing", reasons.get)
     monkeypatch.setattr(devices, "platform", lambda: "Cuda")
@@ -64,7 +64,7 @@ def no_gpu(monkeypatch):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """One device of each kind; CuPy for ROCm."""
+    """Pretend that there is one device of each kind, with CuPy for ROCm."""
     monkeypatch.setattr(devices, "missing", lambda kind: None)
     monkeypatch.setattr(devices, "platform", lambda: "HIP")
     monkeypatch.setattr(devices, "cupy", lambda: textwrap)
@@ -97,7 +97,7 @@ def test_gpu_without_cupy_names_both_remedies(monkeypatch):
 
 def test_a_device_space_that_is_here(gpu):
     assert spaces.get("GPU") == spaces.get("hip") == spaces.Space("HIP")
-    assert spaces.get("HIP").warp == 32  # the device's
+    assert spaces.get("HIP").warp == 32  # the warp of the device
     assert spaces.available()["Cuda"] is None
     assert spaces.array_module(spaces.get("GPU")) is textwrap
 

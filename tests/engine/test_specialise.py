@@ -1,4 +1,4 @@
-"""Specialising: what each step makes of L1 text, and every fault it reports."""
+"""Specialising: results of each step on L1 text, and all faults that it reports."""
 
 import gc
 import sys
@@ -199,7 +199,7 @@ def test_tuple_results_declare_or_assign(body):
     lines = ["r: real = 1.0", "r, c = polar(r, x[i])", "x[i] = r + c"]
     assert body(lines, *head) == [
         "r: pk.double = 1.0", "y_1: pk.double = x[i]", "r_1: pk.double = pk.sqrt(r * r + y_1 * y_1)",
-        # r is read after it would have been assigned
+        # r is read after the place where the source assigns r
         "r_2: pk.double = r_1", "c_1: pk.double = r / r_1", "r = r_2", "c: pk.double = c_1", "x[i] = r + c",
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Unrolling loops and splitting local arrays: what stays a loop, what becomes scalars, and every fault."""
+"""Unrolling of loops and splitting of local arrays: loops that stay, arrays that become scalars, and all faults."""
 
 import pytest
 
@@ -8,7 +8,7 @@ files, body = l1.files, l1.body
 
 ARRAY = "a: List[real] = [0.0] * 3"
 SUM = "x[i] = a[0] + a[1] + a[2]"
-BODY = l1.FIRST + 2  # the first line of a workunit's body in a file without anything else
+BODY = l1.FIRST + 2  # line number of the first line of a workunit's body in a file without other lines
 
 
 def declared(n, name="a", kind="pk.double"):

@@ -25,7 +25,7 @@ ALL = [
 
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
-    """The folder of the package's kernels, replaced by one with those of the tests."""
+    """Replace the folder of the package's kernels by one with the tests' kernels; return its path."""
     (tmp_path / "pair").mkdir()
     for name, text in l1.FILES.items():
         (tmp_path / name).write_text(text)
@@ -39,7 +39,7 @@ def laplace(d, s):
 
 
 def stokes_comb(d, s):
-    """f/r + r (r.f)/r^3 - 6 r (r.q)(r.n)/r^5, with zero for r = 0."""
+    """Return f/r + r (r.f)/r^3 - 6 r (r.q)(r.n)/r^5, with zero for r = 0."""
     f, q, n = s[:, :3], s[:, 3:6], s[:, 6:]
     r = np.sqrt((d * d).sum(-1))[..., None]
     w = np.where(r > 0, 1 / np.where(r > 0, r, 1), 0)
@@ -85,7 +85,7 @@ def test_line_map_leads_back_to_the_lines_people_wrote(kernels, name, workunit, 
 
 
 def _start(lines, workunit):
-    """The number of the line where a workunit's `def` stands."""
+    """Return the number of the line with a workunit's `def`."""
     return next(i for i, line in enumerate(lines, 1) if line.startswith(f"def {workunit}("))
 
 

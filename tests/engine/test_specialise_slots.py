@@ -1,4 +1,4 @@
-"""Slots, imports and files: what a kernel is made of, every fault in asking for it, and the same text every time."""
+"""Slots, imports and files: parts of a kernel, all faults in requests, and the same text every time."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def pair_file(count, result, *head):
 
 @pytest.fixture
 def p2p(files):
-    """A kernel with a pair slot; `pair/one` reads one number per source, `pair/two` two and has a constant."""
+    """Return a kernel with a pair slot; `pair/one` reads one number per source, `pair/two` two and has a constant."""
     files("pair/one.py", *pair_file(1, "r * s[0]"))
     files("pair/two.py", *pair_file(2, "A * s[0] + s[1]", "A = 0.5", "SCREENED = False"))
     return files(

@@ -38,7 +38,7 @@ def gather(x, order, out, phase="sort", lane=None):
 
 # Handles -------------------------------------------------------------------------------------------------------------
 def parts(a):
-    """Parts of an array of shape (4, 6, 8), as a handle or as NumPy's."""
+    """Return parts of an array of shape (4, 6, 8), of a handle or of NumPy."""
     return [a, a[1], a[1:3], a[..., 2:5], a[:, 3], a[2, 1:4, ::2], a.T, a[1:3, 2].T, a[1:1], a[-1], a[0:4:3]]
 
 
@@ -87,7 +87,7 @@ def test_constants_have_strides_of_their_own(rng):
 
 # Lists ---------------------------------------------------------------------------------------------------------------
 def chain(n):
-    """Gather twice: from an argument to a state to a result."""
+    """Return two gathers: from an argument to a state, and from the state to a result."""
     x, u, between = argument("x", (3, n), float), result("u", (3, n), float), state("between", (3, n), float)
     order = constant("order", np.arange(n, dtype=np.int32)[::-1].copy())
     swap = constant("swap", np.roll(np.arange(n, dtype=np.int32), 1))
@@ -213,7 +213,7 @@ def test_first_steps_run_once():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("space", SPACES)
 def test_glue(space, dtype, rng, monkeypatch):
-    monkeypatch.setattr(glue, "MAX_LEAGUE", 7)  # several launches an array
+    monkeypatch.setattr(glue, "MAX_LEAGUE", 7)  # several launches per array
     a, other = rng.random((4, 5)).astype(dtype), rng.random((4, 5)).astype(np.float32)
     order = rng.permutation(5).astype(np.int32)
     at = constant("order", order)
@@ -263,7 +263,7 @@ def test_numbers_are_bound(rng):
 
 
 def test_arrays_that_overlap_are_refused_in_each_run(rng):
-    """Also after a run with others, and where one of the two is the list's own."""
+    """Check overlaps again after a run with other arrays, and overlaps with the list's own arrays."""
     n, unit, a = 4, engine.kernel("cells", "gather_points", real="double"), rng.random((3, 4))
     x, out, order = (
         argument("x", (3, n), float),
@@ -294,7 +294,7 @@ def test_scratch_of_calls_alone_is_made_by_the_first_run():
     steps = Steps([Call("a", call, [], [out, buffer[:]])])
     placed = steps.place(spaces.get("Serial"))
     assert [a.shape for a in placed.arrays] == [(100,)]
-    assert steps.nbytes() == placed.memory == 1600  # of both
+    assert steps.nbytes() == placed.memory == 1600  # memory of both arrays
     for turn in (1, 2):
         placed.run()
         assert (placed[out] == 2.0 * turn).all()
@@ -307,7 +307,7 @@ PHASES = {"sort": "sort", "back": "back", "add": "add"}
 
 
 def blocked(n, count, barrier=None):
-    """Each block of a grid is copied to scratch, doubled there, and copied back."""
+    """Return steps that copy each block of a grid to scratch, double it there, and copy it back."""
     grid, buffer = state("grid", (count, n), float), scratch("buffer", (n,), float)
 
     def load(context, a, b):
@@ -337,7 +337,7 @@ def test_blocks_are_done_once_each(space):
 
 
 def test_workers_work_beside_each_other():
-    _, steps = blocked(5, 2, threading.Barrier(2))  # which one worker alone would wait at for ever
+    _, steps = blocked(5, 2, threading.Barrier(2))  # a single worker would wait at the barrier for ever
     steps.place(spaces.get("Serial")).run()
 
 

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of reals, and elements in reverse order: what lanes load and store is not side by side."""
+"""Complex numbers as pairs of reals, and elements in reverse order: lanes load and store elements that are apart."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every rule of the workunit subset: what breaks it is rejected with its code, at its place; what keeps it is not."""
+"""Rules of the workunit subset: each violation is rejected with its code, at its place; valid texts are accepted."""
 
 import re
 
@@ -11,7 +11,7 @@ from parki.engine.tree.parse import parse
 from tests.engine import program_faults as tools
 from tests.engine import programs
 
-CODES = {f"K{n:03d}" for n in range(1, 21)} - {"K009"}  # K021 is specialising's
+CODES = {f"K{n:03d}" for n in range(1, 21)} - {"K009"}  # K021 belongs to specialising
 SHOWN = re.compile(r"^program\.py:(\d+):(\d+): (K\d{3}): (.+)$")
 
 
@@ -42,7 +42,7 @@ def test_every_code_is_hit():
 
 
 def test_messages_are_whole():
-    """One sentence of reason, then one of advice."""
+    """Check that a message is one sentence of reason, then one of advice."""
     error = rejected(tools.text("i: int, x: pk.View1D[pk.double], n: int", ["x[i] = 1.0 if n > 2 else 2.0"]))
     assert str(error) == (
         "program.py:5:12: K001: a conditional expression is not in the workunit subset. Use an if statement"
@@ -51,7 +51,7 @@ def test_messages_are_whole():
 
 
 def test_places_are_those_of_the_file_people_wrote(tmp_path):
-    """Through constants, inlining and unrolling, an error names the line of the L1 file."""
+    """Check that an error names the line of the L1 file after constants, inlining and unrolling."""
     path = tmp_path / "mine.py"
     lines = [
         "import pykokkos as pk",
@@ -74,7 +74,7 @@ def test_places_are_those_of_the_file_people_wrote(tmp_path):
     assert caught.value.loc.line == 8
 
 
-# What looks like a fault and is none -------------------------------------------------------------------------------
+# Texts that look like faults and are valid -------------------------------------------------------------------------
 VIEWS = "x: pk.View1D[pk.double], k: pk.View1D[pk.int32], n: int, a: pk.double"
 SCRATCH, FILL, DRAIN, BARRIER = tools.SCRATCH, tools.FILL, tools.DRAIN, tools.BARRIER
 AGAIN = [line.replace("fill", "refill") for line in FILL]

@@ -1,4 +1,4 @@
-"""What is not used: folders and files of others, objects in the place of others, answers that no compiler gave."""
+"""Mistrust of files and folders of others, of objects in the place of others, and of answers that no compiler gave."""
 
 import json
 import os
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="access is by lists ther
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """A folder for temporary files of the test's own, where the cache goes that is not used."""
+    """Return an empty folder for temporary files, which is used in place of an untrusted cache."""
     place = tmp_path / "temporary"
     place.mkdir(mode=0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -26,7 +26,7 @@ def temporary(tmp_path, monkeypatch):
 
 @pytest.fixture
 def strangers(monkeypatch):
-    """Function that makes a file or folder somebody else's."""
+    """Return a function that gives a file or folder to another user."""
 
     def give(path):
         if os.geteuid() == 0:
@@ -42,14 +42,14 @@ def strangers(monkeypatch):
 
 
 def again(monkeypatch):
-    """Make this process look at folders and objects as a new one would."""
+    """Forget the folders and objects that this process has checked, as if it were a new one."""
     tools.forget(monkeypatch)
     monkeypatch.setattr(cache, "_usable", {})
     monkeypatch.setattr(cache, "_trusted", {})
 
 
 def spoil(path, value):
-    """Put another object with a true description into an entry, as one who may write there can."""
+    """Put another object with a matching description into an entry, as someone with write access can."""
     other = objects.build(make(value))
     meta = json.loads(path.with_name("meta.json").read_text())
     told = json.loads(other.with_name("meta.json").read_text())
@@ -183,7 +183,7 @@ def asked_again():
 
 
 def changed(found, name, value):
-    """The same with a value replaced, however deep it lies."""
+    """Return a copy with a value replaced at any depth."""
     if not isinstance(found, dict):
         return found
     return {key: value if key == name else changed(old, name, value) for key, old in found.items()}

@@ -1,4 +1,4 @@
-"""Which loops of constant length are written out in a host's text: those that stay short with the loops inside."""
+"""Loops of constant length written out in a host's text: short ones, counted with the loops inside."""
 
 import re
 
@@ -8,7 +8,7 @@ from parki import engine
 
 
 def unrolled(points):
-    """Turns asked of the compiler for the loops over rows of a grid of proxy points, by the loop's variable."""
+    """Return the unroll factors for the loops over rows of a grid of proxy points, by the loop's variable."""
     kernel = engine.kernel("clusters", "grids", N1=points)
     text = kernel.unit(kernel.default_layouts(), False)[1].source
     found = re.findall(r"#pragma GCC unroll (\d+)\n(?:#line.*\n)*for \(int32_t (k[01]) =", text)

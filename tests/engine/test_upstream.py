@@ -1,4 +1,4 @@
-"""PyKokkos as a second engine, with a stand-in in its place: what it is given, and what becomes of its failures."""
+"""PyKokkos as a second engine, with a stand-in in its place: its inputs, and the handling of its failures."""
 
 import logging
 import sys
@@ -20,7 +20,7 @@ gather, prepare = standin.gather, standin.prepare
 
 @pytest.fixture
 def kernel(tmp_path):
-    """Workunits of the stand-in's file by name."""
+    """Return a function that gives a workunit of the stand-in's file by its name."""
     file = tmp_path / "sum.py"
     file.write_text(standin.SUM)
     return lambda name: engine.kernel(file, name)
@@ -55,7 +55,7 @@ def test_rsqrt_is_replaced_on_hosts_only(pk, kernel):
 
 
 def test_extents_are_signed(pk, kernel):
-    """In C++ they are not: 0 - extent would be a huge number."""
+    """Check the casts of extents, which are unsigned in C++: 0 - extent would be a huge number."""
     unit = kernel("rest")
     text = upstream.L0_file(unit, device=True).read_text("utf-8")
     assert "out[i] = int(x.extent(0)) - i * int(x.extent(1))" in text
@@ -63,7 +63,7 @@ def test_extents_are_signed(pk, kernel):
 
 
 def test_casts_of_casts_are_expressions(pk, kernel):
-    """In C++ (double(int(a))) - a begins with the name of a type, that of a function."""
+    """Check casts of casts: in C++ (double(int(a))) - a begins with the name of a type, that of a function."""
     text = upstream.L0_file(kernel("whole")).read_text("utf-8")
     assert "x[i] = pk.double(int(+a)) - a + x[i]" in text
 
@@ -127,7 +127,7 @@ def test_each_launch_has_a_fresh_policy_and_teams_of_one(pk):
 
 
 def test_of_arrays_with_gaps_it_takes_copies(pk):
-    """PyKokkos reads the memory of an array as if there were none."""
+    """Check that arrays with gaps are copied: PyKokkos reads memory as if there were no gaps."""
     unit, args = gather()
     x, out = np.full((2, 3, 6), -1.0), np.full((3, 5), 7.0)
     x[0, :, 1:5] = args["x"]

@@ -1,4 +1,4 @@
-"""Whether PyKokkos can be used as a second engine, and why not."""
+"""Availability of PyKokkos as a second engine, and the reasons where it cannot be used."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def test_not_installed(monkeypatch):
 
 
 def test_where_there_is_no_gpu_it_does_not_see_cupy(monkeypatch, tmp_path):
-    """PyKokkos asks CuPy for the current GPU while it is imported."""
+    """Check that CuPy is hidden: PyKokkos asks CuPy for the current GPU while it is imported."""
     if any(devices.find(kind) for kind in devices.PLATFORMS):
         pytest.skip("a GPU is here")
     (tmp_path / "pykokkos.py").write_text(

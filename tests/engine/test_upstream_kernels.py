@@ -1,4 +1,4 @@
-"""Every kernel through the front end of an installed PyKokkos, and some of them run through it."""
+"""Kernels through the front end of an installed PyKokkos; some of them also run through PyKokkos."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from tests.engine import pykokkos_standin as standin
 KERNELS = Path(__file__).parents[2] / "kernels"
 RUN = ["cell_index", "count_scan", "gather_points", "direct_sum", "p2p_sm_2d", "p2g_block", "g2p_target"]
 
-pytestmark = pytest.mark.filterwarnings("default")  # PyKokkos has its own
+pytestmark = pytest.mark.filterwarnings("default")  # PyKokkos has warnings of its own
 
 prepare = standin.prepare
 DEFAULTS = {f"{file}.{name}": (file, name) for file, name in sorted(cases.workunits_of(KERNELS))}
@@ -24,7 +24,7 @@ DEFAULTS = {f"{file}.{name}": (file, name) for file, name in sorted(cases.workun
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """PyKokkos, in a folder of its own for what it builds below the current one; without it the tests are skipped."""
+    """Return PyKokkos, in a separate working folder because it builds there; skip where it is missing."""
     why = upstream.available()
     if why is not None:
         pytest.skip(why)

@@ -1,4 +1,4 @@
-"""Whole sums through the adapter to PyKokkos; what PyKokkos is given runs on parki's own engine in its place."""
+"""Whole sums through the adapter to PyKokkos; parki's own engine runs the launches in place of PyKokkos."""
 
 import copy
 from dataclasses import replace
@@ -16,7 +16,7 @@ N = 120
 
 @pytest.fixture
 def launched(stand_in, monkeypatch):
-    """The names of workunits that PyKokkos is asked to run: of arrays that it can read, which have no gaps."""
+    """Run launches for PyKokkos on parki's engine, check that arrays have no gaps; return the kernels' names."""
     names = []
 
     def dispatch(call):
@@ -43,7 +43,7 @@ def close(u, exact):
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-7])
 @pytest.mark.parametrize("where", [{"periodicity": n, "box": (1, 1.2, 1)} for n in range(4)] + [{"box": CELL}], ids=str)
 def test_ewald_sums(where, tolerance, launched, rng):
-    """Also with a far field in single precision."""
+    """Compare Ewald sums, also with a far field in single precision."""
     x, f = points(rng, 3)
     given = {"tolerance": tolerance, "execution_space": "Serial", **where}
     u = parki.ewald.stokes_sl(x, x, f, engine="pykokkos", **given)
@@ -56,7 +56,7 @@ def test_ewald_sums(where, tolerance, launched, rng):
 @pytest.mark.parametrize("sum_of", ["bldtt", "bltc", "kifmm", "chebyshev"])
 def test_sums_over_clusters(sum_of, space, launched, rng):
     x, q = points(rng)
-    x = x**3  # crowded
+    x = x**3  # crowded near a corner
     if sum_of.startswith("bl"):
         call, given = getattr(parki.treecode, sum_of), {"degree": 2, "leaf_size": 5, "far_precision": "double"}
     else:

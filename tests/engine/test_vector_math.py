@@ -47,7 +47,7 @@ PK_INLINE void run(F f, const T* x, T* y, long n) {
   }
 """
 
-# Number of the first check of pk_vec.h that fails for L lanes and masks of LS bytes, or 0.
+# Number of the first failing check of pk_vec.h for L lanes and masks of LS bytes, or 0.
 CHECKS = """
 template <class V> PK_INLINE auto lane(V v, int i) { if constexpr (pk_lanes<V> == 1) return v; else return v[i]; }
 template <class M> PK_INLINE bool on(M m, int i) { return lane(m, i) != 0; }
@@ -117,13 +117,13 @@ def source(size, everything):
 
 
 def features():
-    """Return what /proc/cpuinfo says the CPU can do; nothing where there is no such file."""
+    """Return the words of /proc/cpuinfo; an empty set where there is no such file."""
     info = Path("/proc/cpuinfo")
     return set(info.read_text().split()) if info.exists() else set()
 
 
 X86 = platform.machine() in ("x86_64", "AMD64")
-# Vector bytes, target, what it needs, contraction.
+# Vector bytes, target, needed CPU features, contraction.
 BUILDS = {
     "64": (64, "-march=native", {"avx512f", "avx512dq", "avx512vl"}, "fast"),
     "32": (32, "-march=haswell", {"avx2", "fma"}, "fast"),
@@ -142,7 +142,7 @@ def compiler(name):
 
 @pytest.fixture(scope="module", params=BUILDS)
 def built(request, tmp_path_factory):
-    """Each of `BUILDS` that this machine can run, compiled once."""
+    """Return one of `BUILDS` that this machine can run, compiled once."""
     size, target, needs, contract = BUILDS[request.param]
     cxx = compiler("g++")
     if not needs <= features():
@@ -205,7 +205,7 @@ def ulps(value, exact):
 
 
 def apart(a, b):
-    """Return how many representable numbers lie between a and b; 0 for equal values and for two NaNs."""
+    """Return the number of representable numbers from a to b; 0 for equal values and for two NaNs."""
     kind = np.int64 if a.itemsize == 8 else np.int32
     steps = np.abs(a.view(kind) - b.view(kind))
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, steps)
@@ -276,7 +276,7 @@ def test_error(built, name, dtype):
 
 
 def test_reference(built):
-    """The long double functions of libm are themselves right to far below one ulp of double."""
+    """Check that the long double functions of libm are right to far below one ulp of double."""
     for name in UNARY:
         x = points(name, np.float64, 40)
         x = x[(np.abs(x) < 1e5) & (np.abs(x) > 1e-300)]
@@ -365,7 +365,7 @@ def test_other_numbers_of_lanes(built, lanes):
 
 
 def test_vectors(built):
-    """Masks, selects and conversions, up to twice the native size: the number names lane bytes, lanes and check."""
+    """Check masks, selects and conversions, up to twice the native size; a failure is lane bytes, lanes, check."""
     assert built.handle.vec_checks() == 0
 
 

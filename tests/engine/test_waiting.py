@@ -1,4 +1,4 @@
-"""Locks and compilers that never end: what is said, and when the waiting does."""
+"""Locks and compilers that never end: messages, and the end of the waiting."""
 
 import logging
 import os
@@ -61,7 +61,7 @@ def test_an_empty_lock_is_taken_over(monkeypatch, caplog):
 
 @pytest.fixture
 def hanging(tmp_path, monkeypatch):
-    """A compiler that runs a program which never ends; function that tells whether that program runs."""
+    """Use a compiler that runs a program without end; return a function that tells whether the program runs."""
     if not os.path.exists("/proc/self/stat"):
         pytest.skip("no /proc, which tells whether a process runs")
     real = compiler.find_compiler().path
@@ -85,7 +85,7 @@ exec {real} "$@"
 
 
 def ended(running):
-    """Tell whether a program that was killed ends: the system may take a moment for it."""
+    """Return whether a killed program ends: the system may take a moment."""
     until = time.monotonic() + 10
     while running() and time.monotonic() < until:
         time.sleep(0.01)

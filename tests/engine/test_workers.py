@@ -1,4 +1,4 @@
-"""Workers: who does what, in which order, failures, and too few threads."""
+"""Workers: assignment of parts, their order, failures, and too few threads."""
 
 import _thread
 import threading
@@ -68,7 +68,7 @@ def test_a_failure_stops_all_and_reaches_the_caller(error, who):
     with pytest.raises(error, match="one of them"):
         workers.run([[piece] * 1000, [piece]], [None, None])
     assert len(begun) < 1000
-    assert _thread._count() <= before + 1  # who has opened his last lock may still be leaving
+    assert _thread._count() <= before + 1  # a thread that has opened its last lock may still be leaving
 
 
 def test_without_more_threads_the_caller_does_it_all(monkeypatch):

@@ -1,1 +1,1 @@
-"""Tests of Ewald sums, and what they share."""
+"""Tests of Ewald sums, and helpers that they share."""

@@ -1,8 +1,8 @@
-"""A module in CuPy's place whose arrays lie on the host, but refuse to be taken for NumPy's, as CuPy's do.
+"""Module in CuPy's place whose arrays lie on the host, but are refused by NumPy, as CuPy's are.
 
 Nothing converts implicitly, NumPy's functions refuse the arrays, and every copy between host and device and every wait
-for the device is counted, so that a test on a machine without a GPU shows what a device would have to do.  A stream can
-be recorded: then nothing runs, as on a GPU, and what is not copied, filled, transformed or launched is refused.
+for the device is counted, so that a test on a machine without a GPU shows the work that a device would have.  While a
+stream is recorded nothing runs, as on a GPU, and operations other than copies, fills, transforms and launches raise.
 """
 
 import sys
@@ -16,11 +16,11 @@ from parki.engine.run import devices
 from tests.ewald import stream_standin as streams
 
 Stream, get_current_stream = streams.Stream, streams.get_current_stream
-counts = streams.counts  # "to host" and "to device" copies of arrays, "scalar" read back, "wait"
+counts = streams.counts  # numbers: array copies "to host" and "to device", reads of a "scalar", each "wait"
 
 
 def _own(value):
-    """The NumPy array or scalar inside an argument."""
+    """Return the NumPy array or scalar inside an argument; raise for NumPy's own arrays."""
     if isinstance(value, ndarray):
         return value.inner
     if isinstance(value, np.ndarray):
@@ -49,9 +49,9 @@ def _operator(name):
 
 
 class ndarray:
-    """Wraps a NumPy array."""
+    """Wrapper of a NumPy array, which NumPy's functions refuse."""
 
-    __array_ufunc__ = None  # NumPy's operators leave the operation to this class, its functions refuse it
+    __array_ufunc__ = None  # NumPy's operators leave the operation to this class, NumPy's functions refuse it
     __hash__ = None
 
     def __init__(self, inner):
@@ -139,7 +139,7 @@ for _name in _OPERATORS.split():
 
 
 class Device:
-    """A device by its number, that of now without one."""
+    """A device by its number; without a number the current one."""
 
     now = 0
 
@@ -166,12 +166,12 @@ def asarray(x, dtype=None):
         return x if dtype is None else x.astype(dtype, copy=False)
     streams.unrecorded()
     counts["to device"] += 1
-    return ndarray(np.array(x, dtype))  # a copy, as there
+    return ndarray(np.array(x, dtype))  # a copy, as from host to device
 
 
 def empty(shape, dtype=float):
     if not streams.allocators:
-        streams.unrecorded()  # others may get the memory next
+        streams.unrecorded()  # without a pool others may get the memory next
         return ndarray(np.empty(shape, dtype))
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return ndarray(np.asarray(streams.allocators[-1](size))[:size].view(dtype).reshape(shape))
@@ -215,7 +215,7 @@ class Plan1d:
 
 
 def _transform(function):
-    """In the array's precision, into new memory, where the axis is the last: `overwrite_x` promises nothing."""
+    """Return a transform in the array's precision, into new memory with the axis last, whatever `overwrite_x` says."""
 
     def run(x, axis=-1, norm=None, overwrite_x=False, *, plan):
         rows = streams.lasting(x.inner).swapaxes(axis, -1)
@@ -238,7 +238,7 @@ FUNCTIONS = "zeros arange isfinite where stack cumsum searchsorted minimum maxim
 
 
 def modules():
-    """The modules to put into `sys.modules`."""
+    """Return the modules to put into `sys.modules`."""
     cupy, fft = types.ModuleType("cupy"), types.ModuleType("cupyx.scipy.fft")
     for made in (ndarray, asarray, empty, ascontiguousarray, asnumpy, from_dlpack, concatenate, argsort):
         setattr(cupy, made.__name__, made)
@@ -259,7 +259,7 @@ def modules():
 class StandInCall(SimCall):
     """A launch on the stand-in's arrays, in the simulator."""
 
-    limit = 48 << 10  # what every device has
+    limit = 48 << 10  # bytes of scratch in shared memory that every device has
 
     def __init__(self, *arguments):
         self.xp = devices.cupy()

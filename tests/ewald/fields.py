@@ -1,4 +1,4 @@
-"""The near field of arrays, by the step of a plan, and the launches of a plan by name."""
+"""Near field of arrays, by the step of a plan, and launches of a plan by name."""
 
 from parki.cells import SortedCellHandles
 from parki.engine.steps import Steps, constant
@@ -15,5 +15,5 @@ def near_field(p, cells, rows, v, rhs=1, skew=None):
 
 
 def launch(plan, head):
-    """Return the first launch of a plan's steps whose workunit's name begins so."""
+    """Return the first launch of a plan's steps whose workunit's name begins with `head`."""
     return next(one for one in plan.sums[1].placed.launches if one.step.unit.ir.name.startswith(head))

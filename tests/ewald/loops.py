@@ -1,4 +1,4 @@
-"""Launches of the loops of P2P, P2G and G2P over a few random points, and what P2G computes, in plain NumPy."""
+"""Launches of the loops of P2P and P2G over a few random points, and the grid of P2G's double layer in plain NumPy."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from parki.engine import RangePolicy, TeamPolicy
 BOX = (1.0, 1.3, 0.8)
 CELLS = (3, 4, 5)
 P, DEGREE, TERMS = 5, 3, 4
-POINTS = (9, 10, 8)  # of the grid, without margins
+POINTS = (9, 10, 8)  # grid points of each axis, without margins
 NEAR = ("p2p_list", "p2p_gm_1d", "p2p_gm_2d", "p2p_sm_1d", "p2p_sm_2d")
 SPREAD = {"BLOCK": "p2g", "BASE": "p2g_atomic", "SOURCE": "p2g_atomic", "GRID": "p2g_grid", "HYBRID": "p2g_hybrid"}
 
 
 def cloud(rng, n):
-    """Points ``(3, n)`` sorted by cell, and the begins of the cells."""
+    """Return points ``(3, n)`` sorted by cell, and the begins of the cells."""
     x = np.array(BOX)[:, None] * rng.random((3, n))
     cell = np.ravel_multi_index(tuple((x * np.array(CELLS)[:, None] / np.array(BOX)[:, None]).astype(int)), CELLS)
     begin = np.searchsorted(np.sort(cell), np.arange(np.prod(CELLS) + 1)).astype(np.int32)
@@ -22,12 +22,12 @@ def cloud(rng, n):
 
 
 def rows(x, strengths):
-    """Sources as rows (x, y, z, strengths)."""
+    """Return sources as rows (x, y, z, strengths)."""
     return np.ascontiguousarray(np.concatenate([x, strengths]).T)
 
 
 def batches(x, size):
-    """Runs of at most `size` points, and their bounding boxes."""
+    """Return runs of at most `size` points, and their bounding boxes."""
     edges = [*range(0, x.shape[1], size), x.shape[1]]
     batch = np.array([edges[:-1], edges[1:]], np.int32).T.copy()
     parts = [x[:, b:e] for b, e in batch]
@@ -35,7 +35,7 @@ def batches(x, size):
 
 
 def near_kernel(loop, **slots):
-    """A loop of the near field with batches, or lists, longer than its scratch."""
+    """Return a loop of the near field with batches, or lists, longer than its scratch."""
     if loop == "p2p_list":
         more = slots | {"RUNS": 7, "CAP": 21, "PIECE": 5}
         return engine.kernel(loop, loop, real="double", SCREENED=True, TERMS=TERMS, **more)
@@ -43,7 +43,7 @@ def near_kernel(loop, **slots):
 
 
 def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), images=3):
-    """The near field at targets in any order, `sums` numbers each."""
+    """Return the near field at targets in any order, `sums` numbers each."""
     batch, bound = batches(xt, 9)
     u = np.full((sums, xt.shape[1]), np.nan)
     given = {f"n{d}": n for d, n in enumerate(CELLS)} | {f"l{d}": side for d, side in enumerate(BOX)}
@@ -58,7 +58,7 @@ def near(space, kernel, sums, xt, src, begin, coef, rc, tilts=(0.0, 0.0, 0.0), i
 
 
 def spread_kernel(variant, **slots):
-    """A loop of P2G with runs longer than its scratch."""
+    """Return a loop of P2G with runs longer than its scratch."""
     small = {"HYBRID": {"CAP": 8, "ZT": 4}, "BLOCK": {"BATCH": 4}}.get(variant, {})
     file = SPREAD[variant]
     name = "p2g_block" if variant == "BLOCK" else file
@@ -66,7 +66,7 @@ def spread_kernel(variant, **slots):
 
 
 def window(rng):
-    """Polynomials of a window and of its slope, any numbers."""
+    """Return polynomials of a window and of its slope, with random coefficients."""
     return {"window": rng.standard_normal((DEGREE + 1, P)), "slope": rng.standard_normal((DEGREE + 1, P))}
 
 
@@ -75,7 +75,7 @@ def scales():
 
 
 def spread(space, variant, kernel, components, src, begin, polynomials):
-    """The grid with its margins that sources, sorted by cell, are spread to."""
+    """Spread sources, sorted by cell, to a grid with margins; return the grid."""
     shape = tuple(m + P for m in POINTS)
     grid = np.full((components, *shape), np.nan if variant == "GRID" else 0.0)
     given = {"grid": grid, **polynomials, **scales()}
@@ -101,7 +101,7 @@ def spread(space, variant, kernel, components, src, begin, polynomials):
 
 
 def double_layer(src, q, n, along_q, along_n, polynomials):
-    """The grid (4, …) of q (n.grad) W + n (q.grad) W and (q.n) W; gradients along other directions than q and n."""
+    """Return the grid (4, …) of q (n.grad) W + n (q.grad) W and (q.n) W; gradients go along `along_q` and `along_n`."""
     grid = np.zeros((4, *(m + P for m in POINTS)))
     for e, x in enumerate(src[:, :3]):
         parts, slopes, first = [], [], []

@@ -66,7 +66,7 @@ def one_mode(
 
 
 def find(name):
-    """The kernel of this name, or that of a gradient, with its parameter."""
+    """Return the kernel of this name, or that of a gradient, with its parameter."""
     own, wanted = name, False
     for suffix, value in (("_and_grad", True), ("_grad", "only")):
         if name not in kernels.KERNELS and not wanted and name.endswith(suffix):
@@ -75,7 +75,7 @@ def find(name):
 
 
 class Caller:
-    """Calls what is in the package's files from two files in `folder`."""
+    """Caller of the package's pair functions and multipliers, by two workunits written to files in `folder`."""
 
     def __init__(self, folder):
         self.pair, self.mode = folder / "one_pair.py", folder / "one_mode.py"
@@ -83,7 +83,7 @@ class Caller:
         self.mode.write_text(MODE, "utf-8")
 
     def pairs(self, kernel, r, w, parts, s, n):
-        """u (components, N) at the vectors r (3, N), each from its own source."""
+        """Return u (components, N) at the vectors r (3, N), each from its own source."""
         count = r.shape[1]
         numbers = [s, *([n] if kernel.normals else []), *(np.full((1, count), v) for v in kernel.parameters)]
         slots = {"pair": kernel.pair, "SCREENED": True, **dict(kernel.slots)}
@@ -94,14 +94,14 @@ class Caller:
         return u
 
     def near(self, kernel, split, r, s, n):
-        """The near field of the same, with a split's far parts as they are."""
+        """Return the near field of the same, with a split's far parts computed without tables."""
         d = np.linalg.norm(r, axis=0)
         w = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
         parts = np.array([far_parts.values(part, split, d, kernel.kappa) for part in kernel.far])
         return self.pairs(kernel, r, w, parts, s, n)
 
     def multiply(self, kernel, k, g, v):
-        """w (NOUT, modes) of k (3, modes), g (modes,) and v (NIN, modes)."""
+        """Return w (NOUT, modes) of k (3, modes), g (modes,) and v (NIN, modes)."""
         length = np.linalg.norm(k, axis=0)
         n = np.where(length > 0, k / np.where(length > 0, length, 1.0), np.array([0.0, 0.0, 1.0])[:, None])
         modes = len(length)

@@ -1,4 +1,4 @@
-"""The whole fully periodic sum in plain NumPy, from the tables that the kernels use: for checking parameters."""
+"""Whole fully periodic sum in plain NumPy, from the tables that the kernels use: for checking parameters."""
 
 import numpy as np
 import scipy.fft
@@ -27,7 +27,7 @@ def horner(coefficients, t):
 
 
 def near(p, x, y, s, n):
-    """Direct sum of the near field of all images within rc."""
+    """Sum the near field of all images within rc directly."""
     reach = [int(np.ceil(p.rc / length)) for length in p.box]
     shifts = np.array(np.meshgrid(*[np.arange(-m, m + 1) for m in reach], indexing="ij")).reshape(3, -1).T
     tables = radial.tables(p)
@@ -47,7 +47,7 @@ def near(p, x, y, s, n):
 
 
 def pairs(p, tables, r, s, n):
-    """The near kernels, one row a component; w = 0 at a coincident pair."""
+    """Return the near field of every pair, one row a component; w = 0 at a coincident pair."""
     tau = np.einsum("di,di->i", r, r)
     w = np.where(tau > 0, 1 / np.sqrt(np.where(tau > 0, tau, 1)), 0).astype(p.dtype)
     inside = tau <= np.dtype(p.dtype).type(p.rc**2)
@@ -67,7 +67,7 @@ def pairs(p, tables, r, s, n):
 
 
 def stencil(p, x):
-    """First nodes (3, N), and per axis the weights (P, N) and their derivatives by the position."""
+    """Return first nodes (3, N), and per axis the weights (P, N) and their derivatives by the position."""
     values, slopes = window.fit(p.P, p.beta, p.window_degree, p.dtype)
     first, weights, derivatives = [], [], []
     for d in range(3):
@@ -81,13 +81,13 @@ def stencil(p, x):
 
 
 def nodes(p, first):
-    """Flat grid indices (P, P, P, N)."""
+    """Return flat grid indices (P, P, P, N)."""
     index = [(f + np.arange(p.P)[:, None]) % m for f, m in zip(first, p.grid, strict=True)]
     return (index[0][:, None, None] * p.grid[1] + index[1][None, :, None]) * p.grid[2] + index[2][None, None]
 
 
 def spread(p, y, s, n, chunk=4000):
-    """Grid components (C, M0, M1, M2)."""
+    """Spread sources to grid components (C, M0, M1, M2)."""
     count = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 4}[p.kernel.name]
     grid = np.zeros((count, int(np.prod(p.grid))))
     for a in range(0, y.shape[1], chunk):
@@ -113,7 +113,7 @@ def spread(p, y, s, n, chunk=4000):
 
 
 def axes(p):
-    """Wave numbers of each axis with the factors h/ŵ² that undo the windows, no Nyquist mode; half of the last axis."""
+    """Return wave numbers of each axis, half of the last, with factors h/ŵ² that undo the windows, 0 at Nyquist."""
     found = []
     for axis, (m, h) in enumerate(zip(p.grid, p.h, strict=True)):
         k = 2 * np.pi * (np.fft.rfftfreq if axis == 2 else np.fft.fftfreq)(m, h)
@@ -124,7 +124,7 @@ def axes(p):
 
 
 def far(p, x, y, s, n, chunk=4000):
-    """The band-limited part, by the grid."""
+    """Sum the band-limited part, by the grid."""
     spectrum = scipy.fft.rfftn(spread(p, y, s, n), axes=(1, 2, 3))
     (k0, d0), (k1, d1), (k2, d2) = axes(p)
     k = np.array(np.broadcast_arrays(k0[:, None, None], k1[:, None], k2))

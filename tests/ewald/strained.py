@@ -7,7 +7,7 @@ from tests.ewald import sums
 
 
 def images(x, pairs, cell, periodicity):
-    """Lattice vectors (M, 3), whole numbers of each, by which the pairs (2, M) are nearest."""
+    """Return the numbers (M, 3) of lattice vectors that bring the pairs (2, M) nearest."""
     found = np.zeros((pairs.shape[1], 3), int)
     if periodicity:
         inverse = np.linalg.pinv(cell[:periodicity])
@@ -16,7 +16,7 @@ def images(x, pairs, cell, periodicity):
 
 
 def left_out(x, q, pairs, weight, moves, cell, kappa=0.0):
-    """Potential (N,) and gradient (3, N) of pairs at these images."""
+    """Return potential (N,) and gradient (3, N) of pairs at these images."""
     (i, j), n = pairs, x.shape[1]
     r = x[:, i] - x[:, j] - cell.T @ moves.T
     d = np.linalg.norm(r, axis=0)
@@ -27,7 +27,7 @@ def left_out(x, q, pairs, weight, moves, cell, kappa=0.0):
 
 
 def turned(cell):
-    """An upper triangular cell whose rows are lattice vectors, and the rotation of points to it."""
+    """Return an upper triangular cell whose rows are lattice vectors, and the rotation of points to it."""
     if not np.any(cell != np.diag(np.diag(cell))):
         return cell, np.eye(3)
     upper, turn = rq(cell)
@@ -38,14 +38,14 @@ def turned(cell):
 
 
 def potential(kernel, x, q, cell, periodicity, kappa=None):
-    """Potential (N,) and gradient (3, N) of charges in an upper triangular cell, all pairs counted."""
+    """Return potential (N,) and gradient (3, N) of charges in an upper triangular cell, all pairs counted."""
     given = {"box": np.diag(cell), "periodicity": periodicity, "kappa": kappa}
     found = sums.periodic(f"{kernel}_and_grad", x, x, q, skew=(cell[0, 1], cell[0, 2], cell[1, 2]), **given)
     return found[0], found[1:]
 
 
 class Charges:
-    """Charges in a cell, with pairs that count with a scale: the exact answers."""
+    """Exact sums of charges in a cell, less `weight` times those of `pairs`."""
 
     def __init__(self, kernel, x, q, cell, periodicity, kappa=None, pairs=None, weight=1.0):
         self.kernel, self.x, self.q, self.cell = kernel, x, q, cell
@@ -53,7 +53,7 @@ class Charges:
         self.moves = None if pairs is None else images(x, pairs, cell, periodicity)
 
     def potential(self, strain=None):
-        """Potential and gradient, of strained points in a strained cell."""
+        """Return potential and gradient, of strained points in a strained cell."""
         stretch = np.eye(3) + (0.0 if strain is None else strain)
         # Points are turned first: rounding must not tell the pairs that are left out from those of the whole sum.
         cell, turn = turned(self.cell @ stretch.T)
@@ -65,16 +65,16 @@ class Charges:
         return u, turn.T @ g
 
     def whole(self):
-        """Potential of all pairs."""
+        """Return the potential of all pairs."""
         cell, turn = turned(self.cell)
         return potential(self.kernel, turn @ self.x, self.q, cell, self.periodicity, self.kappa)[0]
 
     @property
     def measure(self):
-        """Volume of the cell, its area or length where that is all that is periodic."""
+        """Volume of the cell, or area or length of its periodic directions where some are free."""
         return np.sqrt(np.linalg.det(self.cell[: self.periodicity] @ self.cell[: self.periodicity].T))
 
     def slope(self, strain, step=1e-4):
-        """Derivative of the energy along a strain: the fourth-order difference."""
+        """Return the derivative of the energy along a strain, by a fourth-order difference."""
         e = [0.5 * self.q @ self.potential(n * step * strain)[0] for n in (-2, -1, 1, 2)]
         return (8 * (e[2] - e[1]) - (e[3] - e[0])) / (12 * step)

@@ -1,6 +1,6 @@
-"""CuPy's streams, graphs and pools of memory for the stand-in: what a stream is asked for while it is recorded waits.
+"""CuPy's streams, graphs and memory pools for the stand-in: operations on a recorded stream wait for a launch.
 
-A graph does it with the memory of then, also if a pool has given that to others meanwhile.
+A graph runs them with the memory of the recording, even if a pool has given that memory to others meanwhile.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ class Event:
 
 
 class Graph:
-    """What was asked for, to be done again with the memory of then."""
+    """Recorded operations, to be run again with the memory of the recording."""
 
     def __init__(self, origin):
         self.operations, self.blocks, self.origin, self.forked, self.valid = [], [], origin, set(), True
@@ -38,7 +38,7 @@ class Graph:
 
 
 class Stream:
-    """A stream; `told` keeps what streams are asked for, in order, `recorded` the graphs that they add to."""
+    """A stream; `told` lists the requests to all streams, in order, `recorded` the graph that each adds to."""
 
     told, current, recorded = [], [], {}
 
@@ -91,7 +91,7 @@ def recording():
 
 
 def unrecorded():
-    """Refuse what cannot be recorded, here or on a GPU; do what waits."""
+    """Raise while a stream is recorded, for operations that no stream can record; else run waiting operations."""
     if (graph := recording()) is not None:
         graph.valid = False
         raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
@@ -100,7 +100,7 @@ def unrecorded():
 
 
 def later(operation, blocking=False):
-    """Do something with the next operation that needs it, or is waited for."""
+    """Run an operation before the next one that is not recorded, or at once if it is `blocking`."""
     waiting.append(operation)
     if blocking:
         unrecorded()
@@ -125,7 +125,7 @@ class Block:
 
 
 class MemoryPool:
-    """Gives the smallest block that fits; what pools have freed is kept, and must not be used."""
+    """Pool that gives the smallest block that fits; freed memory is kept in `freed`, and no graph may use it."""
 
     def __init__(self):
         self.idle, self.total = [], 0
@@ -134,7 +134,7 @@ class MemoryPool:
         fitting = sorted((held.nbytes, i) for i, held in enumerate(self.idle) if held.nbytes >= size)
         if fitting:
             return Block(self, self.idle.pop(fitting[0][1]))
-        unrecorded()  # it would take memory from the device
+        unrecorded()  # a pool that grows takes memory from the device
         self.total += size
         return Block(self, np.full(size, 0xFF, np.uint8))
 
@@ -151,7 +151,7 @@ allocators, freed, waiting = [], [], []
 
 
 class PinnedBlock(Block):
-    """Memory of the host that others have, and write to, as soon as the array in it is gone."""
+    """Pinned host memory that is overwritten as soon as the array in it is gone, as by a next owner."""
 
     def __init__(self, size):
         super().__init__(None, np.full(size, 0xFF, np.uint8))
@@ -174,7 +174,7 @@ def using_allocator(malloc):
 
 
 def lasting(a):
-    """The same elements, without a claim to memory of a pool: what is recorded has none."""
+    """Return a view that does not keep a pool's block in use: recorded operations do not keep it, either."""
     base = a
     while isinstance(base, np.ndarray):
         base = base.base

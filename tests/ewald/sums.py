@@ -15,12 +15,12 @@ import numpy as np
 from scipy.special import erf, erfc, exp1
 from threadpoolctl import threadpool_limits
 
-REACH = 6.6  # exp(−REACH²) is below 1e-18
-DECAY = 42.0  # exp(−DECAY) is below rounding
+REACH = 6.6  # reach of near fields in 1/ξ, of modes in 2ξ: exp(−REACH²) is below 1e-18
+DECAY = 42.0  # gap to images along free directions, in decay lengths: exp(−DECAY) is below rounding
 EULER = 0.57721566490153286061
 SCREENED = ("yukawa", "yukawa_grad")
 HARMONIC = ("laplace", "laplace_grad", "laplace_dipole", "stokes_pressure")
-RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # else 3
+RESULT = {"laplace": 1, "laplace_dipole": 1, "stokes_pressure": 1, "yukawa": 1, "stokes_grad": 9}  # components; else 3
 
 
 # Many small products: more threads only wait for each other on a shared machine.
@@ -57,7 +57,7 @@ def periodic(
 
 
 def lattice(box, skew):
-    """Lattice vectors, one a row."""
+    """Return the lattice vectors, one a row."""
     return np.diag(box) + np.array([[0, *skew[:2]], [0, 0, skew[2]], [0, 0, 0]])
 
 
@@ -65,7 +65,7 @@ def lattice(box, skew):
 
 
 def near(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
-    """Images within REACH/ξ, and minus the far kernel at coincident points; ξ = 0 takes the kernels themselves."""
+    """Sum images within REACH/ξ, minus the far kernel at coincident points; ξ = 0 takes the kernels themselves."""
     r0 = x[:, :, None] - y[:, None, :]
     counts = np.zeros(3, int)
     vectors = lattice(box, skew)
@@ -82,7 +82,7 @@ def near(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 
 
 def pairs(kernel, r, s, n, xi, tiny, kappa):
-    """Sum over sources; r (3, Nt, Ns)."""
+    """Sum the near kernels over the sources; r (3, Nt, Ns)."""
     tau = np.sum(r * r, axis=0)
     same = tau <= tiny**2
     tau = np.where(same, 1.0, tau)
@@ -96,7 +96,7 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
     at_zero = same * 2 * xi / np.sqrt(np.pi)
     if kernel in HARMONIC:
         return harmonic(kernel, a - at_zero, -(a + b) / tau * r, s)
-    # Derivatives of B by τ: a/2, −(a + b)/4τ, and this.
+    # Derivatives of B by τ: the first is a/2, the second −(a + b)/4τ.
     third = 3 * (a + b) / (8 * tau**2) + xi**2 * b / (4 * tau)
     second = -(a + b) / (4 * tau)
     identity = np.eye(3)[:, :, None, None]
@@ -110,7 +110,7 @@ def pairs(kernel, r, s, n, xi, tiny, kappa):
 
 
 def harmonic(kernel, value, slope, s):
-    """From A and ∇A of every pair, (Nt, Ns) and (3, Nt, Ns)."""
+    """Sum a harmonic kernel from A and ∇A of every pair, (Nt, Ns) and (3, Nt, Ns)."""
     if kernel == "laplace":
         return (value @ s[0])[None]
     if kernel == "laplace_grad":
@@ -119,7 +119,7 @@ def harmonic(kernel, value, slope, s):
 
 
 def stokes(kernel, lap, grad, two, three, s, n):
-    """From ∇²B, ∇∇²B, ∂ᵢ∂ⱼB, ∂ᵢ∂ⱼ∂ₖB of every pair."""
+    """Sum a Stokes kernel from ∇²B, ∇∇²B, ∂ᵢ∂ⱼB, ∂ᵢ∂ⱼ∂ₖB of every pair."""
     if kernel == "stokes_sl":
         return s @ lap.T - np.einsum("ijmn,jn->im", two, s)
     if kernel == "stokes_grad":
@@ -129,7 +129,7 @@ def stokes(kernel, lap, grad, two, three, s, n):
 
 
 def yukawa(d, same, xi, kappa):
-    """The near kernel of every pair."""
+    """Return the near kernel of every pair."""
     if xi == 0:
         return np.where(same, 0.0, np.exp(-kappa * d) / d)
     half = kappa / (2 * xi)
@@ -139,7 +139,7 @@ def yukawa(d, same, xi, kappa):
 
 
 def yukawa_slope(d, same, xi, kappa):
-    """The derivative of the near kernel of every pair, over the distance."""
+    """Return the derivative of the near kernel of every pair, divided by the distance."""
     grown, faded = np.exp(kappa * d), np.exp(-kappa * d)
     if xi == 0:
         return np.where(same, 0.0, -(1 + kappa * d) * faded / d**3)
@@ -154,7 +154,7 @@ def yukawa_slope(d, same, xi, kappa):
 
 
 def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
-    """Modes up to 2ξ REACH that vary in a periodic direction, with k₀ >= 0; the rest by conjugation."""
+    """Sum modes up to 2ξ REACH that vary in a periodic direction, of Yukawa all; k₀ >= 0, the rest by conjugation."""
     period = box.copy()
     for d in range(periodicity, 3):
         both, decay = np.concatenate([x[d], y[d]]), 2 * np.pi / box[:periodicity].max()
@@ -185,7 +185,7 @@ def far(kernel, x, y, s, n, box, periodicity, xi, kappa, skew):
 
 
 def modes(kernel, rho, k, kk, weight, xi, kappa):
-    """The multipliers of one plane of modes."""
+    """Multiply the modes ρ of one plane by the multipliers of a kernel."""
     c = kk / (4 * xi**2)
     if kernel in SCREENED:
         v = 4 * np.pi * weight * np.exp(-c - (kappa / (2 * xi)) ** 2) / (kk + kappa**2) * rho
@@ -211,7 +211,7 @@ def modes(kernel, rho, k, kk, weight, xi, kappa):
 
 
 def constant_modes(kernel, x, y, s, n, box, periodicity, xi):
-    """Far fields of lines and planes of sources."""
+    """Return the far field of lines or planes of sources."""
     r = x[:, :, None] - y[:, None, :]
     r[:periodicity] = 0.0
     value, slope, lap, grad = (plane if periodicity == 2 else line)(r, xi, box)
@@ -226,7 +226,7 @@ def constant_modes(kernel, x, y, s, n, box, periodicity, xi):
 
 
 def plane(r, xi, box):
-    """A, ∇A, ∇²B, ∇∇²B of a plane of sources."""
+    """Return A, ∇A, ∇²B, ∇∇²B of a plane of sources."""
     z, area = r[2], box[0] * box[1]
     e, g = erf(xi * z), np.exp(-((xi * z) ** 2)) / np.sqrt(np.pi)
     slope, grad = np.zeros_like(r), np.zeros_like(r)
@@ -237,7 +237,7 @@ def plane(r, xi, box):
 
 
 def line(r, xi, box):
-    """A, ∇A, ∇²B, ∇∇²B of a line of sources."""
+    """Return A, ∇A, ∇²B, ∇∇²B of a line of sources."""
     v = xi**2 * (r[1] ** 2 + r[2] ** 2)
     safe = np.where(v > 0, v, 1.0)
     log = 2 * np.log(xi) + np.where(v > 0, -np.log(safe) - exp1(safe), EULER)
@@ -259,7 +259,7 @@ def line_moments(v):
 
 
 def line_tensors(r, value, xi, length):
-    """∂ᵢ∂ⱼB and ∂ᵢ∂ⱼ∂ₖB of a line of sources; `value` is its A."""
+    """Return ∂ᵢ∂ⱼB and ∂ᵢ∂ⱼ∂ₖB of a line of sources; `value` is its A."""
     first, second = line_moments(xi**2 * (r[1] ** 2 + r[2] ** 2))
     across = np.diag([0.0, 1.0, 1.0])[:, :, None, None]
     two = across * (value - 1 / length) - 2 * xi**2 / length * first * r[:, None] * r

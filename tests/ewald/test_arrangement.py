@@ -1,4 +1,4 @@
-"""How points lie: crystals and clusters are told from random points, and parameters follow."""
+"""Arrangement of points: crystals and clusters are told from random points, and parameters follow."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_crowding_of_clusters(rng):
     assert 40.0 < found[-2] <= found[-1] < 70.0
     layer = rng.random((3, 300_000)) * np.array([[1.0], [1.0], [0.25]])
     assert Arrangement.of(layer, layer, CUBE).crowding[:4] == pytest.approx((2.0, 4.0, 4.0, 4.0), rel=0.3)
-    speck = 0.5 + 1e-3 * rng.random((3, 3000))  # whole in every bin until these are as small: shorter rc save nothing
+    speck = 0.5 + 1e-3 * rng.random((3, 3000))  # inside one bin until bins are as small: a shorter rc saves nothing
     assert Arrangement.of(speck, speck, CUBE).crowding[:6] == tuple(8.0**k for k in range(1, 7))
     assert Arrangement.of(x, np.concatenate([x[:, :2000], rng.random((3, 298_000))], axis=1), CUBE).crowding[-1] < 2.0
     apart = Arrangement.of(0.75 + x, x, CUBE)
@@ -65,7 +65,7 @@ def test_crowding_of_clusters(rng):
 
 
 def test_pairs_are_predicted_where_points_crowd(rng):
-    """The model's pairs within rc are those that there are."""
+    """Compare the model's number of pairs within rc to a count."""
     n = 4000
     for x in (0.4 * rng.random((3, n)), (0.5 + 0.08 * rng.standard_normal((3, n))) % 1.0):
         domain = select.Domain(CUBE, crowding=Arrangement.of(x, x, CUBE).crowding)

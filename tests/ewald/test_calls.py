@@ -1,4 +1,4 @@
-"""Forms of a call: layouts, memory order, single precision, what is returned, threads, plans."""
+"""Forms of a call: layouts, memory order, single precision, results, threads, plans."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def kernel(request):
 
 
 def arguments(kernel, nt=45, ns=60, dtype=np.float64):
-    """Targets, sources, densities and normals."""
+    """Return targets, sources, densities and normals."""
     rng = np.random.default_rng(8)
     sides = np.array(OPTIONS["box"])[:, None]
     dens = rng.standard_normal((COMPONENTS[kernel], ns) if COMPONENTS[kernel] > 1 else ns)
@@ -51,7 +51,7 @@ def test_memory_order(kernel):
 
 def test_input_is_not_written_to(kernel):
     given = arguments(kernel)
-    given[1][:, 0] = OPTIONS["box"]  # a corner, which is moved to the opposite one
+    given[1][:, 0] = OPTIONS["box"]  # a corner of the box, which is wrapped to the opposite one
     before = [a.copy() for a in given]
     for a in given:
         a.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Cell lists: the same on a host and as on GPUs; batches of neighbours."""
+"""Cell lists, as on a host and as on GPUs; batches of neighbours."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def cells(request, points):
 
 
 def index(cells):
-    """The cell of every point of a list, in its order, by NumPy."""
+    """Return the cell of every point of a list, in the list's order, by NumPy."""
     shape = np.array(cells.grid.shape)[:, None]
     place = (cells.points / np.array(cells.grid.widths)[:, None]).astype(int)
     return np.ravel_multi_index(tuple(np.minimum(place, shape - 1)), cells.grid.shape)
@@ -47,7 +47,7 @@ def test_pieces_are_tile_by_tile(shape):
     column, z = np.divmod(first, shape[2])
     place = np.stack([column // shape[1] // TILE[0], column % shape[1] // TILE[1], z], axis=1)
     changes = (place[1:] != place[:-1]).any(axis=1).sum()
-    assert changes == len(np.unique(place, axis=0)) - 1  # none is left and come back to
+    assert changes == len(np.unique(place, axis=0)) - 1  # all pieces of a tile follow each other
 
 
 @pytest.fixture(params=["whole columns", "many tiles"])

@@ -50,7 +50,7 @@ def test_a_net_density_warns_once_a_plan(kernel, rng):
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2])
 def test_free_directions_have_a_field_of_their_own(periodicity, rng):
-    """Which a net charge has outside, too: nothing is added to it."""
+    """A net charge has a field outside, too, so no background is added and no warning given."""
     x = rng.random((3, 40))
     options = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": 1e-3}
     assert not warned(lambda: parki.ewald.laplace(x, x, np.ones(40), **options), NetDensityWarning)
@@ -68,7 +68,7 @@ def test_rounding_is_no_charge(rng):
 
 
 def test_second_sums_are_silent(rng):
-    """Of measured errors and of transposed operators."""
+    """Second sums of measured errors and of transposed operators do not warn."""
     x = rng.random((3, 40))
     plan = parki.ewald.plan("laplace", x, x.copy(), box=(1, 1, 1), tolerance=1e-3)
     plan(np.ones(40))
@@ -85,7 +85,7 @@ CALLS = {
 
 @pytest.mark.parametrize("method", CALLS)
 def test_a_sum_that_cancels_warns(method, rng):
-    """Opposite charges so close together that their potentials elsewhere cancel."""
+    """Opposite charges lie so close together that their potentials elsewhere cancel."""
     x = rng.random((3, 200))
     sources = np.concatenate([x[:, 50:], x[:, 50:] + 1e-8 * rng.standard_normal((3, 150))], axis=1) % 1
     found = warned(lambda: CALLS[method](x[:, :50], sources, np.repeat([1.0, -1.0], 150)), CancellationWarning)

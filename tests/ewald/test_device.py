@@ -1,4 +1,4 @@
-"""Sums on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
+"""Sums on a GPU, if there is one, and on a stand-in that counts copies between host and device."""
 
 from types import SimpleNamespace
 
@@ -29,21 +29,21 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 
 @pytest.fixture(autouse=True)
 def same_parameters(monkeypatch):
-    """Results are compared to rounding, so a GPU must not choose parameters of its own."""
+    """Give a GPU the parameters of a host: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The stand-in, with its counts at zero."""
+    """Return the stand-in, with its counts at zero."""
     standin.counts.clear()
     return SimpleNamespace(cupy=standin.install(monkeypatch), counts=standin.counts)
 
 
 @pytest.fixture(params=["stand-in", "GPU"])
 def cupy(request, monkeypatch):
-    """The stand-in, or CuPy where it has a device."""
+    """Return the stand-in, or CuPy where it has a device."""
     if request.param == "stand-in":
         return standin.install(monkeypatch)
     try:
@@ -58,7 +58,7 @@ def kernel(request):
 
 
 def arguments(kernel, rng, nt=70, ns=90, dtype="float64"):
-    """Targets, sources, strengths; some targets are sources, one lies in the box's upper corner."""
+    """Return targets, sources, strengths; some targets are sources, one source lies in the box's upper corner."""
     sides = np.array(BOX)[:, None]
     src = sides * rng.random((3, ns))
     trg = np.concatenate([src[:, : nt // 2], sides * rng.random((3, nt - nt // 2))], axis=1)
@@ -136,22 +136,22 @@ def test_a_sum_copies_nothing_to_the_host_and_waits_only_to_check(counted):
     given = arguments("stokes_comb", np.random.default_rng(5))
     plan = parki.ewald.plan("stokes_comb", *map(counted.cupy.asarray, given[:2]), **OPTIONS)
     strengths = [counted.cupy.asarray(a) for a in given[2:]]
-    plan(*strengths)  # looks once whether they are neutral
+    plan(*strengths)  # the first call checks whether strengths are neutral
     counted.counts.clear()
     u = plan(*strengths)
-    # Are all entries of dens and of normals finite, and how large are they?
+    # Checks of dens and of normals: are all entries finite, and how large are they?
     assert counted.counts == {"scalar": 2, "to host": 2, "to device": 1}
     assert isinstance(u, counted.cupy.ndarray)
 
 
 def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
-    """And nothing else: they are looked at for order, before the parameters are chosen."""
+    """Only samples are copied, to look for order in them before parameters are chosen."""
     trg, src = map(counted.cupy.asarray, arguments("laplace", np.random.default_rng(5))[:2])
     parki.ewald.plan("laplace", trg, src, **OPTIONS)  # verified
     counted.counts.clear()
     parki.ewald.plan("laplace", trg, src, **OPTIONS)
-    # Samples of both, and where both end along each axis.
-    # Are the targets finite, are the sources, how many batches of targets (of P2P, G2P), how many runs of sources?
+    # Samples of targets and sources, and the extents of both along each axis.
+    # Checks that targets and sources are finite; numbers of batches of targets (of P2P, G2P) and of runs of sources.
     assert counted.counts["scalar"] == 5
     assert (counted.counts["to host"], counted.counts["wait"]) == (4, 0)
     assert counted.counts["to device"] < 25  # tables
@@ -163,7 +163,7 @@ def test_a_plan_copies_samples_of_the_points_to_the_host(counted):
 
 
 def fields_of(monkeypatch, plan):
-    """What streams are asked for, and which of them the near field and both ends of the far field go to."""
+    """Log launches of the near field and of both ends of the far field among requests to streams; return the log."""
     told, stream = standin.Stream.told, standin.get_current_stream
     heads = {"near": "p2p", "spread": "halo_clear", "gather": "g2p", "sum": "scatter_sum"}
     for name, it in ((name, launch(plan, head)) for name, head in heads.items()):
@@ -221,7 +221,7 @@ def test_times_wait_for_the_device_where_asked_for(asked, counted):
     plan(given[2])
     (planes,) = [s for s in plan._placed(1).sum.far.steps if isinstance(s, Blocks) and len(s.parts[0][1]) > 1]
     blocks = sum(len(cut(1)) for cut, _ in planes.parts)
-    # Before and after each of nine phases, of three for each block of planes, and of the whole.
+    # Waits before and after each of nine phases, of three for each block of planes, and of the whole.
     assert counted.counts["wait"] == 2 * (10 + 3 * blocks)
     phases = ("p2p", "p2g", "fft", "cnv", "ifft", "g2p")
     assert all(getattr(plan.walltime, f"time_{name}")["tot"] > 0 for name in phases)
@@ -260,7 +260,7 @@ def test_the_sampled_error(cupy, rng):
 
 def test_cell_lists_are_those_of_the_host(cupy, rng):
     x = np.array(BOX)[:, None] * rng.random((3, 500))
-    x[:, 100:300] *= 0.1  # most columns are empty
+    x[:, 100:300] *= 0.1  # a cluster, so that most columns are empty
     grid = CellGrid.for_points(BOX, 500, 0.2)
     ours, theirs = SortedCells(x, grid, spaces.get()), SortedCells(cupy.asarray(x), grid, spaces.get("GPU"))
     for name in ("order", "begin", "points"):
@@ -370,7 +370,7 @@ def test_the_stand_in_refuses_what_cupy_refuses(counted):
 
 
 def test_a_gpu_has_parameters_of_its_own(counted, monkeypatch):
-    """Near pairs cost it less beside grid points than they cost a host."""
+    """Near pairs cost a GPU less, relative to grid points, than they cost a host."""
     monkeypatch.undo()
     cupy = standin.install(monkeypatch)
     x = 0.8 * np.random.default_rng(5).random((3, 3000))

@@ -1,4 +1,4 @@
-"""The error that a plan measures is the error."""
+"""Errors that plans measure, against errors that are known."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ GEOMETRIES = [
 
 @pytest.fixture
 def plan(rng):
-    """A plan and its strengths, at a tolerance far above that of the second sum."""
+    """Return a plan and its strengths, at a tolerance far above that of the second sum."""
     x = rng.random((3, 300))
     made = parki.ewald.plan("stokes_comb", x, x, box=(1, 1, 1), tolerance=1e-4)
     return made, rng.standard_normal((6, 300)), rng.standard_normal((3, 300))
@@ -52,7 +52,7 @@ def test_an_error_put_in_is_found(plan, size, rng):
     wrong = u + size * rng.standard_normal(u.shape) * np.sqrt(np.mean(u**2))
     found = made.error(n=300, u=wrong)
     assert 0.8 * size < found.value < 1.2 * size
-    assert found.low == found.value == found.high  # all targets
+    assert found.low == found.value == found.high  # all targets are sampled, so the interval has no width
 
 
 def test_layout_and_dtype_do_not_matter(plan, rng):
@@ -101,7 +101,7 @@ def test_errors_of_single_targets(rng):
 
 
 def test_of_potential_and_gradient_the_larger_error_counts(rng):
-    """Whatever their units."""
+    """Units of potential and gradient do not matter."""
     exact = rng.standard_normal((1, 4, 50)) * np.array([1e-30, 1e30, 1e30, 1e30])[:, None]
     for part, size in ((slice(0, 1), 1e-3), (slice(1, 4), 1e-2)):
         found = exact.copy()

@@ -1,4 +1,4 @@
-"""Far fields in single precision, of sums in double precision: when they are chosen, how exact they are, what else."""
+"""Far fields in single precision of sums in double precision: choice, accuracy, memory, plans."""
 
 import warnings
 
@@ -17,7 +17,7 @@ from tests.reference import relative_rms
 
 BOX = (1.0, 1.3, 0.8)
 CELL = np.array([[1.0, 0.0, 0.0], [0.3, 1.2, 0.0], [0.1, 0.2, 0.9]])
-ROUNDING = 1e-6  # of sums in single precision, relative
+ROUNDING = 1e-6  # relative error of sums in single precision
 #: Kernels and periodicities; random sums of all of them are in test_tolerance.py.
 SOME = (
     ("laplace", 0),
@@ -32,7 +32,7 @@ VARIANTS = [{"p2g_method": name} for name in ("BASE", "SOURCE", "GRID", "HYBRID"
 
 
 def arguments(kernel, rng, n=120, box=BOX):
-    """Points and strengths; of a kernel with a mean they are neutral."""
+    """Return points and neutral strengths."""
     k = KERNELS[kernel]
     x = np.array(box)[:, None] * rng.random((3, n))
     dens = rng.standard_normal((k.dens, n))
@@ -45,7 +45,7 @@ def total(kernel, given, far_precision, **options):
     return getattr(parki.ewald, kernel)(*given, far_precision=far_precision, **options)
 
 
-# What is chosen
+# Choice
 
 
 @pytest.mark.parametrize("kernel", [name for name, kernel in KERNELS.items() if not kernel.names])
@@ -57,7 +57,7 @@ def test_from_which_tolerance_on_it_is_chosen(kernel):
 
 
 def test_a_crystal_leaves_less_room():
-    """Its cancellations are of what the window's share is for, which shrinks."""
+    """Crystals, whose sums cancel, leave the window a smaller share of the tolerance, and this share decides."""
     found = [
         choose.parameters(Question("laplace", BOX, 5000, 5000, 3e-4, arrangement=Arrangement(regular, (), True))).far
         for regular in (0.0, 1.0)
@@ -108,7 +108,7 @@ def test_wrong_input(rng):
         total("laplace", [x, x, q], "single", tolerance=1e-5)
 
 
-# How exact it is
+# Accuracy
 
 
 @pytest.mark.parametrize(("kernel", "periodicity"), SOME)
@@ -135,7 +135,7 @@ def test_triclinic_cells(rng):
 
 
 def test_coordinates_stay_in_double_precision(rng):
-    """Far from the origin of a long box numbers of single precision are coarser than what the tolerance allows."""
+    """Far from the origin of a long box numbers of single precision are coarser than the tolerance allows."""
     box = (64.0, 1.0, 1.0)
     x = np.array([[63.0], [0.0], [0.0]]) + rng.random((3, 100))
     x[:, 1::2] = x[:, ::2] + 1e-5 * rng.standard_normal((3, 50))
@@ -160,7 +160,7 @@ def test_variants(variant, space, rng):
     )
 
 
-# What else a plan does
+# Plans
 
 
 def test_right_hand_sides_moves_and_measured_errors(rng):

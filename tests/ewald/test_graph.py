@@ -1,4 +1,4 @@
-"""Sums whose launches are recorded as a CUDA graph, on a stand-in for CuPy: no GPU has seen one."""
+"""Sums whose launches are recorded as a CUDA graph, on a stand-in for CuPy: not run on a GPU."""
 
 import gc
 import logging
@@ -21,7 +21,7 @@ STRENGTHS = {"laplace": 1, "stokes_sl": 3, "stokes_comb": 6}
 
 @pytest.fixture
 def cupy(monkeypatch):
-    """The stand-in; results are compared to rounding, so it must not choose parameters of its own."""
+    """Return the stand-in, with the parameters of a host: results are compared to rounding."""
     monkeypatch.setattr(prediction, "H200", Costs())
     monkeypatch.setattr(prediction, "device_name", lambda *_: "")
     made = standin.install(monkeypatch)
@@ -42,27 +42,27 @@ def strengths(kernel, rng, ns=60, shape=()):
 
 
 def plans(cupy, kernel, trg, src, **options):
-    """A plan with a graph, and one of the host."""
+    """Return a plan with a graph, and one of the host."""
     options = {"box": BOX, "tolerance": 1e-5} | options
     there = parki.ewald.plan(kernel, cupy.asarray(trg), cupy.asarray(src), graph=True, **options)
     return there, parki.ewald.plan(kernel, trg, src, execution_space="Serial", **options)
 
 
 def right(cupy, plan, host, *given):
-    """Whether a plan's result is the host's."""
+    """Return whether a plan's result is the host's, to rounding."""
     u, exact = plan(*map(cupy.asarray, given)).get(), host(*given)
     return np.linalg.norm(u - exact) <= (2e-5 if u.dtype == np.float32 else 1e-12) * np.linalg.norm(exact)
 
 
 def told(*names):
-    """What streams were asked for since the last time, of these kinds."""
+    """Return the requests to streams since the last call, of these kinds, and clear them."""
     found = [each for each in streams.Stream.told if not names or each[0] in names]
     streams.Stream.told.clear()
     return found
 
 
 def passes(run):
-    """How a pass ran: launch by launch, recorded, or by one launch of a graph."""
+    """Run a pass; tell if it was plain (launch by launch), recorded, or one launch of a graph."""
     told()
     run()
     return {(): "plain", ("begin", "end", "upload", "launch"): "recorded", ("launch",): "graph"}[
@@ -74,7 +74,7 @@ def passes(run):
 def test_the_first_pass_is_plain_the_second_recorded_the_others_one_launch(kernel, cupy, rng):
     plan, host = plans(cupy, kernel, *points(rng))
     for how in ("plain", "recorded", "graph", "graph"):
-        given = strengths(kernel, rng)  # new ones each time
+        given = strengths(kernel, rng)  # other strengths in each pass
         assert passes(lambda given=given: right(cupy, plan, host, *given) or pytest.fail("wrong")) == how
 
 
@@ -92,7 +92,7 @@ def test_streams_wait_for_each_other(cupy, rng):
     assert len({0, side, mine.ptr, own}) == 4
     assert found == [
         ("record", mine.ptr), ("wait", own, mine.ptr),
-        *beside(own), *beside(own),  # memory is taken, memory is enough
+        *beside(own), *beside(own),  # a pass that takes memory, and one that has enough
         ("record", own), ("wait", mine.ptr, own),
         ("begin", own), *beside(own), ("end", own),
         ("upload", mine.ptr), ("launch", mine.ptr),
@@ -156,7 +156,7 @@ def test_points_that_move_keep_the_graph(kernel, cupy, rng):
     plan, host = plans(cupy, kernel, *points(rng))
     for moved, how in enumerate(("plain", "recorded", "graph", "graph")):
         if moved:
-            # in a corner batches and runs are others, and fewer
+            # Points in a corner of the box have other batches and runs, and fewer.
             trg, src = (x / 2 ** (moved - 1) for x in points(rng))
             plan.move(sources=cupy.asarray(src), targets=cupy.asarray(trg))
             host.move(sources=src, targets=trg)
@@ -184,7 +184,7 @@ def test_memory_is_the_graph_s_own_and_given_back(cupy, rng):
     plan(given)
     pool = plan.sums[1].placed.replays[0]._pool
     assert plan.memory - before[0] == plan.sums[1].placed.replays[0].nbytes == pool.total_bytes() > 0
-    assert standin.Plan1d.made == before[1]  # transforms of the first pass are those of the graph
+    assert standin.Plan1d.made == before[1]  # the graph uses the transforms of the first pass
     assert not streams.allocators
     plan(given)
     assert plan.memory - before[0] == pool.total_bytes()
@@ -196,11 +196,11 @@ def test_memory_is_the_graph_s_own_and_given_back(cupy, rng):
 def test_a_pass_copies_nothing_to_the_host(cupy, rng):
     plan, _ = plans(cupy, "stokes_comb", *points(rng))
     given = [cupy.asarray(a) for a in strengths("stokes_comb", rng)]
-    plan(*given)  # looks once whether they are neutral
+    plan(*given)  # the first call checks whether strengths are neutral
     for _ in range(3):
         standin.counts.clear()
         plan(*given)
-        # Are all entries of dens and of normals finite, and how large are they?
+        # Checks of dens and of normals: are all entries finite, and how large are they?
         assert standin.counts == {"scalar": 2, "to host": 2, "to device": 1}
 
 
@@ -235,7 +235,7 @@ def test_one_call_is_a_first_pass(cupy, rng):
     given = cupy.asarray(trg), cupy.asarray(src), cupy.asarray(*strengths("laplace", rng))
     options = {"box": BOX, "tolerance": 1e-5, "graph": True, "return_error": True}
     assert passes(lambda: parki.ewald.laplace(*given, **options)) == "plain"
-    assert not quiet(EwaldOptions(**options)).graph  # of sums that measure errors, and of those that are timed
+    assert not quiet(EwaldOptions(**options)).graph  # options of sums that measure errors or are timed
 
 
 def refuses(*_):
@@ -243,7 +243,7 @@ def refuses(*_):
 
 
 def reads_back(plan):
-    """Make the far field read from the device, which a stream that is recorded does not allow."""
+    """Make the far field read from the device, which a recorded stream does not allow."""
     made, spread = plan.sums[1], launch(plan, "p2g")
     run = spread.run
 
@@ -313,7 +313,7 @@ def test_after_a_failure_what_was_launched_aside_is_waited_for(cupy, rng, monkey
     monkeypatch.setattr(plan.sums[1].sum.far.transforms.library, "run", refuses)
     told()
     with pytest.raises(streams.CUDARuntimeError, match="NotSupported"):
-        plan(*given)  # which fails without a graph, too
+        plan(*given)  # this pass fails without a graph, too
     found = told()
     own = found[1][1]
     assert ("wait", 0, own) in found

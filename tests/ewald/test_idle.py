@@ -1,4 +1,4 @@
-"""Stages that one-shot sums leave: the next sum with the same parameters takes them over, and gives the same bits."""
+"""Stages that one-shot sums leave behind: the next sum with the same parameters reuses them, with the same bits."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def points(rng, n):
 @pytest.mark.parametrize("space", ["Serial", "OpenMP"])
 def test_sums_of_taken_stages_are_those_of_new_ones(space, same, rng):
     kept, sources, targets = set(), points(rng, 90), points(rng, 70)
-    for _ in range(3):  # in another order points lie alike, so that parameters are the same
+    for _ in range(3):  # points in another order have the same arrangement, so that parameters are the same
         src, trg = (rng.permutation(x, axis=1) for x in (sources, targets))
         trg, dens, normals = src if same else trg, rng.standard_normal((6, 90)), rng.standard_normal((3, 90))
         u = parki.ewald.stokes_comb(trg, src, dens, normals, execution_space=space, **OPTIONS)

@@ -19,7 +19,7 @@ LAYERS = (layers.LAPLACE, layers.LAPLACE_GRAD, layers.STOKES_SL, layers.STOKES_D
 
 
 def strengths(kernel, rng, n):
-    """Density, and normals or None; every vector of length 1."""
+    """Return the density, and normals or None; every vector has length 1."""
     rows = (
         rng.standard_normal((kernel.given // 3, 3, n)) if kernel.given > 1 else np.sign(rng.standard_normal((1, 1, n)))
     )
@@ -62,7 +62,7 @@ def test_sums_are_the_frozen_ones(box, periodicity):
 def test_sums_that_follow_from_others(rng, periodicity):
     box, f = (1.3, 0.8, 1.7), rng.standard_normal((3, 20))
     x, y = rng.random((3, 4)), rng.random((3, 20))
-    x[2] = 1.2 + 0.2 * x[2]  # apart from the sources
+    x[2] = 1.2 + 0.2 * x[2]  # targets apart from the sources
     place = x, y
     rest = None, box, periodicity
     slopes = sum(sums.periodic("laplace_grad", *place, f[d], *rest)[d] for d in range(3))
@@ -96,7 +96,7 @@ def test_yukawa_sums_do_not_depend_on_the_split(rng):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_screened_pairs_are_those_of_gaussian_splits(caller, rng, name):
-    """In closed form, with the self term."""
+    """Gaussian splits have closed forms, self term included."""
     kernel, xi, n = find(name), 2.3, 40
     r = rng.standard_normal((3, n))
     r[:, 0] = 0.0
@@ -118,7 +118,7 @@ def test_screened_pairs_are_those_of_gaussian_splits(caller, rng, name):
 def test_near_fields_beyond_the_cutoff_are_as_predicted(caller, rng, name, c):
     kernel, n = find(name), 4000
     t = (np.arange(n) + 0.5) / n
-    d = 1 + 5 * t**3  # more where there is more
+    d = 1 + 5 * t**3  # most radii near the cutoff, where the near field is largest
     r = rng.standard_normal((3, n))
     r *= d / np.linalg.norm(r, axis=0)
     s, normals = strengths(kernel, rng, n)
@@ -127,7 +127,7 @@ def test_near_fields_beyond_the_cutoff_are_as_predicted(caller, rng, name, c):
     (layer,) = kernel.layers
     unit = kernel.scale if kernel.dens == 1 or layer is not layers.LAPLACE_GRAD else kernel.scale / np.sqrt(3)
     ratio = measured / (unit * layer.truncation("prolate", c, 0.0))
-    # At the end, rounding is a part of what is measured for Laplace.
+    # Rounding adds to the measured field of Laplace at the largest c.
     assert (0.5 if name == "yukawa" else 0.93) < ratio < (1.07 if c < 25 or layer is not layers.LAPLACE else 1.3)
 
 
@@ -172,7 +172,7 @@ def test_the_derivative_of_the_laplace_part():
 
 @pytest.mark.parametrize("kappa", [1e-7, 1e-3, 0.5, 30.0, 2000.0])
 def test_the_far_part_of_yukawa(kappa):
-    """It fills in what the near field must not have beyond the cutoff, for any κ; for κ = 0 it is that of Laplace."""
+    """Beyond the cutoff the far part is the kernel, for any κ; for κ = 0 it is the far part of Laplace."""
     r, split = np.linspace(0.0, 3.0, 50), profiles.Prolate(22.0, 22.0)
     found = far_parts.values(far_parts.Y, split, r, kappa)
     assert np.isfinite(found).all()
@@ -223,7 +223,7 @@ def test_means_of_near_fields(split):
 
 @pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer.steep], ids=str)
 def test_predicted_sizes(rng, layer):
-    """The closest of random sources is at 0.554 distances on average, the layer falls as r⁻²."""
+    """Units of a layer that falls as r⁻² follow from the closest source, at 0.554 mean distances."""
     kernel, n = find(layer.name), 20_000
     r = rng.standard_normal((3, n))
     r /= np.linalg.norm(r, axis=0)
@@ -251,7 +251,7 @@ def halved_mean(at):
 
 @pytest.mark.parametrize("periodicity", range(4))
 def test_a_kernel_is_its_parts(rng, periodicity):
-    """Parts of a caller's own make laplace of half the profile and twice the scale: no name is looked up anywhere."""
+    """Parts of a caller's own, half the profile and twice the scale, make laplace: no name is looked up anywhere."""
     laplace = KERNELS["laplace"]
     part = far_parts.FarPart(0, 4 / np.pi, profile=halved_profile)
     spectrum = dataclasses.replace(laplace.spectrum, profile=halved_profile)
@@ -270,7 +270,7 @@ def test_a_kernel_is_its_parts(rng, periodicity):
 
 @pytest.mark.parametrize("kappa", [0.03, 0.5, 4.0])
 def test_truncated_screened_functions_are_transforms(kappa):
-    """Of a line and of a plane of charges, cut at a radius and shifted to end there."""
+    """Transforms of the potentials of a line and a plane of charges, cut at a radius and shifted to be zero there."""
     radius, k = 1.3, np.array([0.0, 0.3, 0.7, 5.0, 40.0])
     nodes, weights = roots_legendre(400)
     s = 0.5 * (nodes + 1.0)  # points crowd towards 0, where the line is singular

@@ -21,13 +21,13 @@ def error(found, exact):
 
 
 def sites(cuts):
-    """Fractions of all sites of a grid of a cell, those on its faces among them."""
+    """Return fractions of all sites of a grid of a cell, with sites on faces."""
     return np.array(np.meshgrid(*[np.arange(cuts) / cuts] * 3)).reshape(3, -1)
 
 
 @pytest.mark.parametrize("name", CELLS)
 def test_sites_on_faces_are_in_the_crystal(name, rng):
-    """A primitive cell has them by nature; the sum is that of the same sites a little off."""
+    """Primitive cells have sites on faces; the sum is that of the same sites a little off."""
     cell, c = CELLS[name], sites(4)
     q = rng.standard_normal(c.shape[1])
     q -= q.mean()
@@ -40,7 +40,7 @@ def test_sites_on_faces_are_in_the_crystal(name, rng):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", CELLS)
 def test_a_lattice_vector_moves_nothing(name, dtype, rng):
-    """Whether the moved point is exact or rounded."""
+    """Moved points give the same sum, exact or rounded."""
     cell, most = CELLS[name], 3 if dtype == "float32" else 1000
     c = np.concatenate([sites(3), rng.random((3, 27))], axis=1)
     x = (cell.T @ c).astype(dtype)
@@ -67,7 +67,7 @@ def test_images_of_sources_are_coincident(name, dtype, rng):
     assert error(plan(q), exact) < 10 * TOLERANCE[dtype]
     plan.move(sources=x, targets=images)
     assert error(plan(q), exact) < 10 * TOLERANCE[dtype]
-    if name != "box":  # wrapped all the same
+    if name != "box":  # cells other than boxes wrap points in every move
         return
     # After a move into the box, close points are told apart again.
     close = x.copy()

@@ -1,4 +1,4 @@
-"""The mathematics of the fully periodic sum: profiles, tables, windows, multipliers, and parameters that hold."""
+"""Mathematics of the fully periodic sum: profiles, tables, windows, multipliers, and parameters that hold."""
 
 import dataclasses
 
@@ -136,7 +136,7 @@ def test_window_transform():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_alias_estimate(rng, kernel):
-    """The error of the grid alone, measured with a window that is much too good, within a factor of 3."""
+    """Compare the grid's error, measured against a much better window, to the estimate, within a factor of 3."""
     n = 60
     x, dens, normals = rng.random((3, n)), rng.standard_normal((6, n)), rng.standard_normal((3, n))
     layer, dens = {"laplace": (layers.LAPLACE, dens[0]), "stokes_sl": (layers.STOKES_SL, dens[:3])}.get(
@@ -160,7 +160,7 @@ def test_alias_estimate(rng, kernel):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_table(kernel, dtype):
-    """Of one class of planes, that holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
+    """A single class of planes holds all modes with 0 <= kx <= kmax; modes beyond kmax are zero."""
     p = choose.parameters(Question(kernel, BRICK, 500, 500, 1e-4, far=dtype))
     (planes,) = multipliers.planes(p)
     table, (kx, ky, kz) = multipliers.table(p, planes)
@@ -205,7 +205,7 @@ def test_background_removes_the_mean(split):
 
 
 def sums(kernel, rng, n, box, spread="uniform"):
-    """Targets, sources, strengths and unit normals."""
+    """Return targets, sources, strengths and unit normals."""
     sides = np.array(box)[:, None]
     y = rng.random((3, n)) * sides
     if spread == "cluster":
@@ -220,7 +220,7 @@ def sums(kernel, rng, n, box, spread="uniform"):
 
 
 def ratio(p, given):
-    """Measured error over tolerance."""
+    """Return the measured error over the tolerance."""
     given = [np.asarray(a.astype(p.dtype), np.float64) for a in given]
     exact = reference.potential(p.kernel.name, *given, box=p.box)
     return reference.relative_rms(prototype.ewald(p, *given), exact) / p.tolerance
@@ -266,7 +266,7 @@ def test_tolerance_is_met_for_few_points(rng, kernel, n):
 
 
 def test_equal_forces_leave_no_mean_error(rng):
-    """Sedimenting points: what rc cuts off is coherent, and the background takes it back."""
+    """Equal forces make coherent errors beyond rc, which the background corrects."""
     x = rng.random((3, 300))
     p = choose.parameters(Question("stokes_sl", CUBE, 300, 300, 1e-3, split="gaussian", rc=0.45))
     given = x, x, np.ones((3, 300)), x

@@ -33,6 +33,6 @@ print(peak() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="the standard library tells no process's peak memory there")
 def test_bytes_a_particle():
-    """All that a call allocates, its input of 96 bytes a particle and its compiled kernels included."""
+    """Peak memory includes the input, of 96 bytes a particle, and the compiled kernels."""
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, timeout=600, check=True)
     assert 100 * N < int(done.stdout) < LIMIT * N

@@ -1,4 +1,4 @@
-"""The grid in memory: how far apart rows and planes are."""
+"""Grid in memory: distances of rows and planes."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from parki.ewald.stages import mesh
 
 
 def full(rows, length, P, itemsize):
-    """Of the lines of the P x P rows of a window, the share that finds its set of the cache full."""
+    """Return the share of cache lines of the P x P rows of a window that find their set of the cache full."""
     first = [(x * rows + y) * length * itemsize // 64 for x in range(P) for y in range(P)]
     lines = np.array([line + k for line in first for k in range(P * itemsize // 64 + 2)])
     return np.maximum(np.bincount(lines % 64, minlength=64) - 8, 0).sum() / len(lines)

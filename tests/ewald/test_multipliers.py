@@ -1,4 +1,4 @@
-"""The functions of the modes: formulas, whole sums without a grid, and the error that a window leaves."""
+"""Functions of the modes: formulas, whole sums without a grid, and the error that a window leaves."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def caller(tmp_path_factory):
 
 
 def formula(file, k, g, v):
-    """In plain NumPy."""
+    """Multiply modes in plain NumPy."""
     along = np.sum(k * v[:3], axis=0) / np.sum(k * k, axis=0)
     match file.removeprefix("multiplier/"):
         case "scalar":
@@ -41,7 +41,7 @@ def test_formulas(caller, rng, file):
 
 @pytest.mark.parametrize("file", FILES)
 def test_the_mode_zero_is_finite(caller, file):
-    """With n = (0, 0, 1); scalars pass."""
+    """At k = 0 the direction is n = (0, 0, 1), and scalars pass."""
     kernel = FILES[file]
     w = caller.multiply(kernel, np.zeros((3, 1)), np.ones(1), np.ones((kernel.spread, 1), complex))
     assert np.isfinite(w).all()
@@ -52,14 +52,14 @@ def test_the_mode_zero_is_finite(caller, file):
 
 
 def modes_of(kmax):
-    """Wave vectors in a unit box."""
+    """Return the wave vectors below kmax in a unit box."""
     most = int(kmax / (2 * np.pi)) + 1
     k = 2 * np.pi * (np.indices((2 * most + 1,) * 3).reshape(3, -1) - most)
     return k[:, np.sum(k * k, axis=0) < kmax**2]
 
 
 def far(caller, kernel, split, k, here, there, s, n, slopes=None):
-    """Far field of the modes k without a grid; `here` and `there` are exp(ik·x) and exp(−ik·y), (N, modes).
+    """Return the far field of the modes k without a grid; `here` and `there` are exp(ik·x) and exp(−ik·y), (N, modes).
 
     `slopes` (3, N, modes) are the derivatives of `here`, by default those of exp(ik·x).
     """
@@ -92,7 +92,7 @@ def strengths(kernel, rng, n):
 
 
 def near(caller, kernel, split, rc, x, s, normals):
-    """All pairs and images within rc, in a unit box."""
+    """Sum the near field of all pairs and images within rc, in a unit box."""
     count = x.shape[1]
     i, j = (index.ravel() for index in np.indices((count, count)))
     u = np.zeros((kernel.result, count))
@@ -110,7 +110,7 @@ def near(caller, kernel, split, rc, x, s, normals):
 @pytest.mark.parametrize("name", [*KERNELS, "laplace_and_grad", "yukawa_and_grad", "yukawa_grad"])
 @pytest.mark.parametrize(("split", "c", "xi"), [("prolate", 22.0, 0.0), ("gaussian", 44.0, 8.8)])
 def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
-    """The data of a kernel are complete: with its profile, far parts, modes and mean, any split gives the same sum."""
+    """A kernel's profile, far parts, modes and mean suffice: any split gives the same sum."""
     kernel, rc, n = find(name), 0.5, 12
     profile = profiles.profile(split, c, rc, xi)
     x = rng.random((3, n))
@@ -120,7 +120,7 @@ def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
     u = u + near(caller, kernel, profile, rc, x, s, normals)
     if kernel.mean:
         constants = kernel.mean(Surroundings((1.0,) * 3, 3, 0.0, 0.0, profile, rc, kernel.kappa))
-        if kernel.spectrum.screened:  # the modes here have that of k = 0
+        if kernel.spectrum.screened:  # the sum over modes here includes k = 0
             constants -= 4 * np.pi / KAPPA**2 / profile.growth(KAPPA)
         u[: kernel.fields] += (constants * s[: kernel.fields].sum(axis=1))[:, None]
     exact = sums.periodic(name, x, x, s, normals, kappa=KAPPA).reshape(kernel.result, n)
@@ -133,7 +133,7 @@ def test_near_and_far_fields_add_up(caller, rng, name, split, c, xi):
 
 
 def gridded(k, x, m, P, beta, along=None):
-    """exp(ik·x) as a window of P points makes it of a grid with m points an axis, (N, modes); its slope `along` one."""
+    """Return exp(ik·x), (N, modes), from a grid of m points an axis by a window of P, or its slope `along` an axis."""
     h, found = 1.0 / m, 1.0
     for axis, (kd, xd) in enumerate(zip(k, x, strict=True)):
         nodes, width = np.arange(-P, m + P), 0.5 * P * h
@@ -163,7 +163,7 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
     both = window.alias(layer, "prolate", c, 0.0, low, P, beta, np.pi * m / profile.kmax)
     unit = np.sqrt(np.sum(s**2)) * kernel.scale
     if layer is layers.LAPLACE_GRAD and name != layer.name:
-        unit /= np.sqrt(3)  # as for all estimates of `layers`
+        unit /= np.sqrt(3)  # as in all estimates of `layers`
     steep = layer.steep
     estimate = unit * np.hypot(
         both[0] * rc ** (-0.5 if steep else 0.5), both[1] / np.sqrt(n) / rc ** (2 if steep else 1)
@@ -173,7 +173,7 @@ def test_the_error_of_windows_is_as_estimated(caller, rng, name, m, P, beta):
 
 @pytest.mark.parametrize("name", ["laplace_dipole", "stokes_pressure"])
 def test_sources_do_not_see_themselves(caller, rng, name):
-    """Kernels whose modes are odd, on a coarse grid."""
+    """Kernels with odd modes have no self-interaction, even on a coarse grid."""
     kernel, profile = find(name), profiles.Prolate(16.0, 32.0)
     x = rng.random((3, 1))
     s, _ = strengths(kernel, rng, 1)

@@ -18,7 +18,7 @@ TOLERANCE = 1e-3
 
 
 def plan_of(name, rng, nt=5, ns=4, **options):
-    """A plan whose targets are other points and two of the sources; and its normals, if there are some."""
+    """Return a plan whose targets are other points and two of the sources, and its normals or None."""
     src = BOX * rng.random((3, ns))
     trg = np.concatenate([BOX * rng.random((3, nt - 2)), src[:, :2]], axis=1)
     if options.get("layout") == "nd":
@@ -30,7 +30,7 @@ def plan_of(name, rng, nt=5, ns=4, **options):
 
 
 def dense(plan, normals):
-    """The matrix, column by column, from calls of the plan."""
+    """Return the matrix, column by column, from calls of the plan."""
     k, rows = plan.kernel, plan.method.options.layout == "nd"
     n = plan.n_sources
     shape = (n,) if k.dens == 1 else (n, k.dens) if rows else (k.dens, n)
@@ -110,7 +110,7 @@ def test_single_precision(rng):
 
 
 def test_a_solver_finds_the_densities(rng):
-    """Second-kind: I + A/50, by LSQR, which needs the transpose, and by GMRES."""
+    """Solve a second-kind equation, I + A/50, by LSQR, which needs the transpose, and by GMRES."""
     x = BOX * rng.random((3, 20))
     plan = parki.ewald.plan("stokes_sl", x, x, box=tuple(BOX.ravel()), tolerance=1e-8)
     A = plan.operator(correction=50 * scipy.sparse.eye_array(60))

@@ -1,4 +1,4 @@
-"""EwaldOptions: the published fields, the checks, the merging with keywords."""
+"""EwaldOptions: published fields, checks, merging with keywords."""
 
 import copy
 import dataclasses
@@ -47,7 +47,7 @@ def chosen(space, options):
 
 
 def copies(options):
-    """An options object after everything that may happen to it on its way."""
+    """Yield an options object and its copies, by every way of making one."""
     yield options
     yield copy.copy(options)
     yield copy.deepcopy(options)

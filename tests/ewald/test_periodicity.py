@@ -1,4 +1,4 @@
-"""Sums with none to three periodic directions: against exact sums, and what must not change them."""
+"""Sums with none to three periodic directions, against exact sums and under changes that must not matter."""
 
 import itertools
 
@@ -21,12 +21,12 @@ def total(kernel, trg, src, strengths, **options):
 
 
 def error(u, exact):
-    """Relative RMS error."""
+    """Return the relative RMS error."""
     return np.linalg.norm(u - exact) / np.linalg.norm(exact)
 
 
 def strengths_for(kernel, n, rng, neutral=False):
-    """Densities, for a double layer also normals."""
+    """Return densities, for a double layer also normals."""
     dens = rng.standard_normal((DENS[kernel], n))
     if neutral:
         dens -= dens.mean(axis=1, keepdims=True)
@@ -39,7 +39,7 @@ def cloud(rng, n, box=BOX):
 
 
 def exactly(kernel, trg, src, strengths, box, periodic):
-    """The exact sum with any axes periodic: of axes and components in another order, the periodic ones first."""
+    """Return the exact sum with any axes periodic: axes and components are reordered, periodic ones first."""
     order = sorted(range(3), key=lambda axis: not periodic[axis])
 
     def turned(v):
@@ -63,7 +63,7 @@ def cases(root):
 @pytest.mark.parametrize("periodicity", range(4))
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_frozen_cases(kernel, periodicity, cases):
-    """Each kernel at each tolerance for some periodicity, and the reverse."""
+    """Each kernel meets each tolerance for some periodicity, and each periodicity for some kernel."""
     tolerance = TOLERANCES[(KERNELS.index(kernel) + periodicity) % 3]
     for case in ("cube_plain", "cube_neutral", "brick_plain", "brick_neutral"):
         get = {name.removeprefix(f"{case}_"): a for name, a in cases.items() if name.startswith(case)}
@@ -102,7 +102,7 @@ def test_matrices_are_in_the_callers_axes(rng):
     x, (dens,) = cloud(rng, 30), strengths_for("stokes_sl", 30, rng)
     step = 1e-4
     for periodic in ((False, True, True), (True, False, True), (False, False, True)):
-        # Differences of the sum itself: at targets apart from the sources, by moving these.
+        # Differences of the sum itself, by moving targets, which lie apart from the sources.
         trg = cloud(rng, 12) * 0.9 + 0.03
         u = total("stokes_grad", trg, x, (dens,), periodicity=periodic, tolerance=1e-7).reshape(3, 3, -1)
         for axis in range(3):
@@ -126,7 +126,7 @@ def test_periods_and_shifts_change_nothing(periodic, rng):
 
 @pytest.mark.parametrize("periodic", FLAGS, ids=str)
 def test_faces(periodic, rng):
-    """Opposite faces are one along periodic axes, and two along free ones, where both belong to the box."""
+    """Opposite faces are one along periodic axes, and two along free axes, where both belong to the box."""
     src, strengths = cloud(rng, 40), strengths_for("stokes_sl", 40, rng)
     for axis in range(3):
         src[axis, 4 * axis : 4 * axis + 2], src[axis, 4 * axis + 2 : 4 * axis + 4] = 0.0, BOX[axis]
@@ -156,7 +156,7 @@ def test_points_beyond_a_free_side_are_named(periodic, rng):
 @pytest.mark.parametrize("periodicity", [0, 1, 2])
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_sl"])
 def test_free_sides_do_not_matter(kernel, periodicity, neutral, rng):
-    """Nor where in them the points are: constants of a net strength are those of the kernel, not of the box."""
+    """Neither sides nor places along free axes matter: constants of a net strength are the kernel's, not the box's."""
     free = np.arange(3) >= periodicity
     src, strengths = cloud(rng, 40), strengths_for(kernel, 40, rng, neutral)
     given = {"periodicity": periodicity}
@@ -226,7 +226,7 @@ def test_one_point_and_two_at_one_place(periodicity, rng):
             q = np.arange(1.0, n + 1)
             u = total("laplace", x, x, (q,), periodicity=periodicity, box=box)
             assert u.shape == (n,)
-            if periodicity == 0:  # nothing but its own place
+            if periodicity == 0:  # no other point and no image
                 assert np.abs(u).max() <= TOLERANCE * 10
             else:
                 exact = sums.periodic("laplace", x, x, q, box=BOX, periodicity=periodicity)

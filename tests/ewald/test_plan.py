@@ -1,4 +1,4 @@
-"""Plans in use: what calls allocate, results in a caller's memory, many right-hand sides, moves, errors, threads."""
+"""Plans in use: allocations of calls, results in a caller's memory, many right-hand sides, moves, errors, threads."""
 
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ def points(rng, n):
 
 
 def strengths(name, rng, n, rhs=()):
-    """Densities, and normals if there are some."""
+    """Return densities, and normals if the kernel takes any."""
     kernel = kernels.KERNELS[name]
     dens = rng.standard_normal((*rhs, n) if kernel.dens == 1 else (*rhs, kernel.dens, n))
     return (dens, rng.standard_normal((3, n))) if kernel.normals else (dens,)
@@ -134,7 +134,7 @@ def test_right_hand_sides_share_points_and_normals(name, space, layout, rng):
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-8])
 @pytest.mark.parametrize("periodicity", [3, 1, 0])
 def test_a_plan_is_one_operator_whatever_the_number_of_right_hand_sides(tolerance, periodicity, rng):
-    """Block solvers see the operator of single ones, far below the tolerance; `rhs` says which one."""
+    """Results for a block equal results one by one, far below the tolerance; plans of another `rhs` agree to it."""
     x, q = rng.random((3, 500)), rng.standard_normal((8, 500))
     options = {"box": (1, 1, 1), "periodicity": periodicity, "tolerance": tolerance, "far_precision": "double"}
     one, many = (parki.ewald.plan("laplace", x, x, rhs=rhs, **options) for rhs in (1, 8))
@@ -162,7 +162,7 @@ def test_groups_fit_the_room(rng, monkeypatch):
 
 
 def afresh(plan, trg, src):
-    """A new plan of the same parameters, which may be others for new points."""
+    """Return a new plan of new points with the old parameters, which a plan would choose anew."""
     names, place = ("targets", "sources"), plan.problem.geometry
     trg, src = (src, src) if trg is src else (np.ascontiguousarray(trg), np.ascontiguousarray(src))
     problem = EwaldProblem.of(place, names, trg, src, False, np, False)
@@ -189,7 +189,7 @@ def test_moved_points_are_those_of_a_fresh_plan(case, rng):
     plan = plan_of(name, trg, src, **options)
     plan(*given)
     memory, before = plan.memory, engine.counters().builds
-    # Most of them into a corner: other numbers of batches than before.
+    # Most points move into a corner: numbers of batches change.
     src = 0.5 * points(rng, n) ** 2
     moved = src if same else points(rng, 200)
     plan.move(src) if same else plan.move(sources=src, targets=moved)
@@ -252,7 +252,7 @@ def test_errors_are_measured(options, rng):
     assert some.n == 60
     assert 0 < some.low < some.value < some.high
     assert some.low < true < some.high
-    # A wrong result is found out.
+    # A wrong result has a large error.
     assert plan.error(n=60, density=dens, normals=normals, u=1.01 * u).value == pytest.approx(0.01, rel=0.2)
 
 
@@ -293,7 +293,7 @@ def test_memory_and_prediction(rng):
 
 
 def one_sum(name, seed):
-    """A sum of its own, of other points in every thread."""
+    """Return three results of a plan of its own, with other points for every seed."""
     rng = np.random.default_rng(seed)
     x, given = points(rng, 40), strengths(name, rng, 40)
     plan = plan_of(name, x, x, threads=1)
@@ -333,7 +333,7 @@ def test_threads_compile_at_the_same_time(tmp_path, monkeypatch):
     x = np.random.default_rng(5).random((3, 50))
 
     def work(i):
-        # A kernel that no other test has: nothing of it is compiled.
+        # A kernel that no other test has, so that nothing is compiled before.
         dens = np.full(50, 1.0 + i)
         return parki.direct.direct_sum(tmp_path / "cold.py", x, x, dens, threads=1)
 

@@ -21,7 +21,7 @@ def total(kernel, trg, src, strengths, **options):
 
 
 def ratio(kernel, trg, src, strengths, box=BOX, tolerance=TOLERANCE):
-    """Error over tolerance."""
+    """Return the error over the tolerance."""
     u = total(kernel, trg, src, strengths, box=box, tolerance=tolerance)
     assert np.isfinite(u).all()
     return reference.relative_rms(u, reference.potential(kernel, trg, src, *strengths, box=box)) / tolerance
@@ -54,7 +54,7 @@ def test_few_points(kernel, rng):
 
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_targets_equal_to_sources(kernel, rng):
-    """The same array, a copy of it, and a few of its points: coincident pairs are skipped in each."""
+    """Coincident pairs are skipped for the same array, for a copy, and for some of its points."""
     x, strengths = uniform(rng, 60), strengths_for(kernel, 60, rng)
     u = total(kernel, x, x, strengths)
     assert reference.relative_rms(u, reference.potential(kernel, x, x, *strengths, box=BOX)) <= TOLERANCE
@@ -74,7 +74,7 @@ def test_repeated_points(kernel, rng):
     assert ratio(kernel, src, src, strengths) <= 1
     u = total(kernel, src, src, strengths)
     np.testing.assert_allclose(u[..., 40:55], u[..., :15], rtol=0, atol=1e-13 * np.abs(u).max())
-    # one source in place of several at the same point, for what is linear in the strengths
+    # Kernels that are linear in the strengths: one source in place of several at the same point.
     if kernel != "stokes_comb":
         merged = strengths[0][..., :40].copy()
         merged[..., :15] += strengths[0][..., 40:55]
@@ -86,7 +86,7 @@ def test_repeated_points(kernel, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kernel", COMPONENTS)
 def test_faces(kernel, dtype, rng):
-    """Points on an upper face are those on the lower one: the same sum, and pairs across skip as coincident."""
+    """Points on an upper face equal points on the lower one: the sum is the same, and coincident pairs are skipped."""
     sides = np.array(BOX, dtype)
     low = uniform(rng, 60).astype(dtype)
     for d in range(3):
@@ -105,7 +105,7 @@ def test_faces(kernel, dtype, rng):
 
 
 def clusters(rng, size, n, where):
-    """`n` points within a cluster of a Gaussian of this size, wrapped into the box."""
+    """Return `n` points of a Gaussian cluster of this size, wrapped into the box."""
     return parki.utils.wrap(np.array(where)[:, None] + size * rng.standard_normal((3, n)), BOX)
 
 

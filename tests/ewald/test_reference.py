@@ -1,4 +1,4 @@
-"""The tests' own slow reference: frozen cases, known constants, independence of its splitting parameter."""
+"""Slow reference of the tests: frozen cases, known constants, independence of its splitting parameter."""
 
 import itertools
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_does_not_depend_on_xi(rng, kernel):
 
 
 def madelung(basis, charges, nearest):
-    """Potential at the first ion of a crystal of unit cells, times the distance of its nearest neighbour."""
+    """Return the first ion's charge times its potential in a crystal of unit cells, times the nearest distance."""
     x = np.array(basis, float).T
     u = reference.potential("laplace", x[:, :1], x, np.array(charges, float))
     return charges[0] * u[0] * nearest
@@ -73,7 +73,7 @@ def test_single_force_meets_hasimoto():
 
 
 def test_many_points_agree_with_few(rng):
-    """Other chunks and another ξ, with more sources than one chunk of the plane waves."""
+    """Other chunks and another ξ give the same, with more sources than one chunk of the plane waves."""
     x, dens = rng.random((3, 4100)), rng.standard_normal(4100)
     few = reference.potential("laplace", x[:, :5], x, dens)
     other = reference.potential("laplace", x[:, :9], x, dens, xi=9.0)[:5]

@@ -38,7 +38,7 @@ def test_what_a_phase_launched_is_waited_for():
     done = []
     times = WallTime(wait=lambda: (time.sleep(0.002), done.append(times.time_fft["tot"])))
     with times.phase("fft"):
-        assert len(done) == 1  # what came before is not counted
+        assert len(done) == 1  # earlier launches are not counted
     assert len(done) == 2
     assert 0.002 <= times.time_fft["tot"] < 1.0
 
@@ -50,7 +50,7 @@ def test_whole_and_cell_lists_are_numbers():
     assert 0.002 <= times.time_cell_list <= times.time_ewald
     made = times.time_cell_list
     times.reset()
-    assert (times.time_ewald, times.time_cell_list) == (0.0, made)  # the cell lists are the plan's
+    assert (times.time_ewald, times.time_cell_list) == (0.0, made)  # the time of cell lists is the plan's, and stays
 
 
 def test_a_phase_that_raises_is_counted():
@@ -141,4 +141,4 @@ def test_counts_are_zero_until_they_are_taken():
     assert [getattr(times, name) for name in names] == list(range(1, 13))
     assert (times.N_in, times.N_pairs, times.N_fft) == (5, 20, 30)
     times.reset()
-    assert times.flop_p2p == 1  # what a sum is does not change with its times
+    assert times.flop_p2p == 1  # operations of a sum stay when times are reset

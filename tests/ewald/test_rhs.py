@@ -1,4 +1,4 @@
-"""Many right-hand sides in one pass: what the loops compute for each is what they compute for it alone."""
+"""Many right-hand sides in one pass: the loops' result of each is its result alone."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.ewald.fields import near_field
 
 PAIRS = {"laplace": (1, 1, 1), "stokeslet": (3, 3, 2), "stokes_comb": (9, 3, 3)}  # NS, NU, NF
 NEAR = (("laplace", 8), ("stokeslet", 4), ("stokes_comb", 2))
-# Slots, strengths and components of what is spread, and right-hand sides.
+# Slots, numbers of strengths and of spread components, and of right-hand sides.
 LAYERS = {
     "charges": ({"NC": 1}, 1, 1, 8),
     "charges and a parameter": ({"NC": 1, "NS": 2}, 2, 1, 2),
@@ -30,13 +30,13 @@ def close(found, exact):
 
 
 def parts(strengths, rhs):
-    """Strengths of one right-hand side after another."""
+    """Return the strengths of each right-hand side."""
     return np.split(strengths, rhs)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
-    """The loops of every run, compiled side by side."""
+    """Compile the loops of every test, side by side."""
     units = [loops.near_kernel("p2p_gm_1d", pair=f"pair/{pair}", RHS=r) for pair, n in NEAR for r in (1, n)]
     for slots, _, _, n in LAYERS.values():
         units += [loops.spread_kernel("BLOCK", RHS=r, **slots) for r in (1, n)]
@@ -44,7 +44,7 @@ def compiled():
 
 
 def near_fields(space, loop, pair, rhs, rng, n=60, nt=40):
-    """Near fields of all right-hand sides at once, and of one at a time."""
+    """Return near fields of all right-hand sides at once, and of one at a time."""
     ns, nu, nf = PAIRS[pair]
     x, begin = loops.cloud(rng, n)
     xt = np.concatenate([loops.cloud(rng, nt)[0], x[:, :3]], axis=1)
@@ -57,7 +57,7 @@ def near_fields(space, loop, pair, rhs, rng, n=60, nt=40):
 
 
 def slow_but(default, names):
-    """The default in every run; the others, each of which takes a compilation, in long ones."""
+    """Mark all names but the default as slow: each takes a compilation."""
     return [name if name == default else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
@@ -73,7 +73,7 @@ def test_near_fields_on_a_simulated_gpu(loop, rng):
 
 
 def spreads(space, variant, layer, rng, n=40):
-    """Grids of all right-hand sides at once, and of one at a time."""
+    """Return grids of all right-hand sides at once, and of one at a time."""
     slots, ns, nc, rhs = LAYERS[layer]
     x, begin = loops.cloud(rng, n)
     s, window = rng.standard_normal((rhs * ns, n)), loops.window(rng)

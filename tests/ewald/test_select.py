@@ -1,4 +1,4 @@
-"""The balance of near and far field: what is predicted to cost more is chosen less."""
+"""Balance of near and far field: the part that is predicted to cost more is made smaller."""
 
 from dataclasses import replace
 

@@ -23,7 +23,7 @@ TILTS = {
     "beyond the sides": (-1.9, 1.7, -1.1),
     "one axis": (0.0, 0.75, 0.0),
 }
-REACH = 5  # images of an axis in the sum that is compared with
+REACH = 5  # images along an axis, to either side, in the reference sum
 
 
 def lattice_sum(pair, xt, src, coef, rc, tilts):
@@ -40,7 +40,7 @@ def lattice_sum(pair, xt, src, coef, rc, tilts):
 
 
 def problem(pair, rng, n, nt):
-    """Targets, some of them sources, the rows of the sources, where their cells begin, and tables."""
+    """Return targets, some of them sources, the rows of the sources, begins of their cells, and tables."""
     ns, _, nf = PAIRS[pair]
     x, begin = loops.cloud(rng, n)
     xt = np.concatenate([loops.cloud(rng, nt)[0], x[:, :2]], axis=1)
@@ -75,7 +75,7 @@ def test_near_field_on_a_simulated_gpu(loop, rng):
 
 
 def test_whole_sides_as_tilts_are_no_tilts(rng):
-    """The lattice is the same, so the prepared near field is, over images far along the axes that are moved."""
+    """Such tilts keep the lattice, so the near field stays the same, with images far along the tilted axes."""
     n, space = 300, Space("OpenMP", 2)
     _, l1, l2 = loops.BOX
     p = choose.parameters(Question("stokes_sl", loops.BOX, n, n, 1e-6, rc=0.7))

@@ -20,7 +20,7 @@ def total(kernel, trg, src, strengths, **options):
 
 
 def cloud(kernel, rng, nt, ns, box=(1.0, 1.0, 1.0)):
-    """Random targets, sources and strengths."""
+    """Return random targets, sources and strengths."""
     sides = np.array(box)[:, None]
     dens = rng.standard_normal((COMPONENTS[kernel], ns) if COMPONENTS[kernel] > 1 else ns)
     normals = (rng.standard_normal((3, ns)),) if kernel == "stokes_comb" else ()
@@ -53,7 +53,7 @@ def test_frozen_cases(kernel, shape, tolerance, cases):
 
 
 def crystal(name, cells):
-    """Ions and charges of a perfect crystal of `cells`³ elementary cubes, nearest distance 1, and the box's side."""
+    """Return ions, at nearest distance 1, and charges of a crystal of `cells`³ elementary cubes, and the box's side."""
     base, charges = {
         "NaCl": (np.array(list(itertools.product((0, 1), repeat=3)), float).T, [1, -1, -1, 1, -1, 1, 1, -1]),
         "CsCl": (np.array([[0, 0.5], [0, 0.5], [0, 0.5]]) * 2 / np.sqrt(3), [1, -1]),
@@ -76,7 +76,7 @@ def test_madelung(name, tolerance):
 @pytest.mark.parametrize("cells", [2, 3, 4, 6])
 @pytest.mark.parametrize("name", MADELUNG)
 def test_larger_crystals(name, cells, split):
-    """Whole shells of a perfect crystal err alike, which the parameters know of."""
+    """Whole shells of a perfect crystal err alike; parameters account for this."""
     x, q, side = crystal(name, cells)
     u = parki.ewald.laplace(x, x, q, box=(side,) * 3, tolerance=1e-5, split=split)
     assert error(u, MADELUNG[name] * q) <= 1e-5
@@ -111,7 +111,7 @@ def test_translation(kernel, rng):
 
 
 def turned(v):
-    """About z: (x, y, z) → (−y, x, z), for each three components."""
+    """Rotate about z: (x, y, z) → (−y, x, z), for each three components."""
     return v if v.ndim == 1 else np.concatenate([np.stack([-a[1], a[0], a[2]]) for a in np.split(v, len(v) // 3)])
 
 
@@ -149,7 +149,7 @@ def test_parameters_of_the_split_do_not_matter(kernel, rng):
 
 
 def test_sum_is_symmetric(rng):
-    """What f at y does at x along g is what g at x does at y along f."""
+    """Exchange sources and targets: forces f at y along g at x sum to the same as g at x along f at y."""
     x, y, (g,) = cloud("stokes_sl", rng, 30, 30, BRICK)
     f = rng.standard_normal((3, 30))
     there = parki.ewald.stokes_sl(x, y, f, box=BRICK, tolerance=1e-7)

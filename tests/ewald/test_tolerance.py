@@ -1,4 +1,4 @@
-"""The tolerance is met: random draws of kernel, periodicity, tolerance, precision, box, points, their number, split."""
+"""Tolerance of random draws of kernel, periodicity, tolerance, precision, box, points, their number, split."""
 
 import itertools
 from dataclasses import dataclass, replace
@@ -15,19 +15,19 @@ from tests.quick import every
 POINTS = ("uniform", "equal", "cluster", "sphere", "jittered", "crystal", "layers")
 ROCK_SALT = (list(itertools.product((0, 0.5), repeat=3)), [1, -1, -1, 1, -1, 1, 1, -1])
 CELLS = {"NaCl": ROCK_SALT, "CsCl": ([(0, 0, 0), (0.5, 0.5, 0.5)], [1, -1]), "cubic": ([(0, 0, 0)], [1])}
-#: Their sums vanish at the points of a crystal, by symmetry.
+#: Kernels whose sums vanish at the points of a crystal, by symmetry.
 ODD = ("laplace_grad", "laplace_dipole", "stokes_dl", "stokes_pressure", "stokes_grad")
-#: Few tolerances make few kernels to compile.
+#: Tolerances of quick runs: few, so that few kernels are compiled.
 QUICK = {"float64": (1e-4, 1e-9), "float32": (1e-3,)}
 
 
-#: Where sums are compared, at most.
+#: Targets at most at which a sum is compared.
 MOST_TARGETS = 200
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One sum.
+    """Parameters of one random sum.
 
     `tilts` are None or, of a triclinic cell, t01, t02, t12 over the sides l1, l2, l2; `n_targets` is None where the
     targets are the sources.
@@ -49,13 +49,13 @@ class Draw:
 
     @property
     def periodic(self):
-        """Which axes are periodic."""
+        """Flags of the periodic axes."""
         p = self.periodicity
         return p if isinstance(p, tuple) else tuple(axis < p for axis in range(3))
 
     @property
     def cell(self):
-        """The box, or the lattice vectors in rows."""
+        """Box, or the lattice vectors in rows."""
         if self.tilts is None:
             return self.box
         (l0, l1, l2), (a, b, c) = self.box, self.tilts
@@ -72,7 +72,7 @@ def draw(seed):
     brick = np.exp(rng.uniform(-0.5, 0.5, 3) * np.log(20))
     sides = brick if rng.random() < 0.75 else np.full(3, brick[0])
     tilted = count == 3 and rng.random() < 0.3
-    # Points of triclinic cells are moved by lattice vectors, and rounded: close pairs of single precision feel it.
+    # Points of triclinic cells are moved by lattice vectors, and rounded: close pairs in float32 err more.
     digits = 12 if dtype == "float64" else 4 if tilted else 5
     return Draw(
         seed=seed,
@@ -92,14 +92,14 @@ def draw(seed):
 
 
 def quick(seed):
-    """A draw with one of few tolerances and at most 100 points."""
+    """Draw a sum with one of few tolerances and at most 100 points."""
     d = draw(seed)
     few = {"n_sources": min(d.n_sources, 100), "n_targets": d.n_targets and min(d.n_targets, 100)}
     return replace(d, tolerance=QUICK[d.dtype][seed // 4 % len(QUICK[d.dtype])], **few)
 
 
 def points(kind, n, box, rng):
-    """Points in a box: uniform, a Gaussian cluster, a sphere's surface, a jittered lattice."""
+    """Return points in a box: uniform, a Gaussian cluster, a sphere's surface, a jittered lattice."""
     sides = np.array(box)[:, None]
     if kind in ("uniform", "equal"):
         return sides * rng.random((3, n))
@@ -113,7 +113,7 @@ def points(kind, n, box, rng):
 
 
 def crystal(name, cells, box):
-    """Ions of a crystal of `cells`³ elementary cells, and the signs of their strengths."""
+    """Return ions of a crystal of `cells`³ elementary cells, and the signs of their strengths."""
     base, signs = CELLS[name]
     moves = np.array(list(itertools.product(range(cells), repeat=3)), float).T
     x = (np.array(base, float).T[:, :, None] + moves[:, None, :]).reshape(3, -1) / cells
@@ -121,7 +121,7 @@ def crystal(name, cells, box):
 
 
 def sources(d, rng):
-    """Points, strengths and normals (or None), with one pattern of signs for crystals and layers."""
+    """Return points, strengths and normals (or None), with one pattern of signs for crystals and layers."""
     kernel, signs = KERNELS[d.kernel], None
     if d.points == "crystal":
         name = list(CELLS)[rng.integers(3)]
@@ -147,7 +147,7 @@ def sources(d, rng):
 
 
 def exact(d, trg, src, dens, normals):
-    """The sum in double precision: periodic axes come first, and the result goes back to the caller's."""
+    """Return the sum in double precision: periodic axes come first, the result is in the caller's axes."""
     order = sorted(range(3), key=lambda axis: not d.periodic[axis])
     there = [a if a is None or len(a) == 1 else turned(a, order) for a in (trg, src, dens, normals)]
     box = tuple(d.box[axis] for axis in order)
@@ -160,19 +160,19 @@ def exact(d, trg, src, dens, normals):
 
 
 def turned(v, order):
-    """Every three components in another order, as float64."""
+    """Reorder every three components, as float64."""
     return np.concatenate([part[order] for part in np.split(np.asarray(v, np.float64), len(v) // 3)])
 
 
 def ratio(d):
-    """Error over tolerance of a draw."""
+    """Return the error over the tolerance of a draw."""
     rng = np.random.default_rng([d.seed, 1])
     src, dens, normals = sources(d, rng)
     perfect = d.points in ("crystal", "layers")
     apart = d.kernel in ODD if perfect else d.n_targets is not None
     trg = points("uniform", d.n_targets or 50, d.box, rng) if apart else src
     trg, src, dens, normals = (a if a is None else a.astype(d.dtype) for a in (trg, src, dens, normals))
-    # Rounding may have left the box.
+    # Rounded points may lie outside the box.
     trg, src = (np.minimum(x, np.array(d.box, d.dtype)[:, None]) for x in (trg, src))
     options = {"box": d.cell, "periodicity": d.periodicity, "tolerance": d.tolerance, "split": d.split}
     plan = parki.ewald.plan(d.kernel, trg, src, kappa=d.kappa, **options)

@@ -1,4 +1,4 @@
-"""Triclinic cells: against the oracle in the rectangular box that eight of them fill, and in other lattice vectors."""
+"""Triclinic cells, against the reference in the rectangular box that eight of them fill, and other lattice vectors."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_variants(variant, rng):
 
 @pytest.mark.parametrize("kernel", ["laplace", "stokes_comb"])
 def test_other_vectors_of_the_same_lattice(kernel, rng):
-    """Any three vectors that span the lattice, turned in space: a cell that is a rectangular box in disguise, too."""
+    """Any three vectors that span the lattice, turned in space, give the same sum; of a rectangular lattice, too."""
     turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     mix = np.array([[1, 1, 0], [0, 1, -1], [1, 1, 1]])
     for cell in (CELL, np.diag(SIDES)):
@@ -107,7 +107,7 @@ KERNELS = [name for name, kernel in kernels.KERNELS.items() if {1, 2} <= set(ker
 
 
 def turned(turn, v):
-    """Vectors, columns of six or three, and tensors of nine rows, after a rotation."""
+    """Rotate vectors, three or six rows, and tensors, nine rows; scalars stay."""
     if v.ndim == 1:
         return v
     if len(v) == 9:
@@ -118,7 +118,7 @@ def turned(turn, v):
 @pytest.mark.parametrize("periodicity", [1, 2])
 @pytest.mark.parametrize("kernel", every(3, KERNELS))
 def test_slabs_and_wires(kernel, periodicity, rng):
-    """In any orientation, against the slow sums."""
+    """Compare slabs and wires in any orientation to the slow sums."""
     tolerance = 1e-8
     found, cell = kernels.KERNELS[kernel], FLAT if periodicity == 2 else np.diag(np.diag(FLAT))
     box, turn = np.diag(cell), Rotation.random(random_state=1).as_matrix()
@@ -130,7 +130,7 @@ def test_slabs_and_wires(kernel, periodicity, rng):
     normals = strengths[1] if found.normals else None
     given = {"box": box, "periodicity": periodicity, "skew": (cell[0, 1], 0.0, 0.0)} | more
     exact = turned(turn, sums.periodic(kernel, x, x, strengths[0], normals, **given))
-    order = [2, 0, 1] if periodicity == 2 else [1, 0, 2]  # rows of the cell, whatever their places
+    order = [2, 0, 1] if periodicity == 2 else [1, 0, 2]  # rows of the cell in another order
     mask = tuple(i < periodicity for i in order)
     y, cell = np.ascontiguousarray(turn @ x), cell[order] @ turn.T
     plan = parki.ewald.plan(kernel, y, y, box=cell, periodicity=mask, tolerance=tolerance, **more)
@@ -138,7 +138,7 @@ def test_slabs_and_wires(kernel, periodicity, rng):
 
 
 def test_many_cells_of_a_slab(rng):
-    """The near field goes through cells; results do not depend on the cutoff."""
+    """Results with many cells in the near field do not depend on the cutoff."""
     x, q = FLAT.T @ rng.random((3, 2000)), rng.standard_normal(2000)
     given = {"box": FLAT, "periodicity": 2, "tolerance": 1e-8}
     a, b = (parki.ewald.plan("laplace", x, x, rc=rc, **given)(q - q.mean()) for rc in (0.1, 0.4))

@@ -1,4 +1,4 @@
-"""Tuned plans: as accurate as others, measured once, remembered for sums alike, and asked for by nobody else."""
+"""Tuned plans: as accurate as others, measured once, remembered for similar sums, and made only on request."""
 
 import json
 import threading
@@ -27,14 +27,14 @@ BOX, N = (1.0, 1.2, 0.9), 300
 
 @pytest.fixture(autouse=True)
 def memory(tmp_path, monkeypatch):
-    """An empty memory."""
+    """Give every test an empty folder of tuned parameters."""
     monkeypatch.setattr(tuning_cache, "folder", lambda: tmp_path / "tuned")
     return tmp_path / "tuned"
 
 
 @pytest.fixture
 def fastest(monkeypatch):
-    """Makes the candidate of some attributes the fastest, by a clock that tells times and runs nothing; counts them."""
+    """Return a function that makes a candidate the fastest, by a clock that runs nothing, and lists timed plans."""
     asked = []
 
     def choose(factor=0.5, **attributes):
@@ -51,7 +51,7 @@ def fastest(monkeypatch):
 
 @pytest.fixture
 def unmeasured(monkeypatch):
-    """Fails whoever measures from now on."""
+    """Return a function after which every measurement fails."""
 
     def measure(*_):
         raise AssertionError("measured")
@@ -73,7 +73,7 @@ def key_of(plan):
 
 
 def others(plan):
-    """The candidates besides the model's choice."""
+    """Return the candidates besides the model's choice."""
     return tuning.candidates(plan.chosen.question, plan.method.options)[1:]
 
 
@@ -317,7 +317,7 @@ def test_on_gpus_shapes_are_tried_too(x, fastest, monkeypatch):
 
 @pytest.mark.parametrize("on_gpu", [True, False])
 def test_on_a_device(on_gpu, x, rng, monkeypatch, unmeasured):
-    """The clock waits for it, and arrays are where those of the calls will be."""
+    """Timing waits for the device, and its arrays are where the arrays of calls will be."""
     cupy, waits = standin.install(monkeypatch), []
     monkeypatch.setattr(tuning, "SHAPES", ({"g2p_threads": 64},))
     monkeypatch.setattr(tuning, "NEAR", (0.25,))

@@ -1,4 +1,4 @@
-"""Every variant of every kernel meets the tolerance, on a host and with the text for GPUs in the simulator."""
+"""Variants of every loop, against the tolerance, on a host and, in the simulator, with the code for GPUs."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ VARIANTS = [
     *(("g2p_method", name) for name in ("BASE", "TARGET")),
 ]
 BLOCKS = [
-    {"p2p_threads_x": 128, "p2p_threads_y": 1, "p2g_threads": 128, "g2p_threads": 128},  # the published ones
+    {"p2p_threads_x": 128, "p2p_threads_y": 1, "p2g_threads": 128, "g2p_threads": 128},  # as published
     {"p2p_method": "GM-2D", "p2p_threads_x": 16, "p2p_threads_y": 32, "p2g_threads": 32, "g2p_threads": 8},
     {"p2p_method": "SM-2D", "p2p_threads_x": 5, "p2p_threads_y": 2, "p2g_threads": 48, "g2p_threads": 3},
     {"p2p_method": "SM-1D", "p2p_threads_x": 1, "p2g_threads": 1, "g2p_threads": 1},
@@ -25,7 +25,7 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def problem():
-    """A sum of each kind by kernel and dtype, and its exact result, made once."""
+    """Return a function that gives a sum by kernel and dtype, with its exact result, made once."""
     made = {}
 
     def get(kernel, dtype):
@@ -45,7 +45,7 @@ def problem():
 
 
 def ratio(given, exact, kernel, **options):
-    """Error over tolerance."""
+    """Return the error over the tolerance."""
     dtype = given[0].dtype
     u = getattr(parki.ewald, kernel)(*given, box=BOX, tolerance=TOLERANCE[dtype.name], **options)
     assert u.dtype == dtype
@@ -62,7 +62,7 @@ def test_in_the_simulator(kernel, option, variant, dtype, problem):
 @pytest.mark.parametrize("dtype", but("float32", of=TOLERANCE))
 @pytest.mark.parametrize(("option", "variant"), VARIANTS, ids=[" ".join(row) for row in VARIANTS])
 def test_on_a_host(option, variant, dtype, problem):
-    # The combined kernel takes its compiler longest; the simulator runs it above.
+    # laplace alone: the combined kernel takes longest to compile, and runs in the simulator above.
     assert ratio(*problem("laplace", dtype), "laplace", execution_space="OpenMP", **{option: variant}) <= 1
 
 
@@ -97,7 +97,7 @@ def test_on_the_gpu_that_is_here(name, problem):
 
 
 def test_numbers_of_threads_are_honoured_by_every_variant(rng):
-    """Also where a thread is a source or a target, whatever the order."""
+    """Numbers hold where a thread is a source or a target, too."""
     x, q = rng.random((3, 50)), rng.standard_normal(50)
     options = {"box": (1, 1, 1), "tolerance": 1e-3, "far_precision": "double"}
     options |= {"p2g_method": "BASE", "g2p_method": "BASE"}

@@ -16,7 +16,7 @@ def chosen():
 
 @pytest.fixture
 def unmarked(chosen, monkeypatch):
-    """Objects that have not been checked, in this process or before it."""
+    """Remove the marks of checked objects, of this process and before; return their paths."""
     monkeypatch.setattr(verify, "_sound", set())
     units = verify.workunits(chosen, spaces.get(), variants.choose(spaces.get(), chosen.dtype))
     marks = [engine.object_path(w).parent / verify.MARK for w in units]
@@ -43,7 +43,7 @@ def test_sound_objects_are_marked_and_not_checked_again(chosen, unmarked, monkey
     monkeypatch.setattr(verify, "compiled", lambda *_: pytest.fail("checked a second time"))
     verify.verify(chosen, spaces.get())
     verify._sound.clear()
-    verify.verify(chosen, spaces.get())  # by the marks alone
+    verify.verify(chosen, spaces.get())  # passes by the marks alone
 
 
 @pytest.mark.parametrize(("part", "name"), [("near field", "reference_near"), ("far field", "reference_far")])

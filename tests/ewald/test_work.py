@@ -1,4 +1,4 @@
-"""Counts of operations and bytes: against the kernels' texts, counts by hand, and pairs looked at one by one."""
+"""Counts of operations and bytes, against the kernels' texts, counts by hand, and pairs visited one by one."""
 
 import math
 from dataclasses import replace
@@ -24,7 +24,7 @@ BOX = (1.0, 1.3, 0.8)
 
 @pytest.fixture(scope="module")
 def plans():
-    """A plan of each kernel over few points, made once."""
+    """Return a function that gives a plan of a kernel over few points, made once."""
     made = {}
 
     def get(kernel, **options):
@@ -104,8 +104,8 @@ def test_a_small_sum_by_hand(plans):
     m0, m1, m2 = p.grid
     points, kmax = m0 * m1 * m2, [p.kmax * side / (2 * math.pi) for side in p.box]
     number = int(kmax[0]) + 1
-    # Of a target 3 offsets, a fused operation and two sums; 3 windows of P polynomials; for each component where its
-    # taps begin, 3 fused operations; P³ taps, of which the first of each P is a product; a sum for each plane; and a
+    # A target has 3 offsets, a fused operation and two sums each; 3 windows of P polynomials; for each component's
+    # first tap 3 fused operations; P³ taps, of which the first of each P is a product; a sum for each plane; and a
     # product and a sum for each point along z.
     windows = 3 * 4 + 3 * p.P * 2 * p.window_degree
     assert found.flop["g2p"] == 500 * (windows + 3 * (3 * 2 + 2 * p.P**3 - p.P**2 + 2 * p.P**2 + p.P + p.P))
@@ -122,7 +122,7 @@ def test_a_small_sum_by_hand(plans):
     assert found.flop["cnv"] == number * m1 * (m2 * mode + 3)
     assert found.mop["p2p"] == 8 * (600 * 12 + 500 * 6)
     assert found.mop["p2g"] == 8 * (600 * 12 + 600 * p.P**3 * 4 * 2)
-    # All reals in and out along x; of a plane the grid's lines at kx and -kx in, and m1 m2 complex numbers out.
+    # Along x all reals in and out; of each plane the grid's lines at kx and -kx in, and m1 m2 complex numbers out.
     assert found.mop["fft"] == 8 * 4 * (2 * points + number * (2 * m1 * m2 + 2 * m1 * m2))
     assert found.mop["cnv"] == 8 * (4 + 3) * 2 * number * m1 * m2
     assert found.mop["ifft"] == 8 * 3 * (2 * points + number * (2 * m1 * m2 + 2 * m1 * m2))
@@ -132,7 +132,7 @@ def test_a_small_sum_by_hand(plans):
 
 @pytest.mark.parametrize("periodicity", [0, 1, 2])
 def test_padded_planes_are_counted(periodicity, plans):
-    """Those that are transformed: more than the grid has, most for modes that vary little along periodic axes."""
+    """Counts use the padded planes that are transformed; padding is largest for modes that vary little."""
     plan = plans("laplace", periodicity=periodicity, rc=None)
     p, found = plan.parameters, counted(plan)
     mesh, classes = plan._placed(1).sum.far.mesh, multipliers.planes(p)
@@ -155,7 +155,7 @@ def test_variants_differ_in_what_they_compute_again(kernel, plans):
         return counted(plan, p2g=name).flop["p2g"] / 600
 
     # Windows along x and y for every row (BASE), or every tap (GRID); a product for each component and tap.  Atomic
-    # additions are no operations here, but GRID adds up itself.
+    # additions are not counted, but GRID's own additions are.
     again = (2 * P**2 + P) * polynomial
     assert flop("BASE") == flop("SOURCE")
     per_row = {"laplace": 1 + c, "stokes_sl": 1 + c, "stokes_comb": 3 + 3 * (1 + 4 + 1) + 1}[kernel]
@@ -184,12 +184,12 @@ def test_complex_transforms_take_the_other_planes_too(plans):
     real = counted(plan)
     both = work.count(p, plan.chosen.variants, plan.structure.points.targets, plan.structure.points.sources, real=False)
     number = int(p.kmax * p.box[0] / (2 * math.pi)) + 1
-    # All but the plane of kx = 0 have an image, and along x there is nothing to add.
+    # All planes but that of kx = 0 have an image; transforms along x add nothing.
     assert both.flop["cnv"] * number == real.flop["cnv"] * (2 * number - 1)
     along = m1 * m2 / 2 * line(m0)
     assert real.flop["fft"] < both.flop["fft"] < 2 * real.flop["fft"] - along
     assert both.mop["fft"] == 8 * (2 * m0 * m1 * m2 + (2 * number - 1) * 4 * m1 * m2)
-    # Each writes its own lines alone.
+    # Each plane writes its own lines alone.
     assert both.mop["ifft"] == 8 * (2 * m0 * m1 * m2 + (2 * number - 1) * 3 * m1 * m2)
     assert both.values == real.values
 
@@ -226,7 +226,7 @@ def test_a_far_field_in_single_precision_halves_its_bytes(p2g, plans):
 
 
 def by_one(plan):
-    """Pairs looked at, as the loops of kernels/p2p.py go; and cells they reach."""
+    """Count pairs that the loops of kernels/p2p.py visit, and estimate pairs within rc from the cells they reach."""
     targets, sources = plan.structure.points.targets, plan.structure.points.sources
     batch, bound = targets.batches(plan.chosen.variants.targets)
     rc, (h0, h1, h2), (n0, n1, n2) = plan.parameters.rc, sources.grid.widths, sources.grid.shape
@@ -265,7 +265,7 @@ def test_pairs_are_those_that_the_kernel_looks_at(rc, plans):
     total = counted(plan, p2p="GM-1D")
     assert total.pairs == found
     pairs = 8 * found + within * pair_flops("laplace", plan.parameters.radial_degree // 2 * 2 + 2)
-    # the rest is finding them: for batches, slabs, columns, and the shifts of images that are taken off each target
+    # The rest finds the pairs: batches, slabs, columns, and shifts of images, subtracted from each target.
     assert (
         pairs
         < total.flop["p2p"]
@@ -331,7 +331,7 @@ def test_uniform_points_are_counted_without_them(kernel, options, kind, rng):
     lists = [SortedCells(y, grid, plan.space) for y in (x[:, ::2], x)]
     for chosen in (v, replace(v, p2p="SM-1D", p2g="GRID", g2p="BASE"), replace(v, p2g="BASE")):
         true, found = work.count(p, chosen, *lists), work.modelled(p, chosen, 3000, 6000, kind)
-        if kind == "host":  # else the kind of the lists is another one
+        if kind == "host":  # the lists are of a host, too
             for name, phase in true.counts.items():
                 assert found.counts[name].flops == pytest.approx(phase.flops, rel=0.1), name
                 assert found.counts[name].fill == pytest.approx(phase.fill, rel=0.1), name

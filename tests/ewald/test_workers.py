@@ -26,7 +26,7 @@ PLACES = {"3": {}, "2": {"periodicity": 2}, "1": {"periodicity": 1}, "0": {"peri
 @pytest.fixture(autouse=True)
 def _small_sums_are_worth_it(monkeypatch):
     monkeypatch.setattr(workers, "WORTH", 1)
-    monkeypatch.setattr(planes, "CACHE", 1)  # a plane a block
+    monkeypatch.setattr(planes, "CACHE", 1)  # bytes: so few that each block has one plane
 
 
 def problem(kernel, n=150, rhs=()):
@@ -71,7 +71,7 @@ def test_every_library_with_several_right_hand_sides(name, monkeypatch):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("place", PLACES)
 def test_blocks_write_apart(place, whole):
-    """A mode and its image are one block's, and every mode is somebody's."""
+    """A mode and its image belong to one block, and every mode to some block."""
     x, _ = problem("stokes_sl")
     plan = plan_of("stokes_sl", x, threads=3, fft_type="C2C" if whole else "R2C", **PLACES[place])
     far = plan._placed(1).sum.far

@@ -1,1 +1,1 @@
-"""Tests of fast multipole sums, and what they share."""
+"""Tests of fast multipole sums, and their helpers."""

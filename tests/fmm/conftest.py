@@ -1,4 +1,4 @@
-"""What the tests of whole sums share."""
+"""Fixture of the tests of whole sums."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Matrices of classes applied, and values of eight children folded into classes and unfolded, in plain NumPy."""
+"""Products with matrices of classes, and values of eight children folded and unfolded, in plain NumPy."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from parki.fmm import symmetry
 
 
 def applied(matrices, values):
-    """Matrices of the classes times class values (columns, n)."""
+    """Return the matrices of the classes times class values (columns, n)."""
     parts = [matrices.matrix(c) @ values[f : f + n] for c, (f, n, *_) in enumerate(matrices.part.tolist())]
     return np.concatenate(parts)
 
 
 def octet_rows(classes):
-    """Rows of 8 children for (component, class or child, point)."""
+    """Return the rows of 8 children by (component, class or child, point)."""
     return classes.octet_rows()[:, :, None] + np.arange(classes.points)
 
 
 def children_folded(classes, values):
-    """Class values of 8 children's (8, components x points)."""
+    """Return the class values of 8 children's values (8, components x points)."""
     v = values.reshape(8, classes.components, classes.points)
     image = symmetry.images(classes.p, classes.group)
     if classes.group == 8:
@@ -28,7 +28,7 @@ def children_folded(classes, values):
 
 
 def children_unfolded(classes, made):
-    """The reverse way: (8, components x points)."""
+    """Return the values (8, components x points) of 8 children from their class values."""
     v = made[octet_rows(classes)].transpose(1, 0, 2)
     values = np.empty_like(v)
     if classes.group == 8:

@@ -20,7 +20,7 @@ def row(r):
 
 
 def charge(r, kappa=0.0, gradient=False):
-    """Potential and gradient of charges."""
+    """Return the potential of charges, with its gradient if asked."""
     d = lengths(r)
     phi = np.exp(-kappa * d) / d
     return np.concatenate([phi, -(1 + kappa * d) * phi / d**2 * column(r)], axis=-2) if gradient else phi
@@ -31,19 +31,19 @@ def dipole(r):
 
 
 def force(r):
-    """Velocity and pressure of forces."""
+    """Return the velocity and pressure of forces."""
     d = lengths(r)
     return np.concatenate([np.eye(3) / d + column(r) * row(r) / d**3, 2 * row(r) / d**3], axis=-2)
 
 
 def flow(r):
-    """Velocity and pressure of a point flow."""
+    """Return the velocity and pressure of a point flow."""
     velocity = column(r) / lengths(r) ** 3
     return np.concatenate([velocity, np.zeros_like(velocity[..., :1, :])], axis=-2)
 
 
 def stresslet(r):
-    """Velocity and pressure of symmetric tensors xx xy xz yy yz zz."""
+    """Return the velocity and pressure of symmetric tensors xx xy xz yy yz zz."""
     d = lengths(r)
     ends = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
     rr = np.stack([(1 + (i != j)) * r[..., i] * r[..., j] for i, j in ends], -1)[..., None, :]
@@ -52,7 +52,7 @@ def stresslet(r):
 
 
 def torque(r):
-    """Velocity and pressure of torques."""
+    """Return the velocity and pressure of torques."""
     d, zero = lengths(r), np.zeros(r.shape[:-1])
     x, y, z = np.moveaxis(r, -1, 0)
     rows = [[zero, z, -y], [-z, zero, x], [y, -x, zero], [zero, zero, zero]]
@@ -60,7 +60,7 @@ def torque(r):
 
 
 def sphere(r, a):
-    """Velocity and pressure of spheres apart."""
+    """Return the velocity and pressure of spheres of radius a that do not overlap."""
     d = lengths(r)
     u = force(r)
     u[..., :3, :] += 2 * a**2 / 3 * (np.eye(3) / d**3 - 3 * column(r) * row(r) / d**5)
@@ -68,12 +68,12 @@ def sphere(r, a):
 
 
 def both(r):
-    """Velocity and pressure of forces and point flows."""
+    """Return the velocity and pressure of forces and point flows."""
     return np.concatenate([force(r), flow(r)], axis=-1)
 
 
 def gradient(function, r, h=1e-4):
-    """Derivatives by fourth-order differences: one more axis at the end."""
+    """Return derivatives by fourth-order differences, along one more axis at the end."""
     steps = h * np.eye(3)
     parts = [8 * (function(r + s) - function(r - s)) - (function(r + 2 * s) - function(r - 2 * s)) for s in steps]
     return np.stack(parts, -1) / (12 * h)
@@ -86,7 +86,7 @@ def surface(p, half):
 
 
 def matrix(formula, x, y):
-    """Dense matrix; rows and columns component by component."""
+    """Return the dense matrix; rows and columns are component by component."""
     k = formula(x[:, None] - y)
     return np.ascontiguousarray(k.transpose(2, 0, 3, 1)).reshape(k.shape[2] * len(x), -1)
 
@@ -102,7 +102,7 @@ class Plain:
         self.a, self.b = np.repeat(self.a, n)[:, None], np.repeat(self.b, n)[:, None]
 
     def solve(self, c, up):
-        """Equivalents of check values; what is small is left out as in the unit box."""
+        """Return the equivalents of check values; small singular values are left out as in the unit box."""
         x, y = (self.outer, self.inner) if up else (self.inner, self.outer)
         h = self.half
         unit = matrix(self.formula, x, y) * (1.0 * h) ** self.a * (1.0 * h) ** self.b.T
@@ -111,9 +111,9 @@ class Plain:
         return (vt[keep].T / s[keep]) @ (u[:, keep].T @ (c * h**self.a)) * h**self.b
 
     def to_parent(self, o, e):
-        """Check values of equivalents of child o."""
+        """Return check values of equivalents of child o."""
         return matrix(self.formula, self.outer, self.half * CHILDREN[o] + self.small) @ e
 
     def to_child(self, o, e):
-        """Check values of child o of the parent's downward equivalents."""
+        """Return check values of child o from the parent's downward equivalents."""
         return matrix(self.formula, self.half * CHILDREN[o] + self.small, self.outer) @ e

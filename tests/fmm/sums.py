@@ -1,4 +1,4 @@
-"""What the tests of whole sums share: points, kernels of each method, errors, shares of far pairs."""
+"""Helpers of the tests of whole sums: points, kernels of each method, errors, shares of far pairs."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from parki.pairs import PAIRS
 
 SHAPES = {"uniform": samples.uniform, "plummer": samples.plummer, "sphere": samples.sphere}
 METHODS = ("kifmm", "chebyshev")
-#: Kernels by method, with what is asked of their gradients.
+#: Kernels by method, with their option `gradient`.
 KERNELS = {
     "kifmm": [
         ("laplace", False), ("laplace", True), ("yukawa", False), ("yukawa", True), ("laplace_grad", False),
@@ -21,12 +21,12 @@ KERNELS = {
 
 
 def relative(found, exact):
-    """Error in the 2-norm over all targets and components."""
+    """Return the relative error in the 2-norm over all targets and components."""
     return float(np.linalg.norm(np.asarray(found, np.float64) - exact) / np.linalg.norm(exact))
 
 
 def far_share(plan):
-    """Share of the pairs of particles that are not summed one by one."""
+    """Return the share of the pairs of particles that are not summed one by one."""
     tree, lists = plan.structure.tree, plan.structure.lists
     near = tree.nodes.targets.count[lists.u_t].astype(float) @ tree.nodes.sources.count[lists.u_s]
     return 1 - near / (plan.n_targets * plan.n_sources)

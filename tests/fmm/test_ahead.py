@@ -15,7 +15,7 @@ OWN = Path(__file__).with_name("skewed.py")
 
 @pytest.fixture
 def batches(monkeypatch):
-    """Names of the units of each batch that is asked of the compiler or of its cache; no kernel is loaded yet."""
+    """Record the names of the units of each batch for the compiler or its cache, with no kernel loaded yet."""
     found, build_many = [], objects.build_many
 
     def recorded(units):
@@ -32,7 +32,7 @@ def batches(monkeypatch):
 @pytest.mark.parametrize(("kernel", "method"), [("laplace", "kifmm"), ("stokes_dl", "kifmm"), (OWN, "kifmm"),
                                                 ("laplace", "chebyshev")])  # fmt: skip
 def test_a_first_call_compiles_in_two_batches(kernel, method, name, most, batches):
-    """In the simulator one more, of kernels on the host: another compilation altogether."""
+    """GpuSim takes one batch more, because kernels on the host are compiled separately."""
     x, y = samples.plummer(300, 1), samples.uniform(250, 2)
     plan = parki.fmm.plan(kernel, x, y, method=method, order=3, leaf_size=8, execution_space=name)
     assert min(len(getattr(plan.structure.lists, f"{name}_t")) for name in "uvwx") > 0

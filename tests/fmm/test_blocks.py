@@ -1,4 +1,4 @@
-"""Blocks of boxes, where the sources of lists V stand in them, and the workunits on them."""
+"""Blocks of boxes, the places of the sources of V lists in them, and the workunits on them."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_ways_lead_to_the_sources_at_the_offsets(octant):
         at = 2 * (np.array(corners[direction]) - 1) + [other >> 2 & 1, other >> 1 & 1, other & 1]
         apart = bits - at  # target − source
         np.testing.assert_array_equal(apart * (1 - 2 * bits), d)
-        # In the frame of the source's octant the offset is the one that its table is made for.
+        # In the frame of the source's octant the offset is that of its table.
         flip = 1 - 2 * np.array([other >> 2 & 1, other >> 1 & 1, other & 1])
         np.testing.assert_array_equal(apart * flip, seen_from_source(d))
 
@@ -75,7 +75,7 @@ BOXES, VALUES, TEAMS = 37, 11, 4
 
 @pytest.fixture
 def launch(space):
-    """Launch a workunit on arrays that go there and come back."""
+    """Return a function that launches a workunit on copies of arrays in the space, and returns the results."""
     space = spaces.get(space)
     xp = spaces.array_module(space)
 
@@ -95,7 +95,7 @@ def real(request):
 
 @pytest.fixture
 def some(real, rng):
-    """Blocks of boxes of two tables, and the frame of each box."""
+    """Return blocks of boxes of two tables, and the frame of each box."""
     made = BoxBlocks.of(np.arange(BOXES, dtype=np.int32), rng.integers(0, 2, BOXES), 64 // real.itemsize)
     return made, rng.integers(0, 3, BOXES).astype(np.int32)
 
@@ -155,7 +155,7 @@ def tiled(matrices):
 @pytest.mark.portability
 @pytest.mark.parametrize("add", [False, True])
 def test_expand(add, real, some, launch, rng):
-    """What each target takes, and nothing where there is no source."""
+    """Compare sums over the sources of each target; missing sources add nothing."""
     made, _ = some
     octets, first_column, columns, translations = 5, 16, 30, 20
     near = rng.integers(-1, octets, (octets, 26)).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Operators by classes against plain dense ones, and how they are kept."""
+"""Operators by classes against plain dense ones, and their files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request):
-    """A representation, its operators, and the same in plain NumPy."""
+    """Return a representation, its operators, and the same in plain NumPy."""
     name, parameters, p = CASES[request.param]
     representation = representations.find(pairs.find(name, **parameters))
     formula = {"laplace": plain.charge, "yukawa": lambda r: plain.charge(r, 2.0), "stokes_dl": plain.both}.get(
@@ -38,7 +38,7 @@ def case(request):
 
 
 def scaled(representation, half, points):
-    """What check values and equivalents, by row, are multiplied by."""
+    """Return the factors of check values and of equivalents, by row."""
     return (np.repeat(s, points)[:, None] for s in representation.scales(half))
 
 
@@ -48,7 +48,7 @@ def close(found, expected, bound):
 
 @pytest.mark.parametrize("up", [True, False])
 def test_solve(case, up, rng):
-    """Factors are the truncated inverse: equal up to rounding over the smallest singular value kept."""
+    """Both factors make the truncated inverse, up to rounding over the smallest singular value kept."""
     representation, made, expected = case
     check, equivalent = scaled(representation, HALF, made.check.points)
     c = rng.standard_normal((made.check.begin[-1], 3))
@@ -82,7 +82,7 @@ def test_to_children(case, rng):
 
 @pytest.mark.parametrize("name", ["laplace", "rotlet"])
 def test_classes_and_plain_dense_form_agree(name, rng, monkeypatch):
-    """The same kernel with and without its symmetry."""
+    """Compare operators of a kernel with and without its symmetry."""
     representation, p = representations.find(pairs.find(name)), 3
     by_class = box_operators.operators(representation, p, 1e-4)
     monkeypatch.setattr(representations, "_masks", lambda pair: None)
@@ -110,7 +110,7 @@ def test_one_set_for_all_levels_or_one_for_each():
     one, other = (box_operators.operators(yukawa, 4, 1e-3, half) for half in (0.5, 0.25))
     assert np.abs(one.to_parent.table - other.to_parent.table).max() > 1e-3
     double = representations.find(pairs.find("yukawa", kappa=2.0))
-    assert box_operators.operators(double, 4, 1e-3, 0.25) is one  # κh decides
+    assert box_operators.operators(double, 4, 1e-3, 0.25) is one  # κh alone matters
 
 
 def test_blocks_are_laid_out_in_tiles(rng):
@@ -127,7 +127,7 @@ def test_blocks_are_laid_out_in_tiles(rng):
 
 @pytest.fixture
 def alone(tmp_path, monkeypatch):
-    """An empty folder for what is kept."""
+    """Keep operators in an empty folder."""
     monkeypatch.setattr(cache, "folder", lambda: tmp_path)
     box_operators._kept.cache_clear()
     yield tmp_path
@@ -142,9 +142,9 @@ def test_operators_are_kept_on_disk(alone, monkeypatch):
     representation = representations.find(pairs.find("laplace"))
     made = box_operators.operators(representation, 4, 1e-3)
     (file,) = kept(alone)
-    assert [path.name for path in file.parent.iterdir()] == [file.name]  # nothing temporary is left
+    assert [path.name for path in file.parent.iterdir()] == [file.name]  # no temporary file is left
     box_operators._kept.cache_clear()
-    monkeypatch.setattr(box_operators, "_make", None)  # it would fail
+    monkeypatch.setattr(box_operators, "_make", None)  # a call would fail
     again = box_operators.operators(representation, 4, 1e-3)
     assert again is not made
     np.testing.assert_array_equal(again.down[1].table, made.down[1].table)
@@ -171,7 +171,7 @@ def test_a_damaged_file_is_made_anew(alone, damage):
 
 
 def test_a_folder_that_cannot_be_written(alone):
-    """Operators are made all the same."""
+    """Make operators even if they cannot be kept."""
     (alone / cache.FORMAT).write_text("a file where a folder is wanted")
     assert box_operators.operators(representations.find(pairs.find("laplace")), 3, 1e-3).up[0].rows == 26
 
@@ -197,7 +197,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_fields_through_expansions(name, rng):
-    """From sources to a box's equivalents, to those of a box apart, to targets in it; and with more points, better."""
+    """Go from sources to a box's equivalents, to those of a box apart, to its targets; more points err less."""
     parameters, bound = FIELDS[name]
     representation, h = representations.find(pairs.find(name, **parameters)), 0.4
     move = h * np.array([4.0, 2.0, 0.0])

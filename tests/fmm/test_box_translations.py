@@ -1,4 +1,4 @@
-"""The steps between boxes, parents and children, on every space, against the operators applied in NumPy."""
+"""Steps between boxes, parents and children, on every space, against the operators applied in NumPy."""
 
 import math
 from pathlib import Path
@@ -30,25 +30,25 @@ def translations(operators):
 
 
 class Arrays:
-    """Handles with values at the beginning, and what steps make of them in a space."""
+    """Handles with initial values, and their values after steps in a space."""
 
     def __init__(self, space, rng, real="float64"):
         self.space, self.rng, self.real, self.begin = spaces.get(space), rng, real, {}
 
     def given(self, octets, rows):
-        """Random values, as a handle and here."""
+        """Return random values, as a handle and as an array."""
         handle = state("given", (octets, rows, 8), self.real)
         self.begin[handle] = self.rng.standard_normal(handle.shape).astype(self.real)
         return handle, self.begin[handle].astype(float)
 
     def nothing(self, octets, rows):
-        """Values that must be replaced."""
+        """Return a handle of NaNs, which steps must replace."""
         handle = state("nothing", (octets, rows, 8), self.real)
         self.begin[handle] = np.full(handle.shape, np.nan)
         return handle
 
     def run(self, steps):
-        """Run steps on the values at the beginning; returns the array of a handle afterwards."""
+        """Run steps on the initial values; return a function from a handle to its array afterwards."""
         placed = Steps(steps).place(self.space)
         for handle, values in self.begin.items():
             placed[handle][...] = placed.memory_of.xp.asarray(values)
@@ -62,7 +62,7 @@ def arrays(space, rng):
 
 
 def each(function, *given):
-    """A function of (rows, 8) for every octet."""
+    """Return the values of a function of (rows, 8) for each octet."""
     return np.stack([function(*parts) for parts in zip(*given, strict=True)])
 
 
@@ -86,7 +86,7 @@ def test_fold_and_unfold(translations, arrays, of):
 @pytest.mark.parametrize("way", ["up", "down"])
 @pytest.mark.parametrize("scratch", [math.inf, 0])
 def test_solve(operators, arrays, way, scratch):
-    """At once, or where a team has no room, one factor after the other."""
+    """Apply both factors at once, or one after the other where a team has no scratch."""
     translations = BoxTranslations.of(operators, "float64", scratch)
     first, second = getattr(operators, way)
     given, here = arrays.given(OCTETS, first.columns)
@@ -103,7 +103,7 @@ BELOW = np.array([[4, -1, 0, 2, -1, -1, 1, -1], [-1] * 8, [-1, 5, -1, -1, -1, 3,
 @pytest.mark.portability
 @pytest.mark.parametrize("together", [OCTETS, 2])
 def test_to_parent(translations, arrays, together):
-    """Adds the values of all children; a box without children adds nothing."""
+    """Add the values of all children; a box without children adds nothing."""
     equivalent, matrices = translations.operators.equivalent, translations.operators.to_parent
     rows = int(equivalent.begin[-1])
     value, here = arrays.given(6, rows)
@@ -122,7 +122,7 @@ def test_to_children(translations, arrays, together):
     check, matrices = translations.operators.check, translations.operators.to_children
     rows = int(check.begin[-1])
     given, here = arrays.given(OCTETS, matrices.columns)
-    value, expected = arrays.given(7, rows)  # octet 6 is nobody's
+    value, expected = arrays.given(7, rows)  # octet 6 has no parent
     between = arrays.nothing(together, 8 * rows)
     after = arrays.run(translations.to_children(PHASE, given, constant("below", BELOW), between, value))
     for q, lane in np.argwhere(BELOW >= 0):
@@ -132,7 +132,7 @@ def test_to_children(translations, arrays, together):
 
 
 def test_single_precision(rng):
-    """Factors in single precision, applied one after the other: the field of the equivalents is right to rounding."""
+    """Factors in single precision make equivalents that agree with those of double precision."""
     made = box_operators.operators(representations.find(pairs.find("laplace")), 5, 1e-3)
     translations, arrays = BoxTranslations.of(made, "float32", math.inf), Arrays("Serial", rng, "float32")
     given, here = arrays.given(2, made.up[0].columns)

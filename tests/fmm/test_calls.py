@@ -14,7 +14,7 @@ NT, NS = 350, 400
 
 
 def points():
-    """Targets and sources, whose trees differ: all lists are in use."""
+    """Return targets and sources whose trees differ, so that all lists are in use."""
     return samples.plummer(NT, 2, 4.0), samples.uniform(NS, 1)
 
 
@@ -84,7 +84,7 @@ def test_the_gradient_of_the_stokeslet(q, sums):
 
 @pytest.mark.parametrize("method", ["kifmm", pytest.param("chebyshev", marks=pytest.mark.slow)])
 def test_spheres_that_overlap(method, rng, sums):
-    """RPY has another formula for spheres nearer than 2a: boxes are as large as that asks."""
+    """RPY has another formula for spheres nearer than 2a, so boxes with far pairs must be larger."""
     x = samples.uniform(NS, 1)
     f = rng.standard_normal((3, NS))
     depths = []
@@ -112,7 +112,7 @@ def test_sums_are_linear(method, sums, rng):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_places_do_not_matter(method, sums, rng):
-    """Points moved by numbers that add exactly, in another order, with axes exchanged or reversed."""
+    """Move points by numbers that add exactly, and take them in another order."""
     x = np.round(samples.uniform(900, 6) * [[1.0], [0.9], [0.8]] * 2**30) / 2**30
     q = rng.standard_normal(900)
     u = parki.fmm.plan("coulomb", x, x, method=method, **COARSE)(q)

@@ -1,4 +1,4 @@
-"""The Chebyshev method: against its definition, symmetry, errors, kernels of every kind, special sets of points."""
+"""Tests of the Chebyshev method: its definition, symmetry, errors, kernels of every kind, special sets of points."""
 
 import itertools
 
@@ -19,7 +19,7 @@ from parki.fmm import (
 from parki.trees import octlists, octree
 
 SERIAL = spaces.get("Serial")
-#: φ = r² log r times a factor that depends on direction: no symmetry of the cube, no exponents.
+#: A kernel with a length that depends on direction: no symmetry of the cube, no exponents.
 SKEWED = '''"""A kernel without symmetry."""
 
 from typing import List
@@ -44,7 +44,7 @@ def error(found, exact):
 
 
 class Case:
-    """A tree with its lists, and sums on it in the order given."""
+    """A tree with its lists, and sums in the caller's order of points."""
 
     def __init__(self, x, y, leaf, space=SERIAL):
         self.x, self.y, self.space = x, y, space
@@ -58,7 +58,7 @@ class Case:
         return self.run(self.expansion(pair, order, **options), charges)[0]
 
     def run(self, expansion, *many):
-        """Sums of one placed expansion, for charges one after the other."""
+        """Return the sums of one placed expansion, for charges one after the other."""
         placed, particles, sums = expansion.place(self.space), expansion.particles, []
         for charges in many:
             u = np.full(particles.result.shape, np.nan, particles.real)
@@ -89,7 +89,7 @@ def stokeslet(x, y):
 
 
 def by_definition(case, kernel, components, order, q):
-    """All lists as matrices: polynomials of all points of a box, without the levels between."""
+    """Return sums by dense matrices of all lists: polynomials of all points of a box, without the levels between."""
     tree, grid, eye = case.tree, chebyshev_tables.grid(order), np.eye(components)
     x, y = tree.targets.points.T, tree.sources.points.T
     q, u = q[:, tree.sources.order].T, np.zeros((len(x), components))
@@ -125,7 +125,7 @@ def by_definition(case, kernel, components, order, q):
 
 @pytest.fixture(scope="module")
 def mixed():
-    """Targets and other sources, all lists in use."""
+    """Return a case of targets and other sources, with all lists in use."""
     case = Case(samples.plummer(300, 1), samples.uniform(280, 2), 8)
     assert min(len(a) for a in (case.lists.u_t, case.lists.v_t, case.lists.w_t, case.lists.x_t)) > 20
     return case
@@ -190,7 +190,7 @@ def test_sixteen_operators_make_all(name):
     assert (few.operators, all_of.operators) == (16, 316)
     for j, d in enumerate(chebyshev_tables.offsets()):
         columns = slice(few.column[j], few.column[j + 1])
-        # What a source makes in its frame, then the target takes in its own, both turned so that their offset is d.
+        # Right factor in the frame of the source, left in that of the target, both turned so that the offset is d.
         exact = chebyshev_m2l.operator(pair, 3, d, 1.0)
         turn = chebyshev_tables.Turn(
             (0, 1, 2), tuple(b // a if a else 1 for a, b in zip(d, chebyshev_tables.seen_from_source(d), strict=True))
@@ -204,14 +204,14 @@ def test_sixteen_operators_make_all(name):
 def test_compression_keeps_its_share(symmetric):
     pair = pairs.find("laplace")
     whole, less = (chebyshev_m2l.tables(pair, 4, 1.0, eps, symmetric) for eps in (0.0, 1e-4))
-    # Ranks of the published method at order 4 are 14 to 4.
+    # Ranks of the published method at order 4 are 4 to 14.
     ranks = np.diff(less.column)
     assert (ranks.min(), ranks.max()) == (4, 14)
     assert (np.diff(whole.column) == 64).all()
     if not symmetric:
         for j in (0, 60, 188):
             d, columns = chebyshev_tables.offsets()[j], slice(less.column[j], less.column[j + 1])
-            octant = sum((a % 2) << bit for a, bit in zip(d, (2, 1, 0), strict=True))  # of the source, the target's 0
+            octant = sum((a % 2) << bit for a, bit in zip(d, (2, 1, 0), strict=True))  # of the source; the target's: 0
             made = less.left[0, columns].T @ less.right[octant, columns]
             assert error(made, chebyshev_m2l.operator(pair, 4, d, 1.0)) < 1e-3
 
@@ -255,7 +255,7 @@ def test_orders_follow_the_tolerance_and_the_length_of_the_kernel():
     laplace, met = pairs.find("laplace"), chebyshev_order.Met.of(case.tree.nodes, case.lists)
     found = [chebyshev_order.order(laplace, 10.0**-k, met) for k in (2, 3, 4, 5, 6)]
     assert found == [3, 5, 6, 7, 8]
-    # A Gaussian that is wide for all boxes is nearly constant; one that is narrow for all is near only.
+    # A Gaussian that is wide for all boxes is nearly constant; a Gaussian that is narrow for all has a near field only.
     wide, middle, narrow = (
         chebyshev_order.order(pairs.find("gaussian", width=width), 1e-5, met) for width in (20.0, 0.8, 0.01)
     )

@@ -17,7 +17,7 @@ def surface(p):
 
 
 def inverse(r):
-    """1 / |r|, and 0 at r = 0."""
+    """Return 1 / |r|, and 0 at r = 0."""
     r2 = np.einsum("...i,...i", r, r)
     return np.where(r2 > 0, 1 / np.sqrt(np.where(r2 > 0, r2, 1.0)), 0.0)
 
@@ -32,7 +32,7 @@ def yukawa(r):
 
 
 def stokes(r):
-    """Velocity and pressure of forces and point flows: neither even nor odd, nor symmetric."""
+    """Return the velocity and pressure of forces and point flows: neither even nor odd, nor symmetric."""
     w, out = inverse(r), np.zeros((len(r), 4, 4))
     out[:, :3, :3] = np.eye(3) * w[:, None, None] + (w**3)[:, None, None] * r[:, :, None] * r[:, None, :]
     out[:, :3, 3] = r * (w**3)[:, None]
@@ -41,13 +41,13 @@ def stokes(r):
 
 
 def skew(r):
-    """Two components from three, without any symmetry."""
+    """Return two components from three, without any symmetry."""
     w = inverse(r)
     return np.stack([[w, r[:, 0] * w**2, w**3], [r[:, 1] * w**3, r[:, 2] * w**4, w**2]]).transpose(2, 0, 1)
 
 
 def octets(count, rng):
-    """All pairs of `count` of 27 neighbouring octets, with an octet that is only a source, and one only a target."""
+    """Return all pairs of `count` of 27 neighbouring octets; octet 1 is only a source, octet 2 only a target."""
     place = np.indices((3, 3, 3)).reshape(3, 27).T[np.sort(rng.permutation(27)[:count])]
     number = {tuple(a): i for i, a in enumerate(place)}
     found = [
@@ -62,7 +62,7 @@ def octets(count, rng):
 
 
 def dense(values, p, pairs, given, targets):
-    """Check values (targets, kt, m, 8) from equivalents (octets, ks, m, 8), one matrix for each offset."""
+    """Return check values (targets, kt, m, 8) of equivalents (octets, ks, m, 8), by one matrix for each offset."""
     x = surface(p)
     kt, ks = values(np.ones((1, 3))).shape[1:]
     matrix, out = {}, np.zeros((len(given), kt, len(x), 8))
@@ -80,7 +80,7 @@ def dense(values, p, pairs, given, targets):
 
 
 def translated(values, p, lists, given, space="Serial", real="float64", limit=m2l.SPECTRA, start=0.0):
-    """Check values by lists of pairs, each with a kernel; rows beyond the components' stay as they were."""
+    """Return check values by lists of pairs, each with a kernel; rows beyond the components' must not change."""
     ks, m = given.shape[1:3]
     kt = values(np.ones((1, 3))).shape[1]
     equivalents = np.full((len(given), ks * m + 2, 8), np.nan, real)
@@ -98,7 +98,7 @@ def translated(values, p, lists, given, space="Serial", real="float64", limit=m2
 
 
 def run(values, p, pairs, given, **options):
-    """Check values by one list of pairs."""
+    """Return check values by one list of pairs."""
     return translated(values, p, [(values, pairs)], given, **options)
 
 

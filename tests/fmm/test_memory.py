@@ -1,4 +1,4 @@
-"""Tables that are kept as long as there is room, and sums that are refused for want of it."""
+"""Tables that are kept while there is room, and sums that are refused for lack of memory."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ def test_results_are_kept_while_there_is_room():
     make("b", 30)
     make("a", 30)
     assert calls == ["a", "b"]
-    make("c", 30)  # the one used longest ago goes
+    make("c", 30)  # the least recently used result is dropped
     make("a", 30)
     assert calls == ["a", "b", "c"]
     make("b", 30)
@@ -47,6 +47,6 @@ def test_values_that_do_not_fit_are_refused_before_operators_are_made(method, mo
     held = parki.fmm.plan("coulomb", x, x, **options).memory
     monkeypatch.setattr(parki.memory, "SMALL", 0)
     monkeypatch.setattr(parki.memory, "free", lambda: held // 100)
-    monkeypatch.setattr(module, name, None)  # it would fail
+    monkeypatch.setattr(module, name, None)  # a call would fail
     with pytest.raises(MemoryError, match=r"octree of \d+ boxes needs about .* are free\. A larger leaf_size"):
         parki.fmm.plan("coulomb", x, x, **options)

@@ -34,7 +34,7 @@ BOTH = ("GpuSim", "OpenMP")
 
 @pytest.fixture(autouse=True)
 def all_digits(monkeypatch):
-    """Take roots and exponentials of all digits: shorter ones of hosts and devices differ in those that are left."""
+    """Compute roots and exponentials to all digits: shortened ones differ between hosts and devices."""
     monkeypatch.setattr("parki.fmm.method.short", lambda error: ())
 
 
@@ -57,7 +57,7 @@ def difference(u, v):
 
 
 def mapped(plan, q, units):
-    """Run each task on the unit of a map."""
+    """Return the sum with each task run on its unit of a map."""
     placed = plan.sums[1].placed
     if placed._job is None:
         plan(q)
@@ -136,7 +136,7 @@ def test_a_copy_that_is_missing_is_found(rng, monkeypatch):
 
 @pytest.fixture
 def quick_devices(monkeypatch):
-    """Take devices for a hundred times as fast as cores, so that the only one has all translations by transforms."""
+    """Model devices a hundred times as fast as cores, so that a single one has all translations by transforms."""
 
     def modelled(graph, node):
         return Durations.of(graph, np.full(len(graph), 1e-4), np.full(len(graph), 1e-6), {}, {})
@@ -380,7 +380,7 @@ def test_a_modelled_device_works_alone_where_cores_gain_little(gain, rng, monkey
 
 
 def modelled_devices(without_model):
-    """Return the choice without models, but for devices that have none."""
+    """Return a `without_model` that treats devices without a model as modelled."""
 
     def choice(options, space, dtype):
         found = without_model(options, space, dtype)

@@ -16,7 +16,7 @@ ORDER = 3
 
 
 def plan_of(method, kernel="coulomb", dtype="float64", **options):
-    """A plan with all lists."""
+    """Return a plan with all lists in use."""
     x, y = samples.plummer(700, 1).astype(dtype), samples.uniform(500, 2).astype(dtype)
     options = {"order": ORDER, "leaf_size": 8, "execution_space": "Serial"} | options
     return parki.fmm.plan(kernel, x, y, method=method, **options)
@@ -71,7 +71,7 @@ def test_few_points_have_a_near_field_alone(method):
     x = samples.uniform(100, seed=1)
     plan = parki.fmm.plan("coulomb", x, x, method=method, order=ORDER, leaf_size=200, execution_space="Serial")
     found = plan.predict().phases
-    assert {name for name, seconds in found.items() if seconds} <= {"upward", "near"}  # charges are sorted upward
+    assert {name for name, seconds in found.items() if seconds} <= {"upward", "near"}  # upward sorts charges
     assert found["near"] > 0
 
 
@@ -84,7 +84,7 @@ def test_without_points_calls_take_no_time(method):
         assert found.seconds == 0
 
 
-# What is counted of interpolation -------------------------------------------------------------------------------------
+# Counted work of interpolation ----------------------------------------------------------------------------------------
 def test_evaluations_are_those_of_the_lists(chebyshev):
     found, (tree, lists) = counted(chebyshev), (chebyshev.structure.tree, chebyshev.structure.lists)
     targets, sources, points = tree.nodes.targets.count, tree.nodes.sources.count, ORDER**3
@@ -101,7 +101,7 @@ def test_evaluations_are_those_of_the_lists(chebyshev):
 
 
 def test_interpolation_is_that_of_all_boxes(chebyshev):
-    """Fused operations of a particle are the products with its polynomials; a transfer goes along three directions."""
+    """Count fused operations: products with the polynomials of particles, and transfers along three directions."""
     found, nodes, m = counted(chebyshev), chebyshev.structure.tree.nodes, ORDER
     transfer, upward, downward = 3 * m**4 + 3 * m * m, 0, 0
     for box in range(nodes.n):
@@ -123,7 +123,7 @@ def test_interpolation_is_that_of_all_boxes(chebyshev):
     ("kernel", "components"), [("coulomb", (1, 1)), ("stokes_sl", (3, 3)), ("laplace_grad", (1, 3))]
 )
 def test_translations_are_the_products_of_all_parts(kernel, components):
-    """The loops of a sum: parts of the columns, and boxes in blocks, lanes without a box among them."""
+    """Count the loops of a sum: parts of the columns, and boxes in blocks, with lanes that have no box."""
     translations = plan_of("chebyshev", kernel).structure.expansion.translations
     given, made = (ORDER**3 * number for number in components)
     flops = values = 0

@@ -1,4 +1,4 @@
-"""Which equivalents serve which pairs, against plain formulas."""
+"""Equivalents of pairs, against plain formulas."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_stokes_gradient(r):
 
 @pytest.mark.parametrize("name", ["stokes_sl", "stokes_dl", "rotlet", "rpy"])
 def test_sources_make_stokes_flows(name):
-    """∇²u = ∇p and ∇·u = 0 by differences, of what parki itself computes."""
+    """Check ∇²u = ∇p and ∇·u = 0 by differences of values of parki itself."""
     r, h, representation = 1.5 * symmetry.GENERIC / np.linalg.norm(symmetry.GENERIC, axis=1)[:, None], 1e-3, find(name)
 
     def value(x):
@@ -103,7 +103,7 @@ def test_kernels_that_no_surface_sources_make(name):
 
 
 def test_regularised_kernels_do_not_converge():
-    """Why they are refused: with ε of half a box the error stays above 1e-6 for any number of surface points."""
+    """Show the reason for their refusal: with ε of half a box's half side, errors stay above 1e-6 with more points."""
     pair, rng = pairs.find("regularised_coulomb", epsilon=0.5), np.random.default_rng(1)
     y, x, q = rng.uniform(-1, 1, (30, 3)), rng.uniform(-1, 1, (30, 3)) + np.array([4, 0, 0]), rng.uniform(-1, 1, 30)
 
@@ -137,7 +137,7 @@ def test_a_kernel_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize("name", ["laplace_grad", "stokeslet", "rotlet", "stokes_grad"])
 def test_exponents_and_parities_of_many(name, r):
-    """Found from values: K(λr) and K(Rr) follow from K(r)."""
+    """Find exponents and parities from values: K(λr) and K(Rr) follow from K(r)."""
     pair = pairs.find(name)
     a, b = representations.exponents(pair)
     rows, columns = symmetry.parities(lambda r: representations.block(pair, r))
@@ -152,7 +152,7 @@ def test_exponents_and_parities_of_many(name, r):
 def test_exponents_of_kernels_with_a_length():
     assert representations.exponents(pairs.find("yukawa", kappa=1.0)) is None
     assert representations.exponents(pairs.find("regularised_stokeslet", epsilon=0.1)) is None
-    # However long or short: at distances near 1 these look as if they were zero, or constant.
+    # At any width: at distances near 1 a short one looks like zero, a long one like a constant.
     for width in (1e-3, 1e8):
         assert representations.exponents(pairs.find("gaussian", width=width)) is None
         assert representations.exponents(pairs.find("inverse_quadratic", width=width)) is None
@@ -160,7 +160,7 @@ def test_exponents_of_kernels_with_a_length():
 
 @pytest.mark.parametrize("factor", ["pk.exp(-1e6 * r2)", "(1.0 + 1e-14 * r2)", "pk.exp(-1e-14 * r2)"])
 def test_lengths_of_ones_own_kernels_are_found(factor, tmp_path):
-    """As are axes that a kernel prefers where it is not nothing."""
+    """Find also the axes that a kernel prefers where it is not zero."""
     text = Path(__file__).with_name("skewed.py").read_text("utf-8")
     text = text.replace("w * s[1] + 0.1 * v * s[0]", f"{factor} * w * s[1]").replace("v * s[0]", f"{factor} * v * s[0]")
     (tmp_path / "screened.py").write_text(text, "utf-8")

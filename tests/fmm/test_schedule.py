@@ -36,7 +36,7 @@ def made(name, rng, **more):
 
 
 def of_methods(names, *slow):
-    """Return pairs of a case and a method; with Chebyshev's interpolation, `slow` ones are run by hand."""
+    """Return pairs of a case and a method; with Chebyshev's interpolation, those of `slow` are marked slow."""
     some = [(name, "chebyshev", [SLOW] * (name in slow)) for name in names]
     return [*((name, "kifmm") for name in names), *(pytest.param(*case, marks=marks) for *case, marks in some)]
 
@@ -45,7 +45,7 @@ def of_methods(names, *slow):
 def test_bits_are_those_of_phases(name, method, rng):
     phases, tasks, q = made(name, rng, threads=2, method=method)
     expected = np.vstack(phases(q))
-    for _ in range(4):  # the first ones learn the order
+    for _ in range(4):  # the first calls learn the order
         np.testing.assert_array_equal(np.vstack(tasks(q)), expected)
     kinds = scheduled_sums.kinds(tasks)
     assert {"GATHER", "SCATTER", "P2P"} <= kinds
@@ -72,7 +72,7 @@ def test_any_number_of_workers(threads, schedule, method, rng):
 
 
 def orders(name, rng, draws, change=None, late=None, **more):
-    """Return results of random orders of ready tasks by one worker, and that of phases."""
+    """Return results of random orders of ready tasks by one worker, and the result of phases."""
     some = made(name, rng, threads=1, **more)
     return scheduled_sums.orders(some, rng, draws, change, late, some[1].structure.expansion.particles.rows)
 

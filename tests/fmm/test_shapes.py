@@ -10,7 +10,7 @@ from tests import hard_points as hard
 
 METHODS = ("kifmm", "chebyshev")
 TOLERANCE = 2e-4
-#: Bytes of a plan per point with small leaves.
+#: Bytes per point: bound of the memory of a plan with small leaves.
 PER_POINT = 100_000
 
 
@@ -23,12 +23,12 @@ def farther_groups(n, seed):
 
 
 SHAPES = {f.__name__: f for f in (*hard.HARD, far_groups, farther_groups)}
-#: Whose groups are smaller than the smallest box.
+#: Shapes whose groups are smaller than the smallest box.
 BEYOND = ("farther_groups", "outlier", "geometric")
 
 
 def checked(kernel, x, y, q, sums, method, tolerance=TOLERANCE, **options):
-    """Error of a sum, with its plan."""
+    """Return the error of a sum, and its plan."""
     parameters = {name: options.pop(name) for name in ("kappa", "width") if name in options}
     plan = parki.fmm.plan(kernel, x, y, method=method, tolerance=tolerance, **options, **parameters)
     return sums.relative(plan(q), direct_sum(kernel, x, y, q, **parameters)), plan
@@ -51,14 +51,14 @@ def test_other_targets_in_hard_shapes(method, sums):
     for shape, other in ((hard.line, hard.plane), (far_groups, hard.line), (hard.duplicates, far_groups)):
         x, y, q = shape(900, 1), other(1000, 2), samples.charges(1000, 4)
         error, _ = checked("coulomb", x, y, q, sums, method, leaf_size=20)
-        # Orders of interpolation are those of boxes full of points: fields of lines on planes err by up to twice that.
+        # Interpolation orders are chosen for boxes full of points: errors of lines on planes are up to twice as large.
         assert error < (TOLERANCE if method == "kifmm" else 2 * TOLERANCE), (shape, other)
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e4, 1e8])
 @pytest.mark.parametrize("method", METHODS)
 def test_targets_far_from_all_sources(method, distance, sums):
-    """Charges that cancel, but for a part: far away nothing else is left of the sum."""
+    """Charges cancel but for a part, which alone is left of the sum far away."""
     y, x, q = samples.uniform(1500, 1), samples.uniform(1200, 2) + distance, samples.charges(1500, 3) + 0.2
     error, plan = checked("coulomb", x, y, q, sums, method, leaf_size=20)
     assert error < TOLERANCE
@@ -79,7 +79,7 @@ def test_charges_of_one_group_alone(method, sums):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_all_points_equal(n, method):
-    """Every pair of a singular kernel coincides; of others, its limit counts."""
+    """Coincident pairs of a singular kernel are left out; those of other kernels count with their limit."""
     x, q = np.full((3, n), 0.7), samples.charges(n, 1)
     if n <= 10_000:  # one box of all points: as a direct sum
         plan = parki.fmm.plan("coulomb", x, x, method=method, tolerance=TOLERANCE)
@@ -119,7 +119,7 @@ def test_many_targets_and_one_source_and_the_reverse(n, method, sums):
     error, plan = checked("coulomb", many, one, np.array([-3.0]), sums, method)
     assert error < TOLERANCE
     assert plan.memory < PER_POINT * n
-    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # at one target, none that cancel
+    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # charges must not cancel at one target
     assert error < TOLERANCE
     assert plan.memory < PER_POINT * n
 
@@ -152,7 +152,7 @@ def test_single_precision_of_hard_shapes(method, sums):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_kernels_with_a_length_in_groups_far_apart(method, sums):
-    """The size of the whole says nothing about where pairs interact."""
+    """Distances of pairs that interact do not follow from the size of the whole."""
     n = 1500
     x, q = far_groups(n, 3), samples.charges(n, 4)
     error, _ = checked("yukawa", x, x, q, sums, method, leaf_size=20, kappa=1.0)

@@ -46,7 +46,7 @@ def test_classes_are_orthonormal_coefficients(p, masks, rng):
 
 @pytest.mark.parametrize("masks", [(0,), (4, 2, 1, 0), (3, 5, 6)])
 def test_a_class_has_its_signs(masks, rng):
-    """Of values of one class, a reflection makes the same values times the sign of the class."""
+    """A reflection multiplies values of one class by the sign of the class."""
     classes = Classes(5, masks, len(masks))
     image = symmetry.images(5, 8)
     for c in range(8):
@@ -68,7 +68,7 @@ def test_parities():
     assert of("laplace") == ((0,), (0,))
     assert of("laplace_grad") == ((4, 2, 1), (0,))
     assert of("stokeslet") == ((4, 2, 1), (4, 2, 1))
-    velocity, torque = of("rotlet")  # one of a vector, the other of a torque; which one is free
+    velocity, torque = of("rotlet")  # one is of a vector, the other of a torque, in either order
     assert {velocity, torque} == {(4, 2, 1), (3, 5, 6)}
 
 

@@ -1,4 +1,4 @@
-"""The tolerance is met: random draws of kernel, points, tolerance, precision, scale, signs of charges."""
+"""Tolerances that sums meet, in random draws of kernel, points, tolerance, precision, scale, signs of charges."""
 
 import zlib
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from tests.quick import every
 SIGNS = ("random", "positive", "neutral", "few")
 SHAPES = ("uniform", "plummer", "sphere")
 METHODS = ("kifmm", "chebyshev")
-N, LEAF = 3000, 20  # four levels and more
+N, LEAF = 3000, 20  # points, and points of a leaf: four levels and more
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One sum.  Lengths of kernels are in units of half the side of the cube, and points are `scale` times it."""
+    """A sum.  Lengths of kernels are in units of half the side of the cube; `scale` multiplies points and lengths."""
 
     seed: int
     method: str
@@ -57,7 +57,7 @@ def draw(method, kernel, gradient, seed):
 
 
 def parameters(d):
-    """Numbers of the kernel: lengths, or their inverses."""
+    """Return the parameters of the kernel: lengths, or their inverses."""
     values = {"kappa": 1 / d.length, "k": np.pi / d.length, "width": d.length, "epsilon": 0.1 * d.length}
     values["radius"] = 0.03 * d.length
     inverse = ("kappa", "k")
@@ -66,7 +66,7 @@ def parameters(d):
 
 
 def problem(d, pair, sums):
-    """Targets, sources, charges and normals."""
+    """Return targets, sources, charges and normals."""
     rng = np.random.default_rng([d.seed, 8])
     y = d.scale * sums.SHAPES[d.shape](N, d.seed)
     x = y if d.same else d.scale * sums.SHAPES[d.shape](N - 300, d.seed + 1000)
@@ -84,7 +84,7 @@ def problem(d, pair, sums):
 
 
 def ratio(d, sums, kernel=None, shift=0.0, **options):
-    """Error over tolerance, the larger one of potential and gradient; and the plan."""
+    """Return error / tolerance, the larger one of potential and gradient, and the plan."""
     kernel = d.kernel if kernel is None else kernel
     x, y, charges, normals = problem(d, parki.pairs.find(kernel, **parameters(d)), sums)
     if shift:
@@ -100,7 +100,7 @@ def ratio(d, sums, kernel=None, shift=0.0, **options):
 
 
 # Random draws ---------------------------------------------------------------------------------------------------------
-#: Of the kernels that take turns by default; few orders make few kernels to compile.
+#: Kernels that take turns by default; few orders make few kernels to compile.
 QUICK = {
     "kifmm": [("laplace", False), ("laplace", True), ("yukawa", False), ("stokes_sl", False), ("stokes_dl", False)],
     "chebyshev": [("laplace", False), ("yukawa", False), ("gaussian", False), ("stokes_sl", False)],
@@ -109,7 +109,7 @@ TOLERANCES = {"kifmm": (2e-4, 2e-7), "chebyshev": (1e-3, 2e-4)}
 
 
 def quick(method, seed):
-    """A draw of one of few kernels and tolerances."""
+    """Return a draw with one of few kernels and tolerances."""
     kernel, gradient = QUICK[method][seed % len(QUICK[method])]
     d = draw(method, kernel, gradient, seed)
     return replace(d, tolerance=TOLERANCES[method][seed % 2], dtype="float64", length=max(d.length, 0.3))
@@ -140,7 +140,7 @@ def test_draws_cover_what_is_asked():
 @pytest.mark.timeout(14400)
 @pytest.mark.parametrize("method", METHODS)
 def test_sweep(method, sums):
-    """Every kernel at random tolerances down to 1e-10, by interpolation to 1e-5; every fifth in single precision."""
+    """Sum each kernel at random tolerances down to 1e-10, interpolation to 1e-5; every fifth in single precision."""
     missed = []
     for kernel, gradient in sums.KERNELS[method]:
         for seed in range(15):
@@ -158,7 +158,7 @@ def test_sweep(method, sums):
 @pytest.mark.parametrize("tolerance", [10.0**-n for n in range(3, 13)])
 @pytest.mark.parametrize("kernel", ["laplace", "yukawa", "stokes_sl", "stokes_dl"])
 def test_every_tolerance(kernel, tolerance, sums):
-    """Down to the least that is offered."""
+    """Meet tolerances down to the least that is offered."""
     for seed, shape in enumerate(SHAPES):
         d = Draw(seed, "kifmm", kernel, False, shape, tolerance)
         found, plan = ratio(d, sums)
@@ -206,7 +206,7 @@ PAIRS_OF_ONES_OWN = {
 
 @pytest.fixture
 def own(tmp_path_factory):
-    """The file of a pair of one's own, one for all tests, so that it is compiled once."""
+    """Return a function from a pair's name to its file, which all tests share so that it is compiled once."""
 
     def path(name):
         sources, results, body = PAIRS_OF_ONES_OWN[name]
@@ -232,7 +232,7 @@ def test_kernels_of_ones_own(method, name, own, sums):
 @pytest.mark.parametrize("screening", [10.0, 1000.0, pytest.param(1e4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", METHODS)
 def test_screening_from_little_to_all(method, screening, dtype, sums):
-    """Fields fall by any factor within boxes, beyond what a number can be: nothing is then left of them."""
+    """Fields fall by any factor within boxes, until they underflow to zero."""
     for shape in SHAPES[:2]:
         d = Draw(3, method, "yukawa", False, shape, 2e-4, length=1 / screening, signs="positive", dtype=dtype)
         found, _ = ratio(d, sums)

@@ -1,4 +1,4 @@
-"""What does not fit fast multipole methods is refused, with its name, what was found and what was expected."""
+"""Wrong input of fast multipole methods: errors tell its name, the value found and the value expected."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_unknown_methods():
 
 @pytest.mark.parametrize("kernel", [name for name, pair in PAIRS.items() if "width" in pair.names])
 def test_kernels_of_the_other_method_alone(kernel):
-    """Refused where points are given, not only where charges are; the other method takes them."""
+    """Refuse these kernels when points are given, before any charges; the other method takes them."""
     x = np.zeros((3, 2))
     with pytest.raises(ValueError, match=rf"kernel is {kernel}: no sources on a surface.*parki\.fmm\.chebyshev"):
         parki.fmm.plan(kernel, x, x, width=1.0)

@@ -11,7 +11,7 @@ from tests.house.process import Died, Tree
 
 
 def differences(case: Case, old: Tree, new: Tree) -> list[str]:
-    """Return a line for each result of a case that is not the same."""
+    """Return a line for each result of a case that differs."""
     with ThreadPoolExecutor(2) as pool:
         before, after = pool.map(lambda tree: _results(tree, case), (old, new))
     return compared(before, after)
@@ -25,7 +25,7 @@ def _results(tree: Tree, case: Case) -> list[tuple[str, Any]]:
 
 
 def compared(before: list[tuple[str, Any]], after: list[tuple[str, Any]]) -> list[str]:
-    """Return a line for each label whose values differ, or which one side lacks."""
+    """Return a line for each label whose values differ, or which is missing on one side."""
     lines = []
     if [label for label, _ in before] != [label for label, _ in after]:
         lines.append(f"results: {_outline(before)} became {_outline(after)}")
@@ -41,7 +41,7 @@ def _outline(results: Iterable[tuple[str, Any]]) -> str:
 
 
 def difference(a: Any, b: Any) -> str:
-    """Return how two values differ, empty if they are the same bit for bit."""
+    """Return a text on how two values differ, empty if they are the same bit for bit."""
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return "" if type(a) is type(b) and np.array_equal(a, b) else f"{a} became {b}"
     if (a.shape, a.dtype) != (b.shape, b.dtype):

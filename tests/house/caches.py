@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FORMAT = "v1"
-COMPILERS = "probes"  # folder of compilers' answers
+COMPILERS = "probes"  # folder of the answers of compilers
 
 
 def shelves() -> Iterable[str]:
@@ -18,7 +18,7 @@ def shelves() -> Iterable[str]:
 
 
 def prepare(folder: Path, objects: Path) -> dict[str, str]:
-    """Make a cache in an empty folder that has its objects in another cache, and return the variables that name it."""
+    """Make a cache in an empty folder that takes its objects from another cache; return the variables that name it."""
     inside = folder / FORMAT
     inside.mkdir(parents=True, mode=0o755)
     for name in (*shelves(), COMPILERS):
@@ -29,7 +29,7 @@ def prepare(folder: Path, objects: Path) -> dict[str, str]:
 
 
 def usual() -> Path:
-    """Return the folder of compiled objects that is in use."""
+    """Return the folder of the usual cache of compiled objects."""
     asked = os.environ.get("PARKI_CACHE_DIR") or os.environ.get("PARKI_CACHE")
     if asked:
         return Path(asked).expanduser().absolute()

@@ -11,12 +11,12 @@ import parki
 from tests.house.cases import THREADS, Case
 from tests.house.inputs import Inputs
 
-RHS = 3  # right-hand sides of a case of several
+RHS = 3  # right-hand sides of a case with several
 Steps = Iterator[tuple[str, Callable[[], Any]]]
 
 
 def results(case: Case) -> list[tuple[str, Any]]:
-    """Return labels with arrays, or texts of exceptions and warnings, which are results, too."""
+    """Return labels with arrays, or with texts of exceptions and warnings, which are results, too."""
     made: list[tuple[str, Any]] = []
     steps = pieces(case) if case.method == "pieces" else once(case) if case.way == "once" else of_plan(case)
     for label, step in steps:
@@ -35,17 +35,17 @@ def results(case: Case) -> list[tuple[str, Any]]:
 
 
 def _kept(value: Any) -> Any:
-    """Return a copy, which later steps do not change."""
+    """Return a copy of an array, which later steps do not change; other values themselves."""
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def place(case: Case) -> dict[str, Any]:
-    """Return the options that say where a case runs."""
+    """Return the options that set the space and threads of a case."""
     return {"execution_space": case.space} | ({"threads": THREADS[case.space]} if case.space in THREADS else {})
 
 
 def once(case: Case) -> Steps:
-    """Yield the one-shot call."""
+    """Yield the step of the one-shot call."""
     given = Inputs(case)
     points, density, normals = given.points(), given.density(), given.normals()
     options = place(case) | case.options
@@ -86,7 +86,7 @@ def move(plan: Any, targets: np.ndarray, sources: np.ndarray) -> None:
 
 
 def of_plan(case: Case) -> Steps:
-    """Yield making a plan, and its calls."""
+    """Yield the steps that make a plan and call it."""
     given = Inputs(case)
     points, densities, normals, later = given.points(), (given.density(), given.density()), given.normals(), None
     made: list[Any] = []
@@ -111,7 +111,7 @@ def of_plan(case: Case) -> Steps:
 
 
 def pieces(case: Case) -> Steps:
-    """Yield calls of the small public functions."""
+    """Yield the steps that call small public functions."""
     given = Inputs(case)
     x = given.points()[1]
     match case.kernel:

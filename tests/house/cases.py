@@ -1,4 +1,4 @@
-"""The table of calls that are compared bit for bit."""
+"""Table of calls that are compared bit for bit."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,14 +14,14 @@ DTYPES = ("float64", "float32")
 TOLERANCES = {"float64": 1e-7, "float32": 1e-4}
 THREADS = {"OpenMP": 2}
 POINTS = {"ewald": 1000, "direct": 700, "treecode": 2000, "fmm": 2000}
-FEW = 150  # points in the simulator
+FEW = 150  # points of a case in the simulator
 BOX = (1.0, 1.25, 1.5)
 CELL = ((1.0, 0.0, 0.0), (0.3, 1.1, 0.0), (-0.2, 0.4, 1.2))
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call, or the calls of one plan.
+    """Case of a comparison: one call, or the calls of one plan.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Case:
     way
         "once", "plan" (a call, one into an array, one after a move), "rhs" (several right-hand sides) or "operator".
     n, targets
-        Numbers of sources and of targets; targets are the sources where it is 0.
+        Numbers of sources and of targets; 0 targets mean that the targets are the sources.
     options
         Keywords.
     """
@@ -58,13 +58,13 @@ def _short(value: Any) -> str:
 
 
 def table() -> list[Case]:
-    """Return every case; those of each method and kernel that `quick` takes are the first."""
+    """Return every case; the first of each method and kernel are the cases of `quick`."""
     every = [*_ewald(), *_treecodes(), *_fmm(), *_direct(), *_pieces()]
     return list({str(case): case for case in every}.values())
 
 
 def quick() -> list[Case]:
-    """Return one case of each method and kernel; of treecodes other than dual tree traversal, of one kernel."""
+    """Return one case of each method and kernel; for treecodes other than dual tree traversal, of one kernel."""
     first: dict[tuple[str, str], Case] = {}
     for case in table():
         if case.method not in ("pc", "cp") or case.kernel == "coulomb":

@@ -1,4 +1,4 @@
-"""The tree's Python files, parsed once, and measures of how modules, functions and classes are arranged."""
+"""Python files of the tree, parsed once, and measures of how modules, functions and classes are arranged."""
 
 import ast
 import functools
@@ -27,7 +27,7 @@ PUBLIC_MODULES = (
 
 @dataclass(frozen=True)
 class Module:
-    """A file: its path from the root, its module's name, its text and tree."""
+    """File of Python: its path from the root, its module's name, its text and tree."""
 
     path: Path
     name: str
@@ -48,7 +48,7 @@ def _folder(folder: str) -> tuple[Module, ...]:
 
 # Imports --------------------------------------------------------------------------------------------------------------
 def imports(of: tuple[Module, ...]) -> dict[str, set[str]]:
-    """Return the modules that each module imports anywhere in its text, for types, too."""
+    """Return the modules that each module imports anywhere in its text, imports for types included."""
     names = {module.name for module in of}
     edges: dict[str, set[str]] = {name: set() for name in names}
     for module in of:
@@ -86,7 +86,7 @@ def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
 
 # Workunits and spaces -------------------------------------------------------------------------------------------------
 def workunits(of: tuple[Module, ...]) -> dict[str, list[str]]:
-    """Return the places that name each workunit, `engine.kernel("file", "name")`, where more than one does.
+    """Return the places that name each workunit, `engine.kernel("file", "name")`, if there is more than one.
 
     A call whose second argument is no text names every workunit of the file that stands as a text in its module.
     """
@@ -128,7 +128,7 @@ def _units() -> dict[str, set[str]]:
 
 
 def lists(of: tuple[Module, ...]) -> list[str]:
-    """Return the functions that return a collection of workunits, as lists of those to be compiled ahead are."""
+    """Return the functions that return a collection of workunits, as lists for compiling ahead do."""
     return [
         f"{module.path}:{function.lineno}"
         for module in of
@@ -138,7 +138,7 @@ def lists(of: tuple[Module, ...]) -> list[str]:
 
 
 def kinds(of: tuple[Module, ...]) -> list[str]:
-    """Return the places that compare the kind of a space, or of a machine, with a text, or match it."""
+    """Return the places that compare the kind of a space or a machine with a text, or match it."""
     return [f"{module.path}:{node.lineno}" for module in of for node in ast.walk(module.tree) if _tells_kind(node)]
 
 
@@ -156,9 +156,9 @@ def _tells_kind(node: ast.AST) -> bool:
 
 # Functions and classes ------------------------------------------------------------------------------------------------
 def many_parameters(of: tuple[Module, ...]) -> list[str]:
-    """Return functions with more than `MOST_PARAMETERS` parameters, `self` and `cls` apart, that are no public calls.
+    """Return functions with more than `MOST_PARAMETERS` parameters, besides `self` and `cls`, that are no public calls.
 
-    Public are the functions and classes that an `__all__` of a package lists, with those of `PUBLIC_MODULES`: a
+    Public calls are the functions and classes that an `__all__` of a package lists, and those of `PUBLIC_MODULES`: a
     function without leading underscore, and such a class's methods without leading underscore, `__init__`, `__new__`
     and `__call__`.
     """
@@ -172,7 +172,7 @@ def many_parameters(of: tuple[Module, ...]) -> list[str]:
 
 
 def _exported(module: Module) -> Iterator[str]:
-    """Yield the full names, where they are defined, of a package's `__all__`."""
+    """Yield the full names of a package's `__all__`, by the modules that define them."""
     if module.path.name != "__init__.py":
         return
     origin = {
@@ -194,7 +194,7 @@ def _public(module: Module, path: tuple[str, ...], listed: set[str]) -> bool:
 def _functions(
     node: ast.AST, path: tuple[str, ...] = (), owner: ast.AST | None = None
 ) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef, ast.AST | None]]:
-    """Yield functions at any depth: the names that lead to each, itself, and the class that it is a method of."""
+    """Yield functions at any depth: the names that lead to each, the function, and the class of a method."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield (*path, child.name), child, owner
@@ -223,11 +223,11 @@ def classes(of: tuple[Module, ...]) -> dict[str, list[str]]:
 
 
 # Text -----------------------------------------------------------------------------------------------------------------
-LEAST_EQUAL = 6  # lines
+LEAST_EQUAL = 6  # lines of a run that counts as repeated, at least
 
 
 def duplicates(of: tuple[Module, ...]) -> list[str]:
-    """Return the places of runs of at least `LEAST_EQUAL` lines, blank ones apart, that stand earlier, too."""
+    """Return the places of runs of at least `LEAST_EQUAL` lines, without blank ones, that occur earlier, too."""
     seen: set[tuple[str, ...]] = set()
     places = []
     for module in of:

@@ -15,7 +15,7 @@ LIFE = 40  # cases after which processes start anew: they keep tables and compil
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a subcommand and return the exit status, 1 where results differ."""
+    """Run a subcommand and return the exit status, 1 if results differ."""
     asked = _parser().parse_args(arguments)
     command, table = {
         "bits": (_bits, lambda: cases.quick() if asked.quick else cases.table()),

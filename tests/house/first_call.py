@@ -1,7 +1,7 @@
 """First calls on an empty cache: wall time against the time that compilers need on all cores.
 
 A first call can take no less than the CPU time of its compilations over the number of cores, or than the longest of
-them; the sum of both is what compiling in any order takes at most.
+them; the sum of both bounds the time of compiling in any order.
 """
 
 import json
@@ -29,9 +29,9 @@ class FirstCall:
     Attributes
     ----------
     wall
-        Of making a plan and calling it, or of a one-shot call; the import of parki apart.
+        Wall time of making a plan and calling it, or of a one-shot call, without the import of parki.
     compilers
-        CPU time of all processes that it started.
+        CPU time of all processes that the call started.
     longest
         Wall time of the longest compilation.
     objects
@@ -45,7 +45,7 @@ class FirstCall:
 
     @property
     def ratio(self) -> float:
-        """Wall time over that of compilers: CPU time by the number of cores, and the longest."""
+        """Wall time over the time of compilers: CPU time per core, plus the longest."""
         return self.wall / (self.compilers / cores() + self.longest)
 
 
@@ -64,7 +64,7 @@ def cases() -> list[Case]:
 
 
 def seconds(case: Case) -> tuple[float, float]:
-    """Return wall time of a first call in this process, and CPU time of the processes that it started."""
+    """Return the wall time of a first call in this process, and the CPU time of the processes that it started."""
     from tests.house import calls
 
     given = Inputs(case)

@@ -1,4 +1,4 @@
-"""Points and densities of a case, from a seed that its numbers alone decide."""
+"""Points and densities of a case, from a seed that depends on its numbers alone."""
 
 import zlib
 from typing import Any
@@ -29,7 +29,7 @@ class Inputs:
         self.rng = np.random.default_rng(zlib.crc32(f"{case.kernel} {case.n} {case.targets}".encode()))
 
     def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets and sources, one array where they are the same."""
+        """Return targets and sources, one array if they are the same."""
         sources = self._points(self.case.n)
         return (self._points(self.case.targets) if self.case.targets else sources), sources
 
@@ -44,13 +44,13 @@ class Inputs:
         return self._typed(x)
 
     def density(self, many: int = 0) -> np.ndarray:
-        """Return strengths of the sources, of `many` right-hand sides if it is not 0."""
+        """Return strengths of the sources, for `many` right-hand sides if it is not 0."""
         components = COMPONENTS.get(self.case.kernel, 1)
         shape = (components,) * (components > 1) + (self.case.n,)
         return self._typed(self.rng.standard_normal((many,) * bool(many) + shape), components)
 
     def normals(self) -> tuple[np.ndarray, ...]:
-        """Return the normals as a tuple, empty for kernels without."""
+        """Return the normals as a tuple, empty for kernels without normals."""
         return (self._typed(self.rng.standard_normal((3, self.case.n))),) if self.case.kernel in NORMALS else ()
 
     def parameters(self) -> dict[str, Any]:

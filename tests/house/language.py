@@ -8,7 +8,7 @@ from tests.house.code import Module
 from tests.house.process import ROOT
 
 FIRST_WORDS = {"what", "how", "whether", "those", "the", "as", "all"}
-PER = 10_000  # words
+PER = 10_000  # words per which "what" is counted
 
 
 def docstrings(of: tuple[Module, ...]) -> list[str]:
@@ -24,7 +24,7 @@ def words(text: str) -> list[str]:
 
 
 def whats(of: tuple[Module, ...]) -> float:
-    """Return how often "what" stands in 10,000 words of docstrings."""
+    """Return the frequency of "what" per 10,000 words of docstrings."""
     every = [word for text in docstrings(of) for word in words(text)]
     return PER * every.count("what") / len(every)
 
@@ -36,6 +36,6 @@ def vague_openings(of: tuple[Module, ...]) -> float:
 
 
 def lines(*folders: str, root: Path = ROOT) -> int:
-    """Return the lines of Python files and headers."""
+    """Return the number of lines of Python files and headers."""
     files = [path for folder in folders for end in ("*.py", "*.h") for path in (root / folder).rglob(end)]
     return sum(len(path.read_text("utf-8").splitlines()) for path in files)

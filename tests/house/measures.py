@@ -10,7 +10,7 @@ FOLDERS = ("parki", "kernels", "perfmodels")
 
 
 def outside_engine() -> tuple[code.Module, ...]:
-    """Return the modules of parki that know methods."""
+    """Return the modules of parki outside the engine."""
     return tuple(module for module in code.modules("parki") if not module.name.startswith("parki.engine"))
 
 

@@ -1,6 +1,6 @@
 """Peak memory of `move` in both trees.
 
-Two figures, because each misses something: the resident set counts all, memory of compiled code and of libraries
+Each of the two figures misses something: the resident set counts all memory, that of compiled code and of libraries
 included, but not memory that the process had freed and kept; NumPy's allocations, by tracemalloc, repeat exactly, but
 leave out the rest.
 """
@@ -16,12 +16,12 @@ from tests.house.cases import Case
 from tests.house.inputs import Inputs
 
 PROCESS = Path("/proc/self")
-PEAK_RESET = "5"  # written to clear_refs: the high-water mark falls to what is resident
+PEAK_RESET = "5"  # value for clear_refs that resets the high-water mark to the resident memory
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """Bytes above those before `move`: resident ones, and NumPy's; None where the system does not tell."""
+    """Bytes above those before `move`: resident ones, and NumPy's; None if the system does not tell."""
 
     resident: int | None
     numpy: int
@@ -67,7 +67,7 @@ def _resident(action: Callable[[], None]) -> int | None:
 
 
 def _give_back() -> None:
-    """Return freed memory to the system where the C library can, so that taking it again counts."""
+    """Return freed memory to the system if the C library can, so that taking it again counts."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

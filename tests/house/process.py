@@ -1,4 +1,4 @@
-"""A process that has parki from one tree, asked through a pipe."""
+"""Process that has parki from one tree, asked through a pipe."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ LAST = 5  # lines of a dead process's errors that are shown
 
 
 class Died(Exception):
-    """The process ended, with its exit status and last lines."""
+    """Error of a process that has ended, with its exit status and last lines."""
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def checkout(base: str) -> Iterator[Path]:
     Raises
     ------
     SystemExit
-        For a name that is no commit.
+        If a name is no commit.
     """
     with tempfile.TemporaryDirectory(prefix="parki-house-") as folder:
         root = Path(folder).resolve() / "tree"
@@ -42,7 +42,7 @@ def checkout(base: str) -> Iterator[Path]:
 
 
 class Tree:
-    """A process with the parki of one tree; it is started at the first request, and again after it died.
+    """Process with the parki of one tree; the first request starts it, and one after its death starts another.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Tree:
         "old" or "new", for messages.
     root : Path
     objects : Path
-        The cache whose compiled objects are used.
+        Cache whose compiled objects are used.
     """
 
     def __init__(self, name: str, root: Path, objects: Path | None = None) -> None:
@@ -78,10 +78,10 @@ class Tree:
             )  # fmt: skip
 
     def send(self, name: str, *arguments: Any) -> None:
-        """Ask for a function of `tests.house.worker`; `receive` has its result."""
+        """Ask for a function of `tests.house.worker`; `receive` returns its result."""
         if self.process is None:
             self._start()
-        with contextlib.suppress(BrokenPipeError):  # `receive` says why
+        with contextlib.suppress(BrokenPipeError):  # `receive` raises with the reason
             pickle.dump((name, arguments), self.process.stdin)
             self.process.stdin.flush()
 

@@ -1,4 +1,4 @@
-"""Imports of parki from one tree, whatever is installed."""
+"""Imports of parki from one tree, regardless of installed versions."""
 
 import importlib
 import importlib.abc
@@ -15,14 +15,14 @@ PACKAGE = "parki"
 
 
 def folders(root: Path) -> dict[str, Path]:
-    """Return the folder of each package of a tree that does not lie in its parent's, by its pyproject.toml."""
+    """Return the folder of each package of a tree that is not in its parent's folder, by its pyproject.toml."""
     table = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     named = table["tool"]["setuptools"]["package-dir"]
     return {name: root / folder for name, folder in named.items()}
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds every module of parki in one tree, and refuses the modules that it lacks: no other finder is asked."""
+    """Finder of the modules of parki in one tree; it refuses missing modules, so that no other finder is asked."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.folders = root, folders(root)
@@ -30,7 +30,7 @@ class Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the module's spec, None for modules of other packages."""
+        """Return the module's spec; None for modules of other packages."""
         if fullname.partition(".")[0] != PACKAGE:
             return None
         package = max((p for p in self.folders if f"{fullname}.".startswith(f"{p}.")), key=len)
@@ -50,12 +50,12 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def install(root: Path) -> None:
-    """Have parki imported from this tree.
+    """Let parki be imported from this tree.
 
     Raises
     ------
     RuntimeError
-        If a module of parki was imported before, or one is found elsewhere.
+        If a module of parki was imported before, or is found elsewhere.
     """
     early = sorted(name for name in sys.modules if name.partition(".")[0] == PACKAGE)
     if early:
@@ -71,7 +71,7 @@ def install(root: Path) -> None:
 
 
 def check(root: Path) -> None:
-    """Raise RuntimeError where a module of parki does not lie in this tree."""
+    """Raise RuntimeError if a module of parki is not in this tree."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == PACKAGE:
             places = [module.__file__] if getattr(module, "__file__", None) else list(module.__path__)

@@ -1,6 +1,6 @@
-"""Ratios of times of both trees, measured in turns: one beside the other, in alternating order.
+"""Ratios of times of both trees, measured in turns: one after the other, in alternating order.
 
-Load of the machine that lasts longer than a turn falls on both; the median ratio leaves out what is shorter.
+Load of the machine that lasts longer than a turn affects both; the median ratio leaves out shorter loads.
 """
 
 import math
@@ -17,15 +17,15 @@ from tests.house.inputs import Inputs
 if TYPE_CHECKING:
     from tests.house.process import Tree
 
-SHORTEST = 0.02  # seconds of a measurement: shorter calls are repeated
+SHORTEST = 0.02  # seconds of a measurement, at least: shorter calls are repeated
 PAUSE = 0.02  # seconds before a measurement: threads of the other process spin for some milliseconds after their work
 WAYS = ("call", "move", "once")
-DRAWS = 2000  # of the bootstrap
+DRAWS = 2000  # draws of the bootstrap
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One row: `way` is "call" (of a plan that has been called), "move" (and a call), or "once" (a one-shot call)."""
+    """Row of results: `way` is "call" (of a plan called before), "move" (and a call), or "once" (a one-shot call)."""
 
     case: Case
     way: str
@@ -61,14 +61,14 @@ _action: list[Callable[[], Any]] = []
 
 
 def prepare(benchmark: Benchmark) -> float:
-    """Make what a benchmark measures, run it twice, and return the seconds of the second time."""
+    """Prepare the call of a benchmark, run it twice, and return the seconds of the second run."""
     _action[:] = [_made(benchmark)]
     _action[0]()
     return seconds(1)
 
 
 def seconds(repeats: int) -> float:
-    """Return the time of one of `repeats` runs of what was prepared."""
+    """Return the mean time of `repeats` runs of the prepared call."""
     time.sleep(PAUSE)
     began = time.perf_counter()
     for _ in range(repeats):
@@ -117,7 +117,7 @@ class Ratio:
 
 
 def measure(benchmark: Benchmark, old: "Tree", new: "Tree", turns: int) -> Ratio:
-    """Return the ratio of a benchmark over so many turns."""
+    """Return the ratio of a benchmark over `turns` turns."""
     shortest = min(tree.ask("prepare", benchmark) for tree in (old, new))
     repeats = max(1, math.ceil(SHORTEST / max(shortest, 1e-9)))
     pairs = [_turn(old, new, repeats, turn % 2 == 0) for turn in range(turns)]

@@ -1,4 +1,4 @@
-"""The tree's measures are no worse than they were: bounds that later commits lower."""
+"""Bounds of the tree's measures, which must not get worse: later commits lower them."""
 
 import ast
 import functools
@@ -21,7 +21,7 @@ COUNTS = {
     "places that repeat 6 lines": 39,
 }
 SHARES = {'"what" in 10,000 words of docstrings': 48.0, "share of vague first words of docstrings": 0.121}
-#: Files that a second call enters, and those of them that calls from other files enter more than once.
+#: Files that a second call enters, and the number that calls from other files enter more than once.
 TRACES = {
     "ewald laplace plan": (10, 7),
     "ewald stokes_comb plan": (10, 7),

@@ -21,18 +21,18 @@ EWALD = {"box": (1.0, 1.0, 1.0), "tolerance": 1e-4, "execution_space": "Serial"}
 
 @dataclass(frozen=True)
 class Trace:
-    """The files, in the order in which calls from other files enter them; the engine is one of them."""
+    """Files in the order in which calls from other files enter them; the engine counts as one file."""
 
     entries: tuple[str, ...]
 
     @property
     def files(self) -> list[str]:
-        """Every file once."""
+        """Files, each once."""
         return list(dict.fromkeys(self.entries))
 
     @property
     def again(self) -> list[str]:
-        """Files that are entered more than once, the engine apart."""
+        """Files that are entered more than once, without the engine."""
         counts = Counter(self.entries)
         return [name for name in self.files if counts[name] > 1 and name != ENGINE]
 
@@ -46,7 +46,7 @@ def traced(action: Callable[[], Any]) -> Trace:
     root = Path(parki.__file__).parent
     names: dict[CodeType, str | None] = {}
     entries: list[str] = []
-    stack: list[str | None] = [None]  # the file of parki that each call is in, its caller's for other code
+    stack: list[str | None] = [None]  # file of parki that each call is in; its caller's for other code
 
     def name_of(code: CodeType) -> str | None:
         if code not in names:
@@ -75,7 +75,7 @@ def traced(action: Callable[[], Any]) -> Trace:
 
 
 def calls() -> dict[str, Callable[[], Any]]:
-    """Return the calls that are traced: of a plan, and one-shot ones, of each method."""
+    """Return the calls that are traced: a plan's and one-shot calls of each method."""
     rng = np.random.default_rng(1)
     x, normals = rng.random((3, N)), rng.standard_normal((3, N))
     q, f = np.resize([1.0, -1.0], N), np.resize([[1.0, -1.0]], (6, N))  # no net charge or force, of which calls warn

@@ -1,4 +1,4 @@
-"""The process of one tree: it takes requests from its input, and writes nothing but results to its output.
+"""Process of one tree: it takes requests from its input, and writes only results to its output.
 
 ``python -P -m tests.house.worker ROOT``, started by `tests.house.process`.
 """

@@ -1,1 +1,1 @@
-"""Tests of what notebooks need."""
+"""Tests of parki in notebooks."""

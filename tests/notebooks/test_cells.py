@@ -10,7 +10,7 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of jupyter's own packages
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # warnings of jupyter's own packages
 
 POINTS = """
 import numpy as np, parki
@@ -33,7 +33,7 @@ print(round(float((u / parki.direct.direct_sum("laplace", x, x, q)).mean()), 9))
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run cells in a kernel whose cache is of the test's own."""
+    """Return a function that runs cells in a Jupyter kernel with an empty cache."""
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.delenv("PARKI_QUIET", raising=False)
@@ -48,21 +48,21 @@ def run(tmp_path, monkeypatch):
 
 
 def said(outputs, name):
-    """The text of a stream; of "error" the error."""
+    """Return the text of a stream, or of the error for "error"."""
     streams = [output["text"] for output in outputs if output["output_type"] == "stream" and output["name"] == name]
     errors = [output["evalue"] for output in outputs if output["output_type"] == "error"]
     return "".join(errors if name == "error" else streams)
 
 
 def test_kernels_in_cells(run):
-    """A kernel, one more of the same name, the first again, and one with an error."""
+    """Check a kernel, another one of the same name, the first again, and one with an error."""
     wrong = KERNEL.replace("scaled(w)", "nowhere")
     outputs = run(POINTS, KERNEL, SUM, KERNEL.replace("2.0", "5.0"), SUM, KERNEL, SUM, wrong, SUM)
     assert [said(outputs[i], "stdout").strip() for i in (2, 4, 6)] == ["2.0", "5.0", "2.0"]
     assert said(outputs[2], "stderr").startswith("parki: compiling ")
     assert said(outputs[2], "stderr").endswith(" s, cached\n")
     assert "compiling" in said(outputs[4], "stderr")
-    assert said(outputs[6], "stderr") == ""  # the first once more: nothing is compiled
+    assert said(outputs[6], "stderr") == ""  # the first kernel again: nothing is compiled
     assert said(outputs[8], "error").startswith("Cell In[8]:7:20: K003: unknown name 'nowhere'")
 
 
@@ -104,7 +104,7 @@ def test_a_script_is_quiet_though_ipykernel_is_loaded(tmp_path):
 
 @pytest.mark.slow
 def test_the_example_in_cells(run, root, monkeypatch):
-    """The notebook that the gallery offers for download runs, and shows tables and a picture."""
+    """Check that the notebook that the gallery offers for download runs, and shows tables and a picture."""
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     gallery = pytest.importorskip("sphinx_gallery.notebook", reason="sphinx-gallery is not installed")
     from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF

@@ -1,4 +1,4 @@
-"""Kernels that are Python functions: the same sums as by files, to the bit, and errors that say what is wrong."""
+"""Kernels that are Python functions: bitwise the same sums as by files, and precise errors."""
 
 import copy
 import dataclasses
@@ -32,7 +32,7 @@ SUMS = {
 
 @pytest.fixture
 def file(tmp_path):
-    """The pair of the file that the function stands for."""
+    """Return the pair of the file that corresponds to the function."""
     path = tmp_path / "blob.py"
     path.write_text(cell_kernels.BLOB, "utf-8")
     return Pair("blob", 1, 1, path, **SIZED)
@@ -40,7 +40,7 @@ def file(tmp_path):
 
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_are_those_of_a_file(name, file):
-    """The function has a helper, a number, an import, and no types."""
+    """Check a function with a helper, a number, an import, and no types."""
     assert file != FUNCTION
     found = SUMS[name](FUNCTION)
     assert np.linalg.norm(found) > 1
@@ -127,7 +127,7 @@ MINE = "def mine(dx, dy, dz, r2, w, far, s, u):\n    u[0] += s[0] * w * {factor}
 
 
 def test_the_same_function_elsewhere_compiles_nothing(tmp_path):
-    """In another process, in a file of another name and at another line."""
+    """Run another process, with the function in a file of another name and at another line."""
     cache = tmp_path / "cache"
 
     def objects(name, text):

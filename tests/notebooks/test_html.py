@@ -21,7 +21,7 @@ PLANS = {
 
 
 class Reader(HTMLParser):
-    """The caption and the rows of a table, whose tags must close in order; no attribute but scope and alignment."""
+    """Parser for caption and rows of a table; tags must close in order, and only scope and alignment are attributes."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,1 +1,1 @@
-"""Tests of performance models and benchmarks, and what they share."""
+"""Tests of performance models and benchmarks, and their shared helpers."""

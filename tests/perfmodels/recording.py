@@ -1,4 +1,4 @@
-"""What a benchmark is asked, and the rows that it records."""
+"""Arguments of a benchmark, and the rows that the benchmark records."""
 
 import argparse
 import json
@@ -12,7 +12,7 @@ def asked(name, n, **others):
 
 
 def ran(name, n, folder):
-    """The rows of a benchmark as they are recorded."""
+    """Run a benchmark and return the recorded rows."""
     path = folder / "record.json"
     assert bench.main(asked(name, n, json=path)) == 0
     (record,) = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""`parki bench`: what is compared takes turns, records are complete, every benchmark runs."""
+"""Benchmarks by `parki bench`: compared programs take turns, records are complete, and all benchmarks run."""
 
 import argparse
 import json
@@ -180,7 +180,7 @@ def test_the_scalar_near_field_is_the_near_field(kernel):
     powers = Powers.of(plan.kernel.law, plan.problem.geometry.power, dens.reshape(1, -1, n), normals, len(near)).result
     near[:, plan.structure.points.targets.order] = np.ldexp(found, powers.reshape(-1, 1))
     assert some == len(u) == 60
-    # The literal loop leaves out what the far field has of a source at the target itself.
+    # The plain loop leaves out the share of the far field of a source at the target itself.
     own = np.atleast_2d(measure.strengths(kernel, dens, normals)[0])[: len(near), order]
     own = (1 if kernel == "laplace" else 2) * 2 * plan.parameters.xi / np.sqrt(np.pi) * own
     assert np.linalg.norm(u.T - own - near[:, order]) < 1e-8 * np.linalg.norm(u)

@@ -1,4 +1,4 @@
-"""`parki bench fmm` and its kin, and `parki model fmm`: rows, tables, counts; no times are judged."""
+"""Benchmark `parki bench fmm`, related ones, and `parki model fmm`: rows, tables, counts; times are not judged."""
 
 import json
 import re
@@ -25,7 +25,7 @@ ROW = re.compile(
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Two cases, a short sweep, and a machine whose rates are known."""
+    """Use two cases, a short sweep, and a machine with known rates."""
     for cases in ("CASES", "SURFACES"):
         monkeypatch.setattr(bench_fmm, cases, FEW)
     monkeypatch.setattr(bench_fmm, "SWEPT", FEW)
@@ -134,7 +134,7 @@ def test_beside_fmm3d(kernel, monkeypatch):
     assert ours["error"] <= max(theirs["error"], 1e-11)
 
 
-# What is counted ------------------------------------------------------------------------------------------------------
+# Counts ---------------------------------------------------------------------------------------------------------------
 def test_counts_are_the_sums_over_lists(plan):
     found, numbers = work.counts(plan.structure, plan.parameters, Machine.load("xeon")), work.sizes(plan.structure)
     tree, lists, m = plan.structure.tree, plan.structure.lists, 56
@@ -160,7 +160,7 @@ def test_counts_of_points_that_are_crowded():
 
 
 def test_dense_steps_are_the_matrices_of_all_boxes(plan):
-    """An entry of a matrix is a fused operation for each box; tiles are filled up to 8 rows, and octets to pairs."""
+    """Check one fused operation per matrix entry and box; tiles are filled up to 8 rows, and octets to pairs."""
     found, numbers = work.counts(plan.structure, plan.parameters, Machine.load("xeon")), work.sizes(plan.structure)
     for step, ways in (("m2m", ("up", "to_parent")), ("l2l", ("down", "to_children"))):
         solve, further = (sum(8 * one.turns for one in numbers.matrices[way]) for way in ways)
@@ -169,7 +169,7 @@ def test_dense_steps_are_the_matrices_of_all_boxes(plan):
 
 
 def test_transforms_are_those_of_the_text(plan):
-    """4 p⁴ + 8 p³ F + 8 p² F² operations for each box and direction if all parts are transformed plainly."""
+    """Compare with 4 p⁴ + 8 p³ F + 8 p² F² operations per box and direction, if all parts are transformed plainly."""
     found = work.counts(plan.structure, plan.parameters, Machine.load("xeon"))["transforms"]
     (level,), f = work.sizes(plan.structure).translation_levels, 7
     plainly = (4 * 4**4 + 8 * 4**3 * f + 8 * 4**2 * f**2) * 8 * level.boxes * (level.sources + level.targets)

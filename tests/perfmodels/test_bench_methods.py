@@ -1,4 +1,4 @@
-"""Benchmarks of every method in one way: rows are complete, sums are chosen by name, ratios are of the same sum."""
+"""Benchmarks of all methods in one way: rows are complete, sums are chosen by name, ratios are of the same sum."""
 
 import pytest
 
@@ -51,5 +51,5 @@ def test_threads_are_against_one():
 def test_other_names_are_refused():
     with pytest.raises(ValueError, match="--only is 'kifmm-yukawa'; expected some of ewald-laplace"):
         bench_methods.phases(asked("phases", 300, only=["kifmm-yukawa"]), ONE)
-    with pytest.raises(ValueError, match="'direct-coulomb'"):  # which has no tolerance
+    with pytest.raises(ValueError, match="'direct-coulomb'"):  # this sum has no tolerance
         bench_methods.accuracy(asked("accuracy", 300, only=["direct-coulomb"]), ONE)

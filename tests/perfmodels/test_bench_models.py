@@ -1,4 +1,4 @@
-"""`parki bench model`, `selection` and `roofline`: problems, sweeps, shares and tables; no times are judged."""
+"""Benchmarks `model`, `selection` and `roofline`: problems, sweeps, shares and tables; times are not judged."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ N, PARTS = 240, ("near", "transform", "spread", "gather", "whole")
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """A machine whose rates are known, and no calibration."""
+    """Use a machine with known rates, and no calibration."""
     xeon = Machine.load("xeon")
     monkeypatch.setattr(bench_models.calibrate, "measure", lambda seconds: xeon)
     return xeon
@@ -29,7 +29,7 @@ def known(monkeypatch):
 
 @pytest.fixture
 def loose(monkeypatch):
-    """The same problems at about one tolerance, so that few kernels are compiled; sweeps of two cutoffs."""
+    """Use the same problems at about one tolerance, so that few kernels are compiled, and sweeps of two cutoffs."""
     found = tuple(replace(problem, tolerance=1e-3 * (1 + 0.001 * k)) for k, problem in enumerate(PROBLEMS))
     monkeypatch.setattr(bench_models, "PROBLEMS", found)
     monkeypatch.setattr(bench_models, "FACTORS", np.array([0.9]))
@@ -43,7 +43,7 @@ def asked(name, **others):
 
 
 def ran(name, folder):
-    """The rows of a benchmark as they are recorded."""
+    """Run a benchmark and return the recorded rows."""
     path = folder / "record.json"
     assert bench.main(asked(name, json=path)) == 0
     (record,) = json.loads(path.read_text())
@@ -83,7 +83,7 @@ def test_a_sum_is_the_plans_and_counts_its_phases():
     timed = replace(it, clock=lambda: next(ticks))
     assert timed.once() == sum(timed.runs[0].values())
     assert timed.once(whole=False) < timed.runs[0]["p2p"] + sum(timed.runs[1].values())
-    assert [timed.runs[k]["p2p"] for k in (0, 1)] == [3, 1]  # with both steps of packing and without
+    assert [timed.runs[k]["p2p"] for k in (0, 1)] == [3, 1]  # with both steps of packing, and without
     assert timed.times(("p2p", "p2g")) == [timed.runs[1]["p2p"] + timed.runs[1]["p2g"]]
     plan, (dens, normals) = it.plan, it.given
     x = plan.structure.points.originals()[1]

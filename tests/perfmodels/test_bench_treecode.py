@@ -1,4 +1,4 @@
-"""`parki bench treecode` and its kin: rows, tables, what is carried to another machine; no times are judged."""
+"""Benchmark `parki bench treecode` and related ones: rows, tables, known times of BaryTree; times are not judged."""
 
 import importlib
 import itertools
@@ -14,13 +14,13 @@ from parki.treecode.report import PHASES
 from tests.perfmodels import recording
 
 N, ONE = 600, Space("Serial")
-MORE = 3000  # points enough for clusters that are far from each other
+MORE = 3000  # number of points that is large enough for clusters far from each other
 FEW = (TreecodeCase("coulomb", "dual", 2), TreecodeCase("yukawa", "pc", 2))
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Two cases, so that few kernels are compiled, a short sweep, and a machine whose rates are known."""
+    """Use two cases, so that few kernels are compiled, a short sweep, and a machine with known rates."""
     for module in (bench_treecode, bench_clusters):
         monkeypatch.setattr(module, "CASES", FEW)
     monkeypatch.setattr(bench_treecode, "SIZES", (0.5, 1.0))

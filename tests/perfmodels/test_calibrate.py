@@ -1,4 +1,4 @@
-"""`parki calibrate`: costs that follow from times, what is stored and used, and what is not."""
+"""Calibration by `parki calibrate`: costs from times, and the results that are stored, used or ignored."""
 
 import argparse
 import math
@@ -19,13 +19,13 @@ TRUE = Costs(near=3e-9, target=2e-7, fft=2e-8, spread=1.5e-9, gather=1.1e-9, spa
 
 @pytest.fixture(scope="module")
 def tiny():
-    """This host, measured for no time worth mentioning."""
+    """Return this host, measured for a very short time."""
     return calibrate.measure(0.05)
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Where the calibration is stored: not where kernels are, which are many."""
+    """Return the path of the stored calibration, which is apart from the kernels."""
     path = tmp_path / "machines" / "here.toml"
     monkeypatch.delenv("PARKI_CALIBRATION", raising=False)
     monkeypatch.setattr(machine, "stored", lambda: path)
@@ -33,7 +33,7 @@ def place(tmp_path, monkeypatch):
 
 
 def modelled(kernel, n, crowd, dtype, costs=TRUE):
-    """A sum whose phases take what the model says."""
+    """Return a sum whose phases take the times of the model."""
     p = choose.parameters(
         Question(kernel, calibrate.CUBE, n, n, calibrate.TOLERANCE, dtype, cell_size=crowd, far=dtype), Costs()
     )
@@ -57,7 +57,7 @@ def test_costs_are_those_that_make_the_times(costs):
 
 
 def test_targets_cost_at_least_nothing():
-    """Times without a share of the targets, or with a negative one, as noise may make it."""
+    """Check times without a share of the targets, or with a negative share, as noise may give."""
     for share in (0.0, -1e-7):
         many, few = (modelled(*calibrate.SUMS[name], replace(TRUE, target=0.0)) for name in ("many", "few"))
         few.seconds["p2p"] += share * few.n
@@ -162,7 +162,7 @@ def test_the_best_of_all_turns_counts():
     times = iter((*planned, 1.0, 1.008, 2.0, 2.002, 3.0, 3.006))
     seen = []
     probe = microbench.Probe(("it",), seen.append, 10.0, clock=lambda: next(times))
-    probe.plan(1e-3)  # half a millisecond will do
+    probe.plan(1e-3)  # half a millisecond is enough
     assert seen == [1] * 3
     probe.turns = 4
     for _ in range(3):
@@ -185,7 +185,7 @@ def test_short_runs_are_repeated():
 
 
 def test_operations_are_those_that_are_named():
-    """Chains and arrays hold what their operations make of them."""
+    """Check the values of chains and arrays after their operations."""
     probes = {probe.name[1]: probe for probe in microbench.arithmetic("float64", calibrate.target().vector_bytes // 8)}
     assert probes.keys() == Machine.load("xeon").operations["float64"].keys()
     for name, probe in probes.items():
@@ -228,7 +228,7 @@ def test_all_at_once():
 
 @pytest.mark.parametrize("paused", [0, 1, 2])
 def test_a_pause_of_the_system_is_no_measurement(paused):
-    """By a clock on which a turn lasts a microsecond, but one of the first runs a second."""
+    """Use a clock on which a turn lasts a microsecond, except for one of the first runs, which lasts a second."""
     now, runs = [0.0], []
 
     def run(turns):

@@ -27,7 +27,7 @@ def units(name="coulomb", points=3, **parameters):
 
 @pytest.fixture(scope="module")
 def plan():
-    """A sum with all four kinds of pairs."""
+    """Return a sum with all four kinds of pairs."""
     x, y = samples.uniform(900, seed=1), samples.gaussian(700, seed=2, variance=0.2)
     return treecode.plan("coulomb", x, y, degree=2, leaf_size=24, batch_size=30, far_precision="double",
                          execution_space="Serial")  # fmt: skip
@@ -44,7 +44,7 @@ def test_pairs_of_particles():
     n = 10 * 50 + 6 * 20
     assert SOME.pairs == n
     assert found.operations["rsqrt"] == n
-    targets = 16  # each with the square of its distance from the origin, by which pairs coincide
+    targets = 16  # each with the square of its distance from the origin, by which pairs are found coincident
     assert found.operations["fma"] == 3 * n + 2 * targets
     assert found.operations["mul"] == n + 2 * targets
     assert found.fill == pytest.approx(n / (16 * 50 + 8 * 20), rel=0.01)  # whole vectors of 8 targets
@@ -108,7 +108,7 @@ def test_two_of_three_tables_of_polynomials_are_in_scratch():
 
 
 def test_leaves_go_in_blocks():
-    """The charges of a cluster are updated once for each block of its particles."""
+    """Check that charges of a cluster are updated once per block of its particles."""
     text, sizes = engine.operations(units(points=3).particles_to_charges()), np.array([96, 96])
     one, two = (clusters.leaves(text, sizes, block, 4, 54, 8, 1).operations for block in (128, 64))
     assert two["fma"] == pytest.approx(one["fma"])
@@ -118,7 +118,7 @@ def test_leaves_go_in_blocks():
 @pytest.mark.parametrize(("up", "m", "n"), [(True, 3, 3), (True, 4, 2), (False, 2, 4)])
 def test_transfers_go_along_one_direction_after_the_other(up, m, n):
     found = clusters.transferred(engine.operations(units().transfer(up)), Transfers(m, n, 5, 35), up, 1, 8, 8)
-    along = 35 * n * m * (m * m + n * m + n * n)  # each of n planes: sums of m along each direction
+    along = 35 * n * m * (m * m + n * m + n * n)  # for each of n planes: sums of m along each direction
     assert found.operations["fma"] == pytest.approx(along + 35 * 3 * m * n)  # and one for each polynomial's place
     assert found.bytes["dram"] == 8 * (35 * m**3 + 2 * 5 * n**3)
 
@@ -178,11 +178,11 @@ def test_times_of_pairs(machine):
     assert 0 < grid < pair
     assert seconds(made.grids(9), 9, "float32") < 0.6 * grid
     assert seconds(dear.ranges()) > 1.2 * pair
-    assert seconds(made.grids(3), 3) > grid  # fewer pairs share what a row needs
+    assert seconds(made.grids(3), 3) > grid  # fewer pairs share the fixed cost of a row
 
 
 def test_rates_say_what_a_pair_takes():
-    """One operation in a cycle of a vector: seconds are the reciprocal of the rate over what is reached."""
+    """Check one operation per cycle and vector: seconds are the reciprocal of the rate over the reached fraction."""
 
     def total(trips, lanes=1, otherwise=None):
         operations = {"fma": trips["t"] * trips["t:j"] * trips["t:j:e"]}

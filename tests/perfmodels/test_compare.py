@@ -1,4 +1,4 @@
-"""The rule that tells what is slower, on records that are made up."""
+"""Rule that finds slower times, on made-up records."""
 
 import copy
 
@@ -10,7 +10,7 @@ ASKED = {"n": 1000, "tolerance": 1e-6, "threads": 1, "space": "Serial"}
 
 
 def record(times, date="2026-11-01", benchmark="ewald", **asked):
-    """A record with one row for each name in `times`."""
+    """Return a record with one row per name in `times`."""
     asked = ASKED | asked
     about = {name: asked[name] for name in ("n", "tolerance", "threads")}
     rows = [{"what": what, "seconds": min(t), "times": t, **about} for what, t in times.items()]
@@ -40,10 +40,10 @@ def test_slower_faster_and_the_same():
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [
-        ([1.0, 1.2, 1.3], [1.15, 1.15, 1.15], ""),  # the old one varies by 20 %
-        ([1.0, 1.0, 1.0], [1.15, 1.30, 1.3], ""),  # the new one by 13 %
+        ([1.0, 1.2, 1.3], [1.15, 1.15, 1.15], ""),  # the old times vary by 20 %
+        ([1.0, 1.0, 1.0], [1.15, 1.30, 1.3], ""),  # the new times vary by 13 %
         ([1.0, 1.2, 1.3], [1.26, 1.26, 1.26], "slower"),  # more than 5 % and 20 %
-        ([1.0, 1.0, 9.0], [1.1, 1.1, 9.0], "slower"),  # one odd run is no noise
+        ([1.0, 1.0, 9.0], [1.1, 1.1, 9.0], "slower"),  # one odd run is not noise
         ([1.0], [1.5], ""),  # two single runs say little
         ([1.0], [1.6], "slower"),
         ([1.6], [1.0], "faster"),

@@ -32,7 +32,7 @@ def test_counts_add_up_one_after_the_other():
     assert both.operations == {"fma": 8.0, "mul": 2.0}
     assert both.bytes == {"l1": 8.0, "dram": 4.0}
     assert (both.atomics, both.launches) == (3.0, 4)
-    assert both.fill == pytest.approx(10 / (6 / 0.5 + 4))  # lanes that go by over lanes that work
+    assert both.fill == pytest.approx(10 / (6 / 0.5 + 4))  # all lanes over the lanes that work
     assert (a + Counts({}, {"l1": 1.0}, launches=1)).fill == 0.5
     assert a.scaled(3.0) == Counts({"fma": 18.0}, {"l1": 24.0}, 3.0, 1, fill=0.5)
 
@@ -58,7 +58,7 @@ def test_gm_1d_moves_what_table_2_says():
     # m_G = Nt (48 + 96 * 27 s): a target in and out, 12 numbers of each source; m_S = 0
     assert found.bytes("xt") + found.bytes("src") + found.bytes("u") == pytest.approx(NT * (48 + 96 * 27 * S))
     assert found.scratch == 0
-    # what the paper's closed forms have no need of: 3 tables of 16 numbers for a pair, and the cells of each run
+    # terms that the paper's closed forms do not need: 3 tables of 16 numbers for a pair, and the cells of each run
     assert found.bytes("coef") == pytest.approx(NT * 27 * S * 3 * 16 * 8)
     assert found.bytes("cell_begin") == pytest.approx(NT * 27 * 2 * 4)
 
@@ -76,7 +76,7 @@ def test_sm_1d_moves_what_table_2_says_and_targets_for_every_tile():
     tiles = 27 * S / TILE
     # m_G = Nt (48 + 96 * 27 s / bx): the sources once for the bx targets of a block,
     assert found.bytes("src") == pytest.approx(NT * 96 * 27 * S / BX)
-    # but targets are read for every tile, and what it gives is added to u, which was set to zero.
+    # but targets are read for every tile, and its results are added to u, which was set to zero.
     assert found.bytes("xt") + found.bytes("u") == pytest.approx(NT * ((24 + 48) * tiles + 24))
     # m_S = Nt (24 + 96 * 27 s): all sources for every target; here no targets, but the sources' way into scratch.
     assert found.scratch == pytest.approx(NT * (96 * 27 * S + 96 * 27 * S / BX))
@@ -152,14 +152,14 @@ def test_base_and_source_move_what_table_4_says():
 def test_grid_moves_what_table_4_says():
     found, s = spread_total("GRID")
     # m_G = 96 * 27 Ns (P/2)^3 + 96 Ng: every source for all grid points of 27 cells.  Here its 3 coordinates; the other
-    # 9 numbers where it is within reach; and 4 numbers of each grid point.
+    # 9 numbers where the source is within reach; and 4 numbers of each grid point.
     near = 27 * (P / 2) ** 3
     assert found.bytes("src") == pytest.approx(N * (24 * near + 72 * P**3))
     assert found.bytes("grid") == pytest.approx(32 * s.touched)
     assert found.atomics == found.scratch == 0
     counts = p2g.counts("GRID", found, s)
     assert counts.bytes["dram"] == 96 * N + 32 * s.touched
-    # a row of grid points reads the sources for itself: those of 12 x 12 rows
+    # a row of grid points reads the sources on its own: the sources of 12 x 12 rows
     assert counts.bytes["l2"] == 96 * N * (3 * P / 2) ** 2 + 32 * s.touched
 
 
@@ -167,7 +167,7 @@ def test_hybrid_moves_what_table_4_says():
     runs = N / RUN
     found, s = spread_total("HYBRID", runs=loop_counts.Runs(runs, (P / 2, P / 2, P / 2)))
     # m_G = 96 Ns + 96 * 27 Ns (P/2)^3 / bx: a run of bx sources adds to the points of a box of 3 P/2, here 4 numbers of
-    # those that it reaches.  With 16 sources anywhere in a cell all but a few are.
+    # the reached points.  16 sources anywhere in a cell reach all but a few points.
     box = 27 * (P / 2) ** 3
     reached = 1 - (1 - P**3 / box) ** RUN
     assert found.updates["grid"] == pytest.approx(4 * box * runs * reached)
@@ -176,7 +176,7 @@ def test_hybrid_moves_what_table_4_says():
     zp = P + 2 * (ZT - 1)
     assert found.bytes("src") == pytest.approx(8 * N * (3 + 3 * zp + 9))
     # m_S = 96 Ns P^3 + 12 * 27 Ns (P/2)^3: three anchors for every source and grid point of the box; here for every ZT
-    # of them along z, of a box that is a multiple of it on the average.
+    # points along z, of a box that is a multiple of ZT on average.
     items = (3 * P / 2) ** 2 * (3 * P / 2 / ZT + (ZT - 1) / (2 * ZT))
     assert found.loads["first"] == pytest.approx(3 * N * items)
     # The paper loads 12 numbers for each tap; here 10 moments, 4 values along x and y and 2 along z for ZT taps.
@@ -194,7 +194,7 @@ def test_hybrid_moves_what_table_4_says():
 
 @pytest.mark.parametrize(("lanes", "nx", "ny"), [(8, 12, 16), (32, 20, 16), (32, 9, 8), (4, 30, 40)])
 def test_lanes_of_hybrid_that_a_source_reaches(lanes, nx, ny):
-    """Against all places of a window of 8 x 8 in a box, in vectors of rows that are neighbours along y."""
+    """Compare with all places of a window of 8 x 8 in a box, in vectors of rows that are neighbours along y."""
     reached = executed = 0
     for x in range(nx - P + 1):
         for y in range(ny - P + 1):

@@ -1,4 +1,4 @@
-"""Machines: the files that describe them, what a sum's parts cost on them, and the calibrated host."""
+"""Machines: their files, costs of the parts of a sum, and the calibrated host."""
 
 import math
 from dataclasses import fields, replace
@@ -9,7 +9,7 @@ import pytest
 from parki.perfmodels import machine
 from parki.perfmodels.machine import H200, Costs, Machine
 
-# Published peaks, double and single, vector units, TFLOP/s, and memory bandwidth, TB/s: of an MI250X half, one die.
+# Published peaks, double and single, vector units, TFLOP/s, and memory bandwidth, TB/s: for an MI250X, of one die.
 PUBLISHED = {
     "h200": (33.5, 66.9, 4.8),
     "h100": (33.5, 66.9, 3.35),
@@ -30,7 +30,7 @@ def h200():
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A calibration's file, which is not there yet, and nothing in the environment."""
+    """Return the path of a calibration that does not exist yet; the environment names no other."""
     monkeypatch.delenv("PARKI_CALIBRATION", raising=False)
     monkeypatch.setenv("PARKI_CACHE_DIR", str(tmp_path))
     return machine.stored()
@@ -132,7 +132,7 @@ def test_costs_of_an_h200_by_hand(h200):
 
 
 def test_scarce_double_precision_costs_pairs():
-    """Of a card for games: dearer pairs in double precision, and more to gain from single precision."""
+    """Check a card for games: dearer pairs in double precision, and a larger gain from single precision."""
     card = Costs.of(Machine.load("rtx4090"))
     assert card.near / card.fft > 2 * H200.near / H200.fft
     assert card.single < 0.6 * H200.single
@@ -208,7 +208,7 @@ def test_a_damaged_file(place, text):
 
 
 def test_costs_of_pairs_and_rows():
-    """A pair costs what it was measured to at 224 sources, and more where few fill the lanes."""
+    """Check that a pair costs its measured value at 224 sources, and more where few sources fill the lanes."""
     costs = Costs(near=2.0, near_overhead=1.5, lanes=8)
     assert costs.near_pair(3.0, machine.CROWD) == pytest.approx(9.0)
     assert costs.near_pair(1.0, 10.0) > 1.5 * costs.near_pair(1.0, 224.0)
@@ -219,7 +219,7 @@ def test_costs_of_pairs_and_rows():
         extra = Costs(sparse=0.1).rows(phase, 12, 5.0) - Costs(sparse=0.0).rows(phase, 12)
         assert extra == pytest.approx(moves * 64 * 0.1 * 5.0)
     short = [Costs().rows(phase, np.array([4, 6, 8]), 0.0, 4) for phase in ("spread", "gather")]
-    assert short[0] == pytest.approx([16 * 0.92, 36 * 1.34, 64 * 0.92])  # 6 are 4 and 2
+    assert short[0] == pytest.approx([16 * 0.92, 36 * 1.34, 64 * 0.92])  # 6 is counted as 4 and 2
     assert short[1] == pytest.approx([16 * 0.7, 36.0, 64 * 0.7])
     assert Costs().rows("spread", 16, 0.0, 4) == pytest.approx(256 * 1.34)  # one vector of 16
     assert H200.rows("spread", 16, 0.0, 4) == pytest.approx(H200.single * H200.rows("spread", 16))

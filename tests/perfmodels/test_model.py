@@ -1,4 +1,4 @@
-"""`parki model ewald`: what it counts, prints, writes and draws."""
+"""Model by `parki model ewald`: counts, printed tables, files and pictures."""
 
 import json
 import math
@@ -23,7 +23,7 @@ ROW = re.compile(
 
 @pytest.fixture(autouse=True)
 def stated(monkeypatch):
-    """The rates of files, not of this machine; nothing is compiled for GPUs."""
+    """Use the rates of files, not of this machine; compile nothing for GPUs."""
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
     monkeypatch.setattr(model, "ARCHES", {})
 
@@ -127,7 +127,7 @@ def test_traffic_that_surrounds_the_kernels():
     v = variants.choose(model._space(Machine.load("h200")), "float64")
     found, bare = model.count(p, v, 100_000, "device"), work.modelled(p, v, 100_000, 100_000, "device").counts
     more = {name: found[name].bytes["dram"] - bare[name].bytes["dram"] for name in bare}
-    assert more["p2p"] == pytest.approx(8 * 100_000 * (4 + 4))  # a charge from anywhere; x, y, z and it to its place
+    assert more["p2p"] == pytest.approx(8 * 100_000 * (4 + 4))  # a charge from anywhere; x, y, z, charge to its place
     assert more["g2p"] == pytest.approx(8 * 100_000 * 6)
     assert more["fft"] == more["ifft"] > 0
     assert more["p2g"] == more["cnv"] == 0

@@ -58,7 +58,7 @@ def test_shares_of_phases_add_up(tree):
     launched = 4 * tree.launched * (1 - 1 / 4)
     assert (some.near + some.rest).sum() >= one.whole + 0.99 * launched
     assert (some.near + some.rest).sum() < 1.1 * (one.whole + launched)
-    assert 0 < some.near.sum() < one.near.sum()  # lists with others' sources are not hidden
+    assert 0 < some.near.sum() < one.near.sum()  # lists with sources of other ranks are not hidden
     assert some.partners == 3
     assert 0.5 < some.efficiency(hidden=False) <= some.efficiency() < 1
     assert some.with_plan < some.efficiency()
@@ -85,7 +85,7 @@ def test_work_of_a_cube_in_closed_form():
 
 @pytest.mark.parametrize(("ranks", "across", "most"), [(8, 48, 24), (64, 56, 28), (512, 64, 32)])
 def test_laws_against_counts_of_two_sizes(fmm, monkeypatch, ranks, across, most):
-    """The parabola with few ranks, growth from fewer ranks with many."""
+    """Check the parabola for few ranks, and growth from fewer ranks for many."""
     ref = fmm.reference(100_000)
     counted = model_fmm_ranks.of_lattice(ranks, ref, across)
     monkeypatch.setattr(model_fmm_ranks, "ACROSS", most)

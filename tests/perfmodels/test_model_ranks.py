@@ -1,4 +1,4 @@
-"""Models of Ewald sums over ranks: what they add to those of one machine."""
+"""Models of Ewald sums over ranks: their additions to the model of one machine."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def test_each_way_of_exchanging_gains():
 
 
 def test_published_kernels_with_these_exchanges():
-    """Table 11's efficiency is 0.39 on 64 GPUs."""
+    """Check Table 11, whose efficiency is 0.39 on 64 GPUs."""
     assert published_ranks.published(1) / published_ranks.published(64) == pytest.approx(0.39, abs=0.005)
     for layout in published_ranks.LAYOUTS:
         apart, hidden = (published_ranks.seconds(64, NDR, layout, hidden) for hidden in (False, True))

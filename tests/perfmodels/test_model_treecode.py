@@ -1,4 +1,4 @@
-"""`parki model treecode`: what it counts, prints, writes and refuses."""
+"""Model by `parki model treecode`: counts, printed tables, files and refusals."""
 
 import json
 import re
@@ -15,7 +15,7 @@ GIVEN = ("--n", "3000", "--theta", "0.7", "--degree", "2")
 
 @pytest.fixture(autouse=True)
 def stated(monkeypatch):
-    """The rates of files, not of this machine."""
+    """Use the rates of files, not of this machine."""
     monkeypatch.setenv("PARKI_CALIBRATION", "off")
 
 

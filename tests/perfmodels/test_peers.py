@@ -1,4 +1,4 @@
-"""Forces beside OpenMM and torch-pme: the ions, who is absent, and agreement with those who are here."""
+"""Forces beside OpenMM and torch-pme: the ions, missing programs, and agreement with installed ones."""
 
 import argparse
 import importlib

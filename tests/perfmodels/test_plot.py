@@ -1,4 +1,4 @@
-"""Pictures of benchmarks: each kind makes a file, and says what it shows."""
+"""Pictures of benchmarks: each kind makes a file with its titles."""
 
 import pytest
 

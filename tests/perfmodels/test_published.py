@@ -1,4 +1,4 @@
-"""The published model gives the paper's analytical times, and its stages the measured ones."""
+"""Published model: gives the paper's analytical times, and its stages give the measured times."""
 
 import pytest
 
@@ -8,7 +8,7 @@ H200 = published.DeviceConstants()
 
 
 def printed(value):
-    """Half a unit of the last digit that the paper prints of such a time."""
+    """Return half a unit of the last digit that the paper prints of a time."""
     return 0.5 * 10.0 ** -(3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0)
 
 
@@ -39,7 +39,7 @@ def test_the_data_sheet_of_another_memory_does_not_give_table_3():
 
 
 def test_flops_of_a_pair_by_hand():
-    # 27 cells of 10 sources: 270 pairs looked at, of each 14 flops, and of π/6 of them 414.
+    # 27 cells of 10 sources: 270 candidate pairs with 14 flops each, and π/6 of them with 414.
     work = published.p2p(published.PublishedProblem(n=1, s=10.0), H200)
     assert work.flops == pytest.approx(270 * 14 + 141.3717 * 414, rel=1e-6)
     assert (work.whole, work.moved, work.shared) == (144.0, 48 + 96 * 270, 0.0)

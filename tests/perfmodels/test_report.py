@@ -1,4 +1,4 @@
-"""`parki bench report`: sets, the record and its checks, going on with one, and the pages that are written from it."""
+"""Report by `parki bench report`: sets, the record and its checks, continuation, and the written pages."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ TINY = [
 
 
 def sums(run, name, slower):
-    """The rows of accuracy of one sum."""
+    """Return the rows of accuracy of one sum."""
     rows = []
     for tolerance in (1e-3, 1e-5):
         for part, seconds in (("plan and call", 0.2), ("call again", 0.1)):
@@ -46,7 +46,7 @@ def entry(name, benchmark, rows, run="first"):
 
 
 def made(run="first"):
-    """A record of two sums and a comparison."""
+    """Return a record of two sums and a comparison."""
     load = [0.1, 0.1, 0.1]
     times = {"began": "2026-11-01T10:00:00+00:00", "ended": "2026-11-01T10:01:00+00:00"}
     return {
@@ -138,11 +138,11 @@ def test_what_contradicts_itself_is_refused(change, said, tmp_path):
 
 
 def test_ratios_are_of_one_run():
-    """Rows, entries and runs of two records, put together in every way."""
+    """Check rows, entries and runs of two records, mixed in every way."""
     one, two = made("first"), made("second")
     mixed = copy.deepcopy(one)
     mixed["runs"] += two["runs"]
-    mixed["entries"][2]["rows"][0] = two["entries"][2]["rows"][0]  # the other program's, of another run
+    mixed["entries"][2]["rows"][0] = two["entries"][2]["rows"][0]  # row of the other program, from another run
     with pytest.raises(ValueError, match="rows of the runs first, second; expected those of one run"):
         record.check(mixed)
     mixed = copy.deepcopy(one)
@@ -178,7 +178,7 @@ def test_a_set_from_end_to_end(tmp_path, monkeypatch, capsys):
         "index.md", "record.json", "accuracy.svg", "growth.svg", "phases.svg",
     }  # fmt: skip
 
-    # Gone on with: nothing is measured again but what failed.
+    # Continued: only failed entries are measured again.
     row = measure.row("loop: by hand", [1.0], 1.0, "G pairs", **ABOUT)
     own = measure.row("loop: parki", [0.5], 1.0, "G pairs", row, **ABOUT)
     monkeypatch.setitem(bench.BENCHMARKS, "p2p", lambda *_: [row, own])

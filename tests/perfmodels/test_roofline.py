@@ -47,7 +47,7 @@ def test_integers_have_pipes_of_their_own_on_hosts_and_where_32_lanes_are_a_warp
     work, many = Counts({"fma": 8e9, "integer": 4e9}), Counts({"fma": 8e9, "integer": 24e9})
     gpu, wide = replace(GPU, operations=rates), replace(GPU, operations=rates, lanes={"float64": 64, "float32": 64})
     assert [roofline.time(w, gpu).seconds for w in (work, many)] == pytest.approx([1.0, 3.0])
-    assert roofline.time(work, gpu, "float32").seconds == pytest.approx(1.0)  # 0.5 and 0.5 share their slots
+    assert roofline.time(work, gpu, "float32").seconds == pytest.approx(1.0)  # 0.5 and 0.5 share their issue slots
     assert roofline.time(work, wide).seconds == pytest.approx(1.5)
     host = replace(HOST, operations=rates)
     assert [roofline.time(w, host).seconds for w in (work, many)] == pytest.approx([1.0, 3.0])

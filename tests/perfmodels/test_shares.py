@@ -74,7 +74,7 @@ def test_ways_of_exchanging_values_against_loops(ranks, seed):
     assert parts.nbytes.sum() == 8 * sum(len(makers[node]) - 1 for node in used)
     assert sums.nbytes.sum() == 8 * sum(rank != makers[node][0] for rank, node in users)
 
-    held = {(rank, node): {rank} for node in used for rank in makers[node]}  # parts of ranks in each rank's sum
+    held = {(rank, node): {rank} for node in used for rank in makers[node]}  # parts of ranks in the sum of each rank
     steps = shares.hypercube(values)
     for step, pairs in itertools.zip_longest(steps, halves(0, ranks)):
         sent, found = np.zeros((ranks, ranks)), {}
@@ -110,7 +110,7 @@ def octets(request):
 
 
 def box_pairs(nodes, lists):
-    """Yield every pair of boxes of lists V, box by box."""
+    """Yield all pairs of boxes of lists V, box by box."""
     directions = octlists.DIRECTIONS[np.arange(27) != 13]
     for t, s, direction in zip(lists.v_t, lists.v_s, lists.v_direction, strict=True):
         above = nodes.octet_parent

@@ -1,4 +1,4 @@
-"""Seconds of tasks from the models, and what `parki model fmm --schedule` counts, prints, writes and refuses."""
+"""Seconds of tasks from the models, and `parki model fmm --schedule`: counts, printed tables, files and refusals."""
 
 import argparse
 import dataclasses
@@ -32,13 +32,13 @@ def plan():
 
 @pytest.fixture(scope="module")
 def graph():
-    """Tasks of a sum over as many points, in a tree of one level of leaves."""
+    """Return the tasks of a sum over N points, in a tree with one level of leaves."""
     return Cut(Leaves.cube(N, 3), 4, 16).graph()
 
 
 @pytest.fixture(scope="module")
 def parts(graph):
-    """The same as tasks of a list of steps, of which each may run anywhere."""
+    """Return the same tasks as tasks of a list of steps, each of which may run anywhere."""
     n, none = len(graph), np.zeros(0, np.int64)
     regions = Regions([], none, none, none, none, none)
     ends = np.arange(n + 1, dtype=np.int32)
@@ -130,7 +130,7 @@ def test_cores_beside_a_device_come_near_the_bound(points):
     made.trace.check(parts.graph)
     units, together = made.trace.unit, parts.together
     assert (units[here & ~together] < 16).all()
-    assert (units[together] == 16).all()  # spectra stay with the device
+    assert (units[together] == 16).all()  # spectra stay on the device
     writes = parts.graph.writes
     assert made.trace.moved < 0.1 * parts.graph.nbytes[writes.values[together[writes.owner]]].sum()
     assert made.bound > 0.88 * made.trace.seconds

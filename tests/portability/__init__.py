@@ -1,1 +1,1 @@
-"""Every kernel on every space."""
+"""Tests of every kernel on every space."""

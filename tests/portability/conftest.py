@@ -1,4 +1,4 @@
-"""Where workunits are; what ran in each space, what was skipped and why, what kernels use on a GPU."""
+"""Files of workunits; outcomes and reasons to skip in each space; registers of kernels on a GPU."""
 
 import re
 from collections import Counter, defaultdict
@@ -15,7 +15,7 @@ _usage: dict[str, dict[tuple[str, str], int]] = defaultdict(dict)  # kernel → 
 
 @pytest.fixture(scope="session")
 def where(root):
-    """The kernel file of every workunit."""
+    """Return the kernel file of every workunit."""
     found = {}
     for path in sorted((root / "kernels").glob("*.py")):
         for name in re.findall(r"^@pk\.workunit.*?^def (\w+)", path.read_text("utf-8"), re.M | re.S):
@@ -25,7 +25,7 @@ def where(root):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Note the outcome under the space that the test ran in."""
+    """Record the outcome under the space of the test."""
     report = (yield).get_result()
     callspec = getattr(item, "callspec", None)
     space = callspec.params.get("space") if callspec else None
@@ -34,7 +34,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_runtest_logreport(report):
-    """Count it; under xdist in the main process, too."""
+    """Count an outcome; under xdist in the main process, too."""
     for name, value in report.user_properties:
         if name == "usage" and report.when == "call":
             arch, dtype, kernel, registers, _ = value
@@ -48,7 +48,7 @@ def pytest_runtest_logreport(report):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """One line a space, and one for each reason to skip; then registers, at most, by architecture and precision."""
+    """Write a line per space and per reason to skip; then the most registers, by architecture and precision."""
     if _usage:
         columns = sorted({column for found in _usage.values() for column in found})
         terminalreporter.section("registers of kernels compiled for GPUs")

@@ -1,4 +1,4 @@
-"""What the workunits compute, in plain NumPy and double precision."""
+"""Formulas of the workunits, in plain NumPy and double precision."""
 
 import itertools
 
@@ -6,13 +6,13 @@ import numpy as np
 
 
 def close(found, exact, factor=1.0):
-    """Agreement to a few roundings, relative to the size of all."""
+    """Assert agreement to a few roundings, relative to the largest value."""
     bound = factor * {"float64": 1e-14, "float32": 4e-6}[found.dtype.name]
     np.testing.assert_allclose(found, exact, rtol=0, atol=bound * np.abs(exact).max())
 
 
 def horner(coefficients, t):
-    """Polynomials, highest power first along the first axis, at t."""
+    """Return polynomials at t, with coefficients along the first axis, highest power first."""
     value = np.zeros(np.broadcast_shapes(coefficients.shape[1:], np.shape(t)))
     for c in coefficients:
         value = value * t + c
@@ -20,7 +20,7 @@ def horner(coefficients, t):
 
 
 def pair_sum(pair, xt, src, far, rc, box=None):
-    """Pairs closer than rc, in the box's periodic images if there is a box; far[f] = polynomial in 2 r²/rc² − 1."""
+    """Sum pairs closer than rc, with periodic images if there is a box; far[f] = polynomial in 2 r²/rc² − 1."""
     xt, src, far = (np.asarray(a, np.float64) for a in (xt, src, far))
     reach = 2 if box else 0
     shifts = itertools.product(range(-reach, reach + 1), repeat=3)
@@ -59,7 +59,7 @@ def one_image(pair, r, s, far, rc):
 
 
 def convolved(name, k, g, v):
-    """What a multiplier makes of complex components v; k (3, …), g (…), v (C, …)."""
+    """Return the result of a multiplier for complex components v; k (3, …), g (…), v (C, …)."""
     size = np.sqrt(np.sum(k**2, axis=0))
     n = np.where(size > 0, k / np.where(size > 0, size, 1.0), np.array([0.0, 0.0, 1.0]).reshape(3, 1, 1, 1))
     if name == "scalar":
@@ -73,13 +73,13 @@ def convolved(name, k, g, v):
 
 
 def taps(x, polynomials, s, P):
-    """First grid point with margin, and the window's values there, of each point along one axis."""
+    """Return the first grid point with margin, and the window's values there, of each point along one axis."""
     g = x.astype(np.float64) * s - P / 2
     return np.ceil(g).astype(int) + P // 2, horner(polynomials.astype(np.float64)[:, :, None], np.ceil(g) - g - 0.5)
 
 
 def spread(src, window, slope, scale, components, shape):
-    """All sources onto a grid; four components are f W + q (n·∇) W + n (q·∇) W and (q·n) W."""
+    """Spread all sources to a grid; four components are f W + q (n·∇) W + n (q·∇) W and (q·n) W."""
     P = window.shape[1]
     grid = np.zeros((components, *shape))
     first, w = zip(*(taps(src[:, d], window, s, P) for d, s in enumerate(scale)), strict=True)
@@ -100,7 +100,7 @@ def spread(src, window, slope, scale, components, shape):
 
 
 def interpolated(xt, grid, window, slope, scale):
-    """The grid's components at all targets, and their slopes (components, 3, targets) along its axes."""
+    """Return the grid's components at all targets, and their slopes (components, 3, targets) along its axes."""
     P = window.shape[1]
     first, w = zip(*(taps(xt[d], window, s, P) for d, s in enumerate(scale)), strict=True)
     tilts = [s * taps(xt[d], slope, s, P)[1] for d, s in enumerate(scale)]

@@ -1,4 +1,4 @@
-"""Small problems for the workunits, and the specialisations that they are of."""
+"""Small problems for the workunits, and the specialisations of these."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ P2G = ("p2g_block", "p2g_atomic", "p2g_grid", "p2g_hybrid")
 G2P = ("g2p_target", "g2p_base")
 NEAR = {"SCREENED": True, "TERMS": TERMS, "TARGETS": 8, "LANES": 4, "TILE": 8}  # less than a batch, less than a run
 LISTS = {"SCREENED": True, "TERMS": TERMS, "RUNS": 7, "CAP": 21, "PIECE": 5}  # more than one list
-#: What targets take of a grid: its values, these with their slopes, or the slopes alone.
+#: Outputs of interpolation for targets: values, values with slopes, or slopes alone.
 TAKEN = ({}, {"SLOPES": True}, {"VALUE": False, "SLOPES": True, "SKEW": True})
-#: Specialisations of each workunit, but for their types.
+#: Specialisations of each workunit, except for types.
 SLOTS = {
     "cell_index": [{}],
     "gather_points": [{}],
@@ -41,14 +41,14 @@ SLOTS = {
     "halo_rows": [{}],
 }
 SLOTS["p2g_hybrid"] = [slots | {"CAP": 8, "ZT": 4} for slots in SLOTS["p2g_hybrid"]]
-#: Also with a far field in single precision, of points in double precision.
+#: Specialisations with a far field in single precision and points in double precision.
 MIXED = {"scatter_sum": {"real": "float64", "far": "float32"}}
 MIXED |= {unit: {"real": "float32", "coord": "float64"} for unit in (*P2G, *G2P)}
 PLAIN = ("chunk_count", "count_scan", "chunk_begin", "chunk_place")  # of integers only
 
 
 def cloud(rng, n, real):
-    """Points ``(3, n)`` sorted by cell, and the begins of the cells."""
+    """Return points ``(3, n)`` sorted by cell, and the begins of the cells."""
     x = np.array(BOX)[:, None] * rng.random((3, n))
     index = np.minimum(x * np.array(CELLS)[:, None] / np.array(BOX)[:, None], np.array(CELLS)[:, None] - 1).astype(int)
     cell = np.ravel_multi_index(tuple(index), CELLS)
@@ -57,7 +57,7 @@ def cloud(rng, n, real):
 
 
 def planes(rng, real):
-    """A real field of 2 × 2 components and its transform along x: in full, and of neighbours along z as pairs."""
+    """Return a real field of 2 × 2 components and its transform along x: in full, and neighbours along z as pairs."""
     field = rng.standard_normal((4, 8, 3, 6))
     pairs = np.fft.fft(field[..., ::2] + 1j * field[..., 1::2], axis=1)
     given = {"mode": np.array([0, 3, 1, 7], np.int32), "components": 2, "stride": 3, "n0": 8, "n1": 3, "n2": 6}
@@ -69,13 +69,13 @@ def as_pairs(x, real):
 
 
 def bounds(x, batch):
-    """Lowest and highest coordinates of each batch."""
+    """Return the lowest and highest coordinates of each batch."""
     parts = [x[:, b:e] for b, e in batch]
     return np.array([np.concatenate([p.min(axis=1), p.max(axis=1)]) for p in parts])
 
 
 def near_setting(pair, rng, real):
-    """The arguments of a near field: few batches, one longer than scratch, and a cutoff longer than one side."""
+    """Return arguments of a near field: few batches, one larger than scratch, and a cutoff longer than one side."""
     ns, nu, nf = PAIRS[pair]
     x, begin = cloud(rng, 40, real)
     src = np.concatenate([x, rng.standard_normal((ns, 40))]).T.astype(real)
@@ -92,7 +92,7 @@ def near_setting(pair, rng, real):
 
 
 def grid_setting(rng, real):
-    """Window polynomials, grid points a length, and the shape of the grid with its margins."""
+    """Return window polynomials, grid points per length, and the shape of the grid with its margins."""
     polynomials = [rng.standard_normal((DEGREE + 1, P)).astype(real) for _ in range(2)]
     points = (9, 10, 8)
     scale = {f"s{d}": m / side for d, (m, side) in enumerate(zip(points, BOX, strict=True))}
@@ -100,7 +100,7 @@ def grid_setting(rng, real):
 
 
 def spread_setting(components, rng, real, coord=None):
-    """40 sources by cell, of type `coord`, what all P2G loops are given besides, and the shape of the grid."""
+    """Return 40 sources by cell of type `coord`, other arguments of all P2G loops, and the shape of the grid."""
     (window, slope), scale, shape = grid_setting(rng, real)
     x, begin = cloud(rng, 40, coord or real)
     strengths = rng.standard_normal((9 if components == 4 else 3, 40))
@@ -109,7 +109,7 @@ def spread_setting(components, rng, real, coord=None):
 
 
 def gather_setting(rng, real, coord=None):
-    """Targets, of type `coord`, grid and window of an interpolation."""
+    """Return targets of type `coord`, grid and window of an interpolation."""
     (window, slope), scale, shape = grid_setting(rng, real)
     xt, grid = cloud(rng, 37, coord or real)[0], rng.standard_normal((3, *shape)).astype(real)
     return {"xt": xt, "grid": grid, "window": window, "slope": slope, "s01": 0.2, "s02": -0.4, "s12": 0.3} | scale

@@ -1,4 +1,4 @@
-"""Every kernel of a sum compiles for GPUs, without one; what is launched by default spills nothing."""
+"""Compilation of every kernel of a sum for GPUs, without a GPU; default kernels spill nothing."""
 
 import re
 
@@ -32,7 +32,7 @@ ARCHES = but("sm_80", "sm_100", of=("sm_80", "sm_90", "sm_100"))
 BOX = (1.0, 1.0, 1.0)
 N = 1_000_000
 KERNELS = ("laplace", "stokes_sl", "stokes_comb")
-SETTINGS = [("float64", 1e-9), ("float32", 1e-4), ("float64", 1e-4)]  # the last with a far field in single precision
+SETTINGS = [("float64", 1e-9), ("float32", 1e-4), ("float64", 1e-4)]  # the last one has a far field in single precision
 CUDA = Space("Cuda")
 OTHERS = [{"p2p_method": m} for m in ("LIST", "GM-1D", "GM-2D", "SM-1D", "SM-2D")]
 OTHERS += [{"p2g_method": m} for m in ("BASE", "SOURCE", "GRID", "HYBRID", "BLOCK")] + [{"g2p_method": "BASE"}]
@@ -44,7 +44,7 @@ ALL = [pytest.param(k, dtype, POINTS, marks=pytest.mark.slow) for k in TREECODES
 
 @pytest.fixture(params=ARCHES)
 def device(request):
-    """A GPU of this architecture, as far as compiling knows it."""
+    """Return a GPU of this architecture, as far as compilation needs one."""
     why = devices.missing_compiler("Cuda")
     if why is not None:
         pytest.skip(why)
@@ -52,7 +52,7 @@ def device(request):
 
 
 def workunits(kernel, dtype, tolerance, **named):
-    """What a sum launches on a GPU, with the threads of its blocks."""
+    """Yield the workunits that a sum launches on a GPU, with the threads of their blocks."""
     p = choose.parameters(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX, **named))
     shape = variants.P2P_SHAPES[v.p2p]
@@ -62,7 +62,7 @@ def workunits(kernel, dtype, tolerance, **named):
 
 
 def of_bricks(kernel, dtype, tolerance):
-    """Return launches of a rank of four that the only one does not have, and of what brings its points."""
+    """Return launches of one of four ranks that a single rank does not have, with those that bring its points."""
     p = choose.parameters(Question(kernel, BOX, N, N, tolerance, dtype))
     v = variants.choose(CUDA, dtype, EwaldOptions(box=BOX))
     _, n1, n2 = p.grid
@@ -78,7 +78,7 @@ def of_bricks(kernel, dtype, tolerance):
 
 
 def of_treecode(kernel, dtype, points):
-    """Return launches of plans that have a crowd, and all kinds of pairs of clusters with so many proxy points."""
+    """Return launches of plans with a crowd and all kinds of pairs of clusters, for these numbers of proxy points."""
     real, source, span = np.dtype(dtype), np.zeros(1, np.int32), np.zeros((1, 2), np.int32)
     items = {m: np.array([[0, 0, m**3 or 1, m, 0, 1]], np.int32) for m in (0, *points)}
     tree = cluster.build(np.random.default_rng(0).random((3, 200)).astype(real), 50, Space("Serial"))
@@ -100,7 +100,7 @@ def of_treecode(kernel, dtype, points):
 
 
 def compiled(units, device):
-    """Each workunit with what it uses."""
+    """Return each workunit with its usage of resources."""
     units = list(dict.fromkeys(units))
     paths = rtc.build_many(calls.unit(w, w.default_layouts(), device, block) for w, block in units)
     return [(w, rtc.usage(path)) for (w, _), path in zip(units, paths, strict=True)]
@@ -166,7 +166,7 @@ def test_wide_indices_compile(device):
 
 
 def test_the_text_names_no_device():
-    """One text for all: what differs is in the header."""
+    """Compare texts for all devices: differences are in the header alone."""
     for unit, _ in workunits("stokes_comb", "float64", 1e-9):
         text = unit.gpu(unit.default_layouts()).source
         assert re.search(r"\b__\w", text) is None
@@ -176,7 +176,7 @@ def test_the_text_names_no_device():
 
 @pytest.fixture(scope="module")
 def hip():
-    """A clang that compiles HIP, with ROCm's headers."""
+    """Return the command of a clang that compiles HIP, with ROCm's headers."""
     command = texts.hip_command()
     if isinstance(command, str):
         pytest.skip(command)

@@ -1,4 +1,4 @@
-"""What sums with forces and stresses launch besides, on every execution space, against NumPy."""
+"""Additional launches of sums with forces and stresses, on every execution space, against NumPy."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def real(request):
 
 @pytest.mark.parametrize("skew", [False, True])
 def test_line_virials(skew, space, real, rng):
-    """The second to the fourth of four planes, with room for one more."""
+    """Test the second to the fourth of four planes, with room for one more."""
     rows, length = 6, 5
     spec = rng.standard_normal((1, 4, rows, length, 2)).astype(real)
     kx, ky, kz = (rng.standard_normal(n).astype(real) for n in (4, rows, length))
@@ -55,7 +55,7 @@ def test_take_off(types, space, rng):
 
 @pytest.mark.parametrize("periodic", [False, True])
 def test_left_out(periodic, space, real, rng):
-    """Some targets have no partners, one is a source itself; a cell has one free direction."""
+    """Test targets without partners, and one that is a source; a cell has one free direction."""
     cell = np.array([[1.0, 0.2, 0.0], [0.0, 1.3, 0.0], [0.0, 0.0, 0.0]], real)
     xt = (rng.random((3, 40)) * 2 - 0.5).astype(real)
     src = np.concatenate([rng.random((3, 30)), rng.standard_normal((1, 30))]).T.astype(real)

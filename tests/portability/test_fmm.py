@@ -1,6 +1,6 @@
-"""Fast multipole sums on every space that is here against those of Serial; what they launch compiles for a GPU.
+"""Fast multipole sums on every available space against those of Serial; their kernels compile for a GPU.
 
-What each of their workunits computes is in the tests of the fmm folder, against plain NumPy.
+Tests of each workunit against plain NumPy are in the fmm folder.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ from parki.trees import octlists, octree
 SLOW = pytest.mark.slow
 METHODS = ("kifmm", "chebyshev")
 KERNELS = {"coulomb": {}, "yukawa": {"kappa": 0.5}, "stokes_sl": {}, "stokes_comb": {}, "rpy": {"radius": 1e-3}}
-ROUNDING = {"float64": 1e-11, "float32": 1e-3}  # inverses of equivalents amplify it
+ROUNDING = {"float64": 1e-11, "float32": 1e-3}  # relative differences; inverses of equivalents amplify rounding
 IN_DOUBLE = pytest.mark.parametrize("real", ["float64", pytest.param("float32", marks=SLOW)])
 
 
 def crowded(rng, real):
-    """Targets and sources whose lists are all in use."""
+    """Return targets and sources whose lists are all in use."""
     x = np.concatenate([rng.random((3, 80)), 0.1 * rng.random((3, 60)), [[3.0], [2.5], [0.2]]], axis=1).astype(real)
     y = np.concatenate([rng.random((3, 90)), 0.9 + 0.1 * rng.random((3, 60))], axis=1).astype(real)
     x[:, :20] = y[:, :20]
@@ -40,7 +40,7 @@ def shortest(lists):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", [name if name == "coulomb" else pytest.param(name, marks=SLOW) for name in KERNELS])
 def test_sums(kernel, method, space, real, rng):
-    """Each list takes part, and the spaces differ by rounding alone."""
+    """Check that each list takes part, and that spaces differ by rounding alone."""
     pair, parameters = pairs.PAIRS[kernel], KERNELS[kernel]
     x, y = crowded(rng, real)
     dens = rng.standard_normal(150 if pair.dens == 1 else (pair.dens, 150)).astype(real)
@@ -74,7 +74,7 @@ def test_gradients(method, space):
 # Compiled for GPUs ----------------------------------------------------------------------------------------------------
 @pytest.fixture
 def boxes(dtype, rng):
-    """A tree whose lists are all in use, and these."""
+    """Return a tree whose lists are all in use, and these lists."""
     x, y = crowded(rng, dtype)
     tree = octree.build(y, x, 5, spaces.get("Serial"))
     lists = octlists.lists(tree.nodes).only
@@ -97,7 +97,7 @@ SETTINGS += [pytest.param(k, p, "float64", marks=SLOW) for k, p in (("coulomb", 
 @pytest.mark.parametrize(("kernel", "order", "dtype"), SETTINGS)
 @pytest.mark.parametrize("method", [by_equivalents, by_interpolation])
 def test_nothing_spills(method, kernel, order, dtype, boxes, record_property):
-    """With the launches of a sum on a device, for other sources than targets."""
+    """Test the launches of a sum on a device, for sources other than targets."""
     why = devices.missing_compiler("Cuda")
     if why is not None:
         pytest.skip(why)

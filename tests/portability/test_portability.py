@@ -1,4 +1,4 @@
-"""Every workunit on every space that is here, in both precisions: one small problem each against plain NumPy."""
+"""Tests of all workunits on every available space, in both precisions: a small problem each against NumPy."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def long(name, components, dtype):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(where):
-    """All specialisations, compiled side by side."""
+    """Compile all specialisations in parallel."""
     units = [engine.kernel(where[name], name) for name in PLAIN]
     for dtype in DTYPES:
         units += [
@@ -44,7 +44,7 @@ def real(request):
 
 @pytest.fixture
 def unit(where, real):
-    """One of the compiled workunits by its name and place in the table."""
+    """Return a function that gives a compiled workunit by its name and place in the table."""
 
     def get(name, i=0):
         types = MIXED[name] if real == "mixed" else {"real": real}
@@ -59,7 +59,7 @@ def plain(where):
 
 
 def test_every_workunit_is_here(where):
-    """Those of trees, treecodes and steps are in other files, those of fast multipole methods with their own tests."""
+    """Check the list: trees, treecodes and steps are in other files, fast multipole methods have tests of their own."""
     elsewhere = "left_out own_field virial glue bricks trees rows proxy clusters interchange m2l matrix surfaces"
     elsewhere = f"{elsewhere} translate".split()
     here = {name for name, file in where.items() if file not in elsewhere}
@@ -153,7 +153,7 @@ def test_scatter_sum(far_sorted, space, real, unit, rng):
 @pytest.mark.parametrize("skew", [False, True])
 @pytest.mark.parametrize("name", MULTIPLIERS)
 def test_convolve(name, skew, space, real, unit, rng):
-    """The second to the fourth of four planes, of two right-hand sides, with room for one more."""
+    """Test the second to the fourth of four planes, with two right-hand sides and room for one more."""
     (taken, made), rows, length = MULTIPLIERS[name], 6, 5
     spec = rng.standard_normal((2, max(taken, made), 4, rows, length, 2)).astype(real)
     wave = [rng.standard_normal(n).astype(real) for n in (4, rows, length)]
@@ -178,7 +178,7 @@ def test_convolve(name, skew, space, real, unit, rng):
 
 
 def test_planes_gather(space, real, unit, rng):
-    """Modes 3, 1 and −1, padded to 5 rows of 9; there is room for one plane more, and for a component."""
+    """Test modes 3, 1 and −1, padded to 5 rows of 9, with room for one more plane and one more component."""
     full, grid, given = problems.planes(rng, real)
     spec = np.full((6, 4, 5, 18), 7.0, real)
     given |= {"first": 1, "count": 4, "planes": 4, "rows": 5, "length": 9}
@@ -191,7 +191,7 @@ def test_planes_gather(space, real, unit, rng):
 
 @pytest.mark.parametrize("both", [True, False])
 def test_planes_scatter(both, space, real, unit, rng):
-    """The reverse, of modes 0 and 3: with their images or without."""
+    """Test the reverse of `planes_gather` for modes 0 and 3, with their images or without."""
     full, expected, given = problems.planes(rng, real)
     spec = np.full((6, 2, 5, 9), 7.0 + 7.0j)
     spec[[0, 1, 3, 4], :, :3, :6] = full[:, [0, 3]]
@@ -234,7 +234,7 @@ def test_p2p(name, pair, space, real, unit, rng):
 
 
 def spread(name, setting, space, unit):
-    """The grid after one P2G loop; GRID stores to it, the others add."""
+    """Return the grid after one P2G loop; GRID stores to it, the others add."""
     src, begin, given, shape = setting
     which = unit(name, shape[0] - 3)
     grid = np.full(shape, np.nan if name == "p2g_grid" else 0, given["window"].dtype)
@@ -260,7 +260,7 @@ def spread(name, setting, space, unit):
 
 
 def types_of(real):
-    """Those of the grid and of coordinates."""
+    """Return the types of the grid and of coordinates."""
     return ("float32", "float64") if real == "mixed" else (real, real)
 
 
@@ -303,7 +303,7 @@ def test_g2p(name, space, real, unit, rng):
 
 
 def test_all_variants_agree(space, real, unit, rng):
-    """Each loop against the first of its kind: they differ by the order of the sums alone."""
+    """Compare each loop with the first of its kind: they differ only by the order of sums."""
     for pair in PAIRS:
         given = problems.near_setting(pair, rng, real)
         first, *others = (near_field(name, pair, given, space, unit) for name in P2P)
@@ -320,7 +320,7 @@ def test_all_variants_agree(space, real, unit, rng):
 
 @pytest.fixture(params=[3, 2, 1])
 def margins(request):
-    """Widths below, inside and above of three axes, the last ones without margins, and numbers to pass."""
+    """Return widths below, inside and above three axes, the last ones without margins, and numbers to pass."""
     inside = (6, 5, 8)
     low, high = ([w * (axis < request.param) for axis in range(3)] for w in (2, 3))
     given = {
@@ -350,7 +350,7 @@ def test_halo_fold(space, real, unit, rng, margins):
 
 
 def within(margins, rng, real):
-    """A box of numbers, within margins that hold nothing."""
+    """Return a box of numbers, within margins of NaN."""
     low, inside, high, given = margins
     widths = list(zip(low, high, strict=True))
     box = rng.standard_normal((2, *inside)).astype(real)
@@ -358,7 +358,7 @@ def within(margins, rng, real):
 
 
 def test_halo_ends(space, real, unit, rng, margins):
-    """Along z alone."""
+    """Test ends along z alone."""
     box, widths, grid, given = within(margins, rng, real)
     given = {name: n for name, n in given.items() if name not in ("high0", "high1")}
     engine.parallel_for(TeamPolicy(space, 2 * 6 * 5), unit("halo_ends"), grid=grid, **given)
@@ -368,7 +368,7 @@ def test_halo_ends(space, real, unit, rng, margins):
 
 
 def test_halo_rows(space, real, unit, rng, margins):
-    """Along x and y, whole rows with what is at their ends."""
+    """Test rows along x and y, whole rows with their ends."""
     box, widths, grid, given = within(margins, rng, real)
     given = {name: given[name] for name in ("low0", "low1", "m0", "m1")}
     given |= {f"e{axis}": n for axis, n in enumerate(grid.shape[1:])}

@@ -1,4 +1,4 @@
-"""Rows of sources, and crowds as one source, on every space that is here: sums in the order of NumPy's, bit for bit."""
+"""Rows of sources, and crowds as one source, on every available space: sums in NumPy's order, bit for bit."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from parki.treecode import upward
 pytestmark = pytest.mark.portability
 
 DTYPES = ("float64", "float32")
-SIZES = (65, 128, 129, 300, 1000, 20000)  # of crowds
+SIZES = (65, 128, 129, 300, 1000, 20000)  # sources of crowds
 GAP = 3  # sources between crowds
 
 

@@ -1,4 +1,4 @@
-"""Trees, treecodes and all pair functions on every space that is here, against plain NumPy."""
+"""Trees, treecodes and all pair functions on every available space, against plain NumPy."""
 
 from pathlib import Path
 
@@ -33,13 +33,13 @@ SLOTS = {
     "ranges": [YUKAWA, TENSOR],
     "grids": [TENSOR | {"N1": M}, YUKAWA | {"N1": M, "NP": 1}],
 }
-FIRST = ("ranges", "grids")  # of which the second ones run with the slow tests
+FIRST = ("ranges", "grids")  # their second specialisations run with the slow tests
 BOTH = ("VALUE", "GRADIENT")
 PAIRS = {name: {"pair": "pair/radial", "radial": f"radial/{name}"} | dict.fromkeys(BOTH, True) for name in RADIAL}
 PAIRS |= {name: {"pair": f"pair/{name}"} for name in VECTOR if name != "yukawa"}
 PAIRS["screened"] = {"pair": "pair/yukawa"}
-QUICK = ("regularised_yukawa", "thin_plate", "rotlet", "stokes_comb_tensor")  # the others run with the slow tests,
-SINGLE = ("oscillatory", "rpy")  # these in both precisions by default
+QUICK = ("regularised_yukawa", "thin_plate", "rotlet", "stokes_comb_tensor")  # the others run with the slow tests
+SINGLE = ("oscillatory", "rpy")  # in both precisions by default
 PARTS = [{"VALUE": True, "GRADIENT": False}, {"VALUE": False, "GRADIENT": True}]
 SLOW = pytest.mark.slow
 IN_DOUBLE = pytest.mark.parametrize("real", ["float64", pytest.param("float32", marks=SLOW)])
@@ -47,7 +47,7 @@ IN_DOUBLE = pytest.mark.parametrize("real", ["float64", pytest.param("float32", 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled(where):
-    """What runs by default, compiled side by side."""
+    """Compile the workunits of default tests in parallel."""
     chosen = [(name, slots) for name in SLOTS for slots in SLOTS[name][: 1 if name in FIRST else None]]
     units = [unit(where[name], name, "float64", slots) for name, slots in chosen]
     units += [unit(where[name], name, "float32", slots) for name, slots in chosen if where[name] != "trees"]
@@ -68,7 +68,7 @@ def real(request):
 
 @pytest.fixture
 def launch(where, space, real):
-    """Launch one of the compiled workunits, given by its name and place in the table."""
+    """Return a function that launches a compiled workunit, given by its name and place in the table."""
 
     def run(name, league, i=0, shape=THREADS, **given):
         policy = RangePolicy(space, league) if name == "unpack" else TeamPolicy(space, league, *shape)
@@ -103,7 +103,7 @@ def pieces():
 
 @pytest.fixture
 def sorting(rng, real):
-    """Records, middles (∞: not cut), and the child of each point within the pieces."""
+    """Return records, middles (∞: not cut), and the child of each point within the pieces."""
     record = rng.random((N, 3)).astype(real)
     middle = np.array([[0.5, 0.3, 0.6], [np.inf, 0.4, np.inf]], real)
     code = np.zeros(N, np.uint8)
@@ -113,7 +113,7 @@ def sorting(rng, real):
 
 
 def bounds(points):
-    """Lowest coordinates, and the negatives of the highest."""
+    """Return the lowest coordinates, and the negatives of the highest."""
     return np.concatenate([points.min(axis=0), -points.max(axis=0)])
 
 
@@ -137,7 +137,7 @@ def test_piece_count(launch, sorting):
 @IN_DOUBLE
 @pytest.mark.parametrize("at_once", [False, True])
 def test_piece_place(at_once, launch, sorting, real, rng):
-    """Stably by child, within each cluster; what no piece holds is not written."""
+    """Test a stable order by child within each cluster; places outside all pieces are not written."""
     record, _, code = sorting
     order = rng.permutation(N).astype(np.int32)
     place, count, at = np.arange(N), np.zeros((3, 8), np.int32), np.zeros((3, 8), np.int32)
@@ -185,7 +185,7 @@ LEAF = np.array([[0, 0, 37], [2, 37, 40]], np.int32)  # node, particles: more th
 
 
 def particles(rng, real):
-    """Those of the leaves, in their boxes, (3, 40); some are at proxy points."""
+    """Return particles of the leaves in their boxes, (3, 40); some are at proxy points."""
     x = np.concatenate([b[:3, None] + b[3:, None] * rng.uniform(-1, 1, (3, e - f)) for b, f, e in LEAF_BOXES], axis=1)
     x[:, :3] = formulas.grid(BOX[0], M)[:, [0, 13, 26]]
     return x.astype(real)
@@ -216,7 +216,7 @@ def test_potentials(launch, real, rng):
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("numbers", [(3, 3), (4, 2), (2, 4), (1, 3)])
 def test_transfer(up, numbers, launch, real, rng):
-    """To two clusters, from two and from one, which is flat."""
+    """Test transfers to two clusters, from two and from one, which is flat."""
     m, n = numbers
     item, to_box = np.array([[0, 0, 2], [1, 2, 3]], np.int32), np.array([[1, 0.9, 1, 1.2, 1, 1], BOX[2] + 0.1])
     shape = ((3, 2 * m**3), (2, 2 * n**3)) if up else ((2, 3 * m**3), (2, 2 * n**3))
@@ -246,7 +246,7 @@ def summed(name, x, src):
 
 
 def strengths(name, n, rng):
-    """(n, numbers of a source): those of each, and parameters."""
+    """Return strengths (n, numbers per source): numbers of each source, and parameters."""
     s = rng.standard_normal((n, SETTINGS[name][0]))
     if name == "yukawa":
         s[:, 1] = 0.75
@@ -254,13 +254,13 @@ def strengths(name, n, rng):
 
 
 def targets(x):
-    """Of the items, as particles given and as proxy points."""
+    """Return the targets of the items: given particles, and proxy points."""
     return x[:, 3:22].astype(float), formulas.grid(BOX[1], M)
 
 
 @pytest.mark.parametrize("name", ["yukawa", pytest.param("stokes_comb_tensor", marks=SLOW)])
 def test_ranges(name, launch, real, rng):
-    """A source coincides with a target."""
+    """Test items in which a source coincides with a target."""
     x, u = rng.uniform(0, 1, (3, 40)).astype(real), np.ones((SETTINGS[name][1], 60), real)
     src = np.concatenate([rng.uniform(0, 1, (30, 3)), strengths(name, 30, rng)], axis=1).astype(real)
     src[2, :3] = x[:, 4]
@@ -277,7 +277,7 @@ def test_ranges(name, launch, real, rng):
 
 @pytest.mark.parametrize("name", ["stokes_comb_tensor", pytest.param("yukawa", marks=SLOW)])
 def test_grids(name, launch, real, rng):
-    """Particles are given from the centres of their leaves; one of the clusters of sources is flat."""
+    """Test particles relative to the centres of their leaves; one of the clusters of sources is flat."""
     numbers, components = SETTINGS[name]
     x, u = rng.uniform(0, 1, (3, 40)), np.ones((components, 60), real)
     source = np.array([[4.0, 0.4, 0.6, 0.5, 0.4, 0.3], [3, 3, 2, 0.3, 0.0, 0.5], [-2.0, -1, 3, 0.1, 0.2, 0.3]])
@@ -311,7 +311,7 @@ def by_pair(space, real, slots, components, src, x):
 
 
 def problem(real, rng, own, more):
-    """Targets, some of them sources; sources with `own` numbers each and `more` that all have the same."""
+    """Return targets, some of them sources, and sources with `own` numbers each and `more` that all share."""
     x, src = rng.standard_normal((3, 47)).astype(real), rng.standard_normal((33, 3 + own + more)).astype(real)
     src[:, 3 + own :] = 0.3 + rng.random(more)
     x[:, :5] = src[::7, :3].T
@@ -366,7 +366,7 @@ KERNELS = {"coulomb": {}, "yukawa": {"kappa": 0.5}, "stokes_sl": {}, "stokes_com
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kernel", [name if name == "coulomb" else pytest.param(name, marks=SLOW) for name in KERNELS])
 def test_sums(kernel, method, space, real, rng):
-    """Each kind of pair takes part, and the spaces differ by rounding alone, that of hosts' short roots with it."""
+    """Check that each kind of pair takes part, and that spaces differ by rounding alone (hosts have short roots)."""
     pair, parameters = parki.pairs.PAIRS[kernel], KERNELS[kernel]
     x = [rng.random((3, 200)), rng.random((3, 98)) * 0.1 + 2, rng.random((3, 2)) * 0.1 - 2]
     y = [rng.random((3, 200)), rng.random((3, 48)) * 0.1 - 3, rng.random((3, 2)) * 0.1 + 4]

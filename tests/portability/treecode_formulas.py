@@ -1,8 +1,8 @@
-"""What the workunits of trees and treecodes compute, and every pair function, in plain NumPy and double precision."""
+"""Formulas of the workunits of trees and treecodes, and every pair function, in plain NumPy and double precision."""
 
 import numpy as np
 
-# Radial functions: φ, φ′ and φ(0), or 0 where a coincident pair is skipped; of the distance and the parameters.
+# Radial functions: φ, φ′ and φ(0), or 0 if a coincident pair is skipped; of the distance and the parameters.
 RADIAL = {
     "coulomb": (lambda r: 1 / r, lambda r: -1 / r**2, lambda: 0),
     "yukawa": (lambda r, k: np.exp(-k * r) / r, lambda r, k: -(k + 1 / r) * np.exp(-k * r) / r, lambda k: 0),
@@ -39,7 +39,7 @@ RADIAL = {
         lambda c: 0,
     ),
 }
-# Numbers of a source and of a target; parameters stand behind a source's own numbers.
+# Numbers of a source and of a target; parameters follow a source's own numbers.
 VECTOR = {
     "laplace_grad": (1, 3), "dipole": (3, 1), "yukawa": (2, 1), "stokes_pressure": (3, 1), "stokes_grad": (3, 9),
     "rotlet": (3, 3), "regularised_stokeslet": (4, 3), "rpy": (4, 3), "stresslet_tensor": (6, 3),
@@ -48,14 +48,14 @@ VECTOR = {
 
 
 def apart(x, y):
-    """Differences (3, targets, sources), distances, and where points coincide: there the distance is given as 1."""
+    """Return differences (3, targets, sources), distances (1 for coincident points), and where points coincide."""
     r = np.asarray(x, np.float64)[:, :, None] - np.asarray(y, np.float64)[:, None]
     length = np.sqrt(np.sum(r**2, axis=0))
     return r, np.where(length > 0, length, 1.0), length == 0
 
 
 def radial_sum(name, x, src, value=True, gradient=False):
-    """u = Σ q φ(r) and its gradient; a source is (x, y, z, q, parameters), which all sources have the same."""
+    """Return u = Σ q φ(r) and its gradient; a source is (x, y, z, q, parameters), with parameters common to all."""
     src = np.asarray(src, np.float64)
     r, length, same = apart(x, src.T[:3])
     phi, slope, at_zero = RADIAL[name]
@@ -67,7 +67,7 @@ def radial_sum(name, x, src, value=True, gradient=False):
 
 
 def vector_sum(name, x, src):
-    """Sums of the other pair functions, (components, targets)."""
+    """Return sums of the other pair functions, (components, targets)."""
     src = np.asarray(src, np.float64)
     r, length, same = apart(x, src.T[:3])
     s = src.T[3:]
@@ -109,19 +109,19 @@ def vector_sum(name, x, src):
 
 
 def double_layer(r, length, entries):
-    """−6 r (r·S r)/r⁵; entries xx xy xz yy yz zz of S."""
+    """Return −6 r (r·S r)/r⁵; entries are xx xy xz yy yz zz of S."""
     S = entries[np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])]
     return -6 * np.einsum("its,ijs,jts->ts", r, S, r) * r / length**5
 
 
 # Proxy points -----------------------------------------------------------------------------------------------------
 def nodes_of(m):
-    """Chebyshev points of the second kind."""
+    """Return Chebyshev points of the second kind."""
     return np.cos(np.pi * np.arange(m) / (m - 1)) if m > 1 else np.zeros(1)
 
 
 def tables(most):
-    """Points and weights 1/∏(s_k − s_j) of every number of points, in rows."""
+    """Return points and weights 1/∏(s_k − s_j) of every number of points, in rows."""
     nodes, weights = np.zeros((most, most)), np.zeros((most, most))
     for m in range(1, most + 1):
         s = nodes[m - 1, :m] = nodes_of(m)
@@ -130,13 +130,13 @@ def tables(most):
 
 
 def grid(box, m):
-    """Proxy points (3, m³) of a box (centre, half sides)."""
+    """Return the proxy points (3, m³) of a box (centre, half sides)."""
     axes = [c + h * nodes_of(m) for c, h in zip(box[:3], box[3:], strict=True)]
     return np.stack(np.meshgrid(*axes, indexing="ij")).reshape(3, -1)
 
 
 def basis(x, box, m):
-    """Values of all m³ products of Lagrange polynomials of a box at x (3, N): (N, m³)."""
+    """Return all m³ products of Lagrange polynomials of a box at x (3, N): (N, m³)."""
     s, x = nodes_of(m), np.asarray(x, np.float64)
     values = []
     for axis in range(3):

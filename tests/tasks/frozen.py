@@ -1,7 +1,7 @@
-"""Frozen results of another simulator: graphs by the parameters of their making, and what each policy took.
+"""Frozen results of another simulator: graphs by their parameters, and the times of each policy.
 
 `python -m tests.tasks.frozen FILE`, with the file of that simulator (a module with `Dag`, `Machine`, `simulate` and
-`area_bound`), makes the results anew.
+`area_bound`), makes the results again.
 """
 
 import importlib.util
@@ -25,7 +25,7 @@ UNITS = {
     "x5650": (2.5e-07, 4e-05, 1e-09, 9.7e-05, 1e-08, 4e-05, 2.5e-07, 1e-08, 1.35e-08),
     "m2070": (None, None, 1e-10, 2e-05, None, None, None, None, 4.1e-10),
 }
-ONLY = {"m2070": ("M2L", "P2P")}  # kinds that a device has code for, all if not named
+ONLY = {"m2070": ("M2L", "P2P")}  # kinds that a device has code for; all if the device is not named
 #: Policies by their names in the other simulator.
 NAMES = {"fifo": "fifo", "heteroprio": "heteroprio", "accel": "acceleration", "drain": "drain", "heft": "heft",
          "barriers": "phases"}  # fmt: skip
@@ -58,7 +58,7 @@ CASES = [
 
 
 def unit(name):
-    """Return the seconds of a unit of each kind that a machine has code for."""
+    """Return the seconds of a unit of work of each kind, and the kinds that a machine has code for."""
     seconds = dict(zip(KINDS, UNITS[name], strict=True))
     allowed = ONLY.get(name, KINDS)
     return {kind: one for kind, one in seconds.items() if one is not None}, allowed
@@ -103,7 +103,7 @@ def frozen(other, case):
 
 
 def _levels(graph):
-    """Return the level of each task's group: M2M has one on each level, and each waits for others below it."""
+    """Return the level of each task's group: M2M has one group on each level, which waits for those below."""
     up = graph.rank(graph.kind == KINDS.index("M2M")).astype(int) + 1
     level = np.full(len(graph), 99)
     m2m = graph.kind == KINDS.index("M2M")

@@ -30,7 +30,7 @@ def graph(reads, writes, work=None):
 
 
 def closure(before):
-    """Return the set of all tasks that must end before each one begins, from lists of some of them."""
+    """Return all tasks that must end before each one begins, from lists of direct predecessors."""
     made = []
     for some in before:
         made.append(set(some).union(*(made[other] for other in some)))
@@ -38,7 +38,7 @@ def closure(before):
 
 
 def by_hand(reads, writes):
-    """Return the tasks before each one that touch a datum which one of the two writes."""
+    """Return the earlier tasks that touch a datum which the task or the earlier one writes."""
     sets = [(set(a), set(b)) for a, b in zip(reads, writes, strict=True)]
     return [
         [j for j in range(i) if sets[j][1] & (sets[i][0] | sets[i][1]) or sets[j][0] & sets[i][1]]

@@ -1,4 +1,4 @@
-"""Jobs of Python functions, and a run in the middle of which an interrupt comes."""
+"""Jobs of Python functions, and a run that is interrupted in the middle."""
 
 import _thread
 import ctypes
@@ -28,12 +28,12 @@ def addresses(some):
 
 
 def job(reads, writes, action, threads, turn=None, run=pool.GraphRun):
-    """Return a job whose tasks call ``action(task)``, and what must be kept for it."""
+    """Return a job whose tasks call ``action(task)``, with the objects that it needs attached."""
     return of_graph(graphs.graph(reads, writes), action, threads, turn, run)
 
 
 def of_graph(made, action, threads, turn=None, run=pool.GraphRun):
-    """Return a job of a graph whose tasks call ``action(task)``, and what must be kept for it."""
+    """Return a job of a graph whose tasks call ``action(task)``, with the objects that it needs attached."""
     n = len(made)
     numbers = np.arange(n, dtype=np.int64)
     entry = FUNCTION(lambda address: action(ctypes.c_int64.from_address(address).value))
@@ -50,8 +50,8 @@ def of_graph(made, action, threads, turn=None, run=pool.GraphRun):
 
 
 def check_interrupt(run, threads, after):
-    """Assert that a run interrupted after so many seconds ends early and that the next one is whole."""
-    n, each = 60, 20_000  # tasks, and microseconds of each: code that knows nothing of Python
+    """Assert that a run interrupted after `after` seconds ends early and that the next one is complete."""
+    n, each = 60, 20_000  # tasks, and microseconds of each, in code that knows nothing of Python
     patches, pointers = no_patches(n)
     calls = pool.Calls(
         np.arange(n + 1, dtype=np.int32), np.full(n, addresses([LIBRARY.usleep])[0], np.uint64),
@@ -60,10 +60,10 @@ def check_interrupt(run, threads, after):
     one = run(graphs.graph([[]] * n, [[]] * n), calls, threads)
     job(
         [[]], [[]], lambda task: None, threads, run=run
-    ).run()  # the executor is compiled and loaded before the time runs
+    ).run()  # the executor is compiled and loaded before the clock starts
     timer = threading.Timer(after, _thread.interrupt_main)
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):  # from before the start on: on a busy machine it may fire before `run`
+    with pytest.raises(KeyboardInterrupt):  # covers the start: on a busy machine the timer may fire before `run`
         [step() for step in (timer.start, one.run)]
     assert time.monotonic() - began < 0.8 * n * each * 1e-6 / threads
     timer.join()

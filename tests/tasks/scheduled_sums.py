@@ -1,4 +1,4 @@
-"""Sums by phases and as tasks: clouds of points, tasks in random orders, and what both have in common."""
+"""Sums by phases and as tasks: clouds of points, tasks in random orders, and checks that both share."""
 
 import copy
 import itertools
@@ -30,7 +30,7 @@ def points(name, rng, n):
 
 
 def density(plan, n, rng, dtype=np.float64):
-    """Return a random density of a plan's n sources."""
+    """Return a random density for a plan's n sources."""
     return rng.standard_normal((plan.kernel.dens, n)).astype(dtype).squeeze()
 
 
@@ -40,9 +40,9 @@ def kinds(tasks):
 
 
 def orders(made, rng, draws, change=None, late=None, rows=None):
-    """Return results of random orders of ready tasks by one worker, those of a kind `late` last, and that of phases.
+    """Return results of random orders of ready tasks by one worker, with kind `late` last, and the result of phases.
 
-    `rows` are sources in memory of the plan, of which only the density changes.
+    `rows` is the handle of sources in the plan's memory, of which only the density changes.
     """
     phases, tasks, q = made
     placed = tasks.sums[1].placed
@@ -56,7 +56,7 @@ def orders(made, rng, draws, change=None, late=None, rows=None):
     for _ in range(draws):
         order = np.lexsort((rng.permutation(len(graph)), last))
         placed._job.reorder(np.argsort(order).astype(np.int32))
-        for handle in placed.steps.handles:  # what a task reads too early is NaN
+        for handle in placed.steps.handles:  # values that a task reads too early are NaN
             if handle.role == "state":
                 a = placed[handle]
                 (a[:, 3 : 3 + phases.kernel.dens] if handle is rows else a)[...] = np.nan
@@ -65,7 +65,7 @@ def orders(made, rng, draws, change=None, late=None, rows=None):
 
 
 def without(one, others):
-    """Return the function that takes the edges from tasks of a kind to those of others out of a graph."""
+    """Return a function that removes the edges from tasks of a kind to tasks of other kinds from a graph."""
 
     def change(graph):
         kind = np.array(graph.kinds)[graph.kind]
@@ -78,7 +78,7 @@ def without(one, others):
 
 
 def check_items(tasks):
-    """Check that every item of every step is in one task."""
+    """Check that every item of every step is in exactly one task."""
     placed = tasks.sums[1].placed
     cut, steps = placed.cut, placed._listed
     for k, step in enumerate(steps):

@@ -53,5 +53,5 @@ def test_the_longest_path():
                   np.ones(1), np.zeros(n))  # fmt: skip
     made = durations([2.0] * n, [1.0] * n)
     assert bound.least_seconds(graph, made, Node(9, 3)) == 5.0
-    assert bound.least_seconds(graph, made, Node(9)) == 10.0  # no device, whatever a task would take there
+    assert bound.least_seconds(graph, made, Node(9)) == 10.0  # no device: its durations do not matter
     assert bound.area_bound(made, Node(9)) == pytest.approx(10 / 9)

@@ -1,4 +1,4 @@
-"""Lists of steps as tasks: blocks, joins, rooms of workers, faults."""
+"""Lists of steps as tasks: blocks, joins, memory of workers, faults."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def turned(team: pk.TeamMember, x: pk.View1D[real], n: int, asked: int):
 
 
 def along(step, kind, blocks, reads=(), writes=()):
-    """Return a step that is cut along the blocks of what it writes."""
+    """Return a step that is cut along the blocks of the array that it writes, or of the one that it reads."""
     return Step(
         step.phase, step.unit, step.items, step.args,
         cut=Cut(kind, 1.0, [RowByRow(a, blocks) for a in reads], [RowByRow(a, blocks) for a in writes],
@@ -66,7 +66,7 @@ def test_tasks_meet_in_blocks(second, rng):
     kinds = [graph.kinds[kind] for kind in graph.kind]
     assert kinds.count("IN") == 3
     assert kinds.count("OUT") == len(second)
-    assert kinds.count(JOIN) == (0 if second is THREES else 2)  # one for each array that is seen in other blocks
+    assert kinds.count(JOIN) == (0 if second is THREES else 2)  # one for each array that is used in other blocks
     placed = Scheduled(steps, SPACE)
     for _ in range(3):
         given, out = rng.random(N), np.empty(N)
@@ -97,7 +97,7 @@ def test_a_step_without_a_cut_is_refused():
 
 
 def groups(folder, asked, n=8, runs=40):
-    """Return steps whose tasks are two each: a run to a worker's room, turned there, and out of it."""
+    """Return steps in tasks of three: a copy of a run to a worker's memory, its reversal there, and a copy back."""
     (folder / "turned.py").write_text(REVERSED)
     unit = engine.kernel(folder / "turned.py", "turned")
     x, room = state("x", (runs * n,), float), scratch("room", (n,), float)

@@ -1,4 +1,4 @@
-"""Copies of data: where they are valid, which transfers make them so, and when these end."""
+"""Copies of data: where they are valid, the transfers that make them valid, and the ends of these."""
 
 import pytest
 
@@ -9,7 +9,7 @@ MB = 1e6
 
 
 class Counted(Channels):
-    """Channels that keep the order of transfers."""
+    """Channels that record the order of transfers."""
 
     def __init__(self, nbytes, node):
         super().__init__(nbytes, node)

@@ -1,4 +1,4 @@
-"""The executor: order, workers, failures, interrupts, several jobs, forks."""
+"""Executor: order, workers, failures, interrupts, several jobs, forks."""
 
 import os
 import threading

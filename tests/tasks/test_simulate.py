@@ -17,7 +17,7 @@ from parki.tasks.simulate import results, simulate
 from tests.tasks import frozen
 
 CASES = frozen.read()
-FREE = {"bandwidth": 1e30, "latency": 0.0, "launch": 0.0, "task": 0.0}  # copies and beginnings that take no time
+FREE = {"bandwidth": 1e30, "latency": 0.0, "launch": 0.0, "task": 0.0}  # copies and launches that take no time
 
 
 def random_graph(seed, n):
@@ -30,7 +30,7 @@ def random_graph(seed, n):
     graph = Graph(kinds, kind.astype(np.uint8), np.arange(n, dtype=np.int32), rng.random(n), items, reads, writes,
                   rng.random(data) * 1e6, rng.random(n))  # fmt: skip
     core, device = rng.exponential(1e-3, n), rng.exponential(1e-4, n)
-    only = rng.integers(0, 3, 3)[kind]  # 1: cores alone, 2: devices alone
+    only = rng.integers(0, 3, 3)[kind]  # 1: only cores, 2: only devices
     core[only == 2], device[only == 1] = np.inf, np.inf
     return graph, Durations.of(graph, core, device, {"M2L": 2}, {"P2P": 64})
 
@@ -46,8 +46,8 @@ def test_frozen_schedules(case):
     assert len(graph) == row["tasks"]
     assert bound.area_bound(durations, node) == pytest.approx(row["bound"], rel=1e-8)
     for name in frozen.NAMES.values():
-        # in the other simulator a batch leaves half of the ready tasks to others however small it is, and whoever they
-        # are, and cores take kinds first that others wait for, however much they lose by it
+        # in the other simulator a batch leaves half of the ready tasks to any others, however small it is, and cores
+        # prefer kinds that others wait for, however much they lose by them
         plain = dataclasses.replace(policy.find(name), least=0.0, whole=False, loses=math.inf)
         trace, (seconds, moved, launches) = simulate(graph, durations, node, plain), row[name]
         assert trace.seconds == pytest.approx(seconds, rel=1e-12)

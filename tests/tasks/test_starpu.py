@@ -1,4 +1,4 @@
-"""StarPU as an executor: results, order, failures, interrupts, other policies, and what it leaves in the process."""
+"""StarPU as an executor: results, order, failures, interrupts, other policies, and the state that it leaves."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ CHAIN = [[k - 1] if k else [] for k in range(20)], [[k] for k in range(20)]
 
 @pytest.fixture
 def here():
-    """Skip a test where StarPU is not installed; end StarPU after it."""
+    """Skip a test if StarPU is not installed; end StarPU after the test."""
     if starpu.installed() is None:
         pytest.skip(f"pkg-config finds neither {' nor '.join(starpu.PACKAGES)}: apt-get install libstarpu-dev")
     yield
@@ -34,12 +34,12 @@ def here():
 
 
 def workers(threads):
-    """Return a number of workers that StarPU takes."""
+    """Return a number of workers that StarPU accepts, at most `threads`."""
     return min(threads, starpu._entries().pk_starpu_most_workers())
 
 
 def points(name, rng, n=2500):
-    """Targets and sources."""
+    """Return targets and sources."""
     x = rng.random((3, n))
     if name == "two clouds":
         return rng.random((3, n // 2)) + 0.7, x
@@ -56,7 +56,7 @@ def made(name, rng, schedule, threads=2):
 
 
 def script(text, **settings):
-    """Return what a Python process prints that runs a text, without errors."""
+    """Return the output of a Python process that runs a text; assert that it has no errors."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STARPU_")} | settings
     command = [sys.executable, "-W", "error", "-c", text]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
@@ -87,7 +87,7 @@ def test_bits_of_other_methods(method, rng):
 def test_bits_are_those_of_phases(policy, name, rng):
     phases, tasks, q = made(name, rng, f"starpu:{policy}")
     expected = phases(q)
-    for _ in range(4):  # the first ones learn how long tasks take
+    for _ in range(4):  # the first calls learn the seconds of tasks
         np.testing.assert_array_equal(tasks(q), expected)
     tasks.schedule.last.check(tasks.sums[1].placed.cut.graph)
 
@@ -139,7 +139,7 @@ def test_a_fault_in_a_kernel_leaves_the_plan_usable(rng):
     middle = np.flatnonzero(graph.kind == list(graph.kinds).index("L2L"))[0]
     call = placed.cut.begin[middle]
     placed._job._job.may_fault = True
-    placed._tables._fault[call] = -1, 0, 8, 0  # as of a kernel that asks for scratch which it has not declared
+    placed._tables._fault[call] = -1, 0, 8, 0  # as for a kernel that asks for scratch which it has not declared
     with pytest.raises(LaunchError, match="declares 8 bytes of scratch") as caught:
         tasks(q)
     assert caught.value.__notes__ == [f"in task {graph.name(middle)}, one of {len(graph)}"]

@@ -1,4 +1,4 @@
-"""Schedules of large sums: how near they come to the bound, and the machine of RR-8513."""
+"""Schedules of large sums: their distance from the bound, and the machine of RR-8513."""
 
 import functools
 
@@ -12,7 +12,7 @@ from tests.tasks import frozen
 from tests.tasks.uniform import KINDS, Cut, Leaves
 
 CONSUMER = Node(16, 1, bandwidth=2.4e10)
-POINTS = {"x5650": 125}  # of a box's expansion, 218 elsewhere
+POINTS = {"x5650": 125}  # points of a box's expansion; 218 for other machines
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Graphs of sums over trees whose leaves are all on one level, cut into tasks as those of plans are."""
+"""Graphs of sums over trees whose leaves are all on one level, cut into tasks as those of plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from parki.tasks.durations import Durations
 from parki.tasks.graph import Graph, IntLists
 
 KINDS = ("P2M", "M2M", "FFT", "M2L", "P2L", "L2L", "L2P", "M2P", "P2P")
-#: Launches on a device, and items that fill it (docs of the tasks; assumed).
+#: Launches on a device, and items that fill the device (docs of the tasks; assumed).
 LAUNCHES = {"M2M": 5, "M2L": 2, "L2L": 5}
 FILL = {"P2M": 512, "M2M": 64, "FFT": 64, "M2L": 16, "P2L": 512, "L2L": 64, "L2P": 512, "M2P": 512,
         "P2P": 512}  # fmt: skip
@@ -48,7 +48,7 @@ class Leaves:
 
     @classmethod
     def cube(cls, n, depth, seed=0):
-        """Return the leaves of n points that are uniform in a cube; for seed None as many in each leaf."""
+        """Return the leaves of n points that are uniform in a cube; with seed None all leaves have as many."""
         boxes = 8**depth
         if seed is None:
             return cls(depth, np.arange(boxes), np.full(boxes, n / boxes))
@@ -67,9 +67,9 @@ class Leaves:
 
 
 class Cut:
-    """Leaves and the octets above them in groups of octets and parts of leaves, of about equal near work.
+    """Leaves and the octets above them, in groups of octets and parts of leaves with about equal near work.
 
-    With a seed for `drawn`, some parts meet groups of octets, and groups parts, as in lists W and X of other trees.
+    With a seed `drawn`, some parts meet groups of octets, and groups meet parts, as in lists W and X of other trees.
     """
 
     def __init__(self, of, octets, leaves, points=218, itemsize=8, drawn=None):
@@ -112,7 +112,7 @@ class Cut:
         self.part_leaves = np.bincount(self.part, minlength=self.parts)
 
     def _meet(self, levels, pairs):
-        """List the groups and parts that each one meets."""
+        """List the groups and parts that each group or part meets."""
         G, P, group, part = self.groups, self.parts, self.group, self.part
         inner = np.arange(self.start[1], self.start[-1])
         above = [np.searchsorted(up, low >> 3) for up, low in pairwise(levels)]
@@ -130,7 +130,7 @@ class Cut:
         self.u = IntLists.of(part[pairs[:, 0]], part[pairs[:, 1]], P)
 
     def _draw(self, points, rng, share):
-        """Draw groups that parts meet, and parts that groups meet, with the evaluations of these."""
+        """Draw groups that parts meet, and parts that groups meet, with the numbers of evaluations."""
         G, P = self.groups, self.parts
         (group, part), (up, of) = (np.nonzero(rng.random(shape) < share / 4) for shape in ((G, P), (P, G)))
         self.x, self.w = IntLists.of(group, part, G), IntLists.of(up, of, P)

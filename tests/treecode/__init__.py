@@ -1,1 +1,1 @@
-"""Tests of treecodes, and what they share."""
+"""Tests of treecodes, and helpers that they share."""

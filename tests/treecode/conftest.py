@@ -1,4 +1,4 @@
-"""Distributions of points, errors, and the slow versions to compare with."""
+"""Fixture of the helpers of `sums`: points, errors, slow versions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of treecodes share: points, numbers of far pairs, errors, polynomials by their definition."""
+"""Helpers of the tests of treecodes: points, numbers of far pairs, errors, polynomials by their definition."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ NUMBERS = {"kappa": 1.5, "epsilon": 0.05, "width": 0.5, "radius": 0.05, "k": 3.0
 
 
 def two_groups(n, seed=0, apart=20.0):
-    """Two cubes of side 2 with half of the points each, at a distance along x."""
+    """Return two cubes of side 2 with half of the points each, at a distance along x."""
     x = samples.uniform(n, seed)
     x[0, n // 2 :] += apart
     return x
@@ -25,34 +25,34 @@ SHAPES = {
 
 
 def relative(found, exact):
-    """Error in the 2-norm over all targets and components."""
+    """Return the relative error in the 2-norm over all targets and components."""
     return float(np.linalg.norm(np.asarray(found, np.float64) - exact) / np.linalg.norm(exact))
 
 
 def far_share(plan):
-    """Share of the pairs of particles that are not summed one by one."""
+    """Return the share of the pairs of particles that are not summed one by one."""
     return 1 - plan.walltime.pairs["pp"] / (plan.n_targets * plan.n_sources)
 
 
 def far(plan):
-    """Evaluations of the kernel at proxy points."""
+    """Count evaluations of the kernel at proxy points."""
     return sum(plan.walltime.pairs[kind] for kind in ("pc", "cp", "cc"))
 
 
 def charges_of(plan, m):
-    """Proxy charges of the last sum, (rows, m³ components)."""
+    """Return proxy charges of the last sum, (rows, m³ components)."""
     placed = plan.sums[1].placed
     handles = (a for step in placed.steps.flat for a in step.handles.values())
     return placed[next(a for a in handles if a.name == f"charges of {m}")]
 
 
 def chebyshev(m):
-    """Points of the second kind, from 1 to -1."""
+    """Return Chebyshev points of the second kind, from 1 to -1."""
     return np.cos(np.pi * np.arange(m) / (m - 1)) if m > 1 else np.zeros(1)
 
 
 def lagrange(x, m):
-    """All polynomials at x, (len(x), m), each as the product that defines it."""
+    """Return all Lagrange polynomials at x, (len(x), m), each as the product that defines it."""
     s = chebyshev(m)
     value = np.ones((len(x), m))
     for k in range(m):
@@ -63,7 +63,7 @@ def lagrange(x, m):
 
 
 def proxy_charges(tree, node, q, m):
-    """Charges (m³, components) of one cluster, made from its particles; q (components, N) in the order of the tree."""
+    """Return charges (m³, components) of a cluster, from its particles; q (components, N) in the order of the tree."""
     inside = slice(tree.nodes.begin[node], tree.nodes.end[node])
     x, half = tree.sorted.points[:, inside].T - tree.nodes.centre[node], tree.nodes.half[node]
     unit = np.divide(x, half, out=np.zeros_like(x), where=half > 0)

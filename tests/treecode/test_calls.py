@@ -11,20 +11,20 @@ from parki.engine.build import objects
 from parki.pairs import find
 
 METHODS = ("dual", "pc", "cp")
-#: One kernel to compile for all sums over proxy points.
+#: Options of most sums: one kernel to compile for all sums over proxy points.
 COARSE = {"degree": 1, "theta": 0.9, "leaf_size": 20}
 TOLERANCE = 1e-2
 NT, NS = 350, 400
 
 
 def points(same=False, dtype=np.float64, seed=1):
-    """Targets and sources."""
+    """Return targets and sources."""
     y = samples.uniform(NS, seed).astype(dtype)
     return (y if same else samples.uniform(NT, seed + 1).astype(dtype)), y
 
 
 def plan_of(kernel="coulomb", same=False, **options):
-    """A plan of few proxy points, which has far pairs."""
+    """Return a plan of few proxy points, which has far pairs."""
     return parki.treecode.plan(kernel, *points(same), **(COARSE | options))
 
 
@@ -33,7 +33,7 @@ def q(rng):
     return rng.standard_normal(NS)
 
 
-# Calls and what they return -------------------------------------------------------------------------------------------
+# Calls and their results ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("same", [True, False])
 def test_calls_are_plans_used_once(same, q, sums):
     x, y = points(same)
@@ -51,7 +51,7 @@ def test_calls_are_plans_used_once(same, q, sums):
 
 
 def test_kinds_of_sums(q, sums):
-    """Which of PP, PC, CP and CC each method has."""
+    """Each method has its kinds of PP, PC, CP and CC alone."""
     x, y = points()
     for method, kinds in (("pc", {"pp", "pc"}), ("cp", {"pp", "cp"}), ("dual", {"pp", "pc", "cp", "cc"})):
         pairs = parki.treecode.plan("coulomb", x, y, method=method, **COARSE).walltime.pairs
@@ -90,7 +90,7 @@ def test_gradients(kernel, method, q, sums):
 
 @pytest.mark.slow
 def test_gradients_to_a_tolerance(sums):
-    """Each result has the error asked for, at lengths where one of them is much larger than the other."""
+    """Potential and gradient each meet the tolerance, at lengths where one is much larger than the other."""
     q = samples.charges(2500, 3)
     for scale in (1e-3, 1e3):
         x = scale * samples.uniform(2500, 4)
@@ -148,7 +148,7 @@ def test_a_kernel_of_ones_own(method, rng, tmp_path_factory, sums):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_spheres_that_overlap(method, rng, sums):
-    """RPY has another formula for spheres nearer than 2a: no cluster is far within that."""
+    """RPY has another formula for spheres nearer than 2a: no cluster is far within that distance."""
     radius = 0.4
     x, y = points(same=True)
     f = rng.standard_normal((3, NS))
@@ -170,7 +170,7 @@ def test_defaults_are_those_of_the_published_treecode():
 
 @pytest.mark.parametrize("options", [COARSE, {"tolerance": 1e-3, "leaf_size": 30, "layout": "nd"}])
 def test_a_first_sum_compiles_in_two_batches(options, monkeypatch, rng):
-    """Trees and samples of the kernel; then all steps."""
+    """Trees and samples of the kernel are compiled first, then all steps."""
     sizes, build_many = [], objects.build_many
 
     def counted(units):
@@ -180,7 +180,7 @@ def test_a_first_sum_compiles_in_two_batches(options, monkeypatch, rng):
 
     monkeypatch.setattr(objects, "build_many", counted)
     workunit._of.cache_clear()
-    x = np.concatenate([samples.uniform(NS, 1), np.tile([[2.0], [0], [0]], 80)], axis=1)  # with a crowd
+    x = np.concatenate([samples.uniform(NS, 1), np.tile([[2.0], [0], [0]], 80)], axis=1)  # many sources at one point
     y = x if options is COARSE else x.T
     parki.treecode.plan("stokeslet", y, y, **options)(rng.standard_normal((3, NS + 80) if y is x else (NS + 80, 3)))
     assert len([n for n in sizes if n]) == 2

@@ -1,4 +1,4 @@
-"""Treecodes on a GPU: on the one that is here, and on a stand-in that counts what passes between host and device."""
+"""Treecodes on a GPU, if there is one, and on a stand-in that counts copies between host and device."""
 
 from types import SimpleNamespace
 
@@ -17,14 +17,14 @@ ROUNDING = {"float64": 1e-12, "float32": 2e-5}
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The stand-in, with its counts at zero."""
+    """Return the stand-in, with its counts at zero."""
     standin.counts.clear()
     return SimpleNamespace(cupy=standin.install(monkeypatch), counts=standin.counts)
 
 
 @pytest.fixture(params=["stand-in", "GPU"])
 def cupy(request, monkeypatch):
-    """The stand-in, or CuPy where it has a device."""
+    """Return the stand-in, or CuPy where it has a device."""
     if request.param == "stand-in":
         return standin.install(monkeypatch)
     try:
@@ -34,7 +34,7 @@ def cupy(request, monkeypatch):
 
 
 def arguments(rng, kernel="coulomb", dtype="float64"):
-    """Targets, sources, strengths and normals: groups far apart, and some targets that are sources."""
+    """Return targets, sources, strengths and normals: groups far apart, and some targets that are sources."""
     x = np.concatenate([rng.random((3, 200)), rng.random((3, 68)) + 4, rng.random((3, 2)) * 0.1 - 2], axis=1)
     y = np.concatenate([rng.random((3, 250)), rng.random((3, 2)) * 0.1 + 3], axis=1)
     x[:, :50] = y[:, :50]
@@ -45,7 +45,7 @@ def arguments(rng, kernel="coulomb", dtype="float64"):
 
 
 def total(kernel, method, given, **options):
-    """A sum by a plan."""
+    """Return a sum by a plan."""
     x, y, *strengths = given
     return parki.treecode.plan(kernel, x, y, method=method, **OPTIONS | options)(*strengths)
 
@@ -76,7 +76,7 @@ def test_arrays_of_the_host_are_copied_there_and_back(kernel, one_call, cupy, rn
 
 
 def test_a_far_field_in_single_precision(cupy, rng):
-    """Sums over grids are float32 beside float64: both are added on the GPU."""
+    """Sums over grids are float32, other sums float64: both are added on the GPU."""
     given = arguments(rng)
     u = total("coulomb", "dual", [cupy.asarray(a) for a in given], far_precision="single")
     exact = total("coulomb", "dual", given, far_precision="single")
@@ -106,7 +106,7 @@ def test_a_sum_copies_nothing(method, counted):
 
 
 def test_a_plan_copies_tables_alone(counted, monkeypatch):
-    """Boxes and counts of the trees' pieces come to the host: nothing that has a number for each point."""
+    """Boxes and counts of the trees' pieces come to the host, but no array with a number for each point."""
     x, y, _ = map(counted.cupy.asarray, arguments(np.random.default_rng(5)))
     parki.treecode.plan("coulomb", x, y, **OPTIONS)  # fields of a unit charge are kept
     got, get = [], standin.ndarray.get
@@ -114,7 +114,7 @@ def test_a_plan_copies_tables_alone(counted, monkeypatch):
     plan = parki.treecode.plan("coulomb", x, y, **OPTIONS)
     trees = (plan.structure.targets, plan.structure.sources)
     levels = sum(len(tree.nodes.level_begin) - 1 for tree in trees)
-    # Of each tree the root's box, and counts and boxes below each level but the last; ends and largest coordinates.
+    # For each tree the root's box, and counts and boxes below each level but the last; extents, largest coordinates.
     assert len(got) == 2 * levels - 2 + 4
     assert sum(got) < 50 * sum(len(tree.nodes.begin) for tree in trees)
     assert all(isinstance(tree.sorted.points, counted.cupy.ndarray) for tree in trees)

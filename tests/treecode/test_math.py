@@ -1,4 +1,4 @@
-"""The mathematics: interpolation, proxy charges, what must be exact, what sums keep, errors as published."""
+"""Mathematics of treecodes: interpolation, proxy charges, exact cases, invariances, errors as published."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from parki.direct import direct_sum
 from parki.treecode import interactions
 
 METHODS = ("dual", "pc", "cp")
-#: Of degree 2 along every axis, so that three points along each interpolate it exactly.
+#: Kernel file of degree 2 along every axis, so that three points along each interpolate it exactly.
 POLYNOMIAL = '''"""A kernel that is a polynomial."""
 
 from typing import List
@@ -32,7 +32,7 @@ def pair(dx: real, dy: real, dz: real, r2: real, w: real, far: List[real], s: Li
 
 
 def plan_of(x, y=None, kernel="coulomb", **options):
-    """A plan with small leaves."""
+    """Return a plan with small leaves."""
     options = {"leaf_size": 20, "degree": 2, "far_precision": "double"} | options
     return parki.treecode.plan(kernel, x, x if y is None else y, **options)
 
@@ -55,14 +55,14 @@ def test_polynomials_up_to_the_degree_are_interpolated_exactly(m, rng):
     np.testing.assert_allclose(value.sum(axis=1), 1, rtol=0, atol=2e-14)
     for power in range(m):
         np.testing.assert_allclose(value @ nodes**power, x**power, rtol=0, atol=2e-14)
-    # One degree more has an error: that of the product of all differences.
+    # One degree more has an error: the product of all differences.
     beyond = value @ nodes**m - x**m
     np.testing.assert_allclose(beyond, -(x[:, None] - nodes).prod(axis=1), rtol=0, atol=2e-14)
     assert np.abs(beyond).max() > 2.0 ** (1 - m) / 2
 
 
 def test_rate_of_convergence(rng):
-    """1/(z − x) errs by the rate g(z) for each point more."""
+    """Errors of 1/(z − x) fall by the factor g(z) with each additional point."""
     z, x, errors = 2.5, rng.uniform(-1, 1, 200), []
     for m in (6, 12):
         nodes, weights = (table[m - 1, :m] for table in proxies.tables())
@@ -74,7 +74,7 @@ def test_rate_of_convergence(rng):
 # Upward pass ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("shape", ["uniform", "rod", "sphere"])
 def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
-    """Of leaves, of clusters made from their children, and of fewer points."""
+    """Charges of leaves, of clusters made from their children, and of fewer points are exact."""
     y = sums.SHAPES[shape](1500, 3)
     targets = np.concatenate([samples.uniform(25, 1), 0.3 * samples.uniform(25, 2) + 6], axis=1)
     plan = plan_of(targets, y, method="pc", leaf_size=40, batch_size=1)
@@ -89,7 +89,7 @@ def test_charges_of_a_cluster_are_those_of_its_particles(shape, sums, rng):
     for m in {3, *used}:
         charge = sums.charges_of(plan, m)
         nodes = np.flatnonzero(tree.nodes.level >= top) if m == 3 else used[m]
-        rows = nodes if m == 3 else np.arange(len(nodes))  # only those that are used
+        rows = nodes if m == 3 else np.arange(len(nodes))  # only the clusters that are used
         assert len(nodes) > 0
         assert len(charge) == (len(tree.nodes.begin) if m == 3 else len(nodes))
         for row, node in zip(rows, nodes, strict=True):
@@ -109,20 +109,20 @@ def test_charges_of_several_components(sums, rng):
 
 
 def on_nodes(m):
-    """All proxy points of the cube [−1, 1]³, in any order."""
+    """Return all proxy points of the cube [−1, 1]³ in random order, and the order."""
     s = proxies.tables()[0][m - 1, :m]
     order = np.random.default_rng(0).permutation(m**3)
     return np.stack(np.meshgrid(s, s, s, indexing="ij")).reshape(3, -1)[:, order], order
 
 
 def exponentials(plan):
-    """What exponentials may err by where the degree says that the sum errs by more (`parki.freespace.short`)."""
+    """Return the error allowed to exponentials, which grows with the expected error (`parki.freespace.short`)."""
     return 4.4e-7 if plan.parameters.expected >= 3e-6 else 1.7e-9
 
 
 @pytest.mark.parametrize("m", [2, 3])
 def test_particles_on_proxy_points_are_proxy_points(m, sums, rng):
-    """Where a particle has a coordinate of a proxy point, no quotient is 0/0."""
+    """No quotient is 0/0 where a particle has a coordinate of a proxy point."""
     y, order = on_nodes(m)
     targets = rng.uniform(-0.1, 0.1, (3, 40)) + np.array([[4.5], [0], [0]])
     plan = plan_of(targets, y, "gaussian", width=4.0, degree=m - 1, leaf_size=m**3, method="pc", theta=0.8)
@@ -157,7 +157,7 @@ def test_a_kernel_that_is_a_polynomial_is_summed_exactly(method, tmp_path_factor
     exact = direct_sum(path, x, y, q)
     for found, right in zip(plan(q), exact, strict=True):
         assert sums.relative(found, right) < 1e-13
-    if method == "pc":  # it is the degree that makes it so
+    if method == "pc":  # a lower degree is not exact
         assert sums.relative(plan_of(x, y, path, method=method, degree=1, theta=0.9)(q), exact) > 1e-3
 
 
@@ -176,7 +176,7 @@ def test_sums_are_linear(method, sums, rng):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_places_do_not_matter(method, sums, rng):
-    """Points moved by numbers that add exactly, in another order, with axes exchanged."""
+    """Points moved by numbers that add exactly, in another order, or with axes exchanged have the same sum."""
     x = np.round(samples.uniform(900, 6) * [[1.0], [0.9], [0.8]] * 2**30) / 2**30
     q = rng.standard_normal(900)
     plan = plan_of(x, method=method)
@@ -200,7 +200,7 @@ def test_errors_fall_with_the_degree(method, sums):
         assert sums.far(plan) > 0
         errors.append(sums.relative(plan(q), exact))
     assert all(a > 2 * b for a, b in itertools.pairwise(errors)), errors
-    # Not beyond the error of two clusters at the limit of theta.
+    # At most the error of two clusters at the limit of theta.
     assert all(e < interactions.limit(0.8) ** -n for n, e in enumerate(errors, 1)), errors
 
 
@@ -219,7 +219,7 @@ def test_errors_fall_with_theta(sums):
 def test_errors_as_published(method, published, sums):
     """Wilson, Vaughn and Krasny (2021), table 2: N = 1e5 in a cube, θ = 0.7, n = 8; at most twice the error.
 
-    Leaves and batches of 2000 as there: batches of fewer are nearer to the clusters that they meet, and err more.
+    Leaves and batches have 2000 particles as in the paper: smaller batches are nearer to their clusters, and err more.
     """
     n = 100_000
     x, q = samples.uniform(n, 1), samples.charges(n, 2)

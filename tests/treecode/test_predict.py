@@ -15,7 +15,7 @@ OPTIONS = {"degree": 2, "leaf_size": 24, "batch_size": 30, "execution_space": "S
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
 def plan(request):
-    """A sum with all four kinds of pairs."""
+    """Return a plan with all four kinds of pairs."""
     x, y = samples.uniform(900, seed=1), samples.gaussian(700, seed=2, variance=0.2)
     return parki.treecode.plan("coulomb", x.astype(request.param), y.astype(request.param), **OPTIONS)
 
@@ -43,7 +43,7 @@ def test_threads_share_the_work(plan):
     one, four = predicted(Space("OpenMP", 1)), predicted(Space("OpenMP", 4))
     assert one.phases == plan.predict().phases
     for name in PHASES_OF_CALLS:
-        assert one.phases[name] / 4 < four.phases[name] < one.phases[name]  # launches are not shared
+        assert one.phases[name] / 4 < four.phases[name] < one.phases[name]  # launches are not divided among threads
     assert four.pp < one.pp / 2
 
 

@@ -35,7 +35,7 @@ def made(name, rng, **more):
 def test_bits_are_those_of_phases(name, method, rng):
     phases, tasks, q = made(name, rng, method=method, threads=2)
     expected = np.vstack(phases(q))
-    for _ in range(2):  # the first ones learn the order
+    for _ in range(2):  # the first pass learns the order
         np.testing.assert_array_equal(np.vstack(tasks(q)), expected)
     kinds = scheduled_sums.kinds(tasks)
     assert "JOIN" not in kinds

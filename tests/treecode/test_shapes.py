@@ -10,7 +10,7 @@ from tests import hard_points as hard
 
 METHODS = ("dual", "pc", "cp")
 TOLERANCE = 1e-3
-#: Bytes of a plan per point with leaves chosen by it, of which each has fewer points than its proxy grids.
+#: Bytes of a plan per point, at most, with leaves chosen by the plan: each has fewer points than its proxy grids.
 PER_POINT = 20_000
 
 
@@ -22,7 +22,7 @@ SHAPES = {f.__name__: f for f in (*hard.HARD, far_groups)}
 
 
 def checked(kernel, x, y, q, sums, method, tolerance=TOLERANCE, **options):
-    """Error of a sum, with its plan."""
+    """Return the error of a sum, and its plan."""
     parameters = {name: options.pop(name) for name in ("kappa", "width") if name in options}
     plan = parki.treecode.plan(kernel, x, y, method=method, tolerance=tolerance, **options, **parameters)
     return sums.relative(plan(q), direct_sum(kernel, x, y, q, **parameters)), plan
@@ -53,7 +53,7 @@ def test_points_that_nearly_coincide(method, sums):
     {"kernel": "gaussian", "width": 1.0}, pytest.param({"kernel": "yukawa", "kappa": 1.0}, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_kernels_with_a_length_in_groups_far_apart(kernel, sums):
-    """The size of the whole says nothing about where pairs interact."""
+    """Pairs interact within a distance that the size of the whole does not tell."""
     n = 3000
     x, q = far_groups(n, 3), samples.charges(n, 4)
     error, plan = checked(x=x, y=x, q=q, sums=sums, method="pc", leaf_size=40, **kernel)
@@ -63,7 +63,7 @@ def test_kernels_with_a_length_in_groups_far_apart(kernel, sums):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_charges_of_one_group_alone(method, sums):
-    """Two groups, charges in one of them, and targets in the other: near pairs have no part in the sum."""
+    """Charges in one of two groups, and targets in the other: near pairs add nothing to the sum."""
     y = sums.two_groups(3000, 1)
     q = np.where(y[0] < 10, samples.charges(3000, 2) + 1, 0.0)
     x = samples.uniform(1500, 5) + np.array([[20.0], [0], [0]])
@@ -75,7 +75,7 @@ def test_charges_of_one_group_alone(method, sums):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 def test_all_points_equal(n, method):
-    """Every pair of a singular kernel coincides; of others, its limit counts."""
+    """Pairs all coincide: a singular kernel sums to zero, others to the kernel's limit at zero distance."""
     x, q = np.full((3, n), 0.7), samples.charges(n, 1)
     plan = parki.treecode.plan("coulomb", x, x, method=method, tolerance=TOLERANCE)
     np.testing.assert_array_equal(plan(q), 0)
@@ -112,7 +112,7 @@ def test_many_targets_and_one_source_and_the_reverse(n, method, sums):
     error, plan = checked("coulomb", many, one, np.array([-3.0]), sums, method)
     assert error < TOLERANCE
     assert plan.memory < PER_POINT * n
-    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # at one target, none that cancel
+    error, plan = checked("coulomb", one, many, abs(q) + 0.1, sums, method)  # one sign: the sum does not cancel
     assert error < TOLERANCE
     assert plan.memory < PER_POINT * n
 
@@ -124,7 +124,7 @@ def test_leaves_of_one_point(method, sums):
         error, plan = checked("coulomb", x, x, q, sums, method, **sizes)
         assert error < TOLERANCE
         assert plan.structure.targets.sorted.n == 800
-        assert plan.memory < 1.5 * PER_POINT * 800  # proxy points of each
+        assert plan.memory < 1.5 * PER_POINT * 800  # every particle has proxy points of its own
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,4 +1,4 @@
-"""The tolerance is met: random draws of kernel, points, tolerance, method, precision, scale, signs of charges."""
+"""Tolerance of random draws of kernel, points, tolerance, method, precision, scale, signs of charges."""
 
 from dataclasses import dataclass, replace
 
@@ -14,14 +14,14 @@ from tests.quick import every
 METHODS = ("dual", "pc", "cp")
 KERNELS = [name for name, pair in PAIRS.items() if name == pair.name]
 RADIAL = ("pair/laplace", "pair/yukawa", "pair/radial")
-#: Few kernels and tolerances make few kernels to compile.
+#: Kernels of quick runs: few, so that few are compiled.
 QUICK = ("laplace", "gaussian", "laplace", "yukawa", "laplace", "stokes_sl")
 SIGNS = ("random", "positive", "neutral", "few")
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One sum.  Lengths of kernels are in units of half the side of the cube, and points are `scale` times it."""
+    """Parameters of one random sum, kernels' lengths in units of half the cube's side; points are scaled by `scale`."""
 
     seed: int
     kernel: str
@@ -64,13 +64,13 @@ def draw(seed):
 
 
 def quick(seed):
-    """A draw of one of few kernels, with 1500 points."""
+    """Draw a sum of one of few kernels, with 1500 points."""
     d = replace(draw(seed), n=1500, tolerance=1e-3, dtype="float64", kernel=QUICK[seed % len(QUICK)], gradient=False)
     return replace(d, method=METHODS[seed % 3] if d.kernel == "laplace" else "pc", length=0.5)
 
 
 def parameters(d):
-    """Numbers of the kernel: lengths, or their inverses."""
+    """Return the kernel's parameters: lengths, or their inverses."""
     values = {"kappa": 1 / d.length, "k": np.pi / d.length, "width": d.length, "epsilon": 0.1 * d.length}
     values["radius"] = 0.03 * d.length
     inverse = ("kappa", "k")
@@ -79,7 +79,7 @@ def parameters(d):
 
 
 def problem(d, sums):
-    """Targets, sources, charges and normals."""
+    """Return targets, sources, charges and normals."""
     rng = np.random.default_rng([d.seed, 8])
     pair, y = PAIRS[d.kernel], d.scale * sums.SHAPES[d.shape](d.n, d.seed)
     x = y if d.same else d.scale * sums.SHAPES[d.shape](d.n - 300, d.seed + 1000)
@@ -97,7 +97,7 @@ def problem(d, sums):
 
 
 def ratio(d, sums):
-    """Error over tolerance, the larger one of potential and gradient; and the share of pairs that are far."""
+    """Return the error over the tolerance, the larger one of potential and gradient, and the share of far pairs."""
     x, y, charges, normals = problem(d, sums)
     plan = parki.treecode.plan(
         d.kernel, x, y, method=d.method, tolerance=d.tolerance, leaf_size=d.leaf_size, batch_size=d.batch_size,
@@ -144,7 +144,7 @@ def test_sweep(kernel, sums):
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10])
 @pytest.mark.parametrize("method", METHODS)
 def test_every_tolerance(tolerance, method, sums):
-    """As small as asked for, and not much smaller: accuracy that was not asked for costs time."""
+    """Errors are below the tolerance, but not far below: more accuracy than was asked for costs time."""
     ratios, shares = [], []
     for shape in sums.SHAPES:
         d = Draw(1, "laplace", shape, tolerance, method, True, 20_000, 100, 100, "random", "float64", False, 1.0, 1.0)

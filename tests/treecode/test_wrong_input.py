@@ -1,4 +1,4 @@
-"""What does not fit treecodes is refused, with its name, what was found and what was expected."""
+"""Wrong input of treecodes: errors name the argument, the value found and the value expected."""
 
 import numpy as np
 import pytest

@@ -1,1 +1,1 @@
-"""Tests of trees, and what they share."""
+"""Tests of trees, with shared helpers."""

@@ -1,4 +1,4 @@
-"""Trees and pairs the slow way: one node, one pair after another."""
+"""Trees and pairs by slow algorithms: one node, one pair after another."""
 
 import math
 
@@ -8,7 +8,7 @@ ASPECT = math.sqrt(2)
 
 
 class Node:
-    """A set of points, by number, and its children."""
+    """Node with a set of points, by number, and its children."""
 
     def __init__(self, x, members, level=0):
         self.members, self.level, self.children = members, level, []
@@ -24,7 +24,7 @@ class Node:
 
 
 def children(x, node, leaf_size, aspect=ASPECT):
-    """The nodes that a node is cut into; none if it is a leaf."""
+    """Return the nodes that a node is cut into; none if it is a leaf."""
     n, low, high = len(node.members), node.low, node.high
     if n <= leaf_size or (low == high).all() or node.level == 99:
         return []
@@ -40,7 +40,7 @@ def children(x, node, leaf_size, aspect=ASPECT):
 
 
 def levels(x, leaf_size, aspect=ASPECT):
-    """The nodes of every level in order; their `children` are set."""
+    """Return the nodes of every level in order, with their `children` set."""
     found, now = [], [Node(x, np.arange(x.shape[1]))]
     while now:
         found.append(now)
@@ -51,7 +51,7 @@ def levels(x, leaf_size, aspect=ASPECT):
 
 
 def expected(x, leaf_size, aspect=ASPECT):
-    """The attributes of the tree."""
+    """Return the expected attributes of the tree."""
     rows = levels(x, leaf_size, aspect)
     nodes = [node for row in rows for node in row]
     number = {id(node): i for i, node in enumerate(nodes)}
@@ -80,7 +80,7 @@ def expected(x, leaf_size, aspect=ASPECT):
 
 
 def ball(tree, node):
-    """Centre and radius from the points themselves."""
+    """Return centre and radius from the points themselves."""
     p = tree.sorted.points[:, tree.nodes.begin[node] : tree.nodes.end[node]].astype(float)
     low, high = p.min(axis=1), p.max(axis=1)
     return 0.5 * low + 0.5 * high, math.hypot(*(0.5 * high - 0.5 * low))
@@ -97,7 +97,7 @@ def below(tree, node):
 
 
 def dual(targets, sources, theta, separation=0.0):
-    """Far and near pairs by the recursion of the paper's algorithm 2, by radius."""
+    """Return far and near pairs by the recursion of the paper's algorithm 2, by radius."""
     far, near = [], []
 
     def visit(t, s):
@@ -119,7 +119,7 @@ def dual(targets, sources, theta, separation=0.0):
 
 
 def batches(targets, sources, theta, separation=0.0, small=0):
-    """Far and near pairs of leaves against nodes, by the algorithm BLTC."""
+    """Return far and near pairs of leaves against nodes, by the algorithm BLTC."""
     far, near = [], []
 
     def visit(t, s):

@@ -12,14 +12,14 @@ def by_hand():
 
 
 def plummer(rng, n):
-    """Radii of the Plummer model, in random directions: a dense core and points far out."""
+    """Return points of the Plummer model: a dense core and points far out, in random directions."""
     r = (rng.uniform(1e-6, 1, n) ** (-2 / 3) - 1) ** -0.5
     v = rng.standard_normal((3, n))
     return r * v / np.sqrt((v**2).sum(axis=0))
 
 
 def geometric(rng, n):
-    """Halves of halves: every cut takes off one point."""
+    """Return halves of halves: every cut separates one point."""
     return np.array([2.0 ** -np.arange(n), np.zeros(n), np.zeros(n)])
 
 
@@ -42,7 +42,7 @@ SHAPES = {
 
 @pytest.fixture(params=SHAPES)
 def shape(request):
-    """A function of a generator and a number: that many points (3, N)."""
+    """Return a function of a generator and a number of points that makes the points (3, N)."""
     return SHAPES[request.param]
 
 

@@ -1,4 +1,4 @@
-"""Every array of a tree, and comparison of trees."""
+"""Arrays of a tree, and comparison of trees."""
 
 from dataclasses import fields, is_dataclass
 
@@ -20,6 +20,6 @@ def arrays(tree, prefix=""):
 
 
 def assert_same(a, b):
-    """Two trees are equal, array by array."""
+    """Assert that two trees are equal, array by array."""
     for (name, found), expected in zip(arrays(a).items(), arrays(b).values(), strict=True):
         np.testing.assert_array_equal(found, expected, err_msg=name)

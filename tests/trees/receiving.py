@@ -1,7 +1,7 @@
 """Numbers that targets receive from sources along lists, summed in integers.
 
 Every source carries 1 and a random number; sums are modulo 2⁶⁴.  Each target must receive the number of sources, and
-the sum of the random numbers: a source that is missing and another that comes twice do not make up for each other.
+the sum of the random numbers: then a missing source and another that comes twice do not compensate each other.
 """
 
 import numpy as np
@@ -30,31 +30,31 @@ THETA = 0.7
 
 
 def points(names, rng, n=700):
-    """Sources and targets of a pair of names; the same array if there is one name."""
+    """Return sources and targets of a pair of names; the same array if there is one name."""
     sources, targets = names
     y = SHAPES[sources](rng, n)
     return y, y if targets is None else SHAPES[targets](rng, n // 2)
 
 
 def weights(n, rng):
-    """Numbers (n, 2) that sources carry."""
+    """Return the numbers (n, 2) that sources carry."""
     return np.column_stack([np.ones(n, np.uint64), rng.integers(0, 2**63, n).astype(np.uint64)])
 
 
 def upto(weights):
-    """Sums over the first 0 … n rows."""
+    """Return sums over the first 0 … n rows."""
     return np.concatenate([np.zeros((1, 2), np.uint64), np.cumsum(weights, axis=0, dtype=np.uint64)])
 
 
 def of_pairs(t, s, node_weights, n_nodes):
-    """Sums over the source nodes of each target node."""
+    """Return sums over the source nodes of each target node."""
     got = np.zeros((n_nodes, 2), np.uint64)
     np.add.at(got, t, node_weights[s])
     return got
 
 
 def of_nodes(spans, carried):
-    """Sums over the points of each node."""
+    """Return sums over the points of each node."""
     total = upto(carried)
     return total[spans.end] - total[spans.begin]
 
@@ -73,7 +73,7 @@ def at_targets(nodes, spans, got):
 
 
 def of_items(items, ranges_or_nodes, row_weights):
-    """Sums over the sources of each item: ranges of rows, or rows themselves."""
+    """Return sums over the sources of each item: ranges of rows, or rows themselves."""
     a = ranges_or_nodes
     total = upto(row_weights)
     each = total[a[:, 1]] - total[a[:, 0]] if a.ndim == 2 else row_weights[a]
@@ -82,7 +82,7 @@ def of_items(items, ranges_or_nodes, row_weights):
 
 
 def traversed(method, targets, sources):
-    """Pairs of nodes by the traversal of a method."""
+    """Return pairs of nodes by the traversal of a method."""
     match method:
         case "dual":
             return dual.traverse(targets, sources, THETA)
@@ -93,12 +93,12 @@ def traversed(method, targets, sources):
 
 
 def rule(method):
-    """Few points, which vary, so that all kinds of pairs are cheapest somewhere."""
+    """Return a rule with few points, which vary, so that all kinds of pairs are cheapest somewhere."""
     return FarPairRule(3, True, KINDS[method], 0.5, 0.05, lambda r: 1 / r, lambda h: np.ones_like(h))
 
 
 def by_kind(targets, sources, found, carried):
-    """Sums at targets (n, 2) of each kind of list of clusters, as launches make them."""
+    """Return sums at targets (n, 2) of each kind of list of clusters, as launches make them."""
     nodes = of_nodes(sources, carried)
     rows = np.concatenate([carried, nodes[found.lumps]])
     parts = {}
@@ -122,7 +122,7 @@ def by_kind(targets, sources, found, carried):
 
 
 def v_pairs(nodes, found):
-    """Pairs of boxes of V lists: children of paired octets that do not touch."""
+    """Return pairs of boxes of V lists: children of paired octets that do not touch."""
     t, s = (nodes.child[nodes.octet_parent[octet]] for octet in (found.v_t, found.v_s))
     t, s = np.repeat(t, 8, axis=1).ravel(), np.tile(s, (1, 8)).ravel()
     t, s = (box[(t >= 0) & (s >= 0)] for box in (t, s))
@@ -131,7 +131,7 @@ def v_pairs(nodes, found):
 
 
 def by_list(nodes, sources, found, carried):
-    """Sums at targets (n, 2) of each list of an octree, from boxes down to leaves."""
+    """Return sums at targets (n, 2) of each list of an octree, from boxes down to leaves."""
     sums = of_nodes(sources, carried)
     pairs = {name: (getattr(found, f"{name}_t"), getattr(found, f"{name}_s")) for name in "uwx"}
     parts = {}
@@ -142,7 +142,7 @@ def by_list(nodes, sources, found, carried):
 
 
 def of_near(nodes, sources, found, carried):
-    """Sums at targets (n, 2) of U lists as ranges of sources."""
+    """Return sums at targets (n, 2) of U lists as ranges of sources."""
     items, ranges = octlists.near(nodes, sources, found)
     nothing = np.zeros_like(items[:, 0])
     items = np.column_stack([nothing, items[:, :2], nothing, items[:, 2:]])
@@ -153,6 +153,6 @@ def of_near(nodes, sources, found, carried):
 
 
 def assert_all(parts, carried):
-    """The parts (n, 2) of all lists add up to the sum over all sources, at each target."""
+    """Assert that the parts (n, 2) of all lists add up to the sum over all sources, at each target."""
     got = sum(parts)
     np.testing.assert_array_equal(got, np.broadcast_to(carried.sum(axis=0, dtype=np.uint64), got.shape))

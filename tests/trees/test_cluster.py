@@ -1,4 +1,4 @@
-"""Trees of clusters against a build by recursion, and what must hold of any."""
+"""Trees of clusters against a build by recursion, and invariants of all trees."""
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -18,7 +18,7 @@ INTEGERS = "order begin end parent first_child n_children level level_begin leav
 
 
 def assert_equal(tree, expected, x):
-    """Attribute by attribute, with dtypes."""
+    """Compare a tree attribute by attribute, with dtypes."""
     for name, values in expected.items():
         found = tree.sorted.order if name == "order" else getattr(tree.nodes, name)
         np.testing.assert_array_equal(found, values, err_msg=name)
@@ -48,7 +48,7 @@ NUMBERS = st.one_of(
 )
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 def test_any_points(x, leaf_size, aspect, data, by_hand):
-    """Neighbouring, subnormal and huge numbers among them; repeated points."""
+    """Test any points: neighbouring, subnormal and huge numbers among them; repeated points."""
     x = x[:, data.draw(st.lists(st.integers(0, x.shape[1] - 1), min_size=1, max_size=60))]
     tree = cluster.build(x, leaf_size, SERIAL, aspect=aspect)
     assert_equal(tree, by_hand.expected(x, leaf_size, aspect), x)
@@ -68,7 +68,7 @@ def test_neighbouring_numbers_in_single_precision(by_hand):
 
 
 def test_invariants_of_many_points(shapes, rng):
-    """What a sum relies on, at sizes that recursion is too slow for, with more than one piece."""
+    """Check the invariants that sums need, at sizes too large for recursion, with more than one piece."""
     for name, n in (("cube", 50_000), ("plummer", 40_000), ("two groups", 20_000), ("rod", 20_000)):
         x, leaf_size = shapes[name](rng, n), 50
         tree = cluster.build(x, leaf_size, Space("OpenMP", 2))
@@ -101,7 +101,7 @@ def test_invariants_of_many_points(shapes, rng):
 
 
 def test_boxes_are_cut_to_be_cubes(rng):
-    """A slab of 8 × 8 × 1 is cut along two axes until its boxes are as wide as high."""
+    """Check that a slab of 8 × 8 × 1 is cut along two axes until its boxes are as wide as high."""
     tree = cluster.build(rng.random((3, 30_000)) * [[8], [8], [1]], 50, SERIAL)
     assert list(tree.nodes.level_begin[:5]) == [0, 1, 5, 21, 85]
     assert (tree.nodes.n_children[tree.nodes.level == 2] == 4).all()
@@ -161,7 +161,7 @@ def test_pieces_do_not_show(shape, size, rng, monkeypatch):
 @pytest.mark.portability
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
-    """Also where a piece ends within a node."""
+    """Test spaces, also if a piece ends within a node."""
     monkeypatch.setattr(passes, "DEVICE_PIECE", 100)
     where = spaces.get(space)
     xp = spaces.array_module(where)
@@ -173,7 +173,7 @@ def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
 
 
 def test_points_stay_on_a_gpu(rng, monkeypatch):
-    """What comes to the host is as long as the lists of pieces, not as the points."""
+    """Check that arrays copied to the host are as long as the lists of pieces, not as the points."""
     x = rng.random((3, 3000))
     here = cluster.build(x, 500, SERIAL)
     cupy = standin.install(monkeypatch)

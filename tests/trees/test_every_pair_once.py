@@ -1,4 +1,4 @@
-"""With the kernel G = 1 every target receives the number of sources: lists of clusters and of octants, in integers."""
+"""Counts of sources at targets with the kernel G = 1: lists of clusters and of octants, in integers."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_interactions(names, method, leaf_size, batch_size, rng):
 
 
 def test_all_kinds_of_pairs_are_there(rng):
-    """The sets above have lists of every kind, and crowds in one place that are summed as one source."""
+    """Check that the sets above have lists of every kind, and crowds in one place that are summed as one source."""
     kinds, lumps = set(), 0
     for names in receiving.SETS:
         for method in ("dual", "pc", "cp"):

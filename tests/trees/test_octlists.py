@@ -1,4 +1,4 @@
-"""Lists of an octree against their definitions, box by box, and that all pairs of points meet once."""
+"""Lists of an octree against their definitions, box by box; all pairs of points must meet once."""
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -18,7 +18,7 @@ def build(x, y, leaf_size, fill=None):
 
 
 def touching(nodes):
-    """Whether closed cubes meet, (M, M)."""
+    """Return whether closed cubes meet, (M, M)."""
     finest = nodes.depth - nodes.level
     low = nodes.anchor.astype(np.int64) << finest[:, None]
     high = low + (1 << finest[:, None])
@@ -26,7 +26,7 @@ def touching(nodes):
 
 
 def by_definition(nodes, few=0):
-    """U, V, W and X as matrices (target, source), and pairs of octets as one."""
+    """Return U, V, W and X as matrices (target, source), and pairs of octets as one."""
     touch, leaf, level = touching(nodes), nodes.is_leaf, nodes.level
     parents = touch[nodes.parent][:, nodes.parent]  # the root's is not used
     parents[0], parents[:, 0] = False, False
@@ -48,7 +48,7 @@ def by_definition(nodes, few=0):
 
 
 def boxes_of_octets(nodes, found):
-    """V pairs of boxes."""
+    """Return V pairs of boxes."""
     t, s = (nodes.child[nodes.octet_parent[octet]] for octet in (found.v_t, found.v_s))
     t, s = np.repeat(t, 8, axis=1).ravel(), np.tile(s, (1, 8)).ravel()
     t, s = (box[(t >= 0) & (s >= 0)] for box in (t, s))
@@ -73,7 +73,7 @@ def assert_as_defined(nodes, few=0):
         np.testing.assert_array_equal(times, expected[name], err_msg=name)
     for name in found.__dataclass_fields__:
         assert getattr(found, name).dtype == np.int32, name
-    # Octets: all of them, sorted, and in the directions that anchors say.
+    # Octets: all of them, sorted, and in the directions of their anchors.
     t, s = np.nonzero(expected["octets"])
     above = nodes.octet_parent
     step = (nodes.anchor[above[s]] - nodes.anchor[above[t]]) @ [9, 3, 1] + 13
@@ -85,7 +85,7 @@ def assert_as_defined(nodes, few=0):
 
 
 def assert_once(nodes, found):
-    """Every target meets every source in one pair, and near ones in one range."""
+    """Assert that every target meets every source in one pair, and near sources in one range."""
     times = np.zeros((nodes.targets.n_points, nodes.sources.n_points), int)
     of_u = np.zeros_like(times)
     for name, (t, s) in pairs(nodes, found).items():
@@ -116,7 +116,7 @@ def assert_once(nodes, found):
 
 
 def sets(name, rng):
-    """Sources, and targets that are not the sources or None."""
+    """Return sources, and targets that are not the sources or None."""
     match name:
         case "uniform":
             return rng.random((3, 600)), None
@@ -179,7 +179,7 @@ def test_any_points(x, y, leaf_size, few, fill):
 
 
 def test_the_sets_have_all_lists(rng):
-    """What is compared above is something."""
+    """Check that the sets above have pairs in all lists."""
     for name in ("plummer", "sphere", "others"):
         found = octlists.lists(build(*sets(name, rng), 3)).only
         assert min(len(found.u_t), len(found.v_t), len(found.w_t), len(found.x_t)) > 100
@@ -190,7 +190,7 @@ def test_the_sets_have_all_lists(rng):
 
 @pytest.mark.parametrize("across", [4, 6, 8, 10])
 def test_counts_of_a_full_grid(across):
-    """U and pairs of octets of k³ leaves, and no others: (3 k − 2)³, and those of the levels above."""
+    """Count U pairs and pairs of octets of k³ leaves, and no others: (3 k − 2)³, and those of the levels above."""
     x = (np.stack(np.meshgrid(*[np.arange(across)] * 3), axis=-1).reshape(-1, 3).T + 0.5) / across
     x = np.concatenate([x - 0.4 / across, x + 0.4 / across], axis=1)
     found = octlists.lists(build(x, None, 2, across)).only
@@ -204,7 +204,7 @@ def test_counts_of_a_full_grid(across):
 
 
 def test_few_points_go_direct(rng):
-    """Pairs move to U lists; nothing is lost."""
+    """Check that pairs move to U lists, and that none is lost."""
     nodes = build(*sets("others", rng), 12)
     all_, moved = octlists.lists(nodes).only, octlists.lists(nodes, 8).only
     assert len(moved.u_t) > len(all_.u_t)

@@ -1,4 +1,4 @@
-"""Octrees against a build by recursion, and what must hold of any."""
+"""Octrees against a build by recursion, and invariants of all octrees."""
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -18,7 +18,7 @@ SERIAL = Space("Serial")
 
 
 def by_hand(x, y, leaf_size, low, width):
-    """Boxes level by level: (level, parent, octant, anchor, its sources, its targets), points in the order given."""
+    """Return boxes level by level: (level, parent, octant, anchor, sources, targets), points in the order given."""
     at, boxes = [(0, -1, 0, (0, 0, 0), np.arange(x.shape[1]), np.arange(y.shape[1]))], []
     while at:
         below = []
@@ -58,7 +58,7 @@ def assert_as_by_hand(tree, x, y, leaf_size):
 
 
 def assert_linked(nodes):
-    """Every field says what the others say."""
+    """Assert that all fields of nodes agree with each other."""
     of = {"key": np.int64, "low": np.float64, "width": float, "sources": Spans, "targets": Spans, "part": type(None)}
     for name in nodes.__dataclass_fields__:
         value = getattr(nodes, name)
@@ -91,7 +91,7 @@ def assert_linked(nodes):
 
 
 def assert_inside(tree):
-    """Points are in the closed cubes of their leaves, up to rounding."""
+    """Assert that points are in the closed cubes of their leaves, up to rounding."""
     slack = 4e-16 * (np.abs(tree.nodes.low).max() + tree.nodes.width) + np.finfo(float).smallest_subnormal
     for side, begin, end in (
         (tree.sources, tree.nodes.sources.begin, tree.nodes.sources.end),
@@ -136,7 +136,7 @@ POINTS = hypothesis.extra.numpy.arrays(np.float64, st.tuples(st.just(3), st.inte
     x=POINTS, y=st.none() | POINTS, leaf_size=st.integers(1, 5), fill=st.none() | st.floats(1, 50), data=st.data()
 )
 def test_any_points(x, y, leaf_size, fill, data):
-    """Neighbouring, subnormal and large numbers among them; repeated points."""
+    """Test any points: neighbouring, subnormal and large numbers among them; repeated points."""
     if x.shape[1]:
         x = x[:, data.draw(st.lists(st.integers(0, x.shape[1] - 1), max_size=40))]
     tree = octree.build(x, y, leaf_size, SERIAL, fill=fill)
@@ -148,7 +148,7 @@ def test_any_points(x, y, leaf_size, fill, data):
 @pytest.mark.parametrize("offset", [0.0, 1e6, -1e6])
 @pytest.mark.parametrize("fill", [1, 2, 3, 5, 8, 11, 2.5])
 def test_boxes_across(fill, offset, rng):
-    """So many boxes across on the level where the root has as many or more; points on upper faces open none."""
+    """Check boxes across on the first level with `fill` or more across the root; points on upper faces open none."""
     x = rng.random((3, 30_000)) * [[1], [0.999], [1]] + offset
     tree = octree.build(x, None, 20, SERIAL, fill=fill)
     level = int(np.ceil(np.log2(fill)))
@@ -218,7 +218,7 @@ def test_pieces_do_not_show(shape, size, rng, monkeypatch):
 @pytest.mark.portability
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
-    """Also where a piece ends within a box, and where boxes of equal points are found."""
+    """Test spaces, also if a piece ends within a box, and if there are boxes of equal points."""
     monkeypatch.setattr(passes, "DEVICE_PIECE", 100)
     where = spaces.get(space)
     xp = spaces.array_module(where)
@@ -231,7 +231,7 @@ def test_spaces_agree(space, dtype, shapes, rng, monkeypatch):
 
 
 def test_points_stay_on_a_gpu(rng, monkeypatch):
-    """What comes to the host is as long as the lists of pieces, not as the points."""
+    """Check that arrays copied to the host are as long as the lists of pieces, not as the points."""
     x, y = rng.random((3, 3000)), rng.random((3, 2500))
     here = octree.build(x, y, 500, SERIAL)
     cupy = standin.install(monkeypatch)

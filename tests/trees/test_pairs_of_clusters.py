@@ -1,4 +1,4 @@
-"""Lists of pairs of clusters against recursion; every pair of points is in exactly one of them."""
+"""Lists of pairs of clusters against recursion; every pair of points must be in exactly one of them."""
 
 import hypothesis
 import hypothesis.extra.numpy
@@ -17,7 +17,7 @@ def tree_of(x, leaf_size):
 
 
 def pairs_of(t, s):
-    """As a sorted list; no pair is there twice."""
+    """Return pairs as a sorted list; assert that no pair is there twice."""
     assert t.dtype == s.dtype == np.int32
     found = sorted(zip(t.tolist(), s.tolist(), strict=True))
     assert len(set(found)) == len(found)
@@ -25,7 +25,7 @@ def pairs_of(t, s):
 
 
 def covered(targets, sources, pairs):
-    """How often each pair of points is in a list, (targets, sources)."""
+    """Count the lists' pairs that hold each pair of points, (targets, sources)."""
     times = np.zeros((targets.sorted.n, sources.sorted.n), int)
     for t, s in [*pairs_of(pairs.far_t, pairs.far_s), *pairs_of(pairs.near_t, pairs.near_s)]:
         times[targets.nodes.begin[t] : targets.nodes.end[t], sources.nodes.begin[s] : sources.nodes.end[s]] += 1
@@ -49,7 +49,7 @@ def test_dual(shape, theta, by_hand, rng):
 
 
 def test_balls_of_far_pairs_never_overlap(by_hand, rng):
-    """Whatever theta allows."""
+    """Check far pairs for a theta above 1, which alone would let balls overlap."""
     tree = tree_of(rng.random((3, 300)), 8)
     pairs = dual.traverse(tree.nodes, tree.nodes, 1.5)
     check(pairs, by_hand.dual(tree, tree, 1.5))
@@ -109,7 +109,7 @@ def test_batches(shape, small, by_hand, rng):
 
 
 def test_clusters_of_targets(rng):
-    """Batches of sources against clusters of targets: the same with everything exchanged."""
+    """Test batches of sources against clusters of targets: the same with targets and sources exchanged."""
     targets, sources = tree_of(rng.random((3, 200)), 10), tree_of(rng.random((3, 300)), 12)
     pairs = lists.traverse(sources.nodes, targets.nodes, 0.7).swapped()
     assert (covered(targets, sources, pairs) == 1).all()
@@ -129,7 +129,7 @@ def test_blocks_do_not_show(rng, monkeypatch):
 
 @pytest.mark.parametrize("power", [-900, -500, 500, 900])
 def test_lengths_have_no_unit(power, rng):
-    """Squares of distances would be out of range."""
+    """Test lengths whose squared distances would be out of range."""
     x = rng.standard_normal((3, 200))
     one, other = tree_of(x, 5), tree_of(np.ldexp(x, power), 5)
     expected = dual.traverse(one.nodes, one.nodes, 0.7, separation=0.25)
@@ -180,7 +180,7 @@ def test_to_leaves(shape, rng):
 def test_csr(n_rows, rng):
     rows = rng.integers(0, n_rows, 500).astype(np.int32)
     rows[:5] = n_rows - 1
-    columns = rng.permutation(np.arange(500, dtype=np.int32) // 2)  # pairs may be there twice, and descend
+    columns = rng.permutation(np.arange(500, dtype=np.int32) // 2)  # pairs may be there twice, and in descending order
     starts, sorted_columns = lists.csr(rows, columns, n_rows)
     assert starts.shape == (n_rows + 1,)
     assert starts.dtype == sorted_columns.dtype == np.int32
@@ -197,7 +197,7 @@ def test_csr_of_nothing():
 
 @hypothesis.given(st.data())
 def test_merge_ranges(data):
-    """Ranges between marks of a line, some of them taken, in any order."""
+    """Test ranges between marks of a line, some of them taken, in any order."""
     marks = data.draw(st.lists(st.integers(0, 2**31 - 1), min_size=2, max_size=12, unique=True).map(sorted))
     one = st.tuples(st.sampled_from([0, 1, 7, 2**31 - 1]), st.integers(0, len(marks) - 2))
     taken = data.draw(st.lists(one, unique=True, max_size=30))
@@ -215,7 +215,7 @@ def test_merge_ranges(data):
 
 
 def test_near_sources_as_ranges(rng):
-    """Joined ranges of near leaves hold the same sources, in fewer pieces."""
+    """Check that joined ranges of near leaves hold the same sources, in fewer pieces."""
     tree = tree_of(rng.random((3, 2000)), 20)
     pairs = dual.traverse(tree.nodes, tree.nodes, 0.7)
     rows, begin, end = lists.merge_ranges(pairs.near_t, tree.nodes.begin[pairs.near_s], tree.nodes.end[pairs.near_s])

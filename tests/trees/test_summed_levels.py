@@ -1,4 +1,4 @@
-"""Growth of trees from counts and bounds summed over processes, which here are threads with a part of the points."""
+"""Growth of trees from counts and bounds summed over processes, here threads with a part of the points each."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +23,7 @@ class Summed:
         self.shared, self.rank, self.barrier = shared, rank, barrier
 
     def _all(self, own):
-        """What all processes have; each waits for all others."""
+        """Return the values of all processes; each process waits for all others."""
         self.shared[self.rank] = own
         self.barrier.wait(60)
         values = list(self.shared)
@@ -50,7 +50,7 @@ class Summed:
 
 
 def grown(parts, rule):
-    """The levels of each process; `parts` are its sets of points, `rule` makes one for it."""
+    """Return the levels of each process; `parts` are its sets of points, `rule` is the rule of the tree."""
     n_all = [sum(x.shape[1] for x in of_set) for of_set in zip(*parts, strict=True)]
     shared, barrier = [None] * len(parts), Barrier(len(parts))
 
@@ -64,13 +64,13 @@ def grown(parts, rule):
 
 
 def split(x, rng, ranks):
-    """The points of each process, at random; the last process has none."""
+    """Return the points of each process, at random; the last process has none."""
     owner = rng.integers(0, ranks - 1, x.shape[1])
     return [np.ascontiguousarray(x[:, owner == rank]) for rank in range(ranks)]
 
 
 def assert_held(parts, of_ranks, k):
-    """Leaves hold the same number of points in all processes as in one, and every point of a process once."""
+    """Assert that leaves hold as many points in all processes as in one, and every point of a process once."""
     for part, (grown_levels, sorted_points) in zip(parts, of_ranks, strict=True):
         points, order = sorted_points[k]
         np.testing.assert_array_equal(np.sort(order), np.arange(part[k].shape[1]))

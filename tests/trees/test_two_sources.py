@@ -1,4 +1,4 @@
-"""Lists with several sources: with the sources in two trees, the lists together have every pair of points once."""
+"""Lists with several sources: with sources in two trees, all lists together have every pair of points once."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def test_clusters(names, split, method, rng):
 
 
 def test_the_error_is_shared_among_all_sources(rng):
-    """The error of a pair follows from the weight and work of the pairs with all sources."""
+    """Check that the error of a pair follows from the weight and work of the pairs with all sources."""
     x = rng.random((3, 2000))
     targets, one = nodes_of(x, 20), nodes_of(x[:, :1000], 20)
     far_away = nodes_of(0.01 * rng.random((3, 50_000)) + [[30], [0], [0]], 20_000)
@@ -65,7 +65,7 @@ def test_the_error_is_shared_among_all_sources(rng):
 
 
 def spans_of(nodes, held):
-    """The places in boxes of the sources `held`, by place in the order of the tree, among themselves."""
+    """Return the spans of boxes for the sources `held`, given by place in the tree, counted among themselves."""
     before = np.concatenate([[0], np.cumsum(held)]).astype(np.int32)
     return Spans(before[nodes.sources.begin], before[nodes.sources.end])
 

@@ -1,4 +1,4 @@
-"""The time that a sum takes, by points and rows of the grid, as the models say of near and far field."""
+"""Predicted time of a sum, by points and rows of the grid, from the models of near and far field."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from parki.ewald.choice import predict
 from parki.ewald.choice.params import Parameters
 from parki.perfmodels import select
 
-MOST_CELLS = 64  # along each axis, in which sources are counted
-CROWDS = 2.0 ** np.arange(-10, 31)  # sources in a cube of side rc, for which near fields are predicted
-#: The share of transforms that is along x, whose lines are where bricks are: see `select.Domain.work`.
+MOST_CELLS = 64  # cells along each axis in which sources are counted, at most
+CROWDS = 2.0 ** np.arange(-10, 31)  # sources in a cube of side rc for which near fields are predicted
+#: Share of transforms that run along x, whose lines are where bricks are: see `select.Domain.work`.
 ALONG_X = 1 / (1 + 1 / select.SIGMA + select.CIRCLE / select.SIGMA**2)
-WIDE = 1.5  # cutoffs that a cell is long from which it stands for itself
-PASSES = 8  # of each number of a brick through memory beside transforms: cleared, packed, sent, unpacked
-#: On a host slabs transform along y by themselves, out of the cache: so much more of all transforms they take.
+WIDE = 1.5  # length in cutoffs from which a cell stands for itself
+PASSES = 8  # times that each number of a brick passes through memory beside transforms: cleared, packed, sent, unpacked
+#: Share by which all transforms grow on a host with slabs, which transform along y separately, out of the cache.
 APART = 0.15
 BETA = 1e10  # bytes a second between ranks whose network is not known
 
@@ -34,20 +34,20 @@ class Seconds(NamedTuple):
     Attributes
     ----------
     near : array
-        Of a target's near field, where as many sources as `CROWDS` says lie in a cube of side rc.
+        Near field of a target, by the numbers of sources `CROWDS` in a cube of side rc.
     crowd : float
-        Sources there if they filled the box evenly.
+        Sources in such a cube if they filled the box evenly.
     spread, gather : float
-        Of a source and of a target, at points of the grid that are in the cache, and on their ways through sorts.
+        Per source and per target: points of the grid in the cache, and the ways through sorts.
     ghost : float
-        Of a source around a brick.
+        Per source around a brick.
     rows, touched : float
-        Of all rows of the grid: of their transforms along x, and of the ways to and from memory of all that windows
+        All rows of the grid: transforms along x, and the ways to and from memory of everything that windows
         touch, margins among them.
     byte : float
-        Of a message.
+        Per byte of a message.
     single : float
-        Of transforms, what slabs take more.
+        Additional time of transforms with slabs.
     """
 
     near: NDArray[np.float64]
@@ -74,7 +74,7 @@ class Seconds(NamedTuple):
         level = prediction.machine_of(space).bandwidth
         moved = PASSES * p.itemsizes[1] * (p.kernel.spread + p.kernel.fields) * math.prod(p.grid)
         touched += moved / min(level["dram"] * spaces.workers(space), level["dram_all"])
-        handled = costs.target / speed["near"]  # to look for a place takes as long as to look for neighbours
+        handled = costs.target / speed["near"]  # looking up a place takes as long as looking up neighbours
         gather, spread = (
             float(none[name]) / speed[name] / max(n, 1) + handled / 2
             for name, n in zip(("gather", "spread"), totals, strict=True)
@@ -95,12 +95,12 @@ def weights(
 
 
 def _crowding(comm: Comm, p: Parameters, targets: Array, sources: Array, n: int) -> NDArray[np.float64]:
-    """Return how many more sources are near each target than if they filled the box evenly."""
+    """Return the number of sources near each target, relative to sources that fill the box evenly."""
     shape = [int(min(MOST_CELLS, max(1, math.floor(side / p.rc)))) for side in p.box]
     own = np.bincount(np.ravel_multi_index(tuple(_cells(p, sources, shape)), shape), minlength=math.prod(shape))
     counts = comm.allreduce(own).reshape(shape).astype(np.float64)
     for axis, (m, side) in enumerate(zip(shape, p.box, strict=True)):
-        if side < WIDE * m * p.rc:  # about as wide as what the cutoff reaches
+        if side < WIDE * m * p.rc:  # the cell is about as wide as the reach of the cutoff
             counts = 0.5 * counts + 0.25 * (np.roll(counts, 1, axis) + np.roll(counts, -1, axis))
     return counts[tuple(_cells(p, targets, shape))] * (counts.size / max(n, 1))
 

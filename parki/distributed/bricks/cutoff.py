@@ -1,4 +1,4 @@
-"""Choose for a network: a longer cutoff than on one rank, as fewer points of the grid travel, and single precision."""
+"""Choice for a network: a longer cutoff than on one rank, as fewer points of the grid travel, and single precision."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.choice.question import Question
 from parki.perfmodels.network import Network
 
-LONGER = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2)  # cutoffs than that of one rank
-#: The far field's part of the tolerance from which numbers in messages have so few bits, which round to about 1e-8 and
-#: to a few 1e-11 of it.
+LONGER = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.2)  # cutoffs that are tried, relative to the cutoff of one rank
+#: Least far-field part of the tolerance for numbers of so few bits in messages; they round to about 1e-8 and to a few
+#: 1e-11 of it.
 LEAST = {32: 2e-7, 40: 2e-10}
-EXCHANGES = 4  # of margins and lines, there and back, each of a message to most ranks
+EXCHANGES = 4  # exchanges of margins and lines, there and back; each sends a message to most ranks
 
 
 def parameters(
@@ -27,7 +27,7 @@ def parameters(
     -------
     parameters : Parameters
     bits : int
-        Of a number of the far field in messages: unless they are given, on a network as few as the tolerance allows.
+        Bits of a far-field number in messages: by default on a network as few as the tolerance allows.
     """
     first = choose.parameters(asked)
     if network is None or asked.rc is not None or asked.cell_size is not None:
@@ -50,7 +50,7 @@ def longer(p: Parameters) -> list[float]:
 
 
 def seconds(p: Parameters, asked: Question, space: Space, ranks: int, network: Network, bits: int = 64) -> float:
-    """Predict the time of a call on evenly spread points, whose exchanges of the grid the near field hides."""
+    """Predict the time of a call on evenly spread points; the near field hides exchanges of the grid."""
     crowding = () if asked.arrangement is None else asked.arrangement.crowding
     phases = predict.predict(p, asked.n_targets, asked.n_sources, space, 0, crowding).phases
     n = max(asked.n_targets, asked.n_sources)

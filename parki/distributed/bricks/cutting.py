@@ -18,10 +18,10 @@ from parki.distributed.comm import Comm
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import brick
 
-TURNS = 6  # of cutting and looking at what the bricks take
-FINALISTS = 2  # shapes that are cut so often
-UNITS = 2.0**40  # of time in which weights are counted
-KEPT = 1.05  # time of bricks over that of new ones up to which they stay
+TURNS = 6  # rounds of cutting and evaluating bricks
+FINALISTS = 2  # shapes that are cut in `TURNS` rounds
+UNITS = 2.0**40  # units of time in which weights are counted: whole numbers, whose sums do not depend on the order
+KEPT = 1.05  # time of old bricks over that of new ones up to which the old ones stay
 
 Numbers = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ def divided(
     comm: Comm, p: Parameters, seconds: Seconds, points: tuple[Array, Array], totals: tuple[int, int],
     old: Division | None = None,
 ) -> Division:  # fmt: skip
-    """Return the bricks of which the one with the most work and messages takes the least time; collective.
+    """Return the bricks whose slowest one, with its messages, takes the least time; collective.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def divided(
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The times of bricks, by the seconds of points and the numbers of sources in rows, and cuts by them."""
+    """Times of bricks by the seconds of points and the numbers of sources in rows, and cuts by these times."""
 
     p: Parameters
     seconds: Seconds
@@ -89,10 +89,10 @@ class _Judge:
         return min((self.cut(pair, TURNS) for pair in best), key=lambda one: one[1])[0]
 
     def cut(self, pair: tuple[int, int], turns: int) -> tuple[Division, float]:
-        """Return bricks of which the slowest is as fast as whole rows allow, and their time.
+        """Return bricks whose slowest one is as fast as whole rows allow, and its time.
 
-        Margins and ghosts are known of bricks only: where one takes longer than its points and rows do, these count
-        more when the rows are cut again.
+        Margins and ghosts are known for whole bricks only: where a brick takes longer than its points and rows, these
+        count more when the rows are cut again.
         """
         n1, n2 = self.work.shape
         made = Division(self.p, (0, n1), ((0, n2),))
@@ -105,7 +105,7 @@ class _Judge:
         return min(found, key=lambda one: one[1])
 
     def _recut(self, made: Division, factors: Numbers, pair: tuple[int, int]) -> Division:
-        """Return bricks of equal work, which counts by the factors of the bricks that are."""
+        """Return bricks of equal work, weighted by the factors of the current bricks."""
         n1, n2 = self.work.shape
         of_y = np.empty(n1)
         for first, end, z, of_strip in zip(made.y, made.y[1:], made.z, factors, strict=False):
@@ -118,7 +118,7 @@ class _Judge:
         return Division(self.p, y, tuple(division.balanced(row, pair[1], 2) for row in of_z))
 
     def _loads(self, made: Division) -> tuple[Numbers, Numbers]:
-        """Return the times of bricks: of their points and rows, and with margins and ghosts."""
+        """Return the times of bricks: for their points and rows, and with margins and ghosts."""
         p, seconds, every = self.p, self.seconds, math.prod(self.work.shape)
         edges = np.array([(one.first[1], one.end[1], one.first[2], one.end[2]) for one in made.bricks], float).T
         y0, y1, z0, z1 = edges

@@ -1,4 +1,4 @@
-"""The division of a grid into bricks, which are cut along y and z, and of modes among their ranks."""
+"""Division of a grid into bricks, cut along y and z, and of modes among their ranks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import brick, multipliers
 from parki.ewald.stages.brick import Brick
 
-LEAST_ROWS = 2  # of a brick along y and z; along z bricks begin at even rows, as two rows are one complex number
-LEAST_POINTS = 1000  # targets and sources for each rank that has a brick
+LEAST_ROWS = 2  # least rows of a brick along y and z; along z first rows are even, as two rows are one complex number
+LEAST_POINTS = 1000  # targets and sources of each rank that has a brick, at least
 
 Cuts = tuple[int, ...]
 
@@ -30,7 +30,7 @@ class Division:
     y : tuple of int
         First rows of the strips, and the end of the last.
     z : tuple of tuples of int
-        Likewise of the bricks of each strip.
+        The same for the bricks of each strip.
     """
 
     p: Parameters
@@ -82,9 +82,9 @@ class Division:
 
     @cached_property
     def modes(self) -> list[NDArray[np.int64]]:
-        """Return the modes that each rank has, of each and its image one; 0 is its own image.
+        """Return the modes of each rank; for each mode its rank also has the image (mode 0 is its own image).
 
-        They are those along x of planes, by their work, the largest first; or numbers of single lines, in runs.
+        For planes these are modes along x, dealt by their work, largest first; for single lines, their numbers in runs.
         """
         classes = multipliers.planes(self.p)
         if self.single:
@@ -101,28 +101,28 @@ class Division:
 
     @property
     def lines(self) -> list[int]:
-        """Return how many lines each rank gets of every brick: of its modes, and of their images."""
+        """Return the number of lines that each rank gets of every brick: of its modes, and of their images."""
         return [2 * len(modes) - int((modes == 0).sum()) for modes in self.modes]
 
 
 def grid_rows(p: Parameters, x: Array) -> Array:
-    """Return the rows of the grid (3, N) that points of the stages' box begin their windows at."""
+    """Return the rows of the grid (3, N) at which the windows of points of the stages' box begin."""
     xp, lattice = module_of(x), geometry.lattice(p, x)
     rows = [xp.clip((lattice[d] * x.dtype.type(1.0 / p.h[d])).astype(np.int64), 0, p.grid[d] - 1) for d in range(3)]
     return xp.stack(rows)
 
 
 def slabs(p: Parameters, pair: tuple[int, int]) -> bool:
-    """Tell whether bricks have whole lines along y, too, which are periodic.
+    """Tell whether bricks have whole lines along y, too, and the grid is periodic along y.
 
-    Then these are transformed before the exchange, which carries lines along z of a disc of modes.
+    Then lines along y are transformed before the exchange, which carries lines along z of a disc of modes.
     """
     return pair[0] == 1 < pair[1] and p.periodicity >= 2 and p.skew is None
 
 
 @lru_cache(maxsize=64)
 def lines_across(p: Parameters, pair: tuple[int, int], disc: bool = True) -> tuple[int, float]:
-    """Return how many lines each brick exchanges, images among them, and how many rows along y one has.
+    """Return the number of lines that each brick exchanges, images among them, and the rows along y of a line.
 
     Without a `disc` slabs exchange whole planes, too.
     """
@@ -132,15 +132,15 @@ def lines_across(p: Parameters, pair: tuple[int, int], disc: bool = True) -> tup
 
 
 def shape(p: Parameters, ranks: int, points: int, disc: bool = True) -> tuple[int, int]:
-    """Return how many bricks there are along y and z, of at most `ranks`, for a number of points.
+    """Return the numbers of bricks along y and z, at most `ranks` in all, for a number of points.
 
-    Of all `pairs` the one for which least travels.
+    Of all `pairs`, the pair for which the fewest bytes travel.
     """
     return min(pairs(p, ranks, points), key=lambda pair: (travels(p, pair, points, disc), pair[1]))
 
 
 def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
-    """Return how many bricks there may be along y and z: pairs for the most ranks that can have one."""
+    """Return possible numbers of bricks along y and z: pairs for as many ranks as can have a brick."""
     most = max(1, min(ranks, -(-points // LEAST_POINTS)))
     _, n1, n2 = brick.rows(p)
     for count in range(most, 0, -1):
@@ -152,7 +152,7 @@ def pairs(p: Parameters, ranks: int, points: int) -> list[tuple[int, int]]:
 
 
 def travels(p: Parameters, pair: tuple[int, int], points: int, disc: bool = True) -> float:
-    """Return the bytes that a rank sends: of points within the cutoff, of margins and modes, for bricks alike."""
+    """Return the bytes that a rank sends with equal bricks: points within the cutoff, margins and modes."""
     py, pz = pair
     n0, n1, n2 = brick.rows(p)
     _, at_y, at_z = brick.reach(p)
@@ -167,7 +167,7 @@ def travels(p: Parameters, pair: tuple[int, int], points: int, disc: bool = True
 
 
 def balanced(weights: NDArray[np.float64], parts: int, step: int = 1) -> Cuts:
-    """Cut rows into parts of weights as equal as can be, each of at least `LEAST_ROWS` rows in units of `step`.
+    """Cut rows into parts of weights as equal as possible, each of at least `LEAST_ROWS` rows in units of `step`.
 
     Returns the first row of each part, and the end of the last.
     """

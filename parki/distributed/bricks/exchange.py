@@ -1,4 +1,4 @@
-"""Exchanges of the far field between bricks: margins of the grid, and lines for whole planes of modes or along z."""
+"""Exchanges of the far field between bricks: margins of the grid, and lines for planes of modes or along z."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ Pieces = dict[int, list[tuple[Region, Region]]]  # by rank
 
 
 class GridExchanges:
-    """The exchanges of one rank: see `parki.ewald.stages.brick.Exchanges`.
+    """Exchanges of one rank: see `parki.ewald.stages.brick.Exchanges`.
 
     Parameters
     ----------
     division : Division
     comm : Comm
-        Of which the first ranks have bricks.
+        Communicator whose first ranks have bricks.
     space : Space
     tiny : float
         Squared distance up to which points coincide.
     bits : int
-        Of a number of modes in messages, one of `wire.BITS`; margins travel as they are, or in single precision.
+        Bits of a number of modes in messages, one of `wire.BITS`; margins travel as they are, or in single precision.
 
     Attributes
     ----------
     modes : Some
-        Of which this rank has whole planes, or single lines along z.
+        Modes of which this rank has whole planes, or single lines along z.
     single : bool
     meanwhile : Meanwhile or None
         The near field, where parts of it are summed while messages are under way.
@@ -76,18 +76,18 @@ class GridExchanges:
     # Margins ----------------------------------------------------------------------------------------------------------
     @cached_property
     def _margins(self) -> dict[int, list[tuple[Region, Region]]]:
-        """Return parts of this rank's grid that belong to other bricks, and theirs, by rank; images of its own, too."""
+        """Return parts of this rank's grid in other bricks or own images, and the parts there, by rank."""
         rank = self._comm.rank
         return {q: found for q in range(self.division.size) if (found := self._pieces(rank, q))}
 
     @cached_property
     def _margins_of_others(self) -> dict[int, list[tuple[Region, Region]]]:
-        """Return parts of other grids that belong to this rank's brick, and its own, by rank."""
+        """Return parts of other grids that belong to this rank's brick, and the parts here, by rank."""
         rank = self._comm.rank
         return {q: found for q in range(self.division.size) if (found := self._pieces(q, rank))}
 
     def _pieces(self, a: int, b: int) -> list[tuple[Region, Region]]:
-        """Return where the grid of brick a, outside of the brick, meets brick b or images of it: parts of both."""
+        """Return pairs of parts where the grid of brick a, outside the brick, meets brick b or images of b."""
         (one, mesh), (other, to) = ((self.division.bricks[q], self._meshes[q]) for q in (a, b))
         axes = [self._along(axis, (one, mesh), (other, to)) for axis in range(3)]
         found = []
@@ -114,17 +114,17 @@ class GridExchanges:
         return found
 
     def fold(self, grid: Handle) -> list[Step | Call]:
-        """Return the steps that add margins along cut axes to the bricks that they belong to."""
+        """Return the steps that add margins along cut axes to the bricks that own them."""
         return self._halo(grid, self._margins, self._margins_of_others, add=True)
 
     def fill(self, grid: Handle) -> list[Step | Call]:
-        """Return the steps that fill margins along cut axes from the bricks that they belong to."""
+        """Return the steps that fill margins along cut axes from the bricks that own them."""
         theirs, own = ({q: [(b, a) for a, b in found] for q, found in pieces.items()}
                        for pieces in (self._margins_of_others, self._margins))  # fmt: skip
         return self._halo(grid, theirs, own, add=False)
 
     def _halo(self, grid: Handle, send: Pieces, receive: Pieces, *, add: bool) -> list[Step | Call]:
-        """Return the steps that send the first of each pair of parts, and copy or add those that come to the second."""
+        """Return the steps that send the first part of each pair, and copy or add received data to the second part."""
         if self.division.size == 1:
             return []
         out = [(q, grid[(slice(None), *part)]) for q, parts in send.items() for part, _ in parts]
@@ -143,7 +143,7 @@ class GridExchanges:
     ) -> list[wire.Piece]:
         """Return the parts of a message between grids.
 
-        One array serves both ways: it has room for as many components as the grid.
+        One array serves both ways: its size allows for as many components as the grid has.
         """
         if name not in self._buffers:
             each = sum(wire.nbytes((1, *shape[1:]), bits, self._dtype.itemsize) for _, shape in shapes)
@@ -151,7 +151,7 @@ class GridExchanges:
         return self._buffers[name].parts(shapes)
 
     def _exchange(self, phase: str, out: list[wire.Piece], into: list[wire.Piece]) -> list[Call]:
-        """Return the call that sends parts by rank and receives others, each rank's one behind the other."""
+        """Return the call that sends parts by rank and receives others; the parts of each rank are contiguous."""
         if not (out or into):
             return []
         function = partial(self._carry, phase, _by_rank(out), _by_rank(into))
@@ -161,7 +161,7 @@ class GridExchanges:
     def _carry(
         self, phase: str, send: dict[int, slice], receive: dict[int, slice], context: Context, *some: Array
     ) -> None:
-        """Send parts of the first array, receive those of the last, and work on the near field meanwhile."""
+        """Send parts of the first array, receive parts of the last, and work on the near field meanwhile."""
         given, taken = ({q: a[at] for q, at in parts.items()} for a, parts in ((some[0], send), (some[-1], receive)))
         pending = self._comm.exchange(given, taken, phase)
         if self.meanwhile is None:
@@ -209,12 +209,12 @@ class GridExchanges:
         return there, self._parts("lines from others", box, home, self._bits)
 
     def _across(self, q: int) -> tuple[int, int]:
-        """Return the rows and their points of each line of a rank's brick."""
+        """Return the rows of each line of a rank's brick, and the points of a row."""
         _, n1, n2 = self._meshes[q].box
         return 1 if self.single else n1, n2
 
     def _lines_of(self, q: int, box: Handle) -> Lines:
-        """Return the lines of a rank's modes in this brick: of these, and of their images."""
+        """Return the lines of a rank's modes, and of their images, in this brick."""
         modes, rows = self.division.modes[q], box.shape[2]
         if not self.single:
             return Lines(box, np.concatenate([modes, self._period - modes[modes > 0]]) * rows)
@@ -224,11 +224,11 @@ class GridExchanges:
 
     @property
     def _points(self) -> int:
-        """Return the lines that a grid of this rank's modes has room for: a mode without an image, and pairs."""
+        """Return the number of lines in a grid of this rank's modes: one mode without an image, and pairs."""
         return 2 * max(self.modes.place.values()) + 1
 
     def _own_lines(self, planes: Handle, q: int) -> Lines:
-        """Return the lines of this rank's modes, as far as they lie in the brick of a rank."""
+        """Return the lines of this rank's modes, as far as they lie in a rank's brick."""
         one, box = self.division.bricks[q], self._meshes[q].box
         y, z = (slice(one.first[axis], one.first[axis] + box[axis]) for axis in (1, 2))
         part = planes[:, :, :, z] if self.single else planes[:, :, y, z]
@@ -236,13 +236,13 @@ class GridExchanges:
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Return where this rank has the lines of its modes, and of their images."""
+        """Return the places of the lines of this rank's modes, and of their images."""
         at = np.array([self.modes.place[m] for m in self.division.modes[self._comm.rank].tolist()])
         return np.concatenate([at, self._points - at[at > 0]])
 
     # Near field -------------------------------------------------------------------------------------------------------
     def beside(self, near: Step) -> tuple[list[Step | Call], list[Step | Call]]:
-        """Return steps of the near field before and behind the far field, which does parts of it on a host."""
+        """Return steps of the near field before and after the far field; a host sums parts of it meanwhile."""
         if not self._space.native or self._space.engine != "parki":
             return [near], []
         numbers = {a: self._tiny for a in near.args.values() if isinstance(a, Number)}
@@ -256,14 +256,14 @@ class GridExchanges:
 
 
 def total(comm: Comm, values: Array) -> Array:
-    """Return the sums of some numbers over all ranks, rounded once."""
+    """Return the sums of some numbers over all ranks, each rounded once."""
     xp = module_of(values)
     every = comm.allgather([float(v) for v in values])
     return xp.asarray([math.fsum(column) for column in zip(*every, strict=True)])
 
 
 def _by_rank(parts: list[wire.Piece]) -> dict[int, slice]:
-    """Return where each rank's parts are in a message of parts one behind the other, sorted by rank."""
+    """Return the range of each rank in a message of contiguous parts, sorted by rank."""
     found: dict[int, slice] = {}
     for part in parts:
         found[part.rank] = slice(found[part.rank].start if part.rank in found else part.first, part.end)

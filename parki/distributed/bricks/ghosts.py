@@ -1,4 +1,4 @@
-"""Sources around bricks that near fields reach: which go where, by the images of a lattice."""
+"""Sources around bricks that near fields reach, and the bricks where they are ghosts, by the images of a lattice."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from parki.ewald import geometry
 from parki.ewald.stages import brick
 from parki.ewald.stages.brick import Brick
 
-SLACK = 1 + 1e-9  # of the reach: rounding of coordinates
+SLACK = 1 + 1e-9  # factor of the reach: allows for rounding of coordinates
 
 
 def ghosts(division: Division, rank: int, x: Array) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Return which of a rank's sources (3, N) are ghosts of other bricks, or images of its own.
+    """Return a rank's sources (3, N) that are ghosts of other bricks, or images in its own brick.
 
     Returns
     -------
     index : dict of arrays (n,) of int
-        By rank.
+        Indices of the sources, by rank.
     places : dict of arrays (n, 3)
-        Around the brick of that rank, in the coordinates of the stages.
+        Places around the brick of that rank, in the coordinates of the stages.
     """
     p, xp = division.p, module_of(x)
     lattice = geometry.lattice(p, x)
@@ -33,7 +33,7 @@ def ghosts(division: Division, rank: int, x: Array) -> tuple[dict[int, Array], d
     places: dict[int, Array] = {}
     for to, one in enumerate(division.bricks):
         if not any(one.cut):
-            continue  # it is its own neighbour everywhere
+            continue  # the brick is its own neighbour everywhere
         found = list(_images(division, one, lattice, rank == to))
         if found:
             index[to] = xp.concatenate([at for at, _ in found])
@@ -43,7 +43,7 @@ def ghosts(division: Division, rank: int, x: Array) -> tuple[dict[int, Array], d
 
 
 def _images(division: Division, one: Brick, lattice: Array, own: bool) -> Iterator[tuple[Array, Array]]:
-    """Yield sources near a brick, and how far their images are from them in lattice coordinates."""
+    """Yield sources near a brick, and the shift to their images in lattice coordinates."""
     p, xp = division.p, module_of(lattice)
     ranges = []
     for axis, (margin, cut) in enumerate(zip(brick.reach(p), one.cut, strict=True)):

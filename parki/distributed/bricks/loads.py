@@ -1,4 +1,4 @@
-"""Sums over rectangles of a grid's rows along y and z, of what points weigh in each row."""
+"""Sums of weights of points over rectangles of a grid's rows along y and z."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from parki.ewald.choice.params import Parameters
 from parki.ewald.stages import brick
 
-MOST = 1024  # groups of rows along each axis, in which weights are evenly spread
+MOST = 1024  # groups of rows along each axis, at most; weights are evenly spread in a group
 
 Numbers = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Rows:
 
     @staticmethod
     def counts(shape: tuple[int, int], y: NDArray, z: NDArray, weights: Numbers | None = None) -> Numbers:
-        """Return the weights of points in groups of rows, by the rows that they are in; 1 of each without weights."""
+        """Return the weights of points in groups of rows, by the rows of the points; without weights each counts 1."""
         sizes = [group(n) for n in shape]
         m1, m2 = (-(-n // size) for n, size in zip(shape, sizes, strict=True))
         at = y // sizes[0] * m2 + z // sizes[1]
@@ -56,11 +56,11 @@ class Rows:
         return np.diff(np.diff(self._below(y[:, None], z), axis=0), axis=1)
 
     def sums(self, y0: Numbers, y1: Numbers, z0: Numbers, z1: Numbers) -> Numbers:
-        """Return the weights of rectangles; those behind the ends of a periodic axis are of its images."""
+        """Return the weights of rectangles; parts beyond the ends of a periodic axis belong to its images."""
         return self._far(y1, z1) - self._far(y0, z1) - self._far(y1, z0) + self._far(y0, z0)
 
     def _far(self, y: Numbers, z: Numbers) -> Numbers:
-        """Return the sums below places anywhere."""
+        """Return the sums below any places, also beyond the grid."""
         (times_y, y), (times_z, z) = (
             np.divmod(a, n) if on else (0.0, np.clip(a, 0, n))
             for a, n, on in zip((y, z), self.shape, self.periodic, strict=True)
@@ -83,5 +83,5 @@ class Rows:
 
 
 def group(n: int) -> int:
-    """Return how many of n rows are one group."""
+    """Return the number of rows in a group, of n rows in all."""
     return -(-n // MOST)

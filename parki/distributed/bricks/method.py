@@ -38,7 +38,7 @@ from parki.ewald.stages.sums import Stages, SumSteps
 
 
 def over(method: Ewald) -> Ewald:
-    """Return Ewald sums over the ranks of their options' communicator; those of a process alone for a single rank."""
+    """Return Ewald sums over the ranks of their options' communicator; for a single rank, sums without one."""
     comm = communicators.of(method.options.comm)
     if comm.size == 1:
         options = copy.copy(method.options)
@@ -50,7 +50,7 @@ def over(method: Ewald) -> Ewald:
 
 @dataclass(frozen=True, eq=False)
 class BrickProblem(EwaldProblem):
-    """The points of one rank.
+    """Points of one rank.
 
     Attributes
     ----------
@@ -81,14 +81,14 @@ class BrickProblem(EwaldProblem):
 
 @dataclass(frozen=True, eq=False)
 class BrickChoice(EwaldChoice):
-    """The parameters and variants of a sum over ranks.
+    """Parameters and variants of a sum over ranks.
 
     Attributes
     ----------
     bits : int
-        Of a number of the far field in messages.
+        Bits of a number of the far field in messages.
     division : Division or None
-        The bricks, from when points lie in them.
+        The bricks, once points lie in them.
     """
 
     bits: int = 64
@@ -102,14 +102,14 @@ class BrickEwald(Ewald):
     comm: Comm | None = None
 
     def times(self, problem: EwaldProblem, choice: EwaldChoice) -> WallTime:
-        """Return the times of all phases, zero, those of exchanges among them."""
+        """Return the times of all phases, exchanges included, set to zero."""
         timed = self.options.return_walltime or self.options.verbose
         wait = spaces.waiter(self.space) if timed else None
         counts = problem.n_sources, problem.n_targets, math.prod(choice.parameters.grid)
         return WallTime(*counts, wait=wait, comm=self.comm)
 
     def in_space(self, space: Space) -> Self:
-        """Return the method in a space, of a host with this rank's share of the threads."""
+        """Return the method in a space; on a host, with this rank's share of the threads."""
         return super().in_space(ranks.shared_threads(self.comm, space))
 
     # Points -----------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class BrickEwald(Ewald):
         return BrickProblem(**fields | {"reach": reach}, totals=totals)
 
     def _corners(self, x: Array, y: Array) -> np.ndarray:
-        """Return the lowest and highest coordinates (3, 2) of all points, of none (3, 0)."""
+        """Return the lowest and highest coordinates (3, 2) of all points; without points an array (3, 0)."""
         ends = [a for cloud in (x, y) if cloud.shape[1] for a in (cloud.min(axis=1), cloud.max(axis=1))]
         every = [end for own in self.comm.allgather([arrays.to_host(a) for a in ends]) for end in own]
         if not every:
@@ -146,7 +146,7 @@ class BrickEwald(Ewald):
         self, arguments: Arguments, old: EwaldProblem, full: Callable[[], EwaldProblem], points: tuple[Any, Any],
         box: Any,
     ) -> tuple[Self, EwaldProblem]:  # fmt: skip
-        """Check points that a plan moves to; None for those that stay."""
+        """Check points that a plan moves to; None means that they stay."""
         method, (trg, src), (targets, sources) = self, self.names[:2], points
         facts = {"box": repr(box), trg: targets is not None, src: sources is not None, "one array": targets is sources}
         with agreed(self.comm, "checking points", facts):
@@ -167,7 +167,7 @@ class BrickEwald(Ewald):
         return method, method._problem(x, y, old.on_gpu)
 
     def _in_box(self, old: BrickProblem, there: EwaldProblem, x: Array | None, y: Array | None) -> BrickProblem:
-        """Return the problem of points in the box that the plan has; None for those that stay."""
+        """Return the problem of points in the plan's box; None means that points stay."""
         xp, place, names = spaces.array_module(self.space), old.geometry, self.names[:2]
         points, reach = [there.targets, there.sources], list(old.reach)
         with agreed(self.comm, "placing points in the box"):
@@ -184,16 +184,16 @@ class BrickEwald(Ewald):
         return replace(old, targets=points[0], sources=points[1], **new)
 
     def in_place(self, old: EwaldProblem, new: EwaldProblem) -> bool:
-        """Tell whether points move within the arrays that are there: each brick has others afterwards."""
+        """Return False: after a move each brick has other points, so arrays are not reused."""
         return False
 
     def kept(self, old: BrickProblem, new: BrickProblem, choice: EwaldChoice) -> EwaldChoice | None:
-        """Return the parameters for as many points in the same box, else None."""
+        """Return the parameters if the box and the numbers of points are the same, else None."""
         return choice if old.totals == new.totals and old.geometry == new.geometry else None
 
     # Parameters -------------------------------------------------------------------------------------------------------
     def choose(self, problem: BrickProblem) -> EwaldChoice:
-        """Choose parameters by the models, with ``tune=True`` by measurement; those of the first rank on all."""
+        """Choose parameters on the first rank for all, by the models or, with ``tune=True``, by measurement."""
         options, space, comm = self.options, self.space, self.comm
         whole = replace(problem, n_targets=problem.totals[0], n_sources=problem.totals[1])
         measured = self._arrangement(problem)
@@ -210,12 +210,12 @@ class BrickEwald(Ewald):
         return BrickChoice(asked, parameters, variants.choose(space, problem.dtype.name, options), tuned, bits=bits)
 
     def choice(self, problem: BrickProblem, asked: Question, parameters: Parameters, chosen: Variants) -> BrickChoice:
-        """Return the choice of parameters and variants that are given."""
+        """Return the choice with given parameters and variants."""
         bits = wire.at_most(self.options.exchange_bits or 64, parameters.far)
         return BrickChoice(asked, parameters, chosen, bits=bits)
 
     def _arrangement(self, problem: BrickProblem) -> Arrangement:
-        """Measure all points by the samples that one process takes of them, in the order of ranks."""
+        """Measure all points by samples, the same as one process takes, in the order of ranks."""
         y = self._sample(problem.sources, problem.totals[1], problem.totals[1])
         x = y if problem.same else self._sample(problem.targets, *problem.totals)
         return Arrangement.of_samples(x, y, *problem.totals, problem.geometry.box)
@@ -227,7 +227,7 @@ class BrickEwald(Ewald):
         return np.concatenate(self.comm.allgather(arrangement.sample(x, chosen)), axis=1)
 
     def first(self, n: int) -> int:
-        """Return the number, among all ranks' entries, of this one's first of n."""
+        """Return the global number of this rank's first entry, where it has n."""
         return int(sum(self.comm.allgather(n)[: self.comm.rank]))
 
     # Stages -----------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class BrickEwald(Ewald):
         return replace(choice, division=made), structure
 
     def divided(self, p: Parameters, problem: BrickProblem, old: Division | None) -> Division:
-        """Return the bricks, cut by the work that the models say; the old ones while they are good."""
+        """Return the bricks, cut by the work that the models predict; old ones are kept while they are good."""
         known = network.kept()
         work = partial(Seconds.of, p, problem.totals, self.space, known.beta if known else None)
         seconds = ranks.of_first(self.comm, "predicting work", work)
@@ -276,13 +276,13 @@ class BrickEwald(Ewald):
         return self.ready(steps, choice, rhs)
 
     def most_rhs(self, choice: BrickChoice, structure: BrickStructure) -> int:
-        """Return the most right-hand sides that pass at once, on any rank."""
+        """Return the largest number of right-hand sides that pass at once, on any rank."""
         p = choice.parameters
         grid = math.prod(p.grid) * p.kernel.components * np.dtype(p.far).itemsize // structure.division.size
         return checks.most_rhs(self.kernel, grid)
 
     def retire(self, *facts: Any) -> None:
-        """Leave nothing to other sums."""
+        """Keep nothing for other sums."""
 
     # Queries ----------------------------------------------------------------------------------------------------------
     def inspect(self, problem: BrickProblem, density: Density) -> None:

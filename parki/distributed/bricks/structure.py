@@ -26,20 +26,20 @@ from parki.scaling import Powers
 
 @dataclass(eq=False)
 class BrickStructure:
-    """The points of a rank's brick.
+    """Points of a rank's brick.
 
     Attributes
     ----------
     comm : Comm
     division : Division
     problem : EwaldProblem
-        With the caller's points of this rank.
+        Problem with the caller's points of this rank.
     to_targets, to_sources : Delivery
-        Of the caller's points to the ranks of their bricks.
+        Deliveries of the caller's points to the ranks of their bricks.
     to_ghosts : Delivery
-        Of a brick's sources to the bricks around.
+        Delivery of a brick's sources to the bricks around.
     targets, sources : array (3, …)
-        Of the brick; one array if they are the same points.
+        Points of the brick; one array if they are the same points.
     around : array (3, …)
         Ghosts.
     """
@@ -60,7 +60,7 @@ class BrickStructure:
         """Bring points to the ranks of their bricks; collective."""
         there = to_owners(comm, division.owners(problem.sources), "sort", space)
         sources = there.there(problem.sources)
-        kept = problem.sources.copy()  # the caller's may change
+        kept = problem.sources.copy()  # the caller's array may change
         problem = problem.with_points(kept if problem.same else problem.targets.copy(), kept)
         back, targets = there, sources
         if not problem.same:
@@ -74,7 +74,7 @@ class BrickStructure:
     def share(self, space: Space, bits: int) -> Share | None:
         """Return the brick, its exchanges and number of ghosts; None for a rank without a brick.
 
-        Numbers of the far field have some `bits` in messages.
+        Numbers of the far field have `bits` bits in messages.
         """
         brick = self.division.brick(self.comm.rank)
         if brick is None or self.points is None:
@@ -106,11 +106,11 @@ class BrickSum:
     ----------
     structure : BrickStructure
     stages : Stages or None
-        Of the brick; None for a rank without one.
+        Stages of the brick; None for a rank without one.
     share : Share or None
     kernel : Kernel
     power : int
-        As in `BrickStructure.problem`, of the stages.
+        Power of two of the stages, as in `BrickStructure.problem`.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class BrickSum:
         return None if self._share is None else self._share.others.meanwhile
 
     def run(self, dens: Array, normals: Array | None, out: Array, times: WallTime) -> None:
-        """Sum densities ``(rhs, components, N)`` with normals ``(3, N)`` to `out` ``(rhs, components, Nt)``."""
+        """Sum densities ``(rhs, components, N)`` with normals ``(3, N)`` into `out` ``(rhs, components, Nt)``."""
         structure, kernel = self._structure, self._kernel
         before = structure.comm.traffic.copy()
         comm, rhs = structure.comm, len(dens)
@@ -159,7 +159,7 @@ class BrickSum:
         times.sent(comm.traffic, before)
 
     def take_room(self, xp: Any, rhs: int, dtype: np.dtype) -> None:
-        """Take memory for densities, and normals, of a brick's sources and ghosts, and for its results."""
+        """Allocate memory for densities and normals of a brick's sources and ghosts, and for its results."""
         kernel, structure = self._kernel, self._structure
         n = structure.to_sources.received + structure.to_ghosts.received
         own = xp.empty((rhs * kernel.dens + 3 * kernel.normals, n), dtype)

@@ -26,8 +26,8 @@ from parki.ewald.stages import brick, multipliers, planes
 from parki.ewald.stages.brick import Brick
 from parki.ewald.stages.mesh import Mesh
 
-HELD = 26  # numbers of a point: the caller's, the brick's, those of cells, on their way from one to the other
-GHOST = 14  # numbers of a ghost
+HELD = 26  # numbers per point: the caller's, the brick's, those of cells, and those on the way between them
+GHOST = 14  # numbers per ghost
 
 
 class Volumes(NamedTuple):
@@ -50,11 +50,11 @@ def by_formula(
     shape : tuple of int
         Bricks along y and z.
     points : int
-        Of all ranks.
+        Targets or sources of all ranks.
     rhs : int
         Right-hand sides.
     bits : int
-        Of a number of modes in messages.
+        Bits of a number of modes in messages.
     disc : bool
         Whether slabs exchange single lines, as they do, or planes.
     """
@@ -84,11 +84,11 @@ def by_formula(
 def memory(
     p: Parameters, shape: tuple[int, int], points: int, rhs: int = 1, bits: int = 64, batch: int = planes.CACHE
 ) -> float:
-    """Return the bytes that a rank of a plan holds, for `points` targets that are the sources, spread evenly.
+    """Return the bytes that a rank of a plan holds, for `points` evenly spread targets that are the sources.
 
     In numbers of 8 bytes, or 4: of each point `HELD`, strengths and results twice, and a row of the near and of the
     far field; of each ghost the same without far field and results; the brick's part of the grid with its margins;
-    lines of modes, and both ends of the largest messages; multipliers; what is transformed at once.
+    lines of modes, and both ends of the largest messages; multipliers; the lines that are transformed at once.
 
     Parameters
     ----------
@@ -133,12 +133,12 @@ def of_grid(cut: Division, rank: int, rhs: int = 1, bits: int = 64) -> tuple[int
 
 
 def _margin_bytes(p: Parameters, bits: int) -> int:
-    """Return the bytes of a number of margins, which do not travel as integers."""
+    """Return the bytes of a number in margins, which do not travel as integers."""
     return 4 if bits == 32 else p.itemsizes[1]
 
 
 def _overlap(p: Parameters, one: Brick, mesh: Mesh, other: Brick) -> int:
-    """Return how many columns along x of a brick's grid belong to another brick, images counted."""
+    """Return the number of columns along x of a brick's grid that belong to another brick, images counted."""
     counts = []
     for axis in (1, 2):
         if not one.cut[axis]:

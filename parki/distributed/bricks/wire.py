@@ -1,4 +1,4 @@
-"""Lines of grids in messages: as they are, in single precision, or as 40-bit integers with a norm for each row."""
+"""Lines of grids in messages: in their own type, in single precision, or as 40-bit integers with a norm per row."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import DTypeLike, NDArray
 from parki import engine
 from parki.engine.steps import Handle, Step, constant, state
 
-BITS = (64, 40, 32)  # of a number in messages
-THREADS, LANES = 128, 32  # of a team on a GPU, and of a warp
-ALIGNED = 8  # bytes to whose multiples parts of a message go
+BITS = (64, 40, 32)  # bits of a number in messages
+THREADS, LANES = 128, 32  # threads of a team on a GPU, lanes of a warp
+ALIGNED = 8  # bytes; parts of a message with 40-bit integers take multiples of this
 
 
 class Lines(NamedTuple):
-    """Lines of a grid (components, lines, rows, points), named as in `kernels/bricks.py`; without names all."""
+    """Lines of a grid (components, lines, rows, points), named as in `kernels/bricks.py`; without names all lines."""
 
     grid: Handle
     names: NDArray[np.int64] | None = None
@@ -36,9 +36,9 @@ class Piece(NamedTuple):
     Attributes
     ----------
     rank : int
-        From or to which they travel.
+        Rank from or to which the lines travel.
     first, end : int
-        Bytes of `whole`.
+        Range of bytes in `whole`.
     """
 
     rank: int
@@ -68,7 +68,7 @@ class Piece(NamedTuple):
 
 
 def at_most(bits: int, dtype: DTypeLike) -> int:
-    """Return the bits of a number in messages: those of the grid's type at most."""
+    """Return the bits of a number in messages, at most those of the grid's type."""
     return min(bits, 8 * np.dtype(dtype).itemsize)
 
 
@@ -80,16 +80,16 @@ def nbytes(shape: Sequence[int], bits: int, itemsize: int = 8) -> int:
 
 
 class Buffer:
-    """Memory for messages between grids, of `bits` a number.
+    """Memory for messages between grids, with `bits` bits per number.
 
     Parameters
     ----------
     name : str
     room : int
-        Bytes.
+        Size in bytes.
     bits : int
     dtype : dtype
-        Of the grids.
+        Type of the grids.
     """
 
     def __init__(self, name: str, room: int, bits: int, dtype: np.dtype) -> None:
@@ -97,7 +97,7 @@ class Buffer:
         self.whole = state(name, (max(1, room),), np.uint8, zero=False)
 
     def parts(self, shapes: Sequence[tuple[int, tuple[int, ...]]]) -> list[Piece]:
-        """Return parts of a message one behind the other, by their ranks and shapes."""
+        """Return contiguous parts of a message, by their ranks and shapes."""
         found, first = [], 0
         for rank, shape in shapes:
             end = first + nbytes(shape, self.bits, self.dtype.itemsize)
@@ -107,7 +107,7 @@ class Buffer:
 
 
 def copy(phase: str, a: Lines, out: Lines, *, add: bool = False) -> Step:
-    """Return the step that copies lines to others, or adds them."""
+    """Return the step that copies or adds lines to others."""
     source, target = a.named(), out.named()
     n1, n2 = min(a.grid.shape[2], out.grid.shape[2]), out.grid.shape[3]
     args = {"a": a.grid, "out": out.grid, "source": source, "target": target, "lines": len(source), "n1": n1, "n2": n2}
@@ -131,7 +131,7 @@ def pack(phase: str, a: Lines, part: Piece) -> Step:
 
 
 def unpack(phase: str, part: Piece, out: Lines, *, add: bool = False) -> Step:
-    """Return the step that takes lines, or adds them, from a message; 40-bit integers are not added."""
+    """Return the step that copies or adds lines from a message; 40-bit integers are not added."""
     if part.bits != 40:
         return copy(phase, Lines(part.numbers), out, add=add)
     args = {"out": out.grid, "target": out.named(), "target_rows": out.grid.shape[2]}

@@ -1,1 +1,1 @@
-"""Values that several ranks make parts of and others use: rows of arrays, from contributors to users."""
+"""Rows of arrays whose values several ranks contribute to and others use, sent from contributors to users."""

@@ -1,4 +1,4 @@
-"""Who makes and who uses values of nodes: learnt once, by the owners of nodes."""
+"""Ranks that make and that use the values of nodes: found once, by the owners of nodes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Parts:
     Attributes
     ----------
     name : int64
-        Of the node, the same on all ranks.
+        Name of the node, the same on all ranks.
     shelf, row : int
-        Where the rank's part is.
+        Place of the rank's part.
     begin, end : int
         Ranks from `begin` to ``end - 1`` may have parts; `begin` has one, and owns the node.
     """
@@ -37,15 +37,15 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Wishes:
-    """Nodes whose complete values a rank uses, and of which it does not make all: arrays (n,) of whole numbers.
+    """Nodes whose complete values a rank uses without making all parts of them: arrays (n,) of whole numbers.
 
     Attributes
     ----------
     name : int64
     shelf, row : int
-        Where the complete value is put: of a node of which the rank makes a part, where that is.
+        Place of the complete value: if the rank makes a part of the node, the place of that part.
     owner : int
-        Rank.
+        Rank of the owner.
     """
 
     name: np.ndarray
@@ -55,7 +55,7 @@ class Wishes:
 
 
 class Census:
-    """Who makes and who uses values of nodes; making one is collective.
+    """Ranks that make and that use the values of nodes; construction is collective.
 
     Parameters
     ----------
@@ -65,20 +65,20 @@ class Census:
     shelves : int
         Number of shelves.
     phase : str
-        Under which messages are counted.
+        Phase under which messages are counted.
 
     Attributes
     ----------
     parts, wishes : Parts, Wishes
-        Of this rank, in the order of names.
+        Parts and wishes of this rank, in the order of names.
     offered : array of int
-        Of `parts`, those that are another's nodes.
+        Entries of `parts` whose nodes another rank owns.
     maker, made : arrays of int
         Other ranks that have parts of nodes of this one, and the nodes as entries of `parts`; by rank, then name.
     user, used : arrays of int
         Ranks that use nodes of this one, itself among them, and the nodes as entries of `parts`; by rank, then name.
     wanted : array of bool
-        Of each node that this rank owns, whether any rank uses its value.
+        Whether any rank uses the value, for each node that this rank owns.
 
     Raises
     ------
@@ -112,12 +112,12 @@ class Census:
 
     @staticmethod
     def _told(of: int, nodes: Any, which: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return to which ranks nodes are named, and rows of name, shelf and kind."""
+        """Return the ranks to which nodes are named, and rows of name, shelf and kind."""
         kind = np.full(len(which), of, np.int64)
         return owner[which], np.stack([nodes.name[which], nodes.shelf[which], kind], axis=1)
 
     def _found(self, asker: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Return which of this rank's nodes others have named."""
+        """Return the entries of this rank's nodes that others have named."""
         rank, parts = self.comm.rank, self.parts
         at = places(parts.name, asked[:, 0])
         bad = np.flatnonzero((at < 0) | (parts.begin[at] != rank)) if len(parts.name) else np.arange(len(at))
@@ -137,7 +137,7 @@ class Census:
 
 
 def places(names: np.ndarray, some: np.ndarray) -> np.ndarray:
-    """Return where some names are in an ascending list of names, -1 for others."""
+    """Return the places of some names in an ascending list of names, -1 for names that are not there."""
     if not len(names):
         return np.full(len(some), -1)
     at = np.minimum(np.searchsorted(names, some), len(names) - 1)
@@ -145,7 +145,7 @@ def places(names: np.ndarray, some: np.ndarray) -> np.ndarray:
 
 
 def _ordered(name: str, given: Any) -> Any:
-    """Return the arrays as int64, in the order of node names, each of which is there once."""
+    """Return the arrays as int64 in the order of node names; raise if a name occurs twice."""
     arrays = {f.name: np.asarray(getattr(given, f.name)) for f in fields(given)}
     for key, a in arrays.items():
         if a.shape != arrays["name"].shape or a.ndim != 1 or a.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""The choice of an exchange of values: owners to users, or by halves."""
+"""Choice of an exchange of values: owners to users, or by halves."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from parki.perfmodels.network import Network
 
 SCHEMES: dict[str, Callable[[Census, Sequence[Shelf]], Rounds]] = {"owners": OwnersToUsers, "hypercube": Hypercube}
 DIRECT = 64  # ranks up to which owners send to users, on a network that is not known
-ASSUMED = "hdr200"  # the network beyond
+ASSUMED = "hdr200"  # network that is assumed for more ranks
 
 
 def chosen(
     comm: Comm, network: Network | None, parts: Parts, wishes: Wishes, shelves: Sequence[Shelf], phase: str,
     scheme: str | None = None,
 ) -> Rounds:  # fmt: skip
-    """Return the exchange that is predicted to take less time, the same on all ranks; collective.
+    """Return the exchange with the least predicted time, the same on all ranks; collective.
 
     Parameters
     ----------
     comm : Comm
     network : Network or None
-        Of the first rank; without one that which is kept on its machine.
+        Network of the first rank; by default the one kept on its machine.
     parts : Parts
         Nodes to whose values this rank adds.
     wishes : Wishes
@@ -37,9 +37,9 @@ def chosen(
     shelves : sequence of Shelf
         Kinds of the arrays that values are in, the same on all ranks.
     phase : str
-        Under which messages are counted.
+        Phase under which messages are counted.
     scheme : {"owners", "hypercube"}, optional
-        To be taken in any case.
+        Scheme to take in any case.
 
     Raises
     ------

@@ -16,15 +16,15 @@ from parki.distributed.exchange.census import Census, places
 from parki.distributed.exchange.parcels import Parcels, Shelf, by_rank, by_shelf, gathered
 from parki.distributed.exchange.rounds import Rounds
 
-# Columns of rows that say which node, on which shelf, is used by which rank.
+# Columns of rows with a node's name, its shelf and a rank that uses the node.
 NAME, SHELF, USER = range(3)
 
 
 class Hypercube(Rounds):
-    """The exchange of values by halves; making one is collective.
+    """Exchange of values by halves; construction is collective.
 
-    Any number of ranks: of a range with an odd number, the lower half has a rank more, which sends to the partner of
-    the one before.  Values of a call repeat bit for bit, but parts are added in another order for each user.
+    Any number of ranks works: in a range with an odd number, the lower half has one rank more, which sends to the
+    partner of the rank before.  Calls repeat bit for bit, but each user may get sums of parts in another order.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Hypercube(Rounds):
     Attributes
     ----------
     room : list of int
-        Rows of each shelf that are kept for sums on their way.
+        Rows of each shelf that hold sums on their way.
     """
 
     def __init__(self, census: Census, shelves: Sequence[Shelf]) -> None:
@@ -63,7 +63,7 @@ class Hypercube(Rounds):
         super().__init__(rounds)
 
     def _before(self, shelves: Sequence[Array]) -> Sequence[Array]:
-        """Return rooms that hold this rank's parts, and zeros for others."""
+        """Return rooms that hold this rank's parts, and zeros for the parts of others."""
         rooms, (parts, *_) = self._memory(shelves)
         for a, room, rows in zip(shelves, rooms, parts, strict=True):
             if len(rows):
@@ -80,7 +80,7 @@ class Hypercube(Rounds):
                 a[row] = room[value]
 
     def _memory(self, shelves: Sequence[Array]) -> tuple[list[Array], list[list[Array]]]:
-        """Return rooms, and rows of parts, values and users, where the arrays are."""
+        """Return rooms, and rows of parts, values and users, in the arrays' module."""
         xp = module_of(shelves[0]) if shelves else np
         if xp.__name__ not in self._kept:
             kinds = zip(self._kinds, self.room, strict=True)
@@ -97,7 +97,7 @@ class Hypercube(Rounds):
 
 
 class _Room:
-    """The rows of nodes in rooms, of which each shelf has one."""
+    """Rows of nodes in rooms, one room for each shelf."""
 
     def __init__(self, shelves: int) -> None:
         self.counts = [0] * shelves
@@ -124,7 +124,7 @@ class _Room:
 
 
 def halves(rank: int, size: int) -> list[tuple[int, list[int], range]]:
-    """Return for each round to which rank this one sends, from which it receives, and the ranks of its half."""
+    """Return per round the rank that this one sends to, the ranks that it receives from, and the ranks of its half."""
     found, ranks = [], range(size)
     for _ in range((size - 1).bit_length()):
         middle = (len(ranks) + 1) // 2

@@ -13,9 +13,9 @@ from parki.distributed.exchange.rounds import Rounds
 
 
 class OwnersToUsers(Rounds):
-    """The exchange of values by owners; making one is collective.
+    """Exchange of values by owners; construction is collective.
 
-    Contributors send the parts that anybody wants to owners, which add them to their own in the order of ranks: all
+    Contributors send the parts that any rank wants to owners, which add them to their own in the order of ranks: all
     users have the same bits.  Where no rank wants a value of several contributors, the first exchange is left out.
 
     Parameters

@@ -12,12 +12,12 @@ import numpy as np
 from parki.arrays import Array, module_of
 from parki.distributed.comm import Comm, Pending
 
-ALIGNED = 64  # bytes, a multiple of which every message begins at in memory
+ALIGNED = 64  # bytes; every message begins at a multiple of this in memory
 Rows = Sequence[np.ndarray]  # numbers of rows of each shelf
 
 
 class Shelf(NamedTuple):
-    """The kind of an array ``(rows, width)`` of which rows travel."""
+    """Kind of an array ``(rows, width)`` whose rows travel."""
 
     width: int
     dtype: np.dtype
@@ -42,25 +42,25 @@ class Volume:
 
 
 class Parcels:
-    """Which rows of arrays ("shelves") go to which ranks, and which come from which, in one message a partner.
+    """Rows of arrays ("shelves") that go to and come from each rank, in one message per partner.
 
     Parameters
     ----------
     comm : Comm
     send, receive : dict of sequences of arrays of int
-        By rank, for each shelf, rows that go there or come from there; none is allowed.  Rows that come from one rank
+        Rows of each shelf that go to or come from each rank; there may be none.  Rows that come from one rank
         are different ones.
     shelves : sequence of Shelf
-        Equal on all ranks.
+        Kinds of the arrays, equal on all ranks.
     phase : str
-        Under which messages are counted.
+        Phase under which messages are counted.
 
     Attributes
     ----------
     sent, received : Volume
-        Of one exchange, as counted for the models; not those of a rank to itself.
+        Messages of one exchange, as counted for the models, without those of a rank to itself.
     partners : set of int
-        Ranks to which something is sent.
+        Ranks that this one sends rows to.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Parcels:
         Parameters
         ----------
         shelves : sequence of arrays (rows, width)
-            Contiguous, all of NumPy or all of CuPy.  Rows to be sent may change at once, those that come must not be
+            Contiguous, all of NumPy or all of CuPy.  Rows to be sent may change at once; rows that come must not be
             used before the end.
         add : bool
-            Whether rows that come are added to what is there, rank after rank, or take its place.
+            Whether rows that come are added to present values, rank after rank, or replace them.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Parcels:
 
 
 class Arriving:
-    """Rows that are under way: see `parki.distributed.comm.Pending`."""
+    """Rows under way: see `parki.distributed.comm.Pending`."""
 
     def __init__(self, pending: Pending, come: _Held, shelves: Sequence[Array], add: bool) -> None:
         self._pending, self._come, self._shelves, self._add = pending, come, shelves, add
@@ -124,7 +124,7 @@ class Arriving:
 
 
 class _Load:
-    """The messages of one side: rows of each in an order of shelves that leaves no gaps.
+    """Messages of one side: the rows of each in an order of shelves that leaves no gaps.
 
     Shelves of longer numbers come first: then each part begins at a multiple of the bytes of its own numbers.
     """
@@ -159,7 +159,7 @@ class _Load:
         return Volume(len(others), sum(others))
 
     def held(self, xp: ModuleType) -> _Held:
-        """Return the memory of messages where a module has its arrays, made when first asked for."""
+        """Return the memory of messages in a module's arrays; the first call for a module allocates it."""
         if xp.__name__ not in self._kept:
             memory, index = xp.empty(self._size, np.uint8), xp.asarray(self._index)
             parts = [
@@ -177,7 +177,7 @@ class _Load:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """Memory of messages, and where rows of shelves are in it."""
+    """Memory of messages, and the places of shelves' rows in it."""
 
     memory: Array
     index: Array

@@ -21,14 +21,14 @@ class Rounds:
     Parameters
     ----------
     rounds : sequence of (Parcels, bool)
-        As many on all ranks, and whether rows are added.
+        Exchanges, as many on all ranks, and whether their rows are added.
 
     Attributes
     ----------
     nbytes, messages : int
-        That this rank sends in a call.
+        Bytes and messages that this rank sends in a call.
     partners : set of int
-        Ranks to which it sends.
+        Ranks that this one sends to.
     steps : int
         Number of rounds, the same on all ranks.
     """
@@ -57,7 +57,7 @@ class Rounds:
         self._go_on()
 
     def test(self) -> bool:
-        """Let messages progress, begin rounds that can, and tell whether all is done."""
+        """Let messages progress, begin rounds that can begin, and tell whether all is done."""
         while self._arriving is not None:
             if not self._arriving.test():
                 return False
@@ -72,7 +72,7 @@ class Rounds:
             self._go_on()
 
     def seconds(self, comm: Comm, network: Network) -> float:
-        """Return the predicted time of a call: the sum of the longest of each round; collective."""
+        """Return the predicted time of a call: the sum over rounds of the slowest rank's time; collective."""
         sides = [(parcels.sent, parcels.received) for parcels, _ in self._rounds]
         own = [max(network.seconds(side.messages, side.nbytes) for side in both) for both in sides]
         return float(np.sum(comm.allreduce(np.array([0.0, *own]), "max")))

@@ -1,4 +1,4 @@
-"""The octree of a rank: its own boxes and ghosts, as lists and expansions take them."""
+"""Octree of a rank: its own boxes and ghosts, in the form that lists and expansions take."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Root = tuple[NDArray[np.float64], float]
 
 @dataclass(frozen=True, eq=False)
 class RankBoxes:
-    """The boxes and lists of a rank.
+    """Boxes and lists of a rank.
 
     Attributes
     ----------
     tree : SharedTree
     nodes : OctNodes
-        Of its own boxes and ghosts.  Sources are numbered by all ranks and have places where there are points of them
+        Own boxes and ghosts.  Sources are counted over all ranks and have places where their points are present
         here; targets are this rank's.
     lists : OctLists
-        Of this rank's targets.
+        Lists of this rank's targets.
     essential : Essential
     """
 
@@ -65,13 +65,13 @@ class RankBoxes:
 
     @property
     def contributors(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the ranks lo … hi − 1 among which the sources of each box are."""
+        """Return for each box the ranks lo … hi − 1 that have its sources."""
         table = self.essential.table
         return tables.ranks(table["first"][:, SOURCES], table["number"][:, SOURCES], self.tree.firsts[0])
 
     @property
     def first_here(self) -> NDArray[np.bool_]:
-        """Return the boxes whose first target is this rank's: each box is one rank's."""
+        """Return the boxes whose first target is on this rank: each box belongs to one rank."""
         table = self.essential.table
         first = table["first"][:, TARGETS], table["number"][:, TARGETS]
         return tables.ranks(*first, self.tree.firsts[-1])[0] == self.tree.comm.rank
@@ -104,7 +104,7 @@ def _nodes(tree: SharedTree, found: Essential, root: Root) -> OctNodes:
     table = found.table
     topology = tables.topology(table)._asdict()
     n_children = topology["n_children"]
-    n_children[~table["leaf"] & (n_children == 0)] = 1  # that are elsewhere
+    n_children[~table["leaf"] & (n_children == 0)] = 1  # their children are on other ranks
     number = table["number"].astype(np.int32)
     nowhere = np.zeros(len(table), np.int32)
     columns = {

@@ -24,17 +24,17 @@ from parki.distributed.trees.shared import SharedTree
 from parki.distributed.trees.tables import Places, Table
 from parki.engine import Space, spaces
 
-LEVEL_BITS = 5  # of the number of a box that is its key and its level
+LEVEL_BITS = 5  # low bits of a box's number, which hold its level; the others hold its key
 
 
 @dataclass(frozen=True, eq=False)
 class Essential:
-    """The boxes that a rank's lists are made of.
+    """Boxes from which a rank's lists are made.
 
     Attributes
     ----------
     table : Table
-        Its own, those above them, and ghosts.
+        Own boxes, the boxes above them, and ghosts.
     told : array of int64
         Names of own boxes that are ghosts of other ranks.
     """
@@ -90,7 +90,7 @@ class GhostPoints:
     own : slice
         This rank's own among its sources.
     points : array (3, n)
-        Of all its sources.
+        Points of all its sources.
     """
 
     begin: Places
@@ -121,7 +121,7 @@ class GhostPoints:
         return cls(begin, count, send, receive, slice(lower, lower + end - first), points)
 
     def here(self, first: Places) -> Places:
-        """Return where places that this rank has are among its sources."""
+        """Return the places, among this rank's sources, of global places that are present here."""
         ahead = np.cumsum(self.count) - self.count
         at = np.searchsorted(self.begin, first, side="right") - 1
         return ahead[at] + first - self.begin[at]

@@ -34,9 +34,9 @@ from parki.trees import octree
 from parki.trees.octlists import OctLists
 from parki.trees.octree import OctNodes
 
-UNEVEN = 1.02  # largest over mean work from which on a tree is cut anew
+UNEVEN = 1.02  # largest over mean work above which a tree is cut anew
 MOVED = 1.05  # the same for points that have moved
-SCHEME: str | None = None  # of the exchange of values; None: the one that is predicted to be faster
+SCHEME: str | None = None  # scheme of the exchange of values; None: the one that is predicted to be faster
 
 
 def over(method: Fmm) -> FreeMethod:
@@ -83,7 +83,7 @@ class RankCloud(Cloud):
         return TreeSizes(*sums.tolist())
 
     def _own(self, every: int) -> Array:
-        """Return those points of a sample that are this rank's."""
+        """Return this rank's points of a sample."""
         return self.method.own_sample(self.points, every)
 
 
@@ -91,7 +91,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
     """A fast multipole method over the ranks of a communicator; every rank calls every method."""
 
     def times(self, problem: RanksProblem, parameters: Any) -> PhaseTimes:
-        """Return the times of all phases, zero, those of exchanges among them."""
+        """Return the times of all phases, exchanges included, set to zero."""
         found = super().times(problem, parameters)
         found.over(self.comm, EXCHANGES | {CHARGES: "charges of ghosts"})
         return found
@@ -106,7 +106,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         Raises
         ------
         MemoryError
-            On all ranks, where the values of all boxes of one would take more memory of its host than is free.
+            On all ranks, where the values of all boxes of a rank would take more memory of its host than is free.
         """
         comm, order = self.comm, aim.parameters.order
         with times.phase("tree"):
@@ -127,13 +127,13 @@ class FmmOverRanks(FreeOverRanks, Fmm):
                 expansion = self._expanded(aim, tree, lists)
         times.pairs = self._pairs(nodes, lists, order)
         shares = boxes.tree.cuts / max(1, int(boxes.tree.cuts[-1]))
-        kept = problem.sources.copy()  # the caller's may change
+        kept = problem.sources.copy()  # the caller's array may change
         originals = kept if problem.same else problem.targets.copy(), kept
         made = RankStructure(tree, lists, aim.representation, expansion, boxes.tree, part, originals)
         return replace(aim, shares=shares), made
 
     def _boxes(self, problem: RanksProblem, aim: Aim, leaves: Leaves, times: PhaseTimes) -> RankBoxes:
-        """Return this rank's boxes and lists, of a tree that is cut by points, and by the work of their lists."""
+        """Return this rank's boxes and lists, of a tree cut by points, and cut again by work where that is uneven."""
         comm, space, points = self.comm, self.space, self._points(aim.parameters.order)
         sets = [problem.sources, *([] if problem.same else [problem.targets])]
         with times.phase("tree"):
@@ -159,7 +159,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         Raises
         ------
         MemoryError
-            On all ranks, where the arrays of one would take more memory of its host than is free.
+            On all ranks, where the arrays of a rank would take more memory of its host than is free.
         """
         expansion = structure.expansion
         with times.phase("prepare"), agreed(self.comm, "compiling and allocating"):
@@ -172,7 +172,7 @@ class FmmOverRanks(FreeOverRanks, Fmm):
         return RankCloud(points, self, ranks.total(self.comm, points.shape[1]))
 
     def _made(self, aim: Aim) -> int:
-        """Return the numbers that a box's sources make at each of its points."""
+        """Return the numbers of equivalent sources that a box has at each of its points."""
         return aim.linear.dens if aim.representation is None else aim.representation.equivalent
 
     def _weights(self, aim: Aim) -> FmmCosts:
@@ -181,11 +181,11 @@ class FmmOverRanks(FreeOverRanks, Fmm):
 
 
 class KifmmOverRanks(FmmOverRanks, Kifmm):
-    """The kernel-independent method over ranks."""
+    """Kernel-independent method over ranks."""
 
 
 class ChebyshevOverRanks(FmmOverRanks, Chebyshev):
-    """The black-box method over ranks."""
+    """Black-box method over ranks."""
 
     def _weights(self, aim: Aim) -> FmmCosts:
         return balance.interpolation_costs(aim.linear, aim.parameters.order, aim.dtype.name)

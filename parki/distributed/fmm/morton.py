@@ -9,7 +9,7 @@ from parki.trees.octlists import DIRECTIONS
 from parki.trees.octree import MAX_LEVEL
 
 Keys = NDArray[np.int64]
-# Shifts and masks by which the bits of a number move two places apart.
+# Shifts and masks that move the bits of a number two places apart.
 _SPREAD = (
     (32, 0x1F00000000FFFF), (16, 0x1F0000FF0000FF), (8, 0x100F00F00F00F00F), (4, 0x10C30C30C30C30C3),
     (2, 0x1249249249249249),
@@ -44,9 +44,9 @@ def around(key: Keys, level: NDArray[np.integer]) -> tuple[NDArray[np.intp], Key
     Returns
     -------
     box : array (n,)
-        Numbers of the boxes that they are around.
+        Numbers of the boxes that the places are around.
     begin, end : arrays (n,)
-        Keys on the last level of which they are made.
+        Ranges of their keys on the last level.
     """
     at = anchors(key)[:, None] + DIRECTIONS
     level = level.astype(np.int64)

@@ -1,4 +1,4 @@
-"""A rank's part of a fast multipole sum: its steps, with charges of ghosts and values of boxes that travel between.
+"""A rank's part of a fast multipole sum: its steps, and the charges of ghosts and values of boxes that travel.
 
 While they travel, the near field of the rank's own particles is summed.
 """
@@ -32,22 +32,22 @@ PLACE = 3  # columns of a source's row before its charges
 
 @dataclass(eq=False)
 class RankPart:
-    """A part: see `parki.fmm.expansion.TreePart`.
+    """Part of a sum on one rank: see `parki.fmm.expansion.TreePart`.
 
     Attributes
     ----------
     nodes : OctNodes
     points : GhostPoints
     charges : Parcels
-        Of own sources to the ranks that they are ghosts of.
+        Messages with charges of own sources to the ranks where they are ghosts.
     travelling : Travelling
     values : Rounds or None
-        The exchange of values of boxes, where any rank has some.
+        The exchange of values of boxes; None where no rank has any.
     kind : Shelf
-        Of the values of a box.
+        Kind of the values of a box.
     space : Space
     beside : Meanwhile or None
-        The near field of own particles, where it is summed while messages are under way.
+        The near field of own particles, if it is summed while messages are under way.
     """
 
     nodes: OctNodes
@@ -71,13 +71,13 @@ class RankPart:
         comm : Comm
         boxes : RankBoxes
         nodes : OctNodes
-            With the places of points.
+            Nodes with the places of points.
         points : GhostPoints
         kinds : (Shelf, Shelf)
-            Charges of a source, and values of a box: none where no particles meet through expansions.
+            Kinds of a source's charges and of a box's values; width 0 where no particles meet through expansions.
         space : Space
         scheme : {"owners", "hypercube"}, optional
-            Of the exchange of values; by default the one that is predicted to be faster.
+            Scheme of the exchange of values; by default the one that is predicted to be faster.
         """
         send, first = {}, 0
         for q, index in sorted(points.send.items()):
@@ -125,21 +125,21 @@ class RankPart:
         ]  # fmt: skip
 
     def _near(self, lists: OctLists) -> tuple[OctLists, OctLists]:
-        """Return lists with the U pairs of own sources, and with those of ghosts."""
+        """Return lists with the U pairs of own sources, and lists with those of ghosts."""
         first = self.nodes.sources.begin[lists.u_s]
         own = (first >= self.own.start) & (first < self.own.stop)
         found = [replace(lists, u_t=lists.u_t[some], u_s=lists.u_s[some]) for some in (own, ~own)]
         return found[0], found[1]
 
     def _beside(self, near: list[Step]) -> tuple[Listed, Listed]:
-        """Return the steps of a near field before and behind the messages under which a host sums it."""
+        """Return the steps of a near field before and after the messages during which a host sums it."""
         if not (near and self.space.native and self.space.engine == "parki"):
             return near, []
         self.beside = Meanwhile(near[0], {})
         return [self.beside.begin], [self.beside.rest]
 
     def _arrive(self, travel: Sequence[_Charges | _Values]) -> Callable[..., None]:
-        """Return the wait for all that travels, while there is other work."""
+        """Return the function that waits for all messages, and works on the near field meanwhile."""
 
         def arrive(context: Context) -> None:
             pending = _All([one.pending for one in travel])
@@ -196,9 +196,9 @@ class _Charges:
 
 
 class _Values:
-    """Steps that bring values of boxes: parts of this rank to others, complete ones here.
+    """Steps that exchange values of boxes: parts of this rank go to others, complete values come here.
 
-    Values of a box lie anywhere in an array; those that travel have rows of their own.
+    Values of a box may lie anywhere in an array; values that travel have rows of their own.
     """
 
     phase = VALUES
@@ -207,7 +207,7 @@ class _Values:
         self.pending, self._kind = rounds, kind
         self._shelf = state("travelling", (len(travelling.boxes), kind.width), kind.dtype)
         wished = np.sort(travelling.wishes.row)
-        if values is None:  # of a rank without boxes: messages of others may pass
+        if values is None:  # a rank without boxes still passes messages of others
             self.begin = Call(self.phase, self._begin_alone, writes=[self._shelf], capturable=False)
             self.end = Call(self.phase, lambda context: None, capturable=False)
             return

@@ -1,4 +1,4 @@
-"""Boxes whose values travel: this rank's parts of those that others may use, and those that its lists use."""
+"""Boxes whose values travel: this rank's parts of boxes that others may use, and boxes that its lists use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BITS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
 def _far() -> NDArray[np.uint8]:
-    """Return the octants of an octet in a direction that are apart from some of the octants of another (26, 256)."""
+    """Return octants of an octet in a direction that are apart from some of the octants of another (26, 256)."""
     steps = DIRECTIONS[np.arange(27) != CENTRE]
     apart = (np.abs(2 * steps[:, None, None] + OCTANTS - OCTANTS[:, None]) > 1).any(axis=-1)  # target, source
     sources = (apart * _BITS).sum(axis=-1).astype(np.uint8)
@@ -38,9 +38,9 @@ class Travelling:
     ----------
     boxes : array (n,)
     parts : Parts
-        Of which this rank has sources.
+        Boxes of which this rank has sources.
     wishes : Wishes
-        That its lists use, and that have sources on other ranks.
+        Boxes that its lists use, and that have sources on other ranks.
     """
 
     boxes: NDArray[np.intp]
@@ -55,7 +55,7 @@ class Travelling:
         alone = hi - lo == 1
         high = nodes.level >= TOP_LEVEL
         first, end = tables.contributors(boxes.essential.table, boxes.tree.cuts)
-        known = (end - first > 1) | np.isin(names, boxes.essential.told)  # to other ranks: by targets, or as ghosts
+        known = (end - first > 1) | np.isin(names, boxes.essential.told)  # to other ranks, by targets or as ghosts
         made = (nodes.own.count > 0) & high & known
         wanted = used(nodes, boxes.lists) & high & ~(alone & (lo == boxes.tree.comm.rank))
         some = np.flatnonzero(made | wanted)
@@ -68,7 +68,7 @@ class Travelling:
 
 
 def used(nodes: OctNodes, lists: OctLists) -> NDArray[np.bool_]:
-    """Return which boxes are sources of V and W lists."""
+    """Return whether each box is a source of V or W lists."""
     child = nodes.child[nodes.octet_parent]
     targets = (((child >= 0) & (nodes.targets.count > 0)[child]) * _BITS).sum(axis=1).astype(np.uint8)
     octants = np.zeros(len(child), np.uint8)

@@ -16,15 +16,15 @@ Numbers = NDArray[np.float64]
 def of_leaves(boxes: RankBoxes, costs: FmmCosts, points: int) -> tuple[Places, Numbers]:
     """Return places between a rank's leaves, for `cuts.by_work`, and the work of each leaf.
 
-    Work of boxes above leaves is that of the leaves below, in proportion to their targets, or to all their points where
-    nothing is summed at targets.
+    Work of boxes above leaves is divided among the leaves below, in proportion to their targets, or to all their points
+    where nothing is summed at targets.
 
     Parameters
     ----------
     boxes : RankBoxes
     costs : FmmCosts
     points : int
-        Of a box's values, for W and X pairs.
+        Points of a box's values, for W and X pairs.
     """
     tree, nodes, lists = boxes.tree, boxes.nodes, boxes.lists
     n_trg, n_src = nodes.targets.count.astype(float), nodes.sources.count.astype(float)
@@ -33,7 +33,7 @@ def of_leaves(boxes: RankBoxes, costs: FmmCosts, points: int) -> tuple[Places, N
         return np.bincount(box, np.broadcast_to(work, box.shape), minlength=nodes.n)
 
     pairs = summed(lists.u_t, n_trg[lists.u_t] * n_src[lists.u_s])
-    alone = summed(lists.w_t, n_trg[lists.w_t]) + summed(lists.x_t, n_src[lists.x_s])  # each with a surface
+    alone = summed(lists.w_t, n_trg[lists.w_t]) + summed(lists.x_t, n_src[lists.x_s])  # each particle meets a surface
     octets = summed(nodes.octet_parent[lists.v_t], costs.octet_pair)
     of_targets = costs.pair * pairs + costs.particle * alone + octets
     inner = summed(nodes.octet_parent, costs.octet)
@@ -62,7 +62,7 @@ def _down(boxes: RankBoxes, share: Numbers) -> Numbers:
 
 
 def _edges(boxes: RankBoxes) -> Places:
-    """Return the places at which leaves begin, and at which the last one ends: among all, and among each set."""
+    """Return the places where leaves begin, and where the last one ends: among all, and among each set."""
     tree, leaves = boxes.tree, boxes.tree.leaves
     columns = [leaves["begin"], *(leaves["first"][:, k] for k in (SOURCES, TARGETS)[: len(tree.points)])]
     ends = [tree.mine[1], *(tree.own(k)[1] for k in range(len(tree.points)))]

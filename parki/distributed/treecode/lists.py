@@ -1,4 +1,4 @@
-"""Lists of a rank's targets with sources here and elsewhere, as one process would make them."""
+"""Lists of a rank's targets with sources here and elsewhere, the same as one process would make."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import Pairs
 from parki.trees.nodes import Ints
 
-#: Work of a particle on its way to proxy points and back, per proxy point, in pairs of particles.
+#: Work of a particle to and from proxy points, per proxy point, in pairs of particles.
 PER_PROXY = 0.25
 
 
@@ -39,11 +39,11 @@ class RankLists:
         The skeleton as it travelled.
     pairs : Pairs
     far : FarPairs
-        As chosen.
+        Far pairs with the chosen kinds.
     elsewhere : array of bool
-        Source nodes that are not this rank's alone.
+        Source nodes that do not belong to this rank alone.
     groups : int
-        Groups of the outlines of all ranks.
+        Number of groups in the outlines of all ranks.
     """
 
     targets: ClusterNodes
@@ -63,9 +63,9 @@ class RankLists:
         Raises
         ------
         MemoryError
-            On all ranks, where the pairs of one would take more memory of its host than is free.
+            On all ranks, where the pairs of a rank would take more memory of its host than is free.
         RuntimeError
-            On all ranks, where a node was to be opened whose children are not there.
+            On all ranks, where a node must be opened whose children are not there.
         """
         comm = targets.comm
         opening = Opening(p.method, p.theta, separation, p.tolerance is not None)
@@ -120,7 +120,7 @@ class RankLists:
 
 
 def placed(lists: Interactions, target: int, located: skeleton.Wanted) -> Interactions:
-    """Return lists whose targets are counted from this rank's first, and sources as they are here."""
+    """Return lists with targets counted from this rank's first, and with sources by their places here."""
 
     def particles(of: InteractionLists) -> InteractionLists:
         return InteractionLists(of.items, located.located(of.sources).reshape(-1, 2))

@@ -24,8 +24,8 @@ from parki.treecode.method import Treecode, least_distances, sizes
 from parki.treecode.params import Parameters
 from parki.treecode.steps import steps
 
-EVEN = 1.03  # largest over mean work up to which cuts between equal numbers of points are kept: others cost a plan more
-BALANCED = 1.05  # the same of cuts by the work of points before they moved
+EVEN = 1.03  # largest over mean work up to which cuts between equal numbers of points stay: new cuts cost a plan more
+BALANCED = 1.05  # the same for cuts by the work of points before they moved
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SharedParameters(Parameters):
     Attributes
     ----------
     shares : tuple of float
-        Shares of all places of targets at which ranks begin and end; none before there are cuts.
+        Shares of all places of targets at which ranks begin and end; empty before there are cuts.
     """
 
     shares: tuple[float, ...] = ()
@@ -59,7 +59,7 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
         return SharedParameters(**{f.name: getattr(p, f.name) for f in fields(p)})
 
     def _nearest(self, x: Array, y: Array) -> float:
-        """Estimate `scaling.nearest` from the points of all ranks that one process looks at; collective."""
+        """Estimate `scaling.nearest` from samples of all ranks' points, as large as one process takes; collective."""
         counts = [int(n) for n in self.comm.allreduce(np.array([x.shape[1], y.shape[1]], np.int64))]
         most = scaling.SOME_TARGETS, scaling.SOME_SOURCES
         few = [self.sample(a, -(-n // some)) for a, n, some in zip((x, y), counts, most, strict=True)]
@@ -81,7 +81,7 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
             with agreed(comm, "choosing pairs"):
                 kernels, rule = self._rule(problem.whole, p, apart)
             parts, lists = self._cut(targets, sources, x, (p, rule, separation), BALANCED if p.shares else EVEN)
-            kept = y.copy()  # the caller's may change
+            kept = y.copy()  # the caller's array may change
             given = problem.with_points(kept if problem.same else x.copy(), kept)
             made = structure(kernels, parts, lists, tiny, given, self.space)
         times.pairs = dict(zip(("pp", "pc", "cp", "cc"), made.lists.pairs, strict=True))
@@ -90,7 +90,7 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
     def _cut(
         self, targets: Grown, sources: Grown, x: Array, rule: tuple[Parameters, FarPairRule, float], even: float
     ) -> tuple[tuple[SharedTree, SharedTree], RankLists]:
-        """Return the parts of the trees and lists, cut again where the largest work is more than `even` of the mean."""
+        """Return the parts of the trees and lists, cut again where the largest work exceeds `even` times the mean."""
         comm, shared = self.comm, sources is targets
         of_targets = SharedTree.of(comm, targets)
         parts = of_targets, of_targets if shared else SharedTree.of(comm, sources)
@@ -117,5 +117,5 @@ class TreecodeOverRanks(FreeOverRanks, Treecode):
             return SumOverRanks(placed, listed.charges, listed.u, problem.with_points(None, None), structure)
 
     def public(self, problem: FreeProblem, p: Parameters) -> Any:
-        """Return the parameters, which have no lengths."""
+        """Return the parameters without the shares of ranks."""
         return Parameters(**{f.name: getattr(p, f.name) for f in fields(Parameters)})

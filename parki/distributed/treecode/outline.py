@@ -1,8 +1,8 @@
-"""Outlines of the targets of ranks: few groups of nodes, by which others tell which of their clusters a rank may need.
+"""Outlines of the targets of ranks: few groups of nodes, which tell other ranks the clusters that a rank may need.
 
-A node of sources is needed with its children if some target node would open it.  Of the targets others know an outline:
-groups of nodes that are near each other, of about one size, leaves apart.  Of a group they know the box around the
-centres, and the least and the largest radius: where a node would not be opened by any such target, it is not.
+A node of sources is needed with its children if some target node would open it.  Other ranks know an outline of the
+targets: groups of nodes that are near each other, of about one size, leaves apart.  Of a group they know the box around
+the centres, and the least and the largest radius.  A node that no such target could open is not opened.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from parki.trees.cluster import ClusterNodes
 from parki.trees.dual import blocks
 from parki.trees.nodes import Ints
 
-BOXES = 64  # into which targets are grouped, at most
-GROUPS = 1024  # of an outline, about
-ALONE = 256  # leaves, the largest ones, that are groups of their own
-CLASSES = 2  # sizes of nodes told apart, for each factor of 2
-SURE = 1 - 1e-12  # share of a distance that rounding leaves
+BOXES = 64  # boxes into which targets are grouped, at most
+GROUPS = 1024  # groups of an outline, about
+ALONE = 256  # largest leaves that are groups of their own
+CLASSES = 2  # classes of node sizes for each factor of 2
+SURE = 1 - 1e-12  # factor of a distance that allows for rounding
 
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Opening:
-    """The rule by which pairs of clusters are far, see `parki.trees.dual.traverse`.
+    """Rule by which pairs of clusters are far, see `parki.trees.dual.traverse`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Opening:
         return np.sqrt(3) * nodes.half.max(axis=1) if self.cubes else nodes.radius
 
     def may_be_near(self, distance: Numbers, radii: Numbers) -> NDArray[np.bool_]:
-        """Return whether pairs at least this far apart, of radii with at most this sum, may be not far."""
+        """Return whether pairs at least this far apart, with radii of at most this sum, may fail to be far."""
         distance = distance * SURE
         return (self.theta * distance <= radii) | (distance - radii <= self.separation)
 
@@ -63,7 +63,7 @@ class Outline:
     low, high : arrays (G, 3)
         Boxes around the centres of nodes.
     least, largest : arrays (G,)
-        Radii; of leaves, which are opened no further, the least counts as 0.
+        Radii; leaves are not opened further, so their least radius counts as 0.
     leaf : array (G,) of bool
         Whether the nodes are leaves.
     """
@@ -76,7 +76,7 @@ class Outline:
 
     @classmethod
     def of(cls, nodes: ClusterNodes, opening: Opening) -> Outline:
-        """Return the outline of the nodes of a rank's targets, none of a rank without leaves."""
+        """Return the outline of the nodes of a rank's targets; empty for a rank without leaves."""
         radius, centre, leaf = opening.radius(nodes), nodes.centre, nodes.is_leaf
         some = np.flatnonzero(leaf | (opening.method == "dual"))
         if not len(nodes.leaves):
@@ -101,7 +101,7 @@ class Outline:
 
 
 def _boxes(nodes: ClusterNodes, most: int) -> Ints:
-    """Return which of at most `most` nodes each node is below, -1 for those above; the fullest are opened first."""
+    """Return the node of at most `most` that each node is below, -1 for nodes above; the fullest are opened first."""
     heap, closed = [(-nodes.count[0], 0)], []
     while heap:
         _, node = heapq.heappop(heap)
@@ -120,7 +120,7 @@ def _boxes(nodes: ClusterNodes, most: int) -> Ints:
 
 
 class Outlines:
-    """The outlines of all ranks, side by side.
+    """Outlines of all ranks, side by side.
 
     Parameters
     ----------
@@ -130,9 +130,9 @@ class Outlines:
     Attributes
     ----------
     some : array of bool
-        Which ranks have targets.
+        Whether each rank has targets.
     groups : int
-        Of all ranks.
+        Number of groups of all ranks.
     """
 
     def __init__(self, every: list[Outline], opening: Opening) -> None:

@@ -1,4 +1,4 @@
-"""Skeletons: the nodes of all sources that a rank's targets may meet, and the points and charges that they do meet."""
+"""Skeletons: nodes of all sources that a rank's targets may meet, and the points and charges that they do meet."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from parki.trees.nodes import Ints
 
 
 def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: Opening) -> tuple[Table, int]:
-    """Return the nodes of sources that this rank's targets may meet, with its own and those above; collective.
+    """Return nodes of sources that this rank's targets may meet, with its own and those above; collective.
 
-    Also the number of groups of all outlines.
+    The number of groups of all outlines is returned, too.
     """
     outlines = Outlines(comm.allgather(Outline.of(targets, opening)), opening)
     nodes = kinds.cluster_nodes(sources.table, sources.mine)
@@ -44,16 +44,16 @@ def exchanged(comm: Comm, sources: SharedTree, targets: ClusterNodes, opening: O
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """Ranges of source points of other ranks that a rank's lists have.
+    """Ranges of source points of other ranks that a rank's lists contain.
 
     Attributes
     ----------
     begin, end : arrays
-        In order and apart, without those of this rank.
+        Sorted and disjoint, without places of this rank.
     own : (int, int)
         The first and the end of this rank's places.
     total : int
-        Points of all ranks.
+        Number of points of all ranks.
     """
 
     begin: Places
@@ -65,7 +65,7 @@ class Wanted:
     def of(cls, nodes: ClusterNodes, wanted: Ints, own: tuple[int, int]) -> Wanted:
         """Return the ranges of the points of some nodes."""
         begin, end = nodes.begin[wanted].astype(np.int64), nodes.end[wanted].astype(np.int64)
-        # Before this rank's own and behind them.
+        # Parts before this rank's own places and after them.
         begin, end = np.concatenate([begin, np.maximum(begin, own[1])]), np.concatenate([np.minimum(end, own[0]), end])
         some = begin < end
         order = np.argsort(begin[some], kind="stable")
@@ -94,11 +94,11 @@ class Wanted:
 
     @property
     def here(self) -> slice:
-        """Return where this rank's own points are among all that it has."""
+        """Return the range of this rank's own points among all that are present here."""
         return slice(self.before, self.before + self.own[1] - self.own[0])
 
     def located(self, place: Places | Ints) -> Ints:
-        """Return how many of the points that this rank has are before each place; places behind all stay behind."""
+        """Return the number of points present here before each place; places beyond the end stay beyond the end."""
         own = [[first] for first in self.own] if self.own[0] < self.own[1] else np.empty((2, 0))
         begin, end = (np.append(a, b).astype(np.int64) for a, b in zip((self.begin, self.end), own, strict=True))
         order = np.argsort(begin, kind="stable")

@@ -29,7 +29,7 @@ from parki.treecode.structure import Elsewhere, TreecodeStructure
 from parki.trees.cluster import ClusterNodes, ClusterTree
 from parki.trees.points import Sorted
 
-POINTS_SHIFT = 40  # bits of a value's name below those of the points per direction, 0 of a particle
+POINTS_SHIFT = 40  # low bits of a value's name, for the node; above them the points per direction, 0 for a particle
 Values = NDArray[np.int64]
 
 
@@ -40,16 +40,16 @@ class SharedStructure(TreecodeStructure):
     Attributes
     ----------
     parts : (SharedTree, SharedTree)
-        Of targets and of sources.
+        Trees of targets and of sources.
     problem : FreeProblem
-        With the caller's points of this rank.
+        Problem with the caller's points of this rank.
     rounds : Rounds
-        The exchange of charges.
+        Exchange of charges.
     handled : (int, int)
-        Nodes of top levels and groups of outlines, which every rank has handled, and points, nodes, pairs and values
-        of this rank alone: from the former plans of more ranks take no less time.
+        Count that every rank handles (nodes of top levels, groups of outlines), and count of this rank alone (points,
+        nodes, pairs and values).  Plans of more ranks take no less time for the former.
     names : array
-        Of the source nodes, see `parki.distributed.trees.tables.names`.
+        Names of the source nodes, see `parki.distributed.trees.tables.names`.
     """
 
     parts: tuple[SharedTree, SharedTree] | None = None
@@ -137,7 +137,7 @@ def _moved(nodes: ClusterNodes, begin: Any, end: Any, leaves: Any) -> ClusterNod
 def _values(
     lists: RankLists, sources: SharedTree, asked: Places, wanted: Wanted
 ) -> tuple[dict[int, NDArray[np.int32]], Parts, Wishes]:
-    """Return the nodes whose charges ranks exchange, by points per direction, and names of all values; collective."""
+    """Return nodes whose charges ranks exchange, by points per direction, and names of all values; collective."""
     comm, table, cuts = sources.comm, lists.table, sources.cuts
     points, node = lists.proxies
     lo, hi = tables.contributors(table, cuts)
@@ -187,7 +187,7 @@ class _Rows:
 
 
 def _served(comm: Comm, table: tables.Table, cuts: Places, name: Values, owner: NDArray[np.intp]) -> Values:
-    """Return the names of values that others use, of which this rank makes a part; collective."""
+    """Return the names of values that others use and that this rank makes a part of; collective."""
     asked = _told(comm, name, owner)
     node = tables.find(table, asked & ((1 << POINTS_SHIFT) - 1))
     lo, hi = tables.contributors(table[node], cuts)
@@ -198,7 +198,7 @@ def _served(comm: Comm, table: tables.Table, cuts: Places, name: Values, owner: 
 
 
 def _told(comm: Comm, name: Values, rank: NDArray[np.intp]) -> Values:
-    """Tell each rank its names; return the names that this one is told, each once."""
+    """Tell each rank its names; return the different names that other ranks tell this one."""
     give = {q: name[at] for q, at in by_rank(rank).items()}
     come = comm.exchange_unknown(give, np.empty(0, np.int64), "tree")
     return np.unique(np.concatenate([np.empty(0, np.int64), *come.values()]))

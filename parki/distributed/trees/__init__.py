@@ -1,1 +1,1 @@
-"""One tree for all ranks, that of one process: every rank has the nodes of its own run of points."""
+"""Tree of all ranks, the same as in one process: every rank has the nodes of its own run of points."""

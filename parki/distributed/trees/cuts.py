@@ -18,7 +18,7 @@ def by_work(comm: Comm, edges: Places, work: Numbers) -> Places:
     ----------
     comm : Comm
     edges : array (leaves + 1, columns)
-        Places at which this rank's leaves begin, and at which the last one ends: among all, and among each set.
+        Places where this rank's leaves begin, and where the last one ends: among all, and among each set.
     work : array (leaves,)
     """
     totals = np.cumsum([0.0, *comm.allgather(float(work.sum()))])
@@ -37,7 +37,7 @@ def by_work(comm: Comm, edges: Places, work: Numbers) -> Places:
 
 
 def nearest(edges: Numbers | Places, wanted: Numbers) -> NDArray[np.intp]:
-    """Return the numbers of the ascending edges that are nearest to some values."""
+    """Return the numbers of the ascending edges that are nearest to given values."""
     after = np.clip(np.searchsorted(edges, wanted), 1, len(edges) - 1)
     return after - (wanted - edges[after - 1] <= edges[after] - wanted)
 

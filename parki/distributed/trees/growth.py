@@ -1,6 +1,6 @@
-"""Growth of one tree over ranks: top levels by counts summed over all, then each rank below its own nodes.
+"""Growth of one tree over ranks: top levels by counts summed over ranks, then each rank below its own nodes.
 
-Until a rank has points of its own, every rank counts the points that its caller has, of all nodes of a level.  The
+On the top levels, every rank counts its caller's points in all nodes of a level, and the counts are summed.  The
 nodes that are small enough are cut in depth-first order into runs, one for each rank, and points go to the ranks of
 their nodes.  Below, trees grow as in one process.
 
@@ -34,7 +34,7 @@ Rows = Callable[[Level, list[Places], Places, NDArray[np.bool_]], Table]  # of a
 
 
 class SummedPasses:
-    """Points of this rank that answer for those of all: see `parki.trees.levels.PointSet`."""
+    """Points of this rank that answer with the counts and boxes of all ranks: see `parki.trees.levels.PointSet`."""
 
     def __init__(self, comm: Comm, points: Passes) -> None:
         self._comm, self.points, self.n = comm, points, points.n
@@ -64,14 +64,14 @@ class SummedPasses:
 
 
 class _Top:
-    """A rule that leaves small nodes to their ranks."""
+    """Rule that leaves small nodes to their ranks."""
 
     def __init__(self, rule: SplittingRule, most: float) -> None:
         self._rule, self._most, self.bounds = rule, most, rule.bounds
         self.root, self.middles, self.divided, self.children = rule.root, rule.middles, rule.divided, rule.children
 
     def splits(self, level: Level) -> NDArray[np.bool_]:
-        """Return whether nodes have more than some points of all sets."""
+        """Return whether nodes are to be split and have more than `most` points of all sets."""
         return self._rule.splits(level) & (sum(level.count) > self._most)
 
 
@@ -84,15 +84,15 @@ class PlacedPoints:
     cuts : array (P + 1,)
         Rank r has the places cuts[r] … cuts[r + 1] − 1.
     firsts : list of arrays (P + 1,)
-        The same for each set of points, in places among its own points.
+        The same for each set of points, in places among that set alone.
     deliveries : list of Delivery
-        Of each set of points, from the callers to here.
+        Deliveries of each set of points, from the callers' ranks to the ranks of the places.
     orders : list of arrays of int32
-        Entries of the delivered arrays in the order of the tree.
+        Indices of the delivered arrays, in the order of the tree.
     points : list of arrays (3, n)
-        In the order of the tree.
+        Points in the order of the tree.
     repeated : int
-        Nodes of the top levels, which all ranks have counted.
+        Number of nodes of the top levels, which all ranks have counted.
     """
 
     cuts: Places
@@ -105,12 +105,12 @@ class PlacedPoints:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Grown(PlacedPoints):
-    """A tree over ranks, with points where its nodes are.
+    """Tree over ranks, with points on the ranks of their nodes.
 
     Attributes
     ----------
     top : Table
-        Inner nodes above those that went to ranks: the same on all ranks.
+        Inner nodes above the nodes that went to ranks: the same on all ranks.
     own : Table
         The nodes of this rank, all of whose points are here.
     """
@@ -131,17 +131,17 @@ def grow(
     sets : sequence of arrays (3, n)
         This rank's points of each set.
     rule : function
-        Returns the rule of the tree for points that answer for all ranks.
+        Returns the rule of the tree for points summed over all ranks.
     rows : function
-        Returns the table of a level's nodes, of their places among each set and among all, and whether they are leaves.
+        Returns the table of a level's nodes, from places among each set and among all, and whether they are leaves.
     space : Space
     shares : array (P + 1,), optional
-        Shares 0 … 1 of all places at which ranks begin and end, about; equal parts without.
+        Shares 0 … 1 of all places at which ranks begin and end, about; by default equal parts.
 
     Raises
     ------
     ValueError
-        Where there are more points than places.
+        If there are more points than places.
     """
     passes = [Passes(x, space) for x in sets]
     summed = [SummedPasses(comm, one) for one in passes]
@@ -178,7 +178,7 @@ def grow(
 
 
 class _TopNodes:
-    """The nodes of the top levels: inner ones, and in depth-first order those without children.
+    """Nodes of the top levels: inner ones, and in depth-first order those without children.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class _TopNodes:
     begins : list of arrays
         The same among each set of points.
     local : list of (begin, end)
-        Their places in this rank's points of each set.
+        Places in this rank's points of each set.
     """
 
     def __init__(self, above: list[Level], rows: Rows) -> None:
@@ -211,7 +211,7 @@ class _TopNodes:
         self._depth = topology["level"][order]
 
     def level(self, nodes: slice, starts: list[Ints]) -> Level:
-        """Return nodes without children, whose points of each set begin at these places, as those to grow from."""
+        """Return a level of nodes without children to grow from; points of each set begin at `starts`."""
         count = [of_set[nodes].astype(np.int32) for of_set in self._counts]
         end = [first + n for first, n in zip(starts, count, strict=True)]
         n = len(self._depth[nodes])
@@ -243,7 +243,7 @@ def _cut(top: _TopNodes, wanted: NDArray[np.float64]) -> tuple[Places, NDArray[n
 def _sent(
     comm: Comm, order: Array, counts: Ints, cuts: tuple[NDArray[np.intp], Ints], space: Space
 ) -> tuple[Delivery, Array, Ints]:  # fmt: skip
-    """Return the delivery of points to the ranks of their nodes, the order of nodes there, and where each begins.
+    """Return the delivery of points to the ranks of their nodes, the order of nodes there, and the start of each node.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def _sent(
     counts : array
         Points of this rank in each node.
     cuts : (array, array)
-        The first node of each rank, and the first of this rank's points that are of it.
+        First node of each rank, and first of this rank's points that belongs to it.
     space : Space
     """
     nodes, ends = cuts
@@ -264,7 +264,7 @@ def _sent(
     own = int(nodes[comm.rank + 1] - nodes[comm.rank])
     each = [np.repeat(np.arange(own, dtype=np.int32), come[q]) for q in sorted(come)]
     node = np.concatenate(each) if each else np.empty(0, np.int32)
-    there = np.argsort(node, kind="stable").astype(np.int32)  # of ranks in turn: of equal nodes in their order
+    there = np.argsort(node, kind="stable").astype(np.int32)  # stable: points of one node stay in the order of ranks
     starts = np.searchsorted(node[there], np.arange(own)).astype(np.int32)
     return delivery, spaces.array_module(space).asarray(there), starts
 
@@ -272,7 +272,7 @@ def _sent(
 def _below(
     sets: list[Passes], rule: SplittingRule, rows: Rows, level: Level, bases: tuple[list[int], int]
 ) -> Table:  # fmt: skip
-    """Grow on from nodes that are this rank's; return their table."""
+    """Grow the tree below this rank's nodes; return the table of the nodes."""
     if not len(level.parent):
         return rows(level, [np.empty(0, np.int64) for _ in sets], np.empty(0, np.int64), np.empty(0, bool))
     grown = levels.grow(sets, rule, level)

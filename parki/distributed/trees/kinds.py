@@ -1,4 +1,4 @@
-"""Trees of clusters and octrees as tables: rows of levels, and nodes of rows."""
+"""Trees of clusters and octrees as tables: rows of levels, and nodes from rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from parki.trees.levels import Level
 from parki.trees.octree import Cubes
 
 CLUSTERS = np.dtype([*COMMON, ("low", np.float64, 3), ("high", np.float64, 3)])
-#: Of boxes also the Morton key, and first places and numbers of sources and of targets.
+#: Fields of boxes: also the Morton key, and first places and numbers of sources and of targets.
 BOXES = np.dtype([*COMMON, ("key", np.int64), ("first", np.int64, 2), ("number", np.int64, 2)])
 Shares = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def boxes(
     comm: Comm, sets: Sequence[Array], leaf_size: int, space: Space, *, fill: float | None, deepest: int,
     shares: Shares | None = None,
 ) -> tuple[Grown, tuple[NDArray[np.float64], float]]:  # fmt: skip
-    """Grow the octree of all ranks' sources, and targets apart, and return its root; as `octree.build`; collective."""
+    """Grow the octree of all ranks' sources, and of separate targets; return it and its root; collective."""
     found = []
 
     def rule(summed: list[growth.SummedPasses]) -> Cubes:
@@ -67,7 +67,7 @@ def boxes(
 
 
 def cluster_nodes(table: Table, own: tuple[int, int]) -> ClusterNodes:
-    """Return nodes whose places are those of all ranks' points; their leaves are those with places of `own`."""
+    """Return nodes with places among all ranks' points; their leaves are those with places of `own`."""
     leaves = np.flatnonzero(table["leaf"] & tables.within(table, *own))
     leaves = leaves[np.argsort(table["begin"][leaves])].astype(np.int32)
     begin, end = table["begin"].astype(np.int32), (table["begin"] + table["count"]).astype(np.int32)

@@ -24,7 +24,7 @@ class SharedTree(PlacedPoints):
     ----------
     comm : Comm
     table : Table
-        All nodes that have places of this rank, those that others share among them, and the root.
+        Nodes that have places of this rank, nodes shared with other ranks among them, and the root.
     """
 
     comm: Comm
@@ -80,7 +80,7 @@ class SharedTree(PlacedPoints):
 
 
 def _with_shared(comm: Comm, grown: Grown, cuts: Places, own: list[Table]) -> Table:
-    """Return nodes with those above them that have places of this rank, and the root."""
+    """Return a rank's nodes with the nodes above that have places of this rank, and the root."""
     top = grown.top
     kept = tables.within(top, int(cuts[comm.rank]), int(cuts[comm.rank + 1])) | (top["level"] == 0)
     table = tables.merged([top[kept], *own])
@@ -90,7 +90,7 @@ def _with_shared(comm: Comm, grown: Grown, cuts: Places, own: list[Table]) -> Ta
 
 
 def _entries(grown: Grown, k: int, rank: int) -> NDArray[np.int64]:
-    """Return the place of each of the caller's points of a set among all of them."""
+    """Return the place of each of the caller's points of a set among all points of the set."""
     order = grown.orders[k]
     xp = module_of(order)
     place = xp.empty(len(order), np.int64)

@@ -14,27 +14,27 @@ from numpy.typing import NDArray
 
 from parki.trees.nodes import Ints
 
-#: Level, whether the node has no children, its first place and its number of places.
+#: Fields: level, whether the node has no children, its first place and its number of places.
 COMMON = [("level", np.int32), ("leaf", np.bool_), ("begin", np.int64), ("count", np.int64)]
-LEVEL_SHIFT = 32  # bits of a name below those of the level
-MOST_PLACES = 2**31 - 1  # places of a tree: lists hold them as int32
+LEVEL_SHIFT = 32  # low bits of a name, for the first place; the bits above hold the level
+MOST_PLACES = 2**31 - 1  # places of a tree, at most: lists hold them as int32
 
 Table = NDArray[Any]  # structured, with the fields of `COMMON` and those of a kind of tree
 Places = NDArray[np.int64]
 
 
 def names(table: Table) -> Places:
-    """Return the numbers by which nodes are known, which grow with the level and then with the place."""
+    """Return the names of nodes: numbers that grow with the level and then with the place."""
     return named(table["level"], table["begin"])
 
 
 def named(level: NDArray[np.integer], begin: NDArray[np.integer]) -> Places:
-    """Return the numbers of nodes of these levels and first places."""
+    """Return the names of nodes from their levels and first places."""
     return (np.asarray(level, np.int64) << LEVEL_SHIFT) + begin
 
 
 def places(name: Places) -> Places:
-    """Return the first places of nodes by their numbers."""
+    """Return the first places of nodes from their names."""
     return name & ((1 << LEVEL_SHIFT) - 1)
 
 
@@ -46,12 +46,12 @@ def merged(tables: Sequence[Table]) -> Table:
 
 
 def find(table: Table, name: Places) -> NDArray[np.intp]:
-    """Return the rows of nodes by their numbers.
+    """Return the rows of nodes from their names.
 
     Raises
     ------
     LookupError
-        Where a node is not in the table.
+        If a node is not in the table.
     """
     known = names(table)
     row = np.searchsorted(known, name)
@@ -71,7 +71,7 @@ class Topology(NamedTuple):
 
 
 def topology(table: Table) -> Topology:
-    """Return parents and children of a table that has the parents of all its nodes."""
+    """Return parents and children for a table that has the parents of all its nodes."""
     level = table["level"]
     above = np.searchsorted(names(table), named(level - 1, table["begin"]), side="right") - 1
     parent = np.where(level == 0, -1, above).astype(np.int32)
@@ -85,7 +85,7 @@ def topology(table: Table) -> Topology:
 
 
 def contributors(table: Table, cuts: Places) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the ranks lo … hi − 1 among which each node's places are: the first is its owner.
+    """Return the ranks lo … hi − 1 that hold each node's places: the first is its owner.
 
     Ranks without places of their own are among them where they lie between others.
     """
@@ -93,11 +93,11 @@ def contributors(table: Table, cuts: Places) -> tuple[NDArray[np.intp], NDArray[
 
 
 def ranks(begin: Places, count: Places, cuts: Places) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the ranks lo … hi − 1 among which runs of places are, as `contributors` does."""
+    """Return the ranks lo … hi − 1 that hold runs of places, as `contributors` does."""
     lo = np.searchsorted(cuts[1:-1], begin, side="right")
     return lo, np.searchsorted(cuts[1:-1], begin + count - 1, side="right") + 1
 
 
 def within(table: Table, first: int, end: int) -> NDArray[np.bool_]:
-    """Return which nodes have places of first … end − 1."""
+    """Return whether each node has places among first … end − 1."""
     return (table["begin"] < end) & (table["begin"] + table["count"] > first)

@@ -1,7 +1,7 @@
-"""What compilers have answered, kept in the cache.
+"""Answers of compilers, kept in the cache.
 
-Where there is no compiler, as on many compute nodes, the answers say what the cache was prepared with, and whether
-objects for it fit this processor.
+Where there is no compiler, as on many compute nodes, the answers tell the compiler and architecture that the cache was
+prepared with, and whether such objects fit this processor.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ from parki.engine import config
 from parki.engine.build import cache, trust
 
 WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
-RUNTIMES = ("-lomp", "-l:libomp.so.5")  # with or without the files for developers
-# x86-64: macros of compilers whose names differ from those of the flags in /proc/cpuinfo; macros that are no
-# instructions, or such as a compiler does not use unless a text names them.
+RUNTIMES = ("-lomp", "-l:libomp.so.5")  # options to link an OpenMP runtime with, or without, the files for developers
+# x86-64: CPU_FLAGS are macros of compilers whose names differ from the flags in /proc/cpuinfo; NOT_USED are macros
+# that stand for no instructions, or for instructions that a compiler uses only if a text names them.
 CPU_FLAGS = {
     "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm", "prfchw": "3dnowprefetch", "lahf_sahf": "lahf_lm",
     "gcc_have_sync_compare_and_swap_16": "cx16", "avxvnni": "avx_vnni", "apx_f": "apx",
@@ -39,7 +39,7 @@ log = logging.getLogger(config.LOGGER)
 class Compiler:
     """A C++ compiler: absolute path, first line of its ``--version``, and kind, ``"g++"`` or ``"clang++"``.
 
-    `words` follow the path on every command line: none but for Zig, which is a clang++.
+    `words` follow the path on every command line: none except for Zig, which is a clang++.
     """
 
     path: str
@@ -49,13 +49,13 @@ class Compiler:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """How every command line begins."""
+        """First words of every command line."""
         return (self.path, *self.words)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one compiler says about one architecture.
+    """Answer of one compiler about one architecture.
 
     `needs` are the flags of /proc/cpuinfo that its code needs on x86-64.
     """
@@ -80,14 +80,14 @@ class Kept:
 
     @property
     def fits(self) -> bool:
-        """Whether this machine runs objects that were compiled so."""
+        """Tell whether this machine runs objects of this compiler for this architecture."""
         known = self.answer.x86 and platform.machine() in ("x86_64", "AMD64")
         return self.processor == digest() or (known and set(self.answer.needs) <= _cpu_flags())
 
 
 @functools.cache
 def processor() -> str:
-    """Return what ``-march=native`` depends on, as text: a home directory may be shared by different machines."""
+    """Return the facts that ``-march=native`` depends on, as text: different machines may share a home directory."""
     told = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU ", "isa", "cpu\t")
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
@@ -97,7 +97,7 @@ def processor() -> str:
 
 
 def digest() -> str:
-    """Return the processor as a few digits."""
+    """Return a digest of the processor, 16 hexadecimal digits."""
     return hashlib.blake2b(processor().encode(), digest_size=8).hexdigest()
 
 
@@ -107,13 +107,13 @@ def _cpu_flags() -> set[str]:
 
 
 def needs(macros: set[str], common: set[str]) -> tuple[str, ...]:
-    """Return the flags of /proc/cpuinfo that stand for a compiler's macros, but for those that it always defines."""
+    """Return the flags of /proc/cpuinfo that stand for a compiler's macros, except the always defined `common` ones."""
     names = (name.strip("_").lower() for name in macros - common if name.upper() == name)
     return tuple(sorted({CPU_FLAGS.get(name, name) for name in names if not NOT_USED.fullmatch(name)}))
 
 
 def recall(name: str, compiler: Compiler, arch: str) -> Answer | None:
-    """Return what this compiler has answered, None if nothing is kept that it can have said."""
+    """Return the kept answer of this compiler on this processor, None if there is no sound one."""
     path = _folder() / f"{name}.json"
     kept = _read(path)
     if kept is None or (kept.compiler, kept.arch, kept.processor) != (compiler, arch, digest()):
@@ -132,12 +132,12 @@ def remember(name: str, compiler: Compiler, arch: str, answer: Answer) -> None:
 
 
 def prepared(arch: str | None = None) -> list[Kept]:
-    """Return what the cache was prepared with that fits this processor, the last used first.
+    """Return the kept answers that fit this processor, the last used first.
 
     Parameters
     ----------
     arch : str, optional
-        Only what was compiled for this architecture.
+        Only answers for this architecture.
     """
     found: list[tuple[float, Kept]] = []
     for path in _folder().glob("*.json"):
@@ -153,7 +153,7 @@ def _folder() -> Path:
 
 
 def _read(path: Path) -> Kept | None:
-    """Return what is kept in a file, None if it holds what no compiler has said."""
+    """Return the answer kept in a file, None if no compiler can have given it."""
     try:
         told = json.loads(trust.read(path))
         by, answer = told["compiler"], told["answer"]
@@ -169,9 +169,9 @@ def _read(path: Path) -> Kept | None:
 
 
 def flags(compiler: Compiler, arch: str) -> tuple[str, ...]:
-    """Return the options that may ask for an architecture: ``native`` may be refused, then others or none are taken.
+    """Return the options to try for an architecture, in this order: a compiler may refuse ``-march=native``.
 
-    clang on ARM wants -mcpu, some compilers know neither; to Zig x86-64-v3 is x86_64_v3.
+    clang on ARM wants -mcpu, some compilers know neither; Zig writes x86-64-v3 as x86_64_v3.
     """
     if arch == "native":
         return ("-march=native", "-mcpu=native", "")

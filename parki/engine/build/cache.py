@@ -1,9 +1,9 @@
-"""The folder of compiled objects: find, publish, repair, list, prune, clear.
+"""Folder of compiled objects: find, publish, repair, list, prune, clear.
 
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
-``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  It
-appears by one rename of a finished folder, so it is whole or absent, whoever races or dies.  A folder that others may
-write to is not used (`parki.engine.build.trust`): objects get executed.
+``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  An
+entry appears by one rename of a finished folder, so it is whole or absent, even if processes race or die.  A folder
+that others may write to is not used (`parki.engine.build.trust`): objects get executed.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ from parki.engine.build import locks, trust, writing
 
 FORMAT = "v1"
 OBJECT, META = "kernel.so", "meta.json"
-PROBES, TABLES = "probes", "tables"  # folders: what compilers answered, operators of fast multipole methods
-STALE_WORK = 60 * 60.0  # seconds after which a working folder is taken for abandoned
+PROBES, TABLES = "probes", "tables"  # folders: answers of compilers, operators of fast multipole methods
+STALE_WORK = 60 * 60.0  # seconds after which a working folder counts as abandoned
 
 log = logging.getLogger(config.LOGGER)
 _usable: dict[Path, Path] = {}  # folder asked for → folder written to
@@ -41,7 +41,7 @@ _checked: dict[Path, tuple[int, int, int]] = {}  # object → its size, mtime, i
 
 @dataclass(frozen=True)
 class Entry:
-    """One compiled kernel in the cache: `size` in bytes (all its files), `time` of last use in seconds since 1970."""
+    """A compiled kernel in the cache: `size` in bytes (all its files), `time` of last use in seconds since 1970."""
 
     key: str
     label: str
@@ -51,13 +51,13 @@ class Entry:
 
 
 def configured() -> Path:
-    """Folder asked for: ``PARKI_CACHE_DIR``, else ``PARKI_CACHE``, else the system's place for a user's caches."""
+    """Return the folder asked for: ``PARKI_CACHE_DIR``, else ``PARKI_CACHE``, else the system's for a user's caches."""
     asked = os.environ.get(config.CACHE_DIR) or os.environ.get(config.CACHE)
     return Path(asked).expanduser().absolute() if asked else Path(platformdirs.user_cache_dir(config.NAME))
 
 
 def folder() -> Path:
-    """Folder that objects are written to: the configured one or, with one warning, a temporary one."""
+    """Return the folder to write objects to: the configured one or, with one warning, a temporary one."""
     asked = configured()
     if asked not in _usable:
         why = trust.fault(asked)
@@ -80,7 +80,7 @@ def folder() -> Path:
 
 
 def shelf() -> Path:
-    """Folder that is looked into first: the configured one, also if it is read-only, unless others may write to it."""
+    """Return the folder to search first: the configured one, even if read-only, unless others may write to it."""
     asked = configured()
     if asked not in _trusted and os.path.exists(asked):
         _trusted[asked] = trust.fault(asked) is None
@@ -95,13 +95,13 @@ def _try_writing(path: Path) -> None:
 
 
 def _make_folder(path: Path) -> None:
-    """Make a folder and those above it; none is open to the writes of others, whatever the process's mask says."""
+    """Make a folder and its parents; none is open to the writes of others, whatever the process's mask says."""
     for missing in reversed([at for at in (path, *path.parents) if not at.exists()]):
         missing.mkdir(mode=0o755, exist_ok=True)
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file of the cache, text as UTF-8: whole, or where that fails with OSError not at all."""
+    """Write a whole file of the cache, text as UTF-8; if that fails with OSError, write nothing."""
     _make_folder(path.parent)
     with writing.replacing(path) as work:
         work.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -111,7 +111,7 @@ def write(path: Path, content: str | bytes) -> None:
 def _temporary() -> Path:
     """Return a folder in the system's temporary one, with a fixed name so that later processes find the objects.
 
-    Objects get executed, so the folder must be this user's alone; where somebody else made it first, take a fresh one.
+    Objects get executed, so the folder must be this user's alone; if somebody else made it first, a fresh one is made.
     """
     path = Path(tempfile.gettempdir()) / f"{config.NAME}-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
     with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def _temporary() -> Path:
 
 
 def _roots() -> list[Path]:
-    """Folders that may hold objects.  The configured one may be read-only and still serve what it has."""
+    """Return the folders that may hold objects; a read-only configured folder still serves its objects."""
     first = shelf()
     return list(dict.fromkeys([first, _usable.get(configured(), first)]))
 
@@ -135,13 +135,13 @@ def _home(root: Path, key: str) -> Path:
 
 
 def find(key: str, name: str = OBJECT) -> Path | None:
-    """Path of the sound object with this key, else None.  Its size and hash are checked once per process.
+    """Return the path of the sound object with this key, else None; size and hash are checked once per process.
 
-    Here and below `name` is what the object's file is called.
+    Here and below `name` is the name of the object's file.
     """
     home = _home(shelf(), key)
     if not _sound(home / name):
-        # Asked for only now, so that a prepared read-only cache that has the object is used without a warning.
+        # The folder is asked for only now, so that a read-only cache that has the object is used without a warning.
         home = _home(folder(), key)
         if not _sound(home / name):
             return None
@@ -165,12 +165,12 @@ def _sound(path: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open an object of the cache, at its beginning, whose owner, size and hash are those that they have to be.
+    """Open an object of the cache, at its beginning, after checks of its owner, size and hash.
 
     Raises
     ------
     OSError
-        Where it is somebody else's, damaged, or another entry's.
+        If the object is somebody else's, damaged, or another entry's.
     """
     with open(trust.opened(path), "rb") as file:
         try:
@@ -186,7 +186,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def discard_damaged(key: str, name: str = OBJECT) -> None:
-    """Remove the entry with this key where it is damaged, and say so in the log.  Call it inside `building`."""
+    """Remove the entry with this key if it is damaged, and log the removal; to be called inside `building`."""
     for root in _roots():
         home = _home(root, key)
         if home.exists() and not _sound(home / name):
@@ -195,7 +195,7 @@ def discard_damaged(key: str, name: str = OBJECT) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder; the rename first, so that nobody sees half of it."""
+    """Remove a folder; the rename comes first, so that no process sees half a folder."""
     trash = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
         os.rename(path, trash)
@@ -221,7 +221,7 @@ def building(key: str, stop: threading.Event, name: str = OBJECT) -> Iterator[No
 
 @contextlib.contextmanager
 def workspace(key: str) -> Iterator[Path]:
-    """Yield an empty folder beside the entry's place, on the same file system; what is left of it at the end goes."""
+    """Yield an empty folder beside the entry's place, on the same file system; its remains are removed at the end."""
     shard = _home(folder(), key).parent
     _make_folder(shard)
     _sweep(shard)
@@ -263,17 +263,17 @@ def publish(key: str, work: Path, meta: dict[str, Any], name: str = OBJECT) -> P
 
 
 def keep_failure(key: str, work: Path) -> Path:
-    """Move the folder of a failed build out of the way of `find`, for people to read, and return where it is."""
+    """Move the folder of a failed build out of the way of `find`, for people to read, and return its path."""
     kept = folder() / FORMAT / "failed" / key
     _make_folder(kept.parent)
     _remove(kept)
-    with contextlib.suppress(OSError):  # another process failed alike in this instant: its folder says the same
+    with contextlib.suppress(OSError):  # another process failed alike in this instant: its folder holds the same
         os.rename(work, kept)
     return kept
 
 
 def entries() -> list[Entry]:
-    """Compiled kernels in the cache, the least recently used first."""
+    """Return the compiled kernels in the cache, the least recently used first."""
     found = []
     for home in (path for root in _roots() for path in root.glob(f"{FORMAT}/[0-9a-f][0-9a-f]/[0-9a-f]*/")):
         label, meta = home.name, home / META
@@ -295,7 +295,7 @@ def _bytes(path: Path) -> int:
 
 
 def size() -> int:
-    """Bytes of everything in the cache: objects, sources, logs of failed builds."""
+    """Return the bytes of everything in the cache: objects, sources, logs of failed builds."""
     return sum(_bytes(root / FORMAT) for root in _roots())
 
 

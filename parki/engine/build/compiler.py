@@ -1,6 +1,6 @@
-"""The C++ compiler of this machine, and the instruction set it compiles for.
+"""C++ compiler of this machine, and the instruction set that it compiles for.
 
-What a compiler answers to a probe costs tens of milliseconds, so answers are kept in the process and in the cache.
+A probe of a compiler costs tens of milliseconds, so answers are kept in the process and in the cache.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ REMEDY = (
 )
 WINDOWS = os.name == "nt"
 # Zig is many programs in one; its clang++ traps undefined behaviour by default.  Generated code needs no libraries, and
-# without them Zig does not first compile its own (a minute for libc++).  On Windows an object begins in that of C.
+# without them Zig does not first compile its own (a minute for libc++).  On Windows objects start in the C library.
 ZIG = ("c++", "-nostdlib++" if WINDOWS else "-nostdlib", "-fno-sanitize=undefined")
 ANYWHERE = () if WINDOWS else ("-fPIC",)  # clang++ refuses the option on Windows, where all code is of that kind
 _PROBES = "2"  # part of the name of stored answers; to be raised when the questions change
@@ -51,11 +51,11 @@ log = logging.getLogger(config.LOGGER)
 
 @dataclass(frozen=True)
 class Target:
-    """Describe the processor to compile for.
+    """Processor to compile for.
 
-    `arch` is what was asked for (``native``), `flags` the compiler options that say so, `vector_bytes` the width of
-    generated vectors (16, 32 or 64), `resolved` the compiler's own answer for `arch` on this machine, and `openmp`
-    whether an OpenMP program compiles and links.
+    `arch` is the architecture asked for (``native``), `flags` the compiler options that ask for it, `vector_bytes` the
+    width of generated vectors (16, 32 or 64), `resolved` the compiler's own answer for `arch` on this machine, and
+    `openmp` tells whether an OpenMP program compiles and links.
     """
 
     arch: str
@@ -66,7 +66,7 @@ class Target:
 
 
 def cpus() -> int:
-    """Return how many CPUs this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -92,7 +92,7 @@ def _find(asked: str, cxx: str, path: str) -> Compiler:
         if found is None:
             raise BuildError(f"{config.CXX}={asked!r} is not a g++ or clang++ that runs. {REMEDY}.")
         return found
-    # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take from it what serves, else look further.
+    # CXX is often set for other programs ("ccache g++ -m64", "icpx"): take the part that serves, else look further.
     words = [word for word in cxx.split() if not word.startswith("-") and Path(word).name not in _LAUNCHERS]
     for name in [cxx, *words[:1], "g++", "clang++", "ziglang"]:
         if name and (found := _look(name, path)):
@@ -135,12 +135,12 @@ def _packaged_zig() -> str | None:
 
 @contextlib.contextmanager
 def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the environment that a compiler's command runs in: messages in English, for Zig also a passing folder.
+    """Yield the environment that a compiler's command runs in: messages in English, for Zig also a temporary folder.
 
     Zig would keep a second copy of all objects in the home folder, and fails where there is none.
     """
     english = os.environ | {"LC_ALL": "C"}
-    if "asan" in english.get("LD_PRELOAD", ""):  # which is for kernels, and would judge the compiler too
+    if "asan" in english.get("LD_PRELOAD", ""):  # meant for kernels; it would check the compiler too
         del english["LD_PRELOAD"]
     if tuple(command[1 : 1 + len(ZIG)]) != ZIG:
         yield english
@@ -150,14 +150,14 @@ def settings(command: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 def _ask(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a compiler for its answer."""
+    """Run a compiler, and return its answer."""
     with settings(command) as env:
         return processes.run(command, env)
 
 
 @once
 def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
-    """Return what to compile for.
+    """Return the target to compile for.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def target(arch: str | None = None, vector_bytes: int | None = None) -> Target:
 
 
 def toolchains() -> list[tuple[Compiler, Target]]:
-    """Return the compiler and what it compiles for or, without one, those whose objects in the cache fit, best first.
+    """Return the compiler and its target or, without one, those of cached objects that fit, the last used first.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def _macros(text: str) -> set[str]:
 
 
 def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
-    """Return the CPU name and the features that the compiler takes `given` for."""
+    """Return the CPU name and the features that the compiler derives from the options `given`."""
     if compiler.kind == "g++":
         text = _ask([*compiler.command, *given, "-Q", "--help=target"]).stdout
         cpu = re.search(r"^\s*-march=\s+(\S+)", text, re.MULTILINE)
@@ -274,16 +274,16 @@ def _resolve(compiler: Compiler, given: list[str]) -> tuple[str, str]:
     text = _ask([*compiler.command, *given, "-###", "-E", "-x", "c++", os.devnull]).stderr
     words = next((shlex.split(line) for line in text.splitlines() if '"-cc1"' in line), [])
     words = [re.sub(r"(?<=-linux)[\d.]+", "", word) for word in words]  # Zig's -triple follows the kernel's updates
-    told = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # and no paths of this call
+    told = {"-triple", "-target-cpu", "-target-feature", "-tune-cpu", "-target-abi"}  # not: paths of this call
     pairs = [(key, value) for key, value in itertools.pairwise(words) if key in told]
     return dict(pairs).get("-target-cpu", ""), repr(pairs)
 
 
 def _openmp(compiler: Compiler) -> tuple[bool, str]:
-    """Tell whether OpenMP programs compile and link, and with what option besides ``-fopenmp``.
+    """Tell whether OpenMP programs compile and link, and which option they need besides ``-fopenmp``.
 
-    clang++ often comes without its runtime library, Zig always.  Zig links objects with functions that nobody has, and
-    a library for an older clang lacks some: there every function has to be found.
+    clang++ often comes without its runtime library, Zig always.  Zig links objects with undefined functions, and a
+    library for an older clang lacks some: with Zig, every function has to be found.
     """
     options = ("-fopenmp", *ANYWHERE, "-shared")
     with tempfile.TemporaryDirectory(prefix=f"{config.NAME}-") as work:

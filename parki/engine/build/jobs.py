@@ -1,4 +1,4 @@
-"""From texts to objects in the cache, whatever compiles them: several at a time, once per key, failures kept."""
+"""Compilation of texts to objects in the cache, by any compiler: several at a time, once per key, failures kept."""
 
 import hashlib
 import logging
@@ -19,16 +19,16 @@ from parki.engine.errors import BuildError
 from parki.engine.build import cache
 
 ENGINE = "1"  # part of every key: to be raised when objects are called in another way with the same source
-MOST_COMPILERS = 8  # at a time
+MOST_COMPILERS = 8  # compilers at a time
 
 log = logging.getLogger(config.LOGGER)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a compiler made of a text: its log, its first error (empty if none), what is to be remembered of it.
+    """Result of a compilation: its log, its first error (empty if none), and `facts` to be stored with the object.
 
-    `cause` is a sentence on what is wrong on this machine, where an error says nothing about the text.
+    `cause` is a sentence on a fault of this machine, where the error says nothing about the text.
     """
 
     log: str
@@ -39,11 +39,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """One object to be found in the cache or made.
+    """Object to be found in the cache or made.
 
-    `key` says where, `label` and `space` what for, `files` what is written into the working folder (name → text),
-    `object` the name of the file that `compile` then has to make there, until the event that it is given is set;
-    `compiler` says who compiles, for people.
+    `key` names its place, `label` and `space` its purpose; `files` are written into the working folder (name → text),
+    `object` is the name of the file that `compile` then makes there, unless the event that it gets is set; `compiler`
+    names the compiler, for people.
     """
 
     key: str
@@ -80,7 +80,7 @@ def run(jobs: Sequence[Job], workers: int) -> list[Path]:
     Raises
     ------
     BuildError
-        If a text is refused or an object cannot be stored: the first of them, when all others are done.
+        If a text is refused or an object cannot be stored: the first such error, when all other jobs are done.
     """
     paths = {job.key: cache.find(job.key, job.object) for job in jobs}
     cold = {job.key: job for job in jobs if paths[job.key] is None}
@@ -98,7 +98,7 @@ def _all(cold: dict[str, Job], workers: int) -> dict[str, Path]:
         errors = [error for future in made.values() if (error := future.exception())]
         outcome = "failed" if errors else "cached"
     finally:
-        stop.set()  # after Ctrl-C nobody waits for other processes, and what has not begun is not begun
+        stop.set()  # after Ctrl-C no job waits for other processes, and no further job begins
         pool.shutdown(wait=True, cancel_futures=True)
         report(outcome)
     if errors:
@@ -157,14 +157,14 @@ def bare(source: str) -> str:
 
 
 def first_error(text: str) -> str:
-    """Return the line of a compiler's messages that says most: its first error, else its first line, or nothing."""
+    """Return the most telling line of a compiler's messages: its first error, else its first line, else ""."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = (line for line in lines if re.search(r"\berror\b|undefined reference", line, re.IGNORECASE))
     return next(errors, lines[0] if lines else "")
 
 
 def _announce(jobs: list[Job]) -> Callable[[str], None]:
-    """Begin the one line for people at a terminal; the function returned ends it with the outcome.
+    """Begin the one line for people at a terminal; the function returned ends the line with the outcome.
 
     Nothing is shown where stderr is neither a terminal nor that of a notebook's cell, with PARKI_QUIET set, or where
     the loggers ``parki`` or ``parki.engine`` were given a level or already show the lines of each compilation.

@@ -14,7 +14,7 @@ from parki.engine.errors import BuildError
 from parki.engine.build import cache, trust
 
 OPEN_FILES = "/proc/self/fd"
-ELF, SHARED = b"\x7fELF\x02\x01", 3  # of 64 bits, little end first; the type of a shared object
+ELF, SHARED = b"\x7fELF\x02\x01", 3  # beginning of a 64-bit, little-endian object; type of a shared object
 PHRASES = (
     "invalid ELF", "file too short", "undefined symbol", "wrong ELF class", "mach-o", "ELF load command",
     "WinError 193",  # no program of this system
@@ -29,12 +29,12 @@ def load(path: Path, keep: bool = False) -> ctypes.CDLL:
     ----------
     path : Path
     keep : bool
-        Whether the descriptor stays open, as long as the process lives: sanitizers read names and lines there.
+        Whether the descriptor stays open as long as the process lives: sanitizers read names and lines there.
 
     Raises
     ------
     BuildError
-        If it is not what was stored, or if the system does not run it; garbage is removed from the cache.
+        If the object is not the stored one, or the system does not run it; garbage is removed from the cache.
     """
     try:
         with cache.opened(path) as file:
@@ -55,7 +55,7 @@ def load(path: Path, keep: bool = False) -> ctypes.CDLL:
 
 
 def unusable(path: Path, why: str) -> NoReturn:
-    """Remove an object that its compiler has made wrong, and raise BuildError."""
+    """Remove an object that its compiler has left unusable, and raise BuildError."""
     label = _label(path)
     cache.discard(path)
     raise BuildError(
@@ -69,7 +69,7 @@ def fault(path: Path) -> str | None:
     data = path.read_bytes() if path.is_file() else b""
     if not data:
         return "an empty file" if path.is_file() else "no file"
-    if os.name == "nt" or not Path(OPEN_FILES).exists():  # other formats: loading tells
+    if os.name == "nt" or not Path(OPEN_FILES).exists():  # other formats: only loading tells
         return None
     if len(data) < 64 or data[:6] != ELF or struct.unpack_from("<H", data, 16)[0] != SHARED:
         return "no shared object"
@@ -79,16 +79,16 @@ def fault(path: Path) -> str | None:
 
 
 def _label(path: Path) -> str:
-    """Return what an object is, for people."""
+    """Return the label of an object, for people."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return str(json.loads(trust.read(path.with_name(cache.META)))["label"])
     return path.name
 
 
 def _name(descriptor: int, path: Path) -> str:
-    """Return a name of what is open, and one that is new: loaders take a name that they know for what it was."""
+    """Return a new name of an open file: loaders take a known name for the object that it named before."""
     if not Path(OPEN_FILES).exists():
-        return str(path)  # whose owner and access were checked
+        return str(path)  # its owner and access were checked
     digits = f"{next(_number):b}"
     return f"{OPEN_FILES}/{''.join('./' if digit == '1' else '/' for digit in digits)}{descriptor}"
 

@@ -15,17 +15,17 @@ import filelock
 from parki.engine import config
 from parki.engine.build import processes
 
-WORD = 5.0  # seconds of waiting after which a word is said, and after which a lock that names nobody is abandoned
+WORD = 5.0  # seconds of waiting until a message, and until a lock that names no process counts as abandoned
 
 log = logging.getLogger(config.LOGGER)
 
 
 @contextlib.contextmanager
 def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Iterator[None]:
-    """Hold the lock `marker`, or none where there is no reason to wait, or no more.
+    """Hold the lock `marker`, or no lock if another process has done the work or the disk knows no locks.
 
-    A lock of a process of this machine that has died is taken over at once (by filelock); one of another machine when
-    it is older than `processes.limit`, or has been there for so long, whatever its time says; an empty one after some
+    A lock of a dead process of this machine is taken over at once (by filelock); a lock of another machine when it is
+    older than `processes.limit`, or has been waited for that long, whatever its time says; an empty lock after `WORD`
     seconds.  Where the disk knows no locks the body runs without one.
 
     Parameters
@@ -75,7 +75,7 @@ def held(marker: Path, stop: threading.Event, done: Callable[[], object]) -> Ite
 
 
 def _abandoned(marker: Path, waited: float, limit: float) -> str:
-    """Return how a lock shows that nobody holds it any more, "" if it does not."""
+    """Return the reason to take a lock for abandoned, "" if there is none."""
     try:
         found = marker.stat()
     except OSError:
@@ -88,7 +88,7 @@ def _abandoned(marker: Path, waited: float, limit: float) -> str:
 
 
 def _holder(marker: Path) -> str:
-    """Return whose lock it is, in words."""
+    """Return the holder of a lock, in words."""
     with contextlib.suppress(OSError, ValueError):
         number, host = marker.read_text("utf-8").splitlines()[:2]
         return f"process {int(number)} of {host}"

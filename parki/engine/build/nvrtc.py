@@ -1,6 +1,6 @@
-"""One text → one GPU object by NVRTC or hipRTC; in this process, or by running this file as a process of its own.
+"""Compilation of a text to a GPU object by NVRTC or hipRTC, in this process or by this file run as another one.
 
-NVRTC compiles one text after the other within a process, whatever the number of threads; processes do it at once.
+NVRTC compiles one text after the other within a process, whatever the number of threads; processes compile in parallel.
 This file imports nothing of parki, so that such a process costs little more than the import of CuPy.
 """
 
@@ -17,9 +17,9 @@ _turn = threading.Lock()  # held by the thread that compiles in this process
 
 @dataclass(frozen=True)
 class DeviceSource:
-    """What to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC.
+    """Text to compile: the file name that messages give, the source, headers by name, options; `hip` for hipRTC.
 
-    `seconds` is how long a process of its own may take.
+    `seconds` is the time that a process of its own may take.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DeviceSource:
 
 @dataclass(frozen=True)
 class Made:
-    """The object, empty if the text was refused, and the compiler's log."""
+    """Compiled object, empty if the text was refused, and the compiler's log."""
 
     code: bytes
     log: str

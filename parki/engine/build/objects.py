@@ -1,4 +1,4 @@
-"""From generated C++ to a shared object: key, flags, compilation, several at a time."""
+"""Compilation of generated C++ to shared objects: key, flags, several at a time."""
 
 import shlex
 import subprocess
@@ -26,15 +26,15 @@ BASE_FLAGS = (
     "-fno-trapping-math",
     "-Wno-psabi",
 )
-FULL = ("No space left on device", "Disk quota exceeded", "File too large")  # what a compiler says of the system
-# A compiler that fails itself, not the text, is asked again without the passes in which compilers of these days do.
+FULL = ("No space left on device", "Disk quota exceeded", "File too large")  # messages of a compiler about the system
+# A compiler that fails by its own fault compiles again without the passes in which current compilers tend to fail.
 CRASHED = "internal compiler error"
 CAREFUL = ("-fno-tree-slp-vectorize", "-fno-tree-vectorize", "-fno-schedule-insns")
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One C++ text to be compiled to one shared object.
+    """A C++ text to be compiled to one shared object.
 
     `name` is for file names, `label` for people; `headers` name the files of `parki.engine.include` that `source`
     depends on; `flags` come last on the command line; `l0` is the kernel the source was made from, stored beside it.
@@ -50,20 +50,20 @@ class Unit:
 
     @property
     def space(self) -> str:
-        """Execution space the object serves best; it also runs as Serial."""
+        """Execution space that the object serves best; the object also runs as Serial."""
         return "OpenMP" if self.target.openmp else "Serial"
 
 
 def flags(unit: Unit) -> tuple[str, ...]:
-    """Return all compiler options of this unit, but for the include folder and the file names."""
+    """Return all compiler options of this unit, except the include folder and the file names."""
     openmp = ("-fopenmp",) if unit.target.openmp else ()
     return BASE_FLAGS + openmp + unit.target.flags + unit.flags
 
 
 def key(unit: Unit, compiler: Compiler | None = None) -> str:
-    """Name of the unit's object in the cache: 40 hexadecimal digits over everything that goes into the object.
+    """Return the name of the unit's object in the cache: 40 hexadecimal digits over everything that it depends on.
 
-    Headers enter by their text, ``-march=native`` by what the compiler makes of it on this machine.  The places of a
+    Headers enter by their text, ``-march=native`` by the compiler's own answer on this machine.  The places of a
     kernel's lines enter only where the object holds them.
     """
     compiler = compiler or toolchains()[0][0]
@@ -100,7 +100,7 @@ def build_many(units: Iterable[Unit]) -> list[Path]:
 
 
 def _prepared(unit: Unit, missing: BuildError) -> Path:
-    """Return a unit's object of a cache that was prepared where there was a compiler."""
+    """Return a unit's object from a cache that was prepared with a compiler."""
     for compiler, target in toolchains():
         if found := cache.find(key(replace(unit, target=target), compiler)):
             return found
@@ -115,7 +115,7 @@ def _job(unit: Unit, compiler: Compiler) -> jobs.Job:
 
 
 def _compile(unit: Unit, compiler: Compiler, work: Path, stop: threading.Event) -> jobs.Outcome:
-    # Names relative to the working folder: nothing of its passing name gets into the object or the log.
+    # Names are relative to the working folder: its temporary name does not get into the object or the log.
     for options in (flags(unit), (*flags(unit), *CAREFUL)):
         command = [*compiler.command, *options, f"-I{INCLUDE}", "kernel.cpp", "-o", cache.OBJECT]
         done = _run(command, work, stop)
@@ -143,7 +143,7 @@ def _run(command: list[str], work: Path, stop: threading.Event) -> subprocess.Co
 
 
 def _cause(done: subprocess.CompletedProcess[str]) -> str:
-    """Return what is wrong on this machine, where that is why a compiler failed, else ""."""
+    """Return the fault of this machine that made a compiler fail, else ""."""
     if done.returncode < 0:
         return "Something has ended the compiler: mostly the system does, for want of memory."
     if any(words in done.stdout for words in FULL):

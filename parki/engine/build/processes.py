@@ -1,4 +1,4 @@
-"""Compilers as processes: ended after a time, or when nobody waits for them any more, with all that they have begun."""
+"""Compilers as processes, ended with their child processes after a time, or when no longer waited for."""
 
 import contextlib
 import logging
@@ -14,9 +14,9 @@ from pathlib import Path
 from parki.engine import config
 from parki.engine.errors import BuildError
 
-DEFAULT = 600.0  # seconds
-PAUSE = 0.2  # seconds between looks at whether to go on
-LONG = 60.0  # seconds after which a compiler that runs is spoken of
+DEFAULT = 600.0  # seconds that a compiler may take
+PAUSE = 0.2  # seconds between checks whether to go on
+LONG = 60.0  # seconds after which a running compiler is reported
 
 log = logging.getLogger(config.LOGGER)
 
@@ -42,7 +42,7 @@ def limit() -> float:
 def run(
     command: Sequence[str], env: dict[str, str], folder: Path | None = None, stop: threading.Event | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a compiler to its end, with nothing to read.
+    """Run a compiler to its end, without input.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def run(
     env : dict
         Its environment.
     folder : Path, optional
-        Where it runs; its messages then come in one text, ``stdout``.
+        Folder to run in; all messages then come in one text, ``stdout``.
     stop : threading.Event, optional
         Set when its object is no longer wanted.
 

@@ -1,4 +1,4 @@
-"""From generated GPU text to a device object: key, options, compilation by NVRTC or hipRTC, several at a time.
+"""Compilation of generated GPU texts to device objects by NVRTC or hipRTC: key, options, several at a time.
 
 No GPU is needed for this, only CuPy and NVRTC (or ROCm's CuPy and hipRTC).
 """
@@ -17,20 +17,20 @@ from parki.engine.build.compiler import cpus
 from parki.engine.build.usage import Usage, from_code_object, from_log
 
 KINDS = {"cuda": devices.CUDA, "hip": devices.HIP}
-# NVRTC trades registers for resident threads by a rule of its own; what spills is compiled again for at least so many
-# threads a multiprocessor (which means up to 128, then 255 registers each), and no more.
+# NVRTC trades registers for resident threads by a rule of its own; a kernel that spills is compiled again for at least
+# this many threads per multiprocessor (which means up to 128, then 255 registers each), and no more.
 _FEWER_THREADS = ((), ("-DPK_RESIDENT=512",), ("-DPK_RESIDENT=256",))
 _SUFFIXES = {"cuda": ("kernel.cu", "kernel.cubin"), "hip": ("kernel.hip", "kernel.hsaco")}  # source, object
 
 
 @dataclass(frozen=True)
 class GpuUnit:
-    """One text to be compiled to one device object.
+    """A text to be compiled to one device object.
 
     `name` is for file names, `label` for people; `headers` name the files of `parki.engine.include` that `source`
     includes, directly or through each other; `backend` is ``"cuda"`` or ``"hip"``, `arch` for example ``"sm_90"`` or
     ``"gfx942"``, `block` the number of threads per block that the object is made for, `wide` whether indices have
-    64 bits; `l0` is the kernel the source was made from, stored beside it.
+    64 bits; `l0` is the kernel that the source was made from, stored beside it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class GpuUnit:
 
     @property
     def space(self) -> str:
-        """Execution space the object is for."""
+        """Execution space that the object is for."""
         return KINDS[self.backend]
 
 
@@ -68,7 +68,7 @@ def version(backend: str) -> str:
     Raises
     ------
     BuildError
-        If it is not there; the message says what is missing.
+        If there is no compiler; the message names the missing part.
     """
     kind = KINDS[backend]
     reason = devices.missing_compiler(kind)
@@ -83,7 +83,7 @@ def version(backend: str) -> str:
 
 
 def key(unit: GpuUnit) -> str:
-    """Name of the unit's object in the cache: 40 hexadecimal digits over everything that goes into the object."""
+    """Return the name of the unit's object in the cache: 40 hexadecimal digits over everything that it depends on."""
     texts = [part for pair in _headers(unit).items() for part in pair]
     about = (unit.backend, version(unit.backend), jobs.bare(unit.source), *options(unit))
     return jobs.digest((jobs.ENGINE, *about, "", *texts))
@@ -130,12 +130,12 @@ def _compile(unit: GpuUnit, work: Path, stop: threading.Event) -> jobs.Outcome:
 
 
 def usage(path: Path) -> Usage:
-    """Return what the kernel in this object of the cache uses, as the compiler said when it made it.
+    """Return the resources that the kernel in this cached object uses, as reported by its compiler.
 
     Raises
     ------
     BuildError
-        If the entry does not say.
+        If the entry holds no such report.
     """
     try:
         return Usage(**json.loads(trust.read(path.with_name(cache.META)))["usage"])

@@ -1,7 +1,7 @@
-"""Whose files are used: objects get executed, so they are this user's or the system's, and nobody else may write them.
+"""Trust in files: objects get executed, so they must be this user's or the system's, and closed to others' writes.
 
-A folder is looked at where links lead to, before anything in it is.  A file is judged by its open descriptor, so that
-one who may rename what lies above it changes nothing.
+A folder is checked where its links lead, before anything in it.  A file is checked by its open descriptor, so that
+renaming a folder above it changes nothing.
 """
 
 import os
@@ -12,15 +12,15 @@ OTHERS = stat.S_IWGRP | stat.S_IWOTH  # bits by which a group and others may wri
 
 
 def fault(folder: Path) -> str | None:
-    """Return why a folder is not to be used, None where it may be or is not there.
+    """Return the reason not to use a folder, None if the folder may be used or does not exist.
 
-    It has to belong to this user or the system and be closed to the writes of others; above it, whoever may write must
-    not be able to rename what others own, as in a folder for temporary files.
+    The folder has to belong to this user or the system and be closed to the writes of others.  A folder above it that
+    everyone may write to needs the sticky bit, as a folder for temporary files has, against renaming by others.
     """
     place = Path(os.path.realpath(folder))
     try:
         found = place.stat()
-    except OSError:  # which whoever uses it will be told
+    except OSError:  # the folder's users will get this error
         return None
     if (why := _shared(found)) is not None:
         return why
@@ -71,8 +71,8 @@ def close(path: Path) -> None:
 
 
 def _shared(found: os.stat_result) -> str | None:
-    """Return how others come to write a file or folder, None if they cannot."""
-    if os.name == "nt":  # whose access lists say it in another way
+    """Return the way in which others may write a file or folder, None if they cannot."""
+    if os.name == "nt":  # Windows has access lists instead
         return None
     if found.st_uid not in (0, os.geteuid()):
         return f"it belongs to another user, number {found.st_uid}"

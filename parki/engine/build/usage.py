@@ -1,4 +1,4 @@
-"""What a compiled GPU kernel uses: registers, shared memory, stack, spills."""
+"""Resources of a compiled GPU kernel: registers, shared memory, stack, spills."""
 
 import re
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Usage:
-    """What one kernel uses; the largest numbers where an object holds several.
+    """Resources of one kernel; the largest numbers where an object holds several.
 
     `registers` is the number of 32-bit registers of a thread (vector registers on AMD), `shared` the bytes of shared
-    memory of a block beside what a launch asks for, `stack` the bytes of local memory of a thread.  Spills are bytes
-    that the compiler's code stores and loads because registers did not suffice, counted once per instruction; AMD's
-    compiler counts registers spilled, given here as 4 bytes each way.
+    memory of a block beside those that a launch asks for, `stack` the bytes of local memory of a thread.  Spills are
+    bytes that the compiler's code stores and loads because registers did not suffice, counted once per instruction;
+    AMD's compiler counts registers spilled, given here as 4 bytes each way.
     """
 
     registers: int
@@ -23,13 +23,13 @@ class Usage:
 
 
 def from_log(log: str) -> Usage | None:
-    """Return what ``ptxas -v`` says in an NVRTC log, None if it says nothing."""
+    """Return the report of ``ptxas -v`` in an NVRTC log, None if there is none."""
     registers = _largest(r"Used (\d+) registers", log)
     if registers is None:
         return None
     frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
     stack, stores, loads = (max((int(frame[k]) for frame in frames), default=0) for k in range(3))
-    # A kernel's own frame, or with the functions that it calls
+    # the kernel's own frame, or the frames with the functions that it calls, if larger
     stack = max(stack, _largest(r"(\d+) bytes cumulative stack size", log) or 0)
     return Usage(registers, _largest(r"(\d+) bytes smem", log) or 0, stack, stores, loads)
 
@@ -39,9 +39,10 @@ def _largest(pattern: str, text: str) -> int | None:
 
 
 def from_code_object(code: bytes) -> Usage | None:
-    """Return what the metadata of an AMD code object say, None if there are none.
+    """Return the resources that the metadata of an AMD code object tell, None without metadata.
 
-    They are MessagePack, version 3 and later: a map for each kernel, with keys of LLVM's "AMDGPU Code Object Metadata".
+    The metadata are MessagePack, version 3 and later: a map for each kernel, with keys of LLVM's "AMDGPU Code Object
+    Metadata".
     """
     registers = max(_values(code, ".vgpr_count"), default=None)
     if registers is None:

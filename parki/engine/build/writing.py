@@ -1,4 +1,4 @@
-"""Files that are whole: written beside their place, flushed to the disk, and renamed."""
+"""Whole files: written beside their place, flushed to the disk, and renamed."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def replacing(path: Path, start: bool = False) -> Iterator[Path]:
     Raises
     ------
     OSError
-        Naming `path`, where the body or the system cannot write; `path` is then what it was.
+        If the body or the system cannot write; the error names `path`, which is then unchanged.
     """
     with _named(path):
         place = Path(os.path.realpath(path))
@@ -46,7 +46,7 @@ def replacing(path: Path, start: bool = False) -> Iterator[Path]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file, text as UTF-8: whole, or where that fails not at all; folders above it are made.
+    """Write a whole file, text as UTF-8, or nothing if that fails; missing folders above are made.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Let errors of the system name `path`, and not the file beside it."""
+    """Make errors of the system name `path`, not the file beside it."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The argument structure of a launch, as the generated text declares it."""
+"""Argument structure of a launch, as the generated text declares it."""
 
 import ctypes
 from functools import lru_cache

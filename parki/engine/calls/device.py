@@ -13,9 +13,9 @@ from parki.engine.run import devices
 from parki.engine.run.devices import Device
 from parki.engine.workunit import Workunit
 
-FREE = 48 << 10  # bytes of scratch that a block has without asking
-STATIC = 1 << 10  # bytes that sums over a team may take besides
-WARP = 32  # block sizes in a module's name are whole warps, so that few are compiled
+FREE = 48 << 10  # bytes of scratch that a block has without a request to the driver
+STATIC = 1 << 10  # bytes of shared memory that sums over a team may take besides scratch
+WARP = 32  # threads; block sizes in a module's name are whole warps, so that few modules are compiled
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Loaded:
 
 
 def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> rtc.GpuUnit:
-    """What to compile for a device, for blocks of up to so many threads."""
+    """Return the unit to compile for a device, for blocks of up to `block` threads."""
     return rtc.GpuUnit(
         name=f"{workunit.l0.name}_{workunit.l0.hash}",
         label=workunit.label,
@@ -42,7 +42,7 @@ def unit(workunit: Workunit, layouts: dict[str, str], device: Device, block: int
 
 
 def load(workunit: Workunit, layouts: dict[str, str], device: Device, block: int, wide: bool = False) -> Loaded:
-    """A workunit on a device, compiled and loaded on first use."""
+    """Return a workunit on a device, compiled and loaded on first use."""
     wanted = unit(workunit, layouts, device, block, wide)
     key = (device.index, tuple(layouts.values()), wanted.block, wide)
     if key not in workunit.objects:
@@ -60,7 +60,7 @@ def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> N
 
 
 class DeviceCall(GpuCall):
-    """One launch on the device that is current when it is prepared, bound to CuPy arrays."""
+    """A launch bound to CuPy arrays, on the device that is current when the launch is prepared."""
 
     def __init__(self, policy: Any, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> None:
         self.xp, self.device = devices.cupy(), devices.current()
@@ -70,7 +70,7 @@ class DeviceCall(GpuCall):
         self._point()
 
     def _point(self) -> None:
-        """Take the address of the structure: the driver wants those of all parameters, of which there is one."""
+        """Set the list of parameter addresses for the driver: the structure is the only parameter."""
         self._parameters = (ctypes.c_void_p * 1)(ctypes.addressof(self.struct))
 
     def part(self, first: int, count: int, shared: bool) -> Self:
@@ -80,11 +80,11 @@ class DeviceCall(GpuCall):
         return call
 
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Loaded:
-        """The kernel on this device."""
+        """Return the kernel on this device."""
         return load(workunit, layouts, self.device, self.threads, self.wide)
 
     def address(self, a: Any) -> int:
-        """Of the first element, in the device's memory."""
+        """Return the address of the first element in the device's memory."""
         if a.device.id != self.device.index:
             raise LaunchError(
                 f"{self.kernel.name}: an array is on device {a.device.id}, the launch on device {self.device.index}"
@@ -92,7 +92,7 @@ class DeviceCall(GpuCall):
         return a.data.ptr
 
     def numbers(self, scalars: dict[str, float | int]) -> None:
-        """Set the numbers, and ask for scratch above what a block has anyway."""
+        """Set the numbers, and ask CUDA for scratch above `FREE` bytes."""
         super().numbers(scalars)
         if self.shared > FREE and self.policy.space.name == "Cuda":
             attribute = self.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -19,11 +19,11 @@ from parki.engine.workunit import Workunit
 
 RANGE_BLOCK = 128  # iterations of a range policy that share a block
 TEAM, LANES = 128, 8  # threads of a block by default, and lanes of a row where there are vector ranges
-NARROW = 2**31  # elements a view may span while 32-bit offsets reach them all
+NARROW = 2**31  # elements; views that span fewer have 32-bit offsets
 
 
 def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.KernelTree) -> tuple[int, int]:
-    """Lanes and threads of a block."""
+    """Return the lanes of a row and the rows of a block."""
     if policy.kind == "range":
         return 1, policy.threads or RANGE_BLOCK
     lanes = policy.vector_length or (LANES if has_vector_range(kernel.body) else 1)
@@ -32,17 +32,17 @@ def block_shape(policy: RangePolicy | TeamPolicy, kernel: ir.KernelTree) -> tupl
 
 
 def span(a: Any) -> int:
-    """Elements from the first to the last of an array, both counted; 0 for an empty one."""
+    """Return the number of elements from the first to the last of an array, both counted; 0 for an empty one."""
     if a.size == 0:
         return 0
     return 1 + sum((n - 1) * (s // a.itemsize) for n, s in zip(a.shape, a.strides, strict=True))
 
 
 class GpuCall(ABC):
-    """One launch of the GPU text, bound to its arrays.
+    """A launch of the GPU text, bound to its arrays.
 
-    What differs between a device and the simulator: `xp`, the module of the arrays; `address` of one; the `limit` of
-    team scratch in bytes; `compiled`, which makes the object; `launch`, which runs it.
+    Devices and the simulator differ in `xp`, the module of the arrays; `address` of an array; the `limit` of team
+    scratch in bytes; `compiled`, which makes the object; `launch`, which runs the object.
     """
 
     xp: Any
@@ -69,11 +69,11 @@ class GpuCall(ABC):
 
     @abstractmethod
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
-        """The object that `launch` runs."""
+        """Return the object that `launch` runs."""
 
     @abstractmethod
     def address(self, a: Any) -> int:
-        """Where the elements of an array begin."""
+        """Return the address of the first element of an array."""
 
     @abstractmethod
     def launch(self) -> None:
@@ -94,7 +94,7 @@ class GpuCall(ABC):
         Raises
         ------
         LaunchError
-            That is more than the device has.
+            The scratch is more than the device has.
         """
         asked = requested(self.kernel, scalars)
         if asked > self.limit:
@@ -117,7 +117,7 @@ class GpuCall(ABC):
         return call
 
     def run(self) -> None:
-        """Launch; a device goes on by itself."""
+        """Launch, on a device without waiting."""
         if not self.kernel.last:
             self.launch()
             return
@@ -129,13 +129,13 @@ class GpuCall(ABC):
         self.launch()
 
     def total(self) -> float | int:
-        """The sum of a reduction or scan that has run; waits for it."""
+        """Return the sum of a reduction or scan that has run; waits for the result."""
         total = self._sums[-1] if self.kernel.last else self.partial.sum(dtype=self.partial.dtype)
         return total.item()
 
 
 class _Place:
-    """A device array's place in memory, for NumPy to compare; nothing reads it."""
+    """Place of a device array in memory, for NumPy to compare; nothing reads the memory."""
 
     def __init__(self, a: Any) -> None:
         self.__array_interface__ = {
@@ -148,7 +148,7 @@ class _Place:
 
 
 def shared_memory(a: Any, b: Any) -> bool:
-    """Tell whether two arrays have an element in common; True where that is hard to say."""
+    """Tell whether two arrays have an element in common; True if the test would take too long."""
     if a.size == 0 or b.size == 0:
         return False
     if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):

@@ -21,12 +21,12 @@ from parki.engine.workunit import Workunit, checking
 
 ALIGN = 64  # bytes of a cache line
 PAGE = 4096  # bytes
-SOFT = 1  # omp_pause_soft: what has been set stays
+SOFT = 1  # omp_pause_soft: settings stay
 _warned_fork = False
 
 
 class HostCall:
-    """One launch on the host, bound to its arrays."""
+    """A launch on the host, bound to its arrays."""
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str]) -> None:
         self.kernel: ir.KernelTree = workunit.ir
@@ -49,7 +49,7 @@ class HostCall:
         setattr(self._struct, name, a.ctypes.data)
         shape = a.shape, a.strides
         if self._shapes.get(name) != shape:
-            self._shapes.pop(name, None)  # until all of it is set
+            self._shapes.pop(name, None)  # absent until the whole shape is set
             set_shape(self._struct, name, a)
             self._shapes[name] = shape
 
@@ -94,17 +94,17 @@ class HostCall:
             self._raise()
 
     def rest(self) -> None:
-        """End OpenMP's idle threads, which would keep cores busy for milliseconds; the next launch makes others."""
+        """End OpenMP's idle threads, which would keep cores busy for milliseconds; the next launch starts new ones."""
         if self.threads > 1 and self._object.pause is not None and not spaces.forked():
             self._object.pause(SOFT)
 
     def total(self) -> float | int:
-        """The sum of a reduction or scan that has run."""
+        """Return the sum of a reduction or scan that has run."""
         total = self._partial[0] if self.kernel.last else self._partial.sum(dtype=self._partial.dtype)
         return total.item()
 
     def _share(self, threads: int) -> None:
-        """Set how many threads share the launch; more than one add atomically."""
+        """Set the number of threads that share the launch; several threads add atomically."""
         self._struct.pk_threads, self._struct.pk_shared = threads, threads > 1
 
     def _raise(self) -> None:
@@ -113,7 +113,7 @@ class HostCall:
         self.refuse(fault)
 
     def refuse(self, fault: NDArray[np.int64]) -> NoReturn:
-        """Raise the error of a record of a fault."""
+        """Raise the error that a record of a fault describes."""
         site, dim, index, extent = fault.tolist()
         name = self.kernel.name
         if site < 0:

@@ -1,4 +1,4 @@
-"""How much scratch a launch asks for."""
+"""Scratch that a launch asks for."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from parki.engine.tree import ir
 
 
 def requested(kernel: ir.KernelTree, scalars: dict[str, float | int]) -> int:
-    """Bytes of team scratch, as the decorator and the integer arguments say; each piece starts on eight bytes.
+    """Return the bytes of team scratch that decorator and integer arguments ask for; pieces start on eight bytes.
 
     Raises
     ------
@@ -16,7 +16,7 @@ def requested(kernel: ir.KernelTree, scalars: dict[str, float | int]) -> int:
     """
     p, asked = SimpleNamespace(**scalars), 0
     for kind, text in kernel.scratch_size:
-        n = eval(text, {"__builtins__": {}}, {"p": p})  # integer arithmetic only: the parser saw to it
+        n = eval(text, {"__builtins__": {}}, {"p": p})  # integer arithmetic only: the parser refuses other texts
         if not 0 <= n < 2**31:
             raise LaunchError(f"{kernel.name}: a scratch size is {n} ({text}), expected 0 … 2**31 - 1")
         asked += (n * (4 if kind == "int" else 8) + 7) // 8 * 8

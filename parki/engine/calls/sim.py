@@ -33,7 +33,7 @@ def unit(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> obj
 
 
 def load(workunit: Workunit, layouts: dict[str, str], wide: bool = False) -> Any:
-    """The entry point of a workunit, compiled on first use."""
+    """Return the entry point of a workunit, compiled on first use."""
     name = key(layouts, wide)
     if name not in workunit.objects:
         workunit.objects[name] = entry(objects.build(unit(workunit, layouts, wide)))
@@ -49,28 +49,28 @@ def load_all(wanted: Iterable[tuple[Workunit, dict[str, str], int | None]]) -> N
 
 
 def key(layouts: dict[str, str], wide: bool = False) -> tuple:
-    """Return the key of a simulated object: all that it depends on."""
+    """Return the key of a simulated object: layouts, width of indices, and target."""
     return ("sim", tuple(layouts.values()), wide, target())
 
 
 def entry(path: Path) -> Any:
-    """The function that runs the launches of a simulated object."""
+    """Return the function that runs the launches of a simulated object."""
     run = loading.load(path).pk_run
     run.argtypes, run.restype = [ctypes.c_void_p, ctypes.c_void_p], None
     return run
 
 
 class SimCall(GpuCall):
-    """One simulated launch, bound to NumPy arrays."""
+    """A simulated launch, bound to NumPy arrays."""
 
     xp, limit = np, SHARED
 
     def compiled(self, workunit: Workunit, layouts: dict[str, str]) -> Any:
-        """The entry point."""
+        """Return the entry point."""
         return load(workunit, layouts, self.wide)
 
     def address(self, a: np.ndarray) -> int:
-        """Of the first element."""
+        """Return the address of the first element."""
         return a.ctypes.data
 
     def launch(self) -> None:
@@ -79,7 +79,7 @@ class SimCall(GpuCall):
         Raises
         ------
         GpuFault
-            The kernel broke a rule: out of bounds, a race, a divergent barrier; it names the places.
+            The kernel broke a rule: out of bounds, a race, a divergent barrier; the message names the places.
         """
         seed, order = gpusim.order_from_environment()
         record = gpusim.SimLaunch(

@@ -1,4 +1,4 @@
-"""Calls of compiled host code by others than Python: argument structures of many parts of a launch."""
+"""Calls of compiled host code from outside Python: argument structures of many parts of a launch."""
 
 import ctypes
 from typing import Any
@@ -11,14 +11,14 @@ from parki.engine.run.launch import Prepared
 
 
 class CallTable:
-    """Argument structures of launches of ranges of one league, each on one thread, for who calls them.
+    """Argument structures of launches of ranges of one league, each on one thread, for compiled callers.
 
-    No two of those that run at once may add to one place: additions are not atomic.
+    Launches that run at the same time must not add to the same place: additions are not atomic.
 
     Parameters
     ----------
     launch : Prepared
-        On a host, with the arguments of now.
+        A launch on a host, with its current arguments.
     first, count : arrays (launches,) of int32
         Ranges of the league.
 

@@ -1,9 +1,9 @@
-// Accesses of checked builds, which report the first one that is out of bounds.
+// Accesses of checked builds; the first access out of bounds is reported.
 #ifndef PK_CHECKED_H
 #define PK_CHECKED_H
 
 struct pk_fault {
-  int64_t site, dim, index, extent;  // site 0: no fault; the first one wins
+  int64_t site, dim, index, extent;  // site 0: no fault; the first fault is kept
 };
 
 PK_INLINE bool pk_ok(pk_fault* f, int64_t site, int64_t dim, int64_t i, int64_t n) {

@@ -1,4 +1,4 @@
-// Fibres: stacks of their own inside one thread of the host, and the switch from one to another.
+// Fibres: separate stacks inside one thread of the host, and the switch between them.
 // x86-64 and AArch64 switch in some 20 instructions; ucontext, elsewhere or with PK_FIBRE_UCONTEXT, makes system calls.
 #ifndef PK_FIBRE_H
 #define PK_FIBRE_H
@@ -12,7 +12,7 @@
 #include <ucontext.h>
 #endif
 
-enum { pk_fibre_bytes = 64 << 10 };  // of a stack; below each lies a page that nobody may touch
+enum { pk_fibre_bytes = 64 << 10 };  // size of a stack; an inaccessible page lies below each stack
 
 struct pk_fibre {
 #ifdef PK_FIBRE_UCONTEXT
@@ -20,7 +20,7 @@ struct pk_fibre {
 #else
   void* sp;
 #endif
-  pk_fibre* next;  // in the list of those at rest
+  pk_fibre* next;  // in the list of fibres at rest
 };
 
 #ifdef PK_FIBRE_UCONTEXT
@@ -33,7 +33,7 @@ static inline void pk_fibre_begin(pk_fibre* fibre, char* stack, void (*entry)())
   makecontext(&fibre->context, entry, 0);
 }
 #else
-// Leaves what a callee must keep on the stack, and the stack pointer in *from; goes on where `to` was left.
+// Push the callee-saved registers, store the stack pointer in *from, and continue where `to` was left.
 extern "C" void pk_fibre_swap(void** from, void* to) __asm__("pk_fibre_swap") __attribute__((visibility("hidden")));
 
 #ifdef __ELF__
@@ -42,7 +42,7 @@ extern "C" void pk_fibre_swap(void** from, void* to) __asm__("pk_fibre_swap") __
 #define PK_FIBRE_TEXT(body) __asm__(".text\n.p2align 4\npk_fibre_swap:\n" body "\n")
 #endif
 #ifdef __x86_64__
-enum { pk_fibre_frame = 8, pk_fibre_return = 6 };  // words: saved in all, and where the address to return to is
+enum { pk_fibre_frame = 8, pk_fibre_return = 6 };  // words: size of the frame, position of the return address
 PK_FIBRE_TEXT(
     "pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
     "movq %rsp, (%rdi)\n"
@@ -67,13 +67,13 @@ PK_FIBRE_TEXT(
 
 static inline void pk_fibre_switch(pk_fibre* from, const pk_fibre* to) { pk_fibre_swap(&from->sp, to->sp); }
 static inline void pk_fibre_begin(pk_fibre* fibre, char* stack, void (*entry)()) {
-  void** const sp = (void**)(stack + pk_fibre_bytes) - pk_fibre_frame;  // all zero: a fresh stack
+  void** const sp = (void**)(stack + pk_fibre_bytes) - pk_fibre_frame;  // all words are zero: the stack is fresh
   sp[pk_fibre_return] = (void*)entry;
   fibre->sp = sp;
 }
 #endif
 
-// Up to `most` fibres; their stacks are made when first asked for, and stay until all are given back at once.
+// Up to `most` fibres; a stack is made when first needed, and all stacks are freed together.
 struct pk_fibres {
   pk_fibre* all;
   pk_fibre* rest;
@@ -82,7 +82,7 @@ struct pk_fibres {
   int32_t made, most;
 };
 
-extern "C" int getpagesize(void);  // <unistd.h> declares `read`, `link` and others that a kernel may call its own
+extern "C" int getpagesize(void);  // <unistd.h> declares `read`, `link` and other names that a kernel may define
 
 static inline bool pk_fibres_open(pk_fibres* f, int32_t most) {
   *f = {};
@@ -93,7 +93,7 @@ static inline bool pk_fibres_open(pk_fibres* f, int32_t most) {
   f->stacks = stacks == MAP_FAILED ? nullptr : (char*)stacks;
   return f->all && f->stacks;
 }
-// A fibre that will begin at `entry`, or one that was put to rest; null if there is no memory.
+// Return a fibre at rest, or a new one that will begin at `entry`; null if all are in use or there is no memory.
 static inline pk_fibre* pk_fibres_take(pk_fibres* f, void (*entry)()) {
   if (pk_fibre* const found = f->rest) {
     f->rest = found->next;

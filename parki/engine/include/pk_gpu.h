@@ -1,16 +1,16 @@
-// What generated GPU code calls, for CUDA (NVRTC) and, with PK_HIP, for HIP (hipRTC).  With PK_SIM the same names come
-// from pk_sim.h, for the host.  Nothing is included here: neither compiler has headers at run time.
+// Functions and types of generated GPU code, for CUDA (NVRTC) and, with PK_HIP, for HIP (hipRTC).  With PK_SIM the same
+// names come from pk_sim.h, for the host.  No header is included here: neither compiler has headers at run time.
 //
-// PK_BLOCK is the number of threads of a block, PK_WIDE says whether indices need 64 bits.  A block is X * Y threads:
+// PK_BLOCK is the number of threads of a block; PK_WIDE is 1 if indices need 64 bits.  A block is X * Y threads:
 // x is the lane, y the rank in the team; the X lanes of one y are a row, X a power of two up to 32, so that no row lies
-// in two warps.  `site` says where in a kernel file something was written; here it is dropped.
+// in two warps.  `site` is a place in the kernel file; it is ignored here.
 #ifndef PK_GPU_H
 #define PK_GPU_H
 #ifdef PK_SIM
 #include "pk_sim.h"
 #else
 
-// hipRTC had these types until ROCm 6, and not since; a macro does not mind either.
+// hipRTC defined these types until ROCm 6; macros work with and without them.
 typedef long long pk_long;
 typedef unsigned char pk_byte;
 #define int32_t int
@@ -31,7 +31,7 @@ typedef int32_t pk_index;
 #define PK_INLINE static PK_MEMBER
 #define PK_FUNCTION PK_INLINE
 #define PK_CONSTANT static __constant__
-#ifdef PK_RESIDENT  // threads that a multiprocessor must hold at least
+#ifdef PK_RESIDENT  // least number of threads that a multiprocessor must hold
 #define PK_BOUNDS __launch_bounds__(PK_BLOCK, PK_BLOCK < PK_RESIDENT ? PK_RESIDENT / PK_BLOCK : 1)
 #else
 #define PK_BOUNDS __launch_bounds__(PK_BLOCK)
@@ -48,8 +48,8 @@ typedef int32_t pk_index;
 #define PK_THREAD (PK_LANE + PK_TEAM_RANK * PK_LANES)
 #define PK_THREADS (PK_LANES * PK_TEAM_SIZE)
 
-// Shuffles among `width` lanes.  CUDA wants to know who takes part; a HIP wave of 32 or 64 lanes runs as one, and is
-// used in halves of 32, so that sums do not depend on it.
+// Shuffles among `width` lanes.  CUDA needs the mask of the participating lanes; a HIP wave of 32 or 64 lanes runs in
+// lockstep, and is used in groups of 32, so that sums do not depend on its size.
 #ifdef PK_HIP
 #define PK_SHFL_XOR(mask, v, lane, width) __shfl_xor(v, lane, width)
 #define PK_SHFL_DOWN(mask, v, lanes, width) __shfl_down(v, lanes, width)
@@ -70,13 +70,13 @@ typedef int32_t pk_index;
 #define PK_BARRIER(site) __syncthreads()
 #define PK_ROW_SYNC(site) PK_WARP_SYNC(pk_row_mask())
 
-// The lanes of this row in their warp.  Rows of one warp may be at different places, so no larger mask will do.
+// Return the mask of this row's lanes in their warp.  A larger mask would be wrong, because rows of a warp may diverge.
 PK_INLINE unsigned pk_row_mask() {
   return (0xffffffffu >> (32 - PK_LANES)) << (PK_THREAD & 31 & -PK_LANES);
 }
 
-// Sum over the lanes of a row, the same bits in each.  It orders memory accesses as PK_ROW_SYNC does, which shuffles
-// alone do not.
+// Return the sum over the lanes of a row, with the same bits in each.  Order memory accesses like PK_ROW_SYNC, because
+// shuffles alone do not.
 template <class T>
 PK_INLINE T pk_row_sum(T v, int32_t) {
   [[maybe_unused]] const unsigned mask = pk_row_mask();
@@ -85,7 +85,7 @@ PK_INLINE T pk_row_sum(T v, int32_t) {
   return v;
 }
 
-// Sums and scans of a block go by groups of 32 threads, of which the last may be smaller.
+// Group of 32 threads, the unit of sums and scans over a block; the last group may be smaller.
 struct pk_group {
   int32_t rank, lane, lanes, count;
   unsigned mask;
@@ -95,14 +95,14 @@ PK_INLINE pk_group pk_this_group() {
   const int32_t rank = thread >> 5, lanes = threads - (rank << 5) < 32 ? threads & 31 : 32;
   return {rank, thread & 31, lanes, (threads + 31) >> 5, 0xffffffffu >> (32 - lanes)};
 }
-// One value per group; a block has at most 1024 threads.
+// Return shared memory for one value per group; a block has at most 1024 threads.
 template <class T>
 PK_INLINE T* pk_group_values() {
   __shared__ T values[32];
   return values;
 }
 
-// Sum over the threads of the block, the same bits in each.
+// Return the sum over the threads of the block, with the same bits in each.
 template <class T>
 PK_INLINE T pk_team_sum(T v, int32_t) {
   const pk_group group = pk_this_group();
@@ -120,7 +120,7 @@ PK_INLINE T pk_team_sum(T v, int32_t) {
   return sum;
 }
 
-// Sum over the threads before this one; `total` is the sum over all of them.
+// Return the sum over the threads before this one; store the sum over all threads in `total`.
 template <class T>
 PK_INLINE T pk_team_scan(T v, T& total, int32_t) {
   const pk_group group = pk_this_group();
@@ -144,7 +144,7 @@ PK_INLINE T pk_team_scan(T v, T& total, int32_t) {
 }
 
 // Memory --------------------------------------------------------------------------------------------------------------
-// What get gives: bytes are flags and counts, and are reckoned with as integers.
+// Type that `get` returns: bytes are flags and counts, and arithmetic on them uses integers.
 template <class T>
 struct pk_value_of {
   typedef T type;
@@ -174,7 +174,7 @@ struct pk_out {
   PK_MEMBER value get(pk_index i, int32_t) const { return p[i]; }
   PK_MEMBER void set(pk_index i, value v, int32_t) const { p[i] = (T)v; }
 };
-// A piece of the block's dynamic shared memory, which is dealt out in units of 8 bytes.
+// A piece of the block's dynamic shared memory, which is allocated in units of 8 bytes.
 template <class T>
 struct pk_shared {
   typedef T value;
@@ -208,7 +208,7 @@ struct pk_op_min {
   PK_INLINE T of(T a, T b) { return a < b ? a : b; }
 };
 
-// The bits of a T, as compare-and-swap takes them.
+// Bits of a T as an integer for compare-and-swap.
 template <class T>
 struct pk_bits;
 template <>
@@ -224,7 +224,7 @@ struct pk_bits<double> {
   PK_INLINE double from(type v) { return __longlong_as_double((long long)v); }
 };
 
-// Maximum and minimum of reals, which the devices lack.
+// Update an element by compare-and-swap: maximum and minimum of reals, for which devices have no instruction.
 template <class Op, class T>
 PK_INLINE T pk_atomic_at(Op, T* p, T v) {
   typedef pk_bits<T> bits;
@@ -263,7 +263,7 @@ PK_INLINE int64_t pk_atomic_at(pk_op_max, int64_t* p, int64_t v) { return atomic
 PK_INLINE int64_t pk_atomic_at(pk_op_min, int64_t* p, int64_t v) { return atomicMin(p, v); }
 #endif
 
-// Returns the old value; relaxed, seen by the whole device.
+// Update an element and return its old value; relaxed, with the scope of the device.
 template <class Op, class View, class I>
 PK_INLINE typename View::value pk_atomic(const View& view, I i, typename View::value v, int32_t) {
   return pk_atomic_at(Op(), view.p + i, v);

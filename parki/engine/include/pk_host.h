@@ -1,4 +1,4 @@
-// What generated host code calls: masks, loads, stores, gathers, atomics, reductions, lane loops, checks.
+// Functions that generated host code calls: masks, loads, stores, gathers, atomics, reductions, lane loops, checks.
 // Built on pk_vec.h (types, select) and pk_math.h.  PK_LANE_BYTES (8 or 4) is the size of a lane's integer and mask.
 #ifndef PK_HOST_H
 #define PK_HOST_H
@@ -27,7 +27,7 @@ struct pk_int {
   static constexpr int value = N;
 };
 
-// The mask of a group in which every lane runs, as a type: it costs nothing and selects nothing.
+// Type of the mask of a group whose lanes are all active: masking with it costs nothing.
 struct pk_true {};
 PK_INLINE pk_true pk_and(pk_true, pk_true) { return {}; }
 template <class M>
@@ -46,12 +46,12 @@ PK_INLINE M pk_masked(A a) {
   else
     return a;
 }
-// A comparison as a mask.
+// Return a comparison as a mask.
 template <class M, class C>
 PK_INLINE M pk_test(C c) {
   M m = pk_convert<M>(c);
 #if defined(__SSE2__) && !defined(__SSE4_2__) && !defined(__clang__)
-  // g++ 12 makes ?: of it, which fails (internal error) where 64-bit comparisons are no instructions.
+  // Without this asm g++ 12 makes ?: of the comparison, and fails (internal error) without 64-bit compare instructions.
   if constexpr (sizeof(M) == 16) asm("" : "+x"(m));
 #endif
   return m;
@@ -80,7 +80,7 @@ PK_INLINE void pk_set(V& v, int l, T x) {
     v[l] = x;
 }
 
-// base + c * lane
+// Return base + c * lane.
 template <class V>
 PK_INLINE V pk_affine(pk_elem<V> base, pk_elem<V> c) {
   if constexpr (pk_lanes<V> == 1)
@@ -89,7 +89,7 @@ PK_INLINE V pk_affine(pk_elem<V> base, pk_elem<V> c) {
     return pk_splat<V>(base) + pk_iota<pk_elem<V>, pk_lanes<V>>() * c;
 }
 
-// A mask of the first n lanes.
+// Return a mask of the first n lanes.
 template <class M>
 PK_INLINE M pk_first(int32_t n) {
   if constexpr (pk_lanes<M> == 1)
@@ -175,7 +175,7 @@ PK_INLINE void pk_store(T* p, V v, M m) {
   }
 }
 
-// The lanes of a mask that are on; and their values side by side.
+// Return the number of active lanes of a mask; pk_compress stores their values contiguously.
 template <class M>
 PK_INLINE int32_t pk_kept(M m) {
 #ifdef PK_HAS_MASKED
@@ -214,7 +214,7 @@ PK_INLINE void pk_scatter(T* p, O offset, V v, M m) {
 }
 
 // Arithmetic that C++ has no vector operator for ----------------------------------------------------------------------
-// Both operands are non-negative int32 values: the quotient of two doubles, truncated, is exact.
+// Return a / b of non-negative int32 values: the truncated quotient of two doubles is exact.
 template <class V>
 PK_INLINE V pk_idiv(V a, V b) {
   typedef pk_vec<double, pk_lanes<V>> D;
@@ -226,19 +226,19 @@ PK_INLINE V pk_imod(V a, V b) {
     return b > 0 ? a % b : a;
   } else if constexpr (sizeof(pk_elem<V>) == 4) {
     return a - pk_idiv(a, b) * b;
-  } else {  // may be true 64-bit values
+  } else {  // values may need 64 bits
     V r = {};
     for (int l = 0; l < pk_lanes<V>; l++) r[l] = b[l] > 0 ? a[l] % b[l] : a[l];
     return r;
   }
 }
-// Truncation toward zero of reals that fit int32.
+// Return reals that fit int32, truncated toward zero.
 template <class V, class R>
 PK_INLINE V pk_toint(R x) {
   return pk_convert<V>(pk_convert<pk_vec<int32_t, pk_lanes<R>>>(x));
 }
 
-// Sum of the lanes, in halves: a fixed order.
+// Return the sum of the lanes, by halves: a fixed order.
 template <class V>
 PK_INLINE pk_elem<V> pk_sum(V v) {
   constexpr int L = pk_lanes<V>;
@@ -269,7 +269,7 @@ struct pk_op_min {
   static T of(T a, T b) { return a < b ? a : b; }
 };
 
-// `shared`: others may update the same element meanwhile.
+// Update an element and return its old value; `shared`: other threads may update the same element at the same time.
 template <class Op, class T>
 PK_INLINE T pk_atomic(T* p, T x, int32_t shared) {
   T old;
@@ -300,7 +300,7 @@ PK_INLINE void pk_for(int32_t i, int32_t end, F body) {
   if (PK_W > 1 && i < end) body(pk_int<PK_W>{}, i, pk_first<pk_mask<PK_LANE_BYTES, PK_W>>(end - i));
 }
 
-// N turns, N known: what whole vectors leave over runs in narrower ones, without masks.
+// Run N iterations, N a constant: the remainder of whole vectors runs in narrower vectors, without masks.
 template <int N, int L, class F>
 PK_INLINE void pk_for_n(int32_t i, F body) {
   if constexpr (N >= L) {

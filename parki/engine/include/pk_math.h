@@ -13,15 +13,15 @@
 //   pk_expm1, pk_tan, pk_sinh, pk_cosh         3       3      libm, lane by lane: not for inner loops
 //   pk_tanh, pk_pow                            3       3      libm, lane by lane
 //
-// NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes that hold
-// garbage spoil nothing but their own result: no traps, no loops that depend on the data.  The polynomials are minimax
+// NaN gives NaN (but fmin and fmax return the other argument), zeros and infinities are right, and lanes with
+// garbage affect only their own result: no traps, no loops that depend on the data.  The polynomials are minimax
 // fits (Remez, weighted for the relative error of the function).
 //
-// A text may ask for less, where its loops cannot meet the rest (parki.engine.workunit.HINTS):
+// A workunit may ask for less, if its loops do not need the rest (parki.engine.workunit.HINTS):
 //
 //   PK_RSQRT_FINITE  pk_rsqrt of 0 and of infinity may be NaN
 //   PK_RSQRT_SHORT   pk_rsqrt of doubles is right to 1.5e-13
-//   PK_EXP_ROUNDED   pk_exp(x) errs by |x|/2 ulp more, as if x had been rounded; x is finite, above -1e60 (float: -1e20)
+//   PK_EXP_ROUNDED   pk_exp(x) errs by |x|/2 ulp more, as if x were rounded; x is finite, above -1e60 (float: -1e20)
 //   PK_EXP_SHORT     pk_exp of doubles is right to 2.6e-12, where it may be rounded
 //   PK_EXP_SHORTER   to 1.6e-9
 //   PK_EXP_SHORTEST  to 4.3e-7, of floats to 5.5e-7
@@ -31,7 +31,7 @@
 #include "pk_poly.h"
 
 // Simple functions ----------------------------------------------------------------------------------------------------
-// Arguments larger than native go by halves.
+// Split arguments larger than a native vector into halves.
 #define PK_SPLIT(NAME)                                                              \
   if constexpr (sizeof(V) > PK_BYTES && pk_lanes<V> > 1)                            \
     return pk_join<V>(NAME(pk_low(x)), NAME(pk_high(x)));                           \
@@ -82,8 +82,9 @@ PK_INLINE V pk_pow(V x, V y) {
 }
 
 // exp, erfc, erf ------------------------------------------------------------------------------------------------------
-// p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  Two factors, 2^a and
-// 2^(n - a) with a = floor(n / 2): one alone could not hold the smallest numbers.  Wrapping and lost bits are meant.
+// Return p * 2^n for p in [1/100, 2], where the low bits of u are n and, below it, FRACTION more bits.  The factors are
+// 2^a and 2^(n - a) with a = floor(n / 2): a single factor could not hold the smallest numbers.  Wraparound and lost
+// bits are intended.
 template <int FRACTION, class V>
 PK_INLINE V pk_scale(V p, V u) {
   constexpr int DIGITS = pk_k<pk_elem<V>>::digits;
@@ -92,13 +93,13 @@ PK_INLINE V pk_scale(V p, V u) {
   return most * pk_bits<V>(pk_as_bits(pk_splat<V>(1.0)) + (a << DIGITS));
 }
 
-// w * e^(x + low) for |low| << 1 and x in [exp_min, 0], or up to exp_max if w is 1.
+// Return w * e^(x + low) for |low| << 1 and x in [exp_min, 0], or up to exp_max if w is 1.
 template <class V, class... Low>
 PK_INLINE V pk_exp_times(V x, V w, Low... low) {
   typedef pk_elem<V> T;
   typedef pk_k<T> K;
   constexpr T MAGIC = PK_SIXTEENTHS ? K::magic16 : K::magic;
-  V near = x;  // the low part of a float counts beside ln(2) / 32
+  V near = x;  // the low part of a float is not small beside ln(2) / 32
   if constexpr (pk_same<T, float> && sizeof...(Low) > 0) near += (low + ...);
   const V u = near * K::log2e + MAGIC, n = u - MAGIC;
   V r = (x - n * K::ln2_high) - n * K::ln2_low;
@@ -130,13 +131,13 @@ PK_INLINE V pk_exp_times(V x, V w, Low... low) {
 #else
 #define PK_EXP_DEGREE 0
 #endif
-// Whether e^x is short: powers of two with sixteenths from a table, times a polynomial of this degree.
+// True if e^x is short: powers of two with sixteenths from a table, times a polynomial of this degree.
 template <class V>
 constexpr bool pk_exp_is_short =
     PK_EXP_ROUNDS && PK_SIXTEENTHS && pk_has_scalef<V> && PK_EXP_DEGREE > 0 &&
     (pk_same<pk_elem<V>, double> || PK_EXP_DEGREE == 2);
 
-// 2^(k x).  Powers of two saturate, and what is left of any k x has a finite polynomial.
+// Return 2^(k x).  Powers of two saturate, and the polynomial is finite for the remainder of any k x.
 template <class V, class S>
 PK_INLINE V pk_exp2_of(V x, S k) {
   constexpr auto MAGIC = pk_k<pk_elem<V>>::magic16;
@@ -151,16 +152,16 @@ PK_INLINE V pk_exp(V x) {
   PK_SPLIT(pk_exp) {
     if constexpr (pk_exp_is_short<V>)
       return pk_exp2_of(x, K::log2e);
-    else if constexpr (PK_EXP_ROUNDS && PK_SIXTEENTHS && pk_has_scalef<V>) {  // ln 2 in one part and no bounds, as above
+    else if constexpr (PK_EXP_ROUNDS && PK_SIXTEENTHS && pk_has_scalef<V>) {  // no bounds, as above; ln 2 in one part
       const V u = x * K::log2e + K::magic16, n = u - K::magic16, r = x - n * K::ln2, p = pk_sixteenth(u);
       return pk_scalef(p + (p * r) * (T(1) + r * pk_horner<pk_exp16_poly<T>>(r)), n);
     } else {
-      const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_lesser(pk_splat<V>(K::exp_max), x));  // NaN stays
+      const V inside = pk_greater(pk_splat<V>(K::exp_min), pk_lesser(pk_splat<V>(K::exp_max), x));  // keeps NaN
       return pk_exp_times(inside, pk_splat<V>(1));
     }
   }
 }
-// e^(s x), s the same for all lanes: its product with log2(e) is made once.
+// Return e^(s x), s the same for all lanes: s * log2(e) is computed once.
 template <class V>
 PK_INLINE V pk_exp_of(pk_elem<V> s, V x) {
   if constexpr (pk_exp_is_short<V> && sizeof(V) <= PK_BYTES)
@@ -169,8 +170,8 @@ PK_INLINE V pk_exp_of(pk_elem<V> s, V x) {
     return pk_exp(pk_splat<V>(s) * x);
 }
 
-// log: x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f); log(1 + f) = f - (h - s (h + z P)), h = f^2/2 and
-// z = s^2.
+// log: x = 2^n (1 + f), 1 + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f); log(1 + f) = f - (h - s (h + z P)), h = f^2/2
+// and z = s^2.
 template <class V>
 __attribute__((noinline, cold)) static V pk_log_beyond(V x, V y) {
   typedef pk_k<pk_elem<V>> K;
@@ -192,7 +193,8 @@ PK_INLINE V pk_log(V x) {
   }
 }
 
-// erfc(x) for x >= 0.  In the exponent a^2 = h^2 + (a - h)(a + h): h is the upper half of the digits and h^2 exact.
+// Return erfc(x) for x >= 0.  In the exponent a^2 = h^2 + (a - h)(a + h): h is the upper half of the digits of a, and
+// h^2 is exact.
 template <class V>
 PK_INLINE V pk_erfc_positive(V x) {
   typedef pk_elem<V> T;
@@ -220,8 +222,8 @@ PK_INLINE V pk_erf(V x) {
 }
 
 // sin, cos ------------------------------------------------------------------------------------------------------------
-// r = x - q pi/2 in [-pi/4, pi/4] and the low bits of q, for 0 <= x < 1e5.  pi/2 is in parts of 36 bits, whose products
-// with q are exact; floats are reduced as doubles.
+// Store r = x - q pi/2 in [-pi/4, pi/4] and the low bits of q, for 0 <= x < 1e5.  pi/2 is split into parts of 36 bits,
+// whose products with q are exact; floats are reduced as doubles.
 template <class V>
 PK_INLINE void pk_reduce(V x, V& r, pk_uints<V>& q) {
   constexpr double MAGIC = pk_k<double>::magic, TWO_OVER_PI = 0x1.45f306dc9c883p-1;

@@ -1,5 +1,5 @@
-// Instructions that GCC vector extensions have no operator for, by compiler builtins, each with a portable way round;
-// and the reciprocal root, which begins with one.
+// Instructions that GCC vector extensions have no operator for, by compiler builtins, each with a portable fallback;
+// and the reciprocal square root, which begins with an instruction for an estimate.
 #ifndef PK_NATIVE_H
 #define PK_NATIVE_H
 
@@ -12,13 +12,13 @@ typedef pk_vec<float, 2> pk_f2;
 typedef pk_vec<float, 4> pk_f4;
 typedef pk_vec<float, 8> pk_f8;
 typedef pk_vec<float, 16> pk_f16;
-#ifdef __clang__  // what the masked builtins of 256 bits point to: vectors here, elements for g++
+#ifdef __clang__  // pointee type of the masked 256-bit builtins: a vector here, an element for g++
 typedef __attribute__((vector_size(32))) int pk_si256;
 #else
 typedef int pk_si256;
 #endif
 
-// The bits of v as unsigned or signed integers of its lane size.
+// Bits of v as unsigned integers of its lane size.
 template <class V>
 using pk_uints = pk_vec<typename pk_int_of<sizeof(pk_elem<V>)>::bits, pk_lanes<V>>;
 template <class V>
@@ -32,7 +32,7 @@ PK_INLINE V pk_fabs(V x) {
 }
 
 // Square root, minimum, maximum, rounding -----------------------------------------------------------------------------
-// pk_lesser(a, b) is a < b ? a : b, so b if one is NaN; pk_greater alike.
+// pk_lesser(a, b) is a < b ? a : b, so b if a or b is NaN; pk_greater likewise.
 #if defined(__SSE2__) && !defined(__clang__)
 #define PK_BASIC(V, NAME)                                                              \
   PK_INLINE V pk_native_sqrt(V a) { return __builtin_ia32_sqrt##NAME(a); }             \
@@ -65,8 +65,8 @@ PK_WIDE(pk_f16, ps)
 #endif
 #endif
 
-// A function of libm, or a scalar instruction, lane by lane.  Without an overload above, g++ vectors are halved down to
-// 16 bytes before the loop; clang makes vector instructions of the loops over sqrt, floor and ceil.
+// Define NAME as a libm function, or a scalar instruction, lane by lane.  Without an overload above, g++ vectors are
+// halved down to 16 bytes before the loop; clang makes vector instructions of the loops over sqrt, floor and ceil.
 #if defined(__clang__)
 #define PK_LOOP_BYTES PK_BYTES
 #else
@@ -99,8 +99,8 @@ PK_INLINE V pk_greater(V a, V b) {
 }
 
 // Estimates of 1 / sqrt(x) --------------------------------------------------------------------------------------------
-// pk_guess(x) is right to pk_guess_bits<V> bits: the 14-bit instructions take any x, the 12-bit ones what a float can
-// hold; 0 bits: there is no instruction for V.
+// pk_guess(x) is right to pk_guess_bits<V> bits: the 14-bit instructions take any x, the 12-bit ones any x that a float
+// can hold; 0 bits: there is no instruction for V.
 template <class V>
 constexpr int pk_guess_bits = 0;
 #define PK_GUESS(BITS, V, VALUE)         \
@@ -109,7 +109,7 @@ constexpr int pk_guess_bits = 0;
   PK_INLINE V pk_guess(V x) { return VALUE; }
 #if defined(__SSE2__)
 #define PK_HAS_GUESS 1
-// x in the first lanes of a vector that has instructions.
+// Return a vector with x in its first lanes, of a length that has instructions.
 PK_INLINE pk_f4 pk_pad(float x) { return pk_f4{x, 0, 0, 0}; }
 PK_INLINE pk_f4 pk_pad(pk_f2 x) { return pk_f4{x[0], x[1], 0, 0}; }
 PK_INLINE pk_d2 pk_pad(double x) { return pk_d2{x, 0}; }
@@ -158,7 +158,7 @@ PK_INLINE V pk_rsqrt(V x) {
     const V y = pk_guess(x);
     const V e = T(1) - (x * y) * y;
     if constexpr (pk_guess_bits<V> == 14) {
-      // 3/8, or 1/2, is raised by what takes up most of the first term left out, for |e| <= 2^-13.
+      // 3/8, or 1/2, is raised to make up for most of the first omitted term, for |e| <= 2^-13.
       const V series = !DOUBLE ? pk_splat<V>(0.5)
                        : PK_SHORT ? T(0.5000000035) + e * T(0.375)
                                   : T(0.5) + e * (T(0.375000003375) + e * T(0.3125));
@@ -183,7 +183,7 @@ PK_INLINE V pk_rsqrt(V x) {
 }
 
 // Compression ---------------------------------------------------------------------------------------------------------
-// The lanes of v whose bits are set, side by side from the first one; what follows them is anything.
+// Return the lanes of v whose bits are set, contiguous from lane 0; the lanes after them are unspecified.
 #if defined(__AVX512F__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 #define PK_HAS_COMPRESS 1
 typedef pk_vec<int32_t, 8> pk_i8;
@@ -214,7 +214,7 @@ PK_SCALEF(pk_f4, __builtin_ia32_scalefps128_mask(p, n, p, -1))
 #endif
 
 // pk_sixteenth(u) is 2^(j/16), j = the low four bits of each lane of u: a permute of one 64-byte register or two, which
-// shortens exp.  Builds with such vectors use it for every V, so that all lengths agree.
+// shortens exp.  Builds with such vectors use this for every V, so that all lengths agree.
 #if defined(__AVX512F__) && PK_BYTES == 64
 #define PK_SIXTEENTHS true
 template <class T>

@@ -1,4 +1,4 @@
-// Constants and polynomials of pk_math.h, and how these are summed.
+// Constants and polynomials of pk_math.h, and the evaluation of the polynomials.
 #ifndef PK_POLY_H
 #define PK_POLY_H
 
@@ -12,7 +12,7 @@ template <>
 struct pk_k<double> {
   static constexpr int digits = 52;
   static constexpr double bias = 1023, least = 0x1p-1022, most = 0x1.fffffffffffffp+1023;  // normal numbers
-  // x + magic rounds x to an integer and leaves it in the low bits; magic16 to sixteenths.
+  // x + magic rounds x to an integer, in the low bits of the sum; magic16 rounds to sixteenths.
   static constexpr double magic = 0x1.8p52, magic16 = 0x1.8p48;
   static constexpr double log2e = 0x1.71547652b82fep+0, ln2 = 0x1.62e42fefa39efp-1, root_half = 0x1.6a09e667f3bcdp-1;
   // ln 2 in two parts: n * ln2_high is exact for |n| < 2^15.
@@ -33,7 +33,7 @@ struct pk_k<float> {
   static constexpr __UINT32_TYPE__ upper_half = ~0xfffu;
 };
 
-// Coefficients in ascending order; the relative error of the function beside them.
+// Coefficients in ascending order; the comment of each struct is the relative error of the function.
 template <class T>
 struct pk_exp_poly;  // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2
 template <>
@@ -146,7 +146,7 @@ struct pk_cos_poly<float> {  // 1e-10
     0.04166664555668831f, -0.0013887312961742282f, 2.443279117869679e-05f};
 };
 
-// Coefficients FROM ... FROM + N - 1 of C, by Estrin's scheme: kernels are bound by latency, and its path is short.
+// Sum coefficients FROM ... FROM + N - 1 of C by Estrin's scheme, for its short path: kernels are bound by latency.
 template <class C, int FROM, int N, class V>
 PK_INLINE V pk_estrin(V x, V x2, V x4, V x8, V x16) {
   if constexpr (N == 1)
@@ -159,7 +159,7 @@ PK_INLINE V pk_estrin(V x, V x2, V x4, V x8, V x16) {
     return pk_estrin<C, FROM, LOW>(x, x2, x4, x8, x16) + power * pk_estrin<C, FROM + LOW, N - LOW>(x, x2, x4, x8, x16);
   }
 }
-// The same from FROM on by Horner's, with the fewest operations: for loops that have others to do meanwhile.
+// Sum coefficients FROM ... of C by Horner's scheme, with the fewest operations: for loops with other independent work.
 template <class C, int FROM = 0, class V>
 PK_INLINE V pk_horner(V x) {
   if constexpr (FROM + 1 == sizeof(C::c) / sizeof(C::c[0]))

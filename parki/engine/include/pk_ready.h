@@ -1,6 +1,6 @@
-// Jobs of `pk_tasks.h` as plain data of the caller's, and their ready tasks, as units find them.
+// Jobs of `pk_tasks.h`, as plain data of the caller, and the rules by which units find ready tasks.
 //
-// Ready tasks lie in buckets.  A unit, worker or device, polls the buckets of its list in their order.
+// Ready tasks lie in buckets.  A unit is a worker or a device, and polls the buckets of its list in order.
 #ifndef PK_READY_H
 #define PK_READY_H
 #include <stdint.h>
@@ -11,40 +11,40 @@
 #include <vector>
 
 struct pk_patch {
-  int64_t field, at;  // offset of a pointer in an argument structure, and of its bytes in a worker's room
+  int64_t field, at;  // bytes: offset of a pointer in an argument structure, and of its target in a worker's room
 };
 
-// How units find tasks, as `parki.tasks.sharing` declares it; without it all tasks are in one bucket.
+// Rules by which units find tasks, as `parki.tasks.sharing` declares them; without rules all tasks are in one bucket.
 struct pk_sharing {
-  int32_t buckets, owners, devices, mapped;  // mapped: units of one class differ in their buckets
-  int32_t remaining, batch;                  // rules, as `parki.tasks.policy` has them
+  int32_t buckets, owners, devices, mapped;  // mapped: units of one class have different buckets
+  int32_t remaining, batch;                  // rules of `parki.tasks.policy`
   const int32_t *bucket, *owner;             // of each task
-  const int32_t *list_begin, *list;          // of each unit its buckets: workers, then devices
-  const double *few[2];                      // of each bucket the ready tasks that workers, and devices, leave alone
+  const int32_t *list_begin, *list;          // buckets of each unit: workers, then devices
+  const double *few[2];                      // of each bucket: ready tasks that workers, and devices, leave alone
   const double *core, *device, *wave;        // seconds of each task
   const uint8_t* shared;                     // of each bucket: devices may run its tasks
   const uint8_t* whole;                      // of each bucket: a device takes all of its ready tasks at once
-  double full, least;                        // waves that a batch is filled up to, and that it has before it leaves any
+  double full, least;                        // waves of work of a full batch, and before a batch may leave tasks
 };
 
-// Filled by the caller but for the end, as `parki.tasks.pool` declares it.
+// Filled by the caller, except `now`, `failed`, `done` and `state`; `parki.tasks.pool` declares the same fields.
 struct pk_job {
   int32_t tasks, threads, in_order, may_fault;
-  const int32_t* call_begin;          // of each task among the calls, and one more
+  const int32_t* call_begin;          // first call of each task, and the end of the last
   void (*const* run)(const void*);    // of each call
   char* const* args;                  // of each call
-  const int32_t* patch_begin;         // of each call among the patches, and one more
+  const int32_t* patch_begin;         // first patch of each call, and the end of the last
   const pk_patch* patches;            // pointers to the room of the worker that runs the call
-  const int64_t* const* fault;        // of each call: four numbers, the first 0 as long as nothing has failed
-  const int32_t *after_begin, *after; // the tasks that wait for each one
-  int32_t* waits;                     // of each task: how many it waits for
-  const int32_t* turn;                // of each task: among ready ones the least comes first
-  int32_t* worker;                    // of each task: who has run it
+  const int64_t* const* fault;        // of each call: four numbers, of which the first is 0 until a fault
+  const int32_t *after_begin, *after; // tasks that wait for each task
+  int32_t* waits;                     // of each task: number of tasks that it waits for
+  const int32_t* turn;                // of each task: the ready task with the least turn comes first
+  int32_t* worker;                    // of each task: unit that has run it
   int64_t *began, *ended;             // of each task: nanoseconds
-  char* rooms;                        // of each worker, one after another
+  char* rooms;                        // of each worker, contiguous
   int64_t room_bytes;
-  int64_t now;       // nanoseconds of the same clock, when the job began
-  int32_t failed;    // the call that has failed, -1 for none
+  int64_t now;       // nanoseconds of the same clock at which the job began
+  int32_t failed;    // first call that has failed, -1 for none
   int32_t done;      // tasks that have ended
   void* state;       // of `pk_tasks_begin`
   const pk_sharing* sharing;
@@ -52,20 +52,20 @@ struct pk_job {
 
 namespace {
 
-typedef std::vector<uint64_t> pk_heap;  // turn, task
+typedef std::vector<uint64_t> pk_heap;  // turn in the upper 32 bits, task in the lower ones
 
 struct pk_state {
   pk_job* job;
-  std::vector<pk_heap> heaps;  // of each bucket one for every owner
-  std::vector<int32_t> ready;  // tasks of each bucket
-  int32_t all = 0;             // ready tasks together
-  double left = 0;             // seconds on a device of tasks that nobody has begun
-  std::vector<int32_t> slots;  // numbers of workers that nobody is
+  std::vector<pk_heap> heaps;  // of each bucket, one per owner
+  std::vector<int32_t> ready;  // number of ready tasks of each bucket
+  int32_t all = 0;             // number of all ready tasks
+  double left = 0;             // seconds on a device of shared tasks that have not begun
+  std::vector<int32_t> slots;  // free worker numbers
   int32_t running = 0, entered = 0, arrivals = 0;
   bool stopped = false;
-  std::condition_variable news, call;  // for the caller and for devices: of ready tasks, and of the end
+  std::condition_variable news, call;  // for the caller, for devices: tasks are ready, or the job ends
   bool waiting = false;
-  int32_t listening = 0;  // devices that wait
+  int32_t listening = 0;  // number of devices that wait
 
   bool over() const { return running == 0 && (stopped || job->done == job->tasks); }
   void push(int32_t task) {
@@ -78,12 +78,12 @@ struct pk_state {
     ready[bucket]++;
     all++;
   }
-  // A unit's heap for its next task, -1 for none.
+  // Return the heap of a unit's next task, -1 for none.
   int32_t find(int32_t unit) const {
     if (stopped || !all) return -1;
     const pk_sharing* const s = job->sharing;
     if (!s) return 0;
-    const int32_t own = unit - job->threads;  // number among devices
+    const int32_t own = unit - job->threads;  // number among the devices
     const bool device = own >= 0;
     const int32_t *const begin = s->list + s->list_begin[unit], *const end = s->list + s->list_begin[unit + 1];
     if (job->in_order) {
@@ -102,7 +102,7 @@ struct pk_state {
           if (!heaps[h].empty() && (device || !leaves(*b, heaps[h][0]))) return h;
     return -1;
   }
-  // Whether a core leaves a task to the devices, which have done all else before the core would end.
+  // Return whether a core leaves a task to the devices, because all work that has not begun takes them less time.
   bool leaves(int32_t bucket, uint64_t head) const {
     const pk_sharing& s = *job->sharing;
     return s.remaining && s.shared[bucket] && s.core[(uint32_t)head] > left / std::max(s.devices, 1);
@@ -124,7 +124,7 @@ struct pk_state {
     const int32_t h = find(worker);
     return h < 0 ? -1 : take(h);
   }
-  // Takes tasks of one bucket that a device launches together; `most` at most.
+  // Take up to `most` tasks of one bucket that a device launches together, and return their number.
   int32_t pop_many(int32_t unit, int32_t* out, int32_t most) {
     const int32_t h = find(unit);
     if (h < 0) return 0;

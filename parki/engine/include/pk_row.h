@@ -1,6 +1,6 @@
-// Rows: values of as many lanes as a short vector range of fixed length has, in parts that are native vectors.
-// Loops in the body of such a range are then gone through once for all parts, which share addresses and uniform values;
-// g++ would take a vector of another length apart lane by lane.  Only arithmetic, loads and stores are defined.
+// Rows: values with one lane per iteration of a short vector range of fixed length, in parts that are native vectors.
+// A loop in the body of such a range then runs once for all parts, which share addresses and uniform values; g++ would
+// split a vector of another length lane by lane.  Only arithmetic, loads and stores are defined.
 #ifndef PK_ROW_H
 #define PK_ROW_H
 
@@ -19,7 +19,7 @@ template <class T, int N>
 struct pk_row_of<T, N, N> {
   typedef pk_vec<T, N> type;
 };
-// N lanes of T: a native vector where that is possible.
+// N lanes of T: a native vector where N allows.
 template <class T, int N>
 using pk_row = typename pk_row_of<T, N, pk_head_lanes(N, PK_BYTES / (int)sizeof(T))>::type;
 
@@ -50,7 +50,7 @@ PK_INLINE pk_parts<T, N, HEAD> operator-(pk_parts<T, N, HEAD> x) {
   return {-x.a, -x.b};
 }
 
-// One number in all lanes.
+// Return a row with one number in all lanes.
 template <class V, class S>
 PK_INLINE V pk_row_splat(S s) {
   if constexpr (pk_is_parts<V>)
@@ -76,7 +76,7 @@ PK_INLINE void pk_row_store(T* p, V v) {
   }
 }
 
-// A range of N iterations: as one row, if its parts leave registers for others.
+// Run a range of N iterations: as one row, if its parts leave registers for other values.
 template <int N, class F>
 PK_INLINE void pk_for_row(int32_t i, F body) {
   if constexpr (N <= 3 * PK_W)

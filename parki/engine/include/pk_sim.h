@@ -1,7 +1,7 @@
-// The vocabulary of pk_gpu.h on the host, checked.
+// Names of pk_gpu.h for the host, with checks.
 //
-// Beside every element of scratch, and every element of a written view that is touched in this phase (from one barrier
-// to the next), stands who touched it: a missing barrier is found whatever the order of the threads was.
+// Each element of scratch, and each element of a written view that is accessed in this phase (from one barrier to the
+// next), has a record of the threads that accessed it: a missing barrier is found in any order of the threads.
 #ifndef PK_SIM_H
 #define PK_SIM_H
 #include "pk_threads.h"
@@ -12,14 +12,14 @@ typedef int64_t pk_index;
 typedef int32_t pk_index;
 #endif
 
-// Who touched what ----------------------------------------------------------------------------------------------------
+// Records of accesses -------------------------------------------------------------------------------------------------
 struct pk_sim_touch {
   int32_t site;  // 0: none
   uint32_t epoch;
   int32_t thread, row;
 };
-// Of one element.  Two readers are enough, of different rows if there are such: a later access is at odds with one of
-// them if it is with any.  So are two of those that updated it.
+// Accesses of one element.  Two readers are enough, of different rows if possible: a later access that conflicts with
+// any reader conflicts with one of the two.  The same holds for two updaters.
 struct pk_sim_marks {
   uint32_t phase;
   pk_sim_touch writer, reader[2], updater[2];
@@ -31,9 +31,9 @@ struct pk_sim_marked {
 
 static struct pk_sim_memory {
   char* scratch;
-  int32_t* written;  // by word of scratch: 1 + the block that wrote it
+  int32_t* written;  // of each word of scratch: 1 + the block that wrote it
   pk_sim_marks* marks;
-  pk_sim_marked* table;  // of elements of views, by address; as old phases count as empty, it is never cleared
+  pk_sim_marked* table;  // marks of elements of views, by address; never cleared, because old phases count as empty
   uint64_t size, used;
   uint32_t used_phase;
 } pk_mem;
@@ -78,7 +78,7 @@ static inline void pk_sim_grow() {
   pk_mem.table = table;
   pk_mem.size = size;
 }
-// The marks of an element of a view.
+// Return the marks of an element of a view.
 PK_SIM_CALL pk_sim_marks* pk_sim_find(const void* at) {
   if (pk_mem.used_phase != pk_sim.phase) pk_mem.used = 0;
   pk_mem.used_phase = pk_sim.phase;
@@ -97,7 +97,7 @@ PK_SIM_CALL pk_sim_marks* pk_sim_find(const void* at) {
 
 static inline bool pk_sim_outside(int64_t i, int64_t n) { return (uint64_t)i >= (uint64_t)n; }
 
-// What get gives: bytes are flags and counts, and are reckoned with as integers.
+// Type that `get` returns: bytes are flags and counts, and arithmetic on them uses integers.
 template <class T>
 struct pk_value_of {
   typedef T type;
@@ -133,7 +133,7 @@ struct pk_out {
   value get(int64_t i, int32_t site) const { return *touch(i, pk_read, site); }
   void set(int64_t i, value v, int32_t site) const { *touch(i, pk_write, site) = (T)v; }
 };
-// A piece of the block's scratch; `used` is where the next one begins.
+// A piece of the block's scratch; `used` is the byte at which the next piece begins.
 template <class T>
 struct pk_shared {
   typedef T value;
@@ -184,7 +184,7 @@ static inline void pk_sim_row_sync(int32_t site) {
   if (pk_sim.lanes > 1) pk_sim_meet_row(site);
 }
 
-// Sums are made in the order of a GPU, by whoever goes on first after all have given their values.
+// Sums are added in the order of a GPU, by the first thread that continues after all have stored their values.
 template <class T>
 static inline T pk_sim_value(const int64_t* at) {
   T v;
@@ -195,7 +195,7 @@ template <class T>
 static inline void pk_sim_store(int64_t* at, T v) {
   __builtin_memcpy(at, &v, sizeof v);
 }
-// An integer too large begins again from below, as on a device.
+// Return an integer that wraps around on overflow, as on a device.
 template <class T>
 static inline T pk_sim_wrapped(uint64_t bits) {
   return (T)bits;

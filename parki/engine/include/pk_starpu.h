@@ -1,7 +1,7 @@
-// Runs graphs of tasks by StarPU: jobs of pk_tasks.h, whose ready tasks StarPU's workers take by one of its policies.
+// Execution of task graphs by StarPU, whose workers take the ready tasks of jobs (pk_tasks.h) by one of its policies.
 //
-// A process has one StarPU, with one policy, so that one job runs at a time: callers take turns.  The thread of a caller
-// waits.  Between jobs the workers are paused: they sleep.
+// A process has one StarPU, with one policy, so that one job runs at a time: callers take turns.  The caller's thread
+// waits.  Between jobs the workers sleep.
 #ifndef PK_STARPU_H
 #define PK_STARPU_H
 #include <starpu.h>
@@ -10,12 +10,12 @@
 
 #include "pk_tasks.h"
 
-// Filled by the caller but for the end, as `parki.tasks.starpu` declares it.
+// Filled by the caller, except `state`; `parki.tasks.starpu` declares the same fields.
 struct pk_starpu_job {
   pk_job* job;
-  const int32_t *before_begin, *before;  // the tasks that each one waits for
-  const int32_t* bucket;                 // of each task: buckets are polled from 0 on; null for policies without these
-  const double* seconds;                 // of each task: how long it is expected to last
+  const int32_t *before_begin, *before;  // tasks that each task waits for
+  const int32_t* bucket;                 // of each task: buckets are polled from 0 on; null for policies without them
+  const double* seconds;                 // of each task: expected duration
   void* state;                           // of `pk_starpu_begin`
 };
 
@@ -30,13 +30,13 @@ struct pk_starpu_task {
 struct pk_starpu_state {
   pk_starpu_job* job;
   std::vector<pk_starpu_task> tasks;
-  int32_t submitted = 0, passed = 0;  // tasks that StarPU has been given, and those that it has had run or passed over
+  int32_t submitted = 0, passed = 0;  // number of tasks given to StarPU, and of tasks run or skipped
   std::atomic<bool> stopped{false};
-  std::mutex lock;  // of `submitted` and `passed`
+  std::mutex lock;  // guards `submitted` and `passed`
   std::condition_variable news;
 };
 
-// Runs a task on a worker of StarPU; passes over it when nothing may begin any more.
+// Run a task on a worker of StarPU; skip the task if the job has stopped.
 void pk_starpu_do(void**, void* const argument) {
   const pk_starpu_task& task = *(pk_starpu_task*)argument;
   pk_starpu_state& state = *task.state;
@@ -54,8 +54,8 @@ double pk_starpu_expected(starpu_task* const task, starpu_perfmodel_arch*, unsig
   return 1e6 * mine.state->job->seconds[mine.number];
 }
 
-// The one codelet, which StarPU refers to as long as the process lives.  Durations are the caller's: a model of StarPU's
-// own would be kept in files, and end the process where one of them is damaged or cannot be written.
+// Return the only codelet, which StarPU refers to as long as the process lives.  The caller gives the durations: StarPU
+// would keep a model of its own in files, and end the process if a file is damaged or cannot be written.
 starpu_codelet* pk_starpu_codelet() {
   static starpu_perfmodel durations;
   static starpu_codelet codelet;
@@ -74,7 +74,7 @@ starpu_codelet* pk_starpu_codelet() {
   return &codelet;
 }
 
-// Priorities of tasks within the limits of the policy: the least turn is the highest one.
+// Priorities of tasks within the limits of the policy: the least turn has the highest priority.
 struct pk_starpu_priorities {
   const pk_starpu_job& job;
   int64_t least, most, span, last;
@@ -91,7 +91,7 @@ struct pk_starpu_priorities {
   }
 };
 
-// Variables of the environment that StarPU reads while it starts, of those that the user has not set.
+// Environment variables that StarPU reads while it starts; variables that the user has set are kept.
 class pk_starpu_settings {
   std::vector<const char*> names;
   void set(const char* name, const char* value) {
@@ -112,11 +112,11 @@ class pk_starpu_settings {
   }
 };
 
-bool pk_starpu_here = false;  // whether StarPU runs, started by this library
+bool pk_starpu_here = false;  // true while a StarPU that this library has started runs
 
 }  // namespace
 
-// The name of a policy of StarPU's own, null behind the last one.
+// Return the name of a predefined policy of StarPU, null after the last one.
 extern "C" const char* pk_starpu_policy(int32_t i) {
   const starpu_sched_policy* const policy = starpu_sched_get_predefined_policies()[i];
   return policy ? policy->policy_name : nullptr;
@@ -124,7 +124,7 @@ extern "C" const char* pk_starpu_policy(int32_t i) {
 
 extern "C" int32_t pk_starpu_most_workers() { return STARPU_MAXCPUS; }
 
-// Ends StarPU and its threads, if this library has started it.
+// End StarPU and its threads, if this library has started StarPU.
 extern "C" void pk_starpu_shut() {
   if (!pk_starpu_here) return;
   pk_starpu_here = false;
@@ -132,9 +132,9 @@ extern "C" void pk_starpu_shut() {
   starpu_shutdown();
 }
 
-// Starts StarPU, or starts it anew, with workers that sleep; returns their number, -1 where another library has started
-// it, -2 if it does not start.
-// What it writes about buses between devices goes to the folder `home`, and is not read again.
+// Start or restart StarPU, with workers that sleep; return their number, -1 if another library has started StarPU,
+// -2 if the start fails.
+// StarPU writes its data on buses between devices to the folder `home`; they are not read again.
 extern "C" int32_t pk_starpu_start(const char* policy, int32_t threads, const char* home, int32_t buckets) {
   pk_starpu_shut();
   if (starpu_is_initialized()) return -1;
@@ -145,7 +145,7 @@ extern "C" int32_t pk_starpu_start(const char* policy, int32_t threads, const ch
   conf.sched_policy_name = policy;
   conf.ncpus = threads;
   conf.ncuda = conf.nopencl = 0;
-  conf.catch_signals = 0;  // they are the interpreter's
+  conf.catch_signals = 0;  // signals belong to the interpreter
   if (buckets) {           // each priority is the number of a bucket, from which all workers take
     conf.global_sched_ctx_min_priority = 0;
     conf.global_sched_ctx_max_priority = buckets - 1;
@@ -161,7 +161,7 @@ extern "C" int32_t pk_starpu_start(const char* policy, int32_t threads, const ch
   return (int32_t)starpu_cpu_worker_get_count();
 }
 
-// Gives StarPU all tasks of a job, and lets workers begin; returns 0 if it has taken them.
+// Give StarPU all tasks of a job, and let workers begin; return 0 if StarPU has taken all tasks, else 1.
 extern "C" int32_t pk_starpu_begin(pk_starpu_job* const one) {
   pk_job& job = *one->job;
   pk_starpu_state* const state = new pk_starpu_state;
@@ -190,7 +190,7 @@ extern "C" int32_t pk_starpu_begin(pk_starpu_job* const one) {
   starpu_resume();
   for (int32_t t = 0; t < n; t++)
     if (starpu_task_submit(tasks[t])) {
-      // no task before this one waits for it or for a later one
+      // no earlier task waits for this one or for a later one
       state->stopped = true;
       for (int32_t rest = n - 1; rest >= t; rest--) starpu_task_destroy(tasks[rest]);
       std::lock_guard<std::mutex> held(state->lock);
@@ -201,7 +201,7 @@ extern "C" int32_t pk_starpu_begin(pk_starpu_job* const one) {
   return 0;
 }
 
-// Waits some milliseconds; returns 1 when all tasks have been run or passed over.
+// Wait for up to `milliseconds`; return 1 if all tasks have been run or skipped, else 0.
 extern "C" int32_t pk_starpu_wait(pk_starpu_job* const one, int32_t milliseconds) {
   pk_starpu_state& state = *(pk_starpu_state*)one->state;
   std::unique_lock<std::mutex> held(state.lock);
@@ -209,7 +209,7 @@ extern "C" int32_t pk_starpu_wait(pk_starpu_job* const one, int32_t milliseconds
                              [&] { return state.passed >= state.submitted; });
 }
 
-// Lets no further task begin, waits for those that run, and sends the workers to sleep.
+// Let no further task begin, wait for running tasks, and put the workers to sleep.
 extern "C" void pk_starpu_end(pk_starpu_job* const one) {
   pk_starpu_state* const state = (pk_starpu_state*)one->state;
   if (!state) return;

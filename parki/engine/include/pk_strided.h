@@ -1,8 +1,8 @@
-// Elements that lie two apart, or in reverse order, from and into the lanes of a vector.  Included by pk_host.h.
+// Loads and stores of vectors with stride 2, and loads in reverse order.  Included by pk_host.h.
 #ifndef PK_STRIDED_H
 #define PK_STRIDED_H
 
-// Elements p[0], p[2], p[4], … : two loads and a shuffle; the second begins one early so as not to read past the last.
+// Load p[0], p[2], p[4], … by two loads and a shuffle; the second load begins one early, not to read past the last.
 template <class V, class T>
 PK_INLINE V pk_load2(const T* p, pk_true) {
   constexpr int L = pk_lanes<V>;
@@ -57,7 +57,7 @@ PK_INLINE void pk_store2(T* p, V v, M m) {
     if (pk_lane_on(m, l)) p[2 * l] = (T)pk_get(v, l);
 }
 
-// a and b into p[0], p[1], p[2], p[3], … by turns.
+// Store v and w alternately into p[0], p[1], p[2], p[3], …
 template <class T, class V>
 PK_INLINE void pk_store_pair(T* p, V v, V w, pk_true) {
   constexpr int L = pk_lanes<V>;
@@ -97,7 +97,7 @@ PK_INLINE void pk_store_pair(T* p, V v, V w, M m) {
     if (pk_lane_on(m, l)) p[2 * l] = (T)pk_get(v, l), p[2 * l + 1] = (T)pk_get(w, l);
 }
 
-// The lanes in reverse order.
+// Return the lanes in reverse order.
 template <class V>
 PK_INLINE V pk_turned(V v) {
   if constexpr (pk_lanes<V> == 1) return v;
@@ -109,7 +109,7 @@ PK_INLINE V pk_turned(V v) {
 }
 PK_INLINE pk_true pk_turned(pk_true m) { return m; }
 
-// Elements p[0], p[-1], p[-2], …
+// Load p[0], p[-1], p[-2], …
 template <class V, class T, class M>
 PK_INLINE V pk_load_back(const T* p, M m) {
   return pk_turned(pk_load<V>(p - (pk_lanes<V> - 1), pk_turned(m)));

@@ -1,8 +1,8 @@
-// Runs graphs of tasks: each task calls kernels, one after another, when those that it waits for have ended.
+// Execution of task graphs: each task calls kernels, one after another, when all tasks that it waits for have ended.
 //
-// A job is plain data of the caller's.  Its own thread is worker 0; threads of one pool, which all jobs share, are the
-// others.  Nobody waits for a phase.  Pool threads that find nothing to do sleep, and end when that lasts.
-// Devices have threads of the caller's, which take tasks by `pk_tasks_take` and give them back by `pk_tasks_gave`.
+// A job is plain data of the caller.  The caller's thread is worker 0; the other workers are threads of one pool, which
+// all jobs share.  No worker waits for a phase.  Idle pool threads sleep, and end after PK_IDLE if there are no jobs.
+// Devices have threads of the caller, which take tasks by `pk_tasks_take` and give them back by `pk_tasks_gave`.
 #ifndef PK_TASKS_H
 #define PK_TASKS_H
 #include <stdint.h>
@@ -36,7 +36,7 @@ inline void pk_pause() {
 #endif
 }
 
-// Held for a hundred nanoseconds: sleeping would take longer.
+// Spin lock, because it is held for a hundred nanoseconds: sleeping would take longer.
 struct pk_spin {
   std::atomic<bool> held{false};
   void lock() {
@@ -49,23 +49,23 @@ struct pk_spin {
 };
 
 struct pk_pool {
-  pk_spin lock;                // of all that follows, and of the states of jobs
+  pk_spin lock;                // guards `jobs`, `threads`, `asleep` and the states of jobs
   std::vector<pk_state*> jobs;
   int32_t threads = 0, asleep = 0;
   std::mutex bed;              // taken before `lock`, never after
   std::condition_variable bell;
 };
 
-// Never freed: threads of the pool may outlive static objects.  The child of a fork has none of them.
+// Never freed: threads of the pool may outlive static objects.  The child of a fork has no threads of the pool.
 pk_pool* pk_the_pool = new pk_pool;
 #ifndef _WIN32
 [[maybe_unused]] const int pk_forks = pthread_atfork(nullptr, nullptr, [] { pk_the_pool = new pk_pool; });
 #endif
 
-constexpr auto PK_IDLE = std::chrono::seconds(1);  // until a thread without work ends
-constexpr int PK_LOOKS = 200;                      // for work, before a thread goes to sleep: tens of microseconds
+constexpr auto PK_IDLE = std::chrono::seconds(1);  // time until a thread without work ends
+constexpr int PK_LOOKS = 200;                      // searches for work before a thread sleeps: tens of microseconds
 
-// Runs a task, outside of the lock; false if it has failed.
+// Run a task, without the lock; return false if a call has failed.
 bool pk_do(pk_job& job, int32_t task, int32_t worker) {
   bool good = true;
   job.worker[task] = worker;
@@ -85,7 +85,7 @@ bool pk_do(pk_job& job, int32_t task, int32_t worker) {
   return good;
 }
 
-// Marks a task as done, within the lock; returns how many have become ready.
+// Mark a task as done, with the lock held; return the number of tasks that have become ready.
 int32_t pk_finish(pk_state& state, int32_t task, bool good) {
   pk_job& job = *state.job;
   state.running--;
@@ -100,7 +100,7 @@ int32_t pk_finish(pk_state& state, int32_t task, bool good) {
   return more;
 }
 
-// Wakes those who may run `more` tasks, within no lock.
+// Wake pool threads for `more` tasks, and the caller and devices if asked; no lock is held.
 void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller, bool devices = false) {
   if (caller || devices) {
     std::lock_guard<std::mutex> awake(pool.bed);
@@ -113,7 +113,7 @@ void pk_wake(pk_pool& pool, pk_state& state, int32_t more, bool caller, bool dev
   }
 }
 
-// Runs tasks as one worker until none is ready or the time is over; the lock is held before and behind.
+// Run tasks as one worker until none is ready or the time is over; the lock is held on entry and on return.
 void pk_work(pk_pool& pool, pk_state& state, int32_t worker, int64_t until) {
   for (int32_t task = state.pop(worker); task >= 0;) {
     pool.lock.unlock();
@@ -134,7 +134,7 @@ void pk_work(pk_pool& pool, pk_state& state, int32_t worker, int64_t until) {
   }
 }
 
-// A job with a ready task for a worker whose number is free, which comes last then; within the lock.
+// Return a job with a ready task for a free worker number, moved to the end of `slots`, or null; the lock is held.
 pk_state* pk_find(pk_pool& pool) {
   for (pk_state* state : pool.jobs) {
     if (state->stopped || !state->all) continue;
@@ -145,7 +145,7 @@ pk_state* pk_find(pk_pool& pool) {
         std::swap(slots[i - 1], slots.back());
         return state;
       }
-      if (!mapped) break;  // others find no more
+      if (!mapped) break;  // other numbers find the same tasks
     }
   }
   return nullptr;
@@ -197,7 +197,7 @@ void pk_member(pk_pool* const at) {
   }
 }
 
-// Starts threads until there are `wanted`; fewer will do where the system gives no more.
+// Start threads until there are `wanted`; fewer are enough if the system gives no more.
 void pk_hire(pk_pool& pool, int32_t wanted) {
 #ifndef _WIN32
   sigset_t all, before;  // signals are for the caller's threads
@@ -226,7 +226,7 @@ void pk_hire(pk_pool& pool, int32_t wanted) {
 
 }  // namespace
 
-// Makes the tasks that wait for nothing ready, and lets the pool begin.
+// Make tasks that wait for no other task ready, and let the pool begin.
 extern "C" void pk_tasks_begin(pk_job* const job) {
   pk_pool& pool = *pk_the_pool;
   pk_state* const state = new pk_state;
@@ -253,7 +253,7 @@ extern "C" void pk_tasks_begin(pk_job* const job) {
   pk_hire(pool, job->threads - 1);
 }
 
-// Works on a job as its worker 0 for some milliseconds, or waits for others; returns 1 when nothing runs any more.
+// Work on a job as worker 0 for `milliseconds`, or wait for others; return 1 if the job is over, else 0.
 extern "C" int32_t pk_tasks_help(pk_job* const job, int32_t milliseconds) {
   pk_pool& pool = *pk_the_pool;
   pk_state& state = *(pk_state*)job->state;
@@ -290,7 +290,7 @@ extern "C" int32_t pk_tasks_help(pk_job* const job, int32_t milliseconds) {
   }
 }
 
-// Takes tasks for a device, within some milliseconds; returns their number, 0 if there are none yet, -1 after the last.
+// Take tasks for a device, within `milliseconds`; return their number, 0 if none is ready yet, -1 after the last.
 extern "C" int32_t pk_tasks_take(pk_job* const job, int32_t device, int32_t* out, int32_t most, int32_t milliseconds) {
   pk_pool& pool = *pk_the_pool;
   pk_state& state = *(pk_state*)job->state;
@@ -319,7 +319,7 @@ extern "C" int32_t pk_tasks_take(pk_job* const job, int32_t device, int32_t* out
   }
 }
 
-// Ends tasks that a device has taken.
+// Mark tasks that a device has taken as done.
 extern "C" void pk_tasks_gave(pk_job* const job, const int32_t* tasks, int32_t n, int32_t good) {
   pk_pool& pool = *pk_the_pool;
   pk_state& state = *(pk_state*)job->state;
@@ -335,7 +335,7 @@ extern "C" void pk_tasks_gave(pk_job* const job, const int32_t* tasks, int32_t n
   pk_wake(pool, state, spare, caller, true);
 }
 
-// Lets no further task begin.
+// Let no further task begin.
 extern "C" void pk_tasks_stop(pk_job* const job) {
   pk_pool& pool = *pk_the_pool;
   pk_state& state = *(pk_state*)job->state;
@@ -345,7 +345,7 @@ extern "C" void pk_tasks_stop(pk_job* const job) {
   pk_wake(pool, state, 0, false, true);
 }
 
-// Waits until nobody is in a job that is over, and forgets it.
+// Wait until no thread is in a job that is over, and delete its state.
 extern "C" void pk_tasks_end(pk_job* const job) {
   pk_pool& pool = *pk_the_pool;
   pk_state* const state = (pk_state*)job->state;
@@ -361,6 +361,6 @@ extern "C" void pk_tasks_end(pk_job* const job) {
   job->state = nullptr;
 }
 
-// Threads of the pool.
+// Return the number of threads of the pool.
 extern "C" int32_t pk_tasks_threads() { return pk_the_pool->threads; }
 #endif

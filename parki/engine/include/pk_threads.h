@@ -1,12 +1,12 @@
-// The threads of a block on the host: every one a fibre, blocks one after another.
+// Threads of a block on the host: each thread is a fibre, and blocks run one after another.
 //
-// A thread runs until it waits for others or ends; one that never waits costs a call.  Which thread runs next is drawn
-// from a seed, anew whenever all have waited.  The first fault ends the launch.
+// A thread runs until it waits for others or ends; a thread that never waits costs a call.  The order of the threads is
+// drawn from a seed, again whenever all have waited.  The first fault ends the launch.
 #ifndef PK_THREADS_H
 #define PK_THREADS_H
 #include "pk_fibre.h"
 
-// For what is called from many places of a text: inlined, it takes the compiler twice as long.
+// For functions that are called from many places of a text: inlining would double the compile time.
 #define PK_SIM_MEMBER __attribute__((noinline))
 #define PK_SIM_CALL __attribute__((noinline, unused)) static
 
@@ -19,9 +19,9 @@ struct pk_sim_launch {
 enum pk_sim_kind {
   pk_bad_view = 1,     // index outside of a view
   pk_bad_scratch,      // index outside of a piece of scratch
-  pk_much_scratch,     // index: bytes asked for so far
+  pk_much_scratch,     // index: bytes requested so far
   pk_bad_barrier,      // other site -1: the other thread has ended
-  pk_race_on_scratch,  // limit: what was done, and four times what had been done (pk_sim_deed)
+  pk_race_on_scratch,  // limit: deed of this access plus four times the deed of the earlier one (pk_sim_deed)
   pk_race_on_view,
   pk_unset_scratch,  // read before written
   pk_short_row,      // index: the row
@@ -37,8 +37,8 @@ struct pk_sim_thread {
 struct pk_sim_row {
   int32_t waiting;
   uint32_t epoch;  // accesses in different epochs of a phase are ordered within the row
-  bool fresh;      // the lanes have met, and none has gone on yet
-  int64_t sum;     // the bits
+  bool fresh;      // the lanes have met, and none has continued yet
+  int64_t sum;     // bits of the sum
 };
 
 static struct pk_sim_state {
@@ -46,11 +46,11 @@ static struct pk_sim_state {
   const void* args;
   void (*body)();
   pk_sim_thread *now, *thread;
-  pk_sim_thread **turn, **soon;  // who runs next: the last of `soon`, then `turn` from `turned` on
+  pk_sim_thread **turn, **soon;  // threads to run next: the last of `soon`, then `turn` from `turned` on
   int32_t turns, turned, soons;
   int32_t block, threads, lanes, rows, warp, live;
   pk_sim_row* row;
-  int64_t *value, sum;  // the bits of what threads give to sums and scans, and of a sum over all
+  int64_t *value, sum;  // bits of the threads' values in sums and scans, and of a sum over all threads
   bool fresh;
   uint32_t phase;
   uint64_t random;
@@ -58,7 +58,7 @@ static struct pk_sim_state {
   pk_fibre home;
 } pk_sim;
 
-// Ends the launch.
+// Report a fault and end the launch.
 [[noreturn]] PK_SIM_CALL void pk_sim_fault(pk_sim_kind kind, int64_t site, int64_t other_site, int64_t index,
                                            int64_t limit, int64_t thread, int64_t other) {
   const int64_t fault[8] = {kind, site, other_site, index, limit, pk_sim.block, thread, other};
@@ -68,7 +68,7 @@ static struct pk_sim_state {
   __builtin_unreachable();
 }
 
-// Who runs when -------------------------------------------------------------------------------------------------------
+// Order of threads ----------------------------------------------------------------------------------------------------
 static inline int32_t pk_sim_draw(int32_t n) {  // splitmix64
   uint64_t z = pk_sim.random += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -83,7 +83,7 @@ static inline void pk_sim_shuffle(pk_sim_thread** list, int32_t n) {
     list[n - 1] = t;
   }
 }
-// Puts all who can go on in a new order: one by one, or half of the times warp after warp.
+// Put all threads that can continue in a new order: one by one, or half of the time warp after warp.
 static inline bool pk_sim_gather() {
   const int64_t order = pk_sim.launch->order;
   const bool mixed = order == 0 && pk_sim_draw(2);
@@ -103,13 +103,13 @@ static inline bool pk_sim_gather() {
   if (mixed) pk_sim_shuffle(pk_sim.turn, pk_sim.turns);
   return pk_sim.turns > 0;
 }
-// Faults if a lane of this thread's row waits elsewhere, or has ended.
+// Report a fault if a lane of this thread's row waits elsewhere, or has ended.
 static inline void pk_sim_check_row(const pk_sim_thread* t) {
   for (const pk_sim_thread *o = t - t->lane, *end = o + pk_sim.lanes; o < end; o++)
     if (o->wait != pk_at_row || o->site != t->site)
       pk_sim_fault(pk_short_row, t->site, o->wait == pk_ended ? -1 : o->site, t->row, pk_sim.lanes, t->id, o->id);
 }
-// Nobody can go on: all wait at one barrier, or never will.
+// Release all threads from a barrier when none can continue; report a fault if they do not all wait at the same one.
 static inline void pk_sim_release() {
   const pk_sim_thread* first = nullptr;
   for (int32_t i = pk_sim.threads - 1; i >= 0; i--) {
@@ -126,7 +126,7 @@ static inline void pk_sim_release() {
   pk_sim.phase++;
   pk_sim.fresh = true;
 }
-// The next thread to run; null after the last block.
+// Return the next thread to run, null after the last block.
 static inline pk_sim_thread* pk_sim_pick() {
   for (;;) {
     if (pk_sim.soons) return pk_sim.soon[--pk_sim.soons];
@@ -140,7 +140,7 @@ static inline pk_sim_thread* pk_sim_pick() {
     if (!pk_sim_gather()) pk_sim_release();
   }
 }
-// What a fibre does: a thread after the other, as long as they need not go on where they were.
+// Run one thread after another on a fibre; switch to the fibre of a thread that has already begun.
 [[noreturn]] static inline void pk_sim_work() {
   for (;;) {
     pk_sim.body();
@@ -165,7 +165,7 @@ static inline void pk_sim_enter(pk_fibre* from, pk_sim_thread* next) {
   pk_sim.now = next;
   pk_fibre_switch(from, next->fibre);
 }
-// Lets others run until this thread, whose `wait` is set, is chosen again.
+// Let others run until this thread, whose `wait` is set, is chosen again.
 PK_SIM_CALL void pk_sim_leave() {
   pk_sim_thread* const self = pk_sim.now;
   pk_sim_thread* const next = pk_sim_pick();
@@ -227,7 +227,7 @@ static inline bool pk_threads_open(pk_sim_launch* launch, const void* args, void
   if (one) pk_fibres_put(&pk_sim.fibres, one);
   return one;
 }
-// Returns after the last block, or after a fault.
+// Run all blocks; return after the last one, or after a fault.
 static inline void pk_threads_run() {
   pk_sim_thread* const first = pk_sim_pick();
   if (first) pk_sim_enter(&pk_sim.home, first);

@@ -1,12 +1,12 @@
 // Vectors of the generated host code, on GCC vector extensions (g++ >= 11, clang++ >= 11).  No header is included: each
-// one costs compile time in every kernel.
+// header would cost compile time in every kernel.
 //
 // A working value is a `pk_vec<T, L>`: L lanes with the natural alignment of the vector, or plain T for L == 1.  Every
 // function here takes both.  PK_BYTES, given on the command line, is the size of a native vector; nothing else fixes a
 // width.  L may be smaller or larger than native, but g++ lowers *operators* on larger vectors (comparisons above all)
 // lane by lane, so a kernel should keep L * sizeof(widest T) <= PK_BYTES.
 //
-// A mask is what a comparison yields: a `pk_mask<LS, L>` of integers of LS bytes, 0 or -1 in each; bool for L == 1.
+// A mask is the result of a comparison: a `pk_mask<LS, L>` of integers of LS bytes, each 0 or -1; bool for L == 1.
 // Bools and masks of another lane size are accepted wherever a mask is, and converted.
 #ifndef PK_VEC_H
 #define PK_VEC_H
@@ -117,8 +117,8 @@ struct pk_count<0, I...> {
   typedef pk_index<I...> type;
 };
 
-// Making and taking apart ---------------------------------------------------------------------------------------------
-// The same bits as another type of the same size.
+// Construction and parts ----------------------------------------------------------------------------------------------
+// Return the same bits as another type of the same size.
 template <class To, class V>
 PK_INLINE To pk_bits(V v) {
   static_assert(sizeof(To) == sizeof(V), "pk_bits keeps the size");
@@ -141,13 +141,13 @@ template <class V, int... I>
 PK_INLINE V pk_iota_at(pk_index<I...>) {
   return V{(pk_elem<V>)I...};
 }
-// 0, 1, ..., L-1.
+// Return 0, 1, ..., L-1.
 template <class T, int L>
 PK_INLINE pk_vec<T, L> pk_iota() {
   return pk_iota_at<pk_vec<T, L>>(typename pk_count<L>::type{});
 }
 
-// A part of v, from lane FROM on, as an H; and two halves as a V.  Written by lanes, which g++ turns into one move.
+// Return a part of v, from lane FROM on, as an H; pk_join_at returns two halves as a V.  g++ makes this one move.
 template <class H, int FROM, class V, int... I>
 PK_INLINE H pk_part_at(V v, pk_index<I...>) {
   return H{v[FROM + I]...};
@@ -173,7 +173,7 @@ PK_INLINE V pk_join(pk_half<V> low, pk_half<V> high) {
 }
 
 // Conversion ----------------------------------------------------------------------------------------------------------
-// One native conversion.  g++ 12 and older split those that change the lane size; these overloads name the instruction.
+// Convert by one instruction, which the overloads name: g++ 12 and older split conversions that change the lane size.
 template <class R, class V>
 PK_INLINE R pk_cast(V v, R*) {
   return __builtin_convertvector(v, R);
@@ -204,7 +204,8 @@ PK_INLINE pk_vec<int32_t, 4> pk_cast(pk_vec<int64_t, 4> v, pk_vec<int32_t, 4>*) 
 }
 #endif
 #if defined(__SSE2__) && !defined(__AVX512DQ__)
-// No instruction before AVX-512: both 32-bit halves become doubles by their exponent bits; exact but for the last sum.
+// Return int64 lanes as doubles.  Before AVX-512 no instruction does this: both 32-bit halves become doubles by their
+// exponent bits, and only the last sum rounds.
 template <class V>
 PK_INLINE pk_vec<double, pk_lanes<V>> pk_long_to_double(V v) {
   typedef pk_vec<uint64_t, pk_lanes<V>> U;
@@ -217,8 +218,8 @@ PK_INLINE pk_vec<double, 2> pk_cast(pk_vec<int64_t, 2> v, pk_vec<double, 2>*) { 
 PK_INLINE pk_vec<double, 4> pk_cast(pk_vec<int64_t, 4> v, pk_vec<double, 4>*) { return pk_long_to_double(v); }
 #endif
 
-// Lane by lane, as static_cast does.  `To` is the vector type wanted, or its element type.  Before AVX-512, reals to
-// int64 take scalar instructions: where the values fit, go by int32.
+// Convert lane by lane, as static_cast does.  `To` is the vector type wanted, or its element type.  Before AVX-512,
+// reals to int64 take scalar instructions: convert to int32 first if the values fit.
 template <class To, class V>
 PK_INLINE auto pk_convert(V v) {
   typedef pk_elem<To> T;
@@ -234,7 +235,7 @@ PK_INLINE auto pk_convert(V v) {
     return pk_cast(v, (R*)nullptr);
 }
 
-// A bool or a mask as the mask type M.
+// Return a bool or a mask as the mask type M.
 template <class M, class A>
 PK_INLINE M pk_to_mask(A a) {
   if constexpr (pk_same<A, M>)
@@ -246,7 +247,7 @@ PK_INLINE M pk_to_mask(A a) {
 }
 
 // Masks ---------------------------------------------------------------------------------------------------------------
-// m ? a : b in each lane.
+// Return m ? a : b in each lane.
 template <class M, class V>
 PK_INLINE V pk_select(M m, V a, V b) {
   if constexpr (pk_same<M, bool>)
@@ -257,7 +258,7 @@ PK_INLINE V pk_select(M m, V a, V b) {
     return (V)(pk_to_mask<pk_mask<sizeof(pk_elem<V>), pk_lanes<V>>>(m) ? a : b);
 }
 
-// The result has the lane size of the first argument that is no bool.
+// Combine two masks; the result has the lane size of the first argument that is not a bool.
 template <class A, class B>
 PK_INLINE auto pk_and(A a, B b) {
   if constexpr (pk_same<A, bool> && pk_same<B, bool>)
@@ -284,7 +285,7 @@ PK_INLINE M pk_not(M m) {
     return ~m;
 }
 
-// One bit per lane, lane 0 lowest, where the target has an instruction for it; the other masks are halved first.
+// One bit per lane, lane 0 lowest, for masks with an instruction; other masks are halved first.
 template <class M>
 constexpr bool pk_has_lane_bits = false;
 #if defined(__SSE2__)
@@ -324,7 +325,7 @@ PK_INLINE unsigned pk_lane_bits(pk_mask<4, 16> m) { return (unsigned short)__bui
 #endif
 #endif
 
-// Does any lane, do all lanes hold?
+// Return whether any lane is set; pk_all returns whether all lanes are set.
 template <class M>
 PK_INLINE bool pk_any(M m) {
   if constexpr (pk_same<M, bool>)

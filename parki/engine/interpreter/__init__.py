@@ -1,1 +1,1 @@
-"""The reference interpreter of typed trees."""
+"""Reference interpreter of typed trees."""

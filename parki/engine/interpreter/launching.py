@@ -1,6 +1,6 @@
-"""The reference interpreter: one launch of a typed tree in plain Python, on tiny inputs, with every check on.
+"""Reference interpreter: one launch of a typed tree in plain Python, on tiny inputs, with every check on.
 
-It defines what a kernel means; the compiled engines are compared with it.  Nothing is fast here.
+The interpreter defines the meaning of a kernel; the compiled engines are compared with it.  Nothing is fast here.
 """
 
 import random
@@ -12,7 +12,7 @@ from parki.engine.interpreter.memory import DTYPES, Array, Shadow, bind
 from parki.engine.interpreter.values import Value, binary, cast, compare, fault, mathematics, typed, unary
 from parki.engine.tree import ir
 
-# A key of the environment that no name of a kernel can be.
+# Key of the environment for the team's rank; no name of a kernel can be equal to it.
 LEAGUE_RANK = "team.league_rank()"
 TEAM_CODE = 0
 ITERATIONS = "another iteration of this range"
@@ -34,9 +34,10 @@ def run(
     league : int
         Number of iterations (policy ``range``) or of teams (policy ``team``).
     team : int
-        Threads per team.  It bounds the orders in which `seed` may run a team range; results do not depend on it.
+        Threads per team.  They bound the orders in which `seed` may run a team range; results do not depend on them.
     seed : int, optional
-        Iterations, teams and lanes run in an order drawn from it; in index order without.  Scans always run in order.
+        Seed of the order in which iterations, teams and lanes run; without a seed, index order.  Scans always run in
+        order.
     args : dict
         One entry per parameter: NumPy arrays (written views are changed in place) and scalars.
 
@@ -58,7 +59,7 @@ def run(
 
 
 class _Launch:
-    """One launch: the orders drawn, and the watch over memory.
+    """Launch of a kernel: the orders drawn, and the watch over memory.
 
     `watch` has one [shadow, actor] per enclosing level of parallel work: the league; for a team policy the
     constructs since the last barrier; the ranges entered.
@@ -88,14 +89,14 @@ class _Launch:
 
     # Parallel work ---------------------------------------------------------------------------------------------------
     def shuffled(self, begin: int, end: int) -> list[int]:
-        """Put begin .. end - 1 in any order."""
+        """Return begin .. end - 1 in an order drawn from the seed, in index order without a seed."""
         order = list(range(begin, end))
         if self.random:
             self.random.shuffle(order)
         return order
 
     def interleaved(self, begin: int, end: int) -> list[int]:
-        """Put begin .. end - 1 in an order of the team: each thread takes every team-th index, ascending."""
+        """Return begin .. end - 1 in an order of the team: each thread takes every team-th index, ascending."""
         order = list(range(begin, end))
         if self.random is None:
             return order
@@ -127,7 +128,7 @@ class _Launch:
         self.watch.append([Shadow(ITERATIONS), None])
         for i in order:
             self.watch[-1][1] = i
-            # A copy: the body sees outer locals by value, and its own are gone after it.
+            # A copy: the body sees outer locals by value, and its own locals end with it.
             inner = {**env, index: i}
             if kind == "reduce":
                 inner[acc] = terms[i] = []
@@ -143,24 +144,24 @@ class _Launch:
         return total
 
     def construct(self, level: str) -> None:
-        """Enter a team-level range or single: from here accesses are its own."""
+        """Enter a team-level range or single, to which the next accesses belong."""
         if level == "team":
             self.constructs += 1
             self.watch[1][1] = self.constructs
 
     def leave(self, level: str) -> None:
-        """Back to team-level code."""
+        """Return to team-level code."""
         if level == "team":
             self.watch[1][1] = TEAM_CODE
 
     def touch(self, array: Array, index: tuple[int, ...], how: str, loc: Loc) -> None:
-        """Tell every enclosing level of an access."""
+        """Record an access at every enclosing level of parallel work."""
         for shadow, who in self.watch:
             shadow.touch(array, index, who, how, loc)
 
     # Statements: each returns None, or "break", "continue" or "return" ------------------------------------------------
     def block(self, body: tuple[ir.Stmt, ...], env: Env) -> str | None:
-        """Run statements until one of them leaves."""
+        """Run statements until one of them leaves the block."""
         for stmt in body:
             leaving = self.STATEMENTS[type(stmt)](self, stmt, env)
             if leaving:

@@ -22,7 +22,7 @@ VERBS = {"read": "read", "write": "written", "atomic": "atomically updated"}
 
 @dataclass(eq=False)
 class Array:
-    """A view, a scratch view or a constant table.
+    """View, scratch view or constant table.
 
     `type` is the element type; `defined` marks the elements of a scratch view that have been written (None: all are).
     """
@@ -34,7 +34,7 @@ class Array:
     defined: np.ndarray | None = None
 
     def locate(self, indices: tuple[ir.Expr, ...], values: list[int], loc: Loc) -> tuple[int, ...]:
-        """Return the element's index; CheckedFault if a value is outside its dimension."""
+        """Return the element's index; raise CheckedFault if a value is outside its dimension."""
         for dim, (expr, value, extent) in enumerate(zip(indices, values, self.data.shape, strict=True)):
             if not 0 <= value < extent:
                 label = f"{expr.name}={value}" if isinstance(expr, ir.Name) else str(value)
@@ -42,13 +42,13 @@ class Array:
         return tuple(values)
 
     def read(self, index: tuple[int, ...], loc: Loc) -> Value:
-        """Return the element as a value; uint8 gives an int32.  CheckedFault for scratch that was never written."""
+        """Return the element as a value, a uint8 as int32; raise CheckedFault for scratch that was never written."""
         if self.defined is not None and not self.defined[index]:
             raise fault(loc, f"scratch view '{self.name}' is read at {index[0]} before it was written")
         return typed(self.data[index], self.type, loc)
 
     def write(self, index: tuple[int, ...], value: Value, loc: Loc) -> None:
-        """Set one element.  CheckedFault if the array is read-only or an integer does not fit the element type."""
+        """Set one element; raise CheckedFault if the array is read-only or an integer does not fit the element type."""
         if not self.writable:
             raise fault(loc, f"store to '{self.name}', which is read only")
         if self.type in LIMITS:
@@ -60,17 +60,17 @@ class Array:
 
 @dataclass
 class Shadow:
-    """Who touched each element in one stretch of parallel work.
+    """Record of the actors that touched each element in one stretch of parallel work.
 
-    Two different actors (iterations, teams, constructs) race if they touch one element and not both read, nor both
-    update it atomically.  `what` says in the message who the actors are.
+    Two different actors (iterations, teams, constructs) race if they touch one element, unless both read or both
+    update it atomically.  `what` names the actors in messages.
     """
 
     what: str
     seen: dict[tuple[Array, tuple[int, ...]], dict[str, dict[int, Loc]]] = field(default_factory=dict)
 
     def touch(self, array: Array, index: tuple[int, ...], who: int, how: str, loc: Loc) -> None:
-        """Record an access of kind `how` (``read write atomic``); CheckedFault if it races with an earlier one."""
+        """Record an access of kind `how` (``read write atomic``); raise CheckedFault if it races with another."""
         element = self.seen.setdefault((array, index), {})
         for before, actors in element.items():
             if (before, how) in HARMLESS:
@@ -86,7 +86,7 @@ class Shadow:
 
 
 def bind(kernel: ir.KernelTree, args: dict[str, object]) -> dict[str, object]:
-    """Make the kernel's first environment of its arguments: an `Array` per view, a value per scalar.
+    """Make the kernel's first environment from its arguments: an `Array` per view, a value per scalar.
 
     Raises
     ------

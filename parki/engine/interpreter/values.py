@@ -48,12 +48,12 @@ COMPARISONS: dict[str, Callable] = {
 
 
 def fault(loc: Loc, reason: str) -> CheckedFault:
-    """Make the error, for the caller to raise, of a launch that broke a rule at `loc`."""
+    """Return the error of a launch that broke a rule at `loc`, for the caller to raise."""
     return CheckedFault(f"{loc.file}:{loc.line}: {reason}")
 
 
 def typed(value: object, type: str, loc: Loc, what: str = "") -> Value:
-    """Make `value` a value of `type`; an integer must fit it (`what` says in the message where it is from)."""
+    """Convert `value` to `type`, which an integer must fit; `what` names its origin in the message."""
     if type in SCALARS:
         return SCALARS[type](value)
     low, high = LIMITS[type]
@@ -64,7 +64,7 @@ def typed(value: object, type: str, loc: Loc, what: str = "") -> Value:
 
 
 def cast(value: Value, type: str, loc: Loc) -> Value:
-    """``int(x)``, ``pk.double(x)``, ``pk.float(x)``, or a widening of int32 to int64.
+    """Cast a value by ``int(x)``, ``pk.double(x)`` or ``pk.float(x)``, or widen int32 to int64.
 
     A real goes to an integer by truncation and must fit.  An int64 goes to a float with one rounding.
     """
@@ -79,7 +79,7 @@ def cast(value: Value, type: str, loc: Loc) -> Value:
 
 
 def unary(op: str, type: str, value: Value, loc: Loc) -> Value:
-    """One of ``- + ~ not``; ``-`` of the smallest integer is an overflow."""
+    """Apply one of ``- + ~ not``; ``-`` of the smallest integer is an overflow."""
     if op == "not":
         return not value
     if op == "~":
@@ -90,7 +90,7 @@ def unary(op: str, type: str, value: Value, loc: Loc) -> Value:
 
 
 def binary(op: str, type: str, left: Value, right: Value, loc: Loc) -> Value:
-    """Do one operation of the subset on two values of `type` (a shift count may have another integer type).
+    """Apply one operation of the subset to two values of `type` (a shift count may have another integer type).
 
     Raises
     ------
@@ -110,12 +110,12 @@ def binary(op: str, type: str, left: Value, right: Value, loc: Loc) -> Value:
 
 
 def compare(op: str, left: Value, right: Value) -> bool:
-    """One of ``< <= > >= == !=``; false for NaN, ``!=`` apart."""
+    """Apply one of ``< <= > >= == !=``; for NaN all but ``!=`` are false."""
     return bool(COMPARISONS[op](left, right))
 
 
 def _libm(name: str) -> Callable[[np.float64], float]:
-    """``math.name``; where that raises (poles, overflow, outside the domain), the IEEE value from NumPy."""
+    """Return ``math.name`` with NumPy's IEEE value where it raises (poles, overflow, outside the domain)."""
     exact, special = getattr(math, name), getattr(np, name)
 
     def call(x: np.float64) -> float:
@@ -136,5 +136,5 @@ MATH |= {"fmin": np.fmin, "fmax": np.fmax, "pow": operator.pow, "rsqrt": lambda 
 
 
 def mathematics(name: str, type: str, args: list[Value]) -> np.floating:
-    """``pk.name(args)``: computed in double by the C library and, for float, rounded once at the end."""
+    """Compute ``pk.name(args)`` in double by the C library; a float result is rounded once at the end."""
     return SCALARS[type](MATH[name](*(np.float64(a) for a in args)))

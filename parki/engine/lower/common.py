@@ -1,4 +1,4 @@
-"""What every lowering to C++ shares: type names, literals, addresses, and the record that it returns."""
+"""Type names, literals and addresses that all lowerings to C++ share, and the record that they return."""
 
 import ctypes
 import math
@@ -17,7 +17,7 @@ CTYPES = {
     "uint8": "uint8_t",
 }
 DTYPE = {"double": "float64", "float": "float32", "int32": "int32", "int64": "int64", "uint8": "uint8"}
-# members of an argument structure
+# types of the members of an argument structure
 FIELD = {
     "ptr": ctypes.c_void_p,
     "int64": ctypes.c_int64,
@@ -30,7 +30,7 @@ LOWEST = {"int32": -(2**31), "int64": -(2**63)}
 
 @dataclass(frozen=True)
 class Lowered:
-    """One workunit as C++ text.
+    """A workunit as C++ text.
 
     `fields` lists the members of ``struct pk_args`` as (kind, name): kind is ``ptr int64 int32 double float``.
     `sites` names the places that a checked build reports: site n is ``sites[n - 1]`` = (view, place).
@@ -42,11 +42,11 @@ class Lowered:
 
 
 def literal(value: float | bool, kind: str) -> str:
-    """A constant as C++ text of exactly its type."""
+    """Return a constant as C++ text of exactly its type."""
     if kind == "bool":
         return "true" if value else "false"
     if kind in LOWEST:
-        if value == LOWEST[kind]:  # C++ reads a minus sign and a number that is too large
+        if value == LOWEST[kind]:  # C++ would read a minus sign, then a number that is too large
             return f"(({CTYPES[kind]})({value + 1}LL - 1))"
         text = str(value)
         return f"((int64_t){text}LL)" if kind == "int64" else f"({text})" if value < 0 else text
@@ -60,28 +60,28 @@ def literal(value: float | bool, kind: str) -> str:
 
 
 def unit_dimension(layout: str, rank: int) -> int | None:
-    """Which index has unit stride: the last (C), the first (F) or none (S)."""
+    """Return the index that has unit stride: the last (C), the first (F) or none (S)."""
     return {"C": rank - 1, "F": 0, "S": None}[layout]
 
 
 def stride(view: str, dim: int) -> str:
-    """The C++ name of a stride, in elements; no name of a kernel begins with ``pk``."""
+    """Return the C++ name of a stride, in elements; no name of a kernel begins with ``pk``."""
     return f"pk_s{dim}_{view}"
 
 
 def extent(view: str, dim: int) -> str:
-    """The C++ name of an extent."""
+    """Return the C++ name of an extent."""
     return f"pk_n{dim}_{view}"
 
 
 def strides(view: str, rank: int, layout: str) -> list[str]:
-    """The stride of each index as C++ text; ``1`` for the unit one."""
+    """Return the stride of each index as C++ text; ``1`` for unit stride."""
     unit = unit_dimension(layout, rank)
     return ["1" if d == unit else stride(view, d) for d in range(rank)]
 
 
 class Emitter:
-    """Lines of C++ as they are made."""
+    """Emitter of lines of C++, which it collects."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -89,15 +89,15 @@ class Emitter:
         self.at: tuple[str, int] | None = None
 
     def out(self, text: str) -> None:
-        """One line of C++."""
+        """Emit a line of C++."""
         self.lines.append(text)
 
     def name(self, stem: str) -> str:
-        """A fresh generated name."""
+        """Return a new generated name."""
         return f"pk_{stem}{next(self.numbers)}"
 
     def place(self, s: ir.Stmt) -> None:
-        """A #line directive, so that compiler and debugger speak of the kernel file."""
+        """Emit a #line directive, so that compiler and debugger name the kernel file."""
         if s.loc.line and self.at != (s.loc.file, s.loc.line):
             self.at = (s.loc.file, s.loc.line)
             file = s.loc.file.replace("\\", "\\\\").replace('"', '\\"')

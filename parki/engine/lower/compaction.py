@@ -1,6 +1,6 @@
-"""Scans that list what holds a condition: on hosts the lanes' values are stored side by side, without a scan.
+"""Scans that list entries for which a condition holds: hosts store the lanes' values side by side, without a scan.
 
-Such a scan has one condition, under which stand ``if last: found[n + acc] = …`` and ``acc += 1``.
+Such a scan has one condition, with ``if last: found[n + acc] = …`` and ``acc += 1`` under it.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ SIDE_EFFECTS = ir.Store | ir.Atomic | ir.For | ir.While | ir.Return | ir.Single 
 
 
 def is_compaction(s: ir.Range) -> bool:
-    """Whether the total goes up by one under one condition, and is no more than where the values go that are kept."""
+    """Return whether a scan adds one under one condition, and its total is only the place of the values to keep."""
     if s.kind != "scan" or s.acc_type not in ir.INTEGERS or _count(s.body, ir.Accumulate) != 1:
         return False
     reads = sum(isinstance(n, ir.Name) and n.name == s.acc for n in walk(s.body))
@@ -27,14 +27,14 @@ def is_compaction(s: ir.Range) -> bool:
 
 
 def places(e: ir.Expr, acc: str) -> int:
-    """How often `acc` is added in the sum `e`; where it stands otherwise does not count."""
+    """Return how often `acc` is added in the sum `e`; other uses of `acc` do not count."""
     if isinstance(e, ir.Binary) and e.op == "+":
         return places(e.left, acc) + places(e.right, acc)
     return int(isinstance(e, ir.Name) and e.name == acc)
 
 
 def _stores(s: ir.Stmt | None, scan: ir.Range) -> bool:
-    """Whether `s` is ``if last:`` with stores of one element each, at the total and something more."""
+    """Return whether `s` is ``if last:`` with stores of one element each, at an index with the total as a summand."""
     if not isinstance(s, ir.If) or s.orelse or not (isinstance(s.cond, ir.Name) and s.cond.name == scan.last):
         return False
     return all(isinstance(n, ir.Store) and _at_total(n, scan.acc) for n in s.then)

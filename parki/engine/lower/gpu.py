@@ -1,8 +1,8 @@
-"""Typed tree to the GPU text: one source for CUDA, HIP and the simulator.
+"""Lowering of the typed tree to the GPU text: one source for CUDA, HIP and the simulator.
 
-Leagues are blocks, teams threads, vector ranges lanes with shuffles, team scratch dynamic shared memory.  What differs
-between devices is in `pk_gpu.h` alone.  A range over the league is one iteration a thread; its reductions and scans
-leave one partial result a block, which the launch puts together.
+Leagues are blocks, teams threads, vector ranges lanes with shuffles, team scratch dynamic shared memory.  Differences
+between devices are in `pk_gpu.h` alone.  A range over the league is one iteration per thread; its reductions and scans
+leave one partial result per block, which the launch puts together.
 """
 
 from parki.engine.lower.common import CTYPES, Lowered, extent, stride, unit_dimension
@@ -16,17 +16,17 @@ COUNT, FINISH = 0, 1  # phases of a scan over the league
 
 
 def span(view: str) -> str:
-    """The name of the number of elements that a view spans."""
+    """Return the name of the number of elements that a view spans."""
     return f"pk_len_{view}"
 
 
 def lower(kernel: ir.KernelTree, layouts: dict[str, str]) -> Lowered:
-    """The GPU text of a checked kernel, for views of these layouts (``C``, ``F`` or ``S`` each)."""
+    """Return the GPU text of a checked kernel, for views of these layouts (``C``, ``F`` or ``S`` each)."""
     return _Gpu(kernel, layouts).lower()
 
 
 def entry(kernel: ir.KernelTree) -> str:
-    """The name of the kernel in a compiled module."""
+    """Return the name of the kernel in a compiled module."""
     return f"parki_{kernel.name}"
 
 
@@ -68,7 +68,7 @@ class _Gpu(GpuStmt):
 
     # The argument struct ----------------------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, str]]:
-        """All members as (kind, name); widest first, so that no device pads otherwise than the host."""
+        """Return all members as (kind, name), the widest first, so that devices and host pad alike."""
         out = []
         for p in self.view_params:
             unit = unit_dimension(self.layouts[p.name], p.rank)
@@ -91,7 +91,7 @@ class _Gpu(GpuStmt):
         return CTYPES[self.kernel.acc_type or "double"]
 
     def arguments(self) -> list[str]:
-        """The members of the struct as locals of the kernel."""
+        """Return the members of the struct as locals of the kernel."""
         out = []
         for p in self.view_params:
             kind = "pk_out" if p.written else "pk_in"
@@ -108,7 +108,7 @@ class _Gpu(GpuStmt):
 
     # Bodies -----------------------------------------------------------------------------------------------------------
     def function(self, f: ir.Function) -> None:
-        """A `@pk.function`."""
+        """Emit a `@pk.function`."""
         self.at = None
         params = ", ".join(f"[[maybe_unused]] const {CTYPES[kind]} {name}" for name, kind in f.params)
         self.out(f"PK_FUNCTION {CTYPES[f.type]} pk_fn_{f.name}({params}) {{")
@@ -117,7 +117,7 @@ class _Gpu(GpuStmt):
         self.at = None
 
     def range_body(self) -> None:
-        """One iteration a thread."""
+        """Emit one iteration per thread."""
         k, kind = self.kernel, self.carrier()
         self.out("const int64_t pk_at = pk_a.pk_first + (int64_t)PK_BLOCK_RANK * PK_THREADS + PK_THREAD;")
         self.out("const bool pk_mine = pk_at < pk_a.pk_league;")
@@ -138,7 +138,7 @@ class _Gpu(GpuStmt):
         self.out("if (PK_THREAD == 0) pk_a.pk_partial[PK_BLOCK_RANK] = pk_sum;")
 
     def range_scan(self) -> None:
-        """Phase `COUNT` leaves the sum of each block; phase `FINISH` finds there what comes before the block."""
+        """Emit both phases of a scan: `COUNT` leaves each block's sum, `FINISH` reads the sum before the block."""
         k, kind = self.kernel, self.carrier()
         body = self.scan_body(k.index, k.acc, k.last, kind, k.body)
         self.out(f"{kind} pk_term = 0, pk_total;")

@@ -1,7 +1,7 @@
-"""Expressions and statements of the GPU text: one thread's own scalar code, as CUDA, HIP and the simulator compile it.
+"""Expressions and statements of the GPU text: scalar code of one thread, for CUDA, HIP and the simulator.
 
 Views and scratch are objects with ``get`` and ``set`` (`pk_gpu.h`): bare pointers on a device, checked ones in the
-simulator.  Every access names its site, by which a fault is reported.
+simulator.  Every access names its site, which the report of a fault gives.
 """
 
 from collections.abc import Iterable
@@ -13,37 +13,37 @@ from parki.engine.tree.walk import children, is_lane_range, walk
 
 
 class GpuStmt(Emitter):
-    """Emits the body of a kernel, thread by thread."""
+    """Emitter of the body of a kernel, for each thread."""
 
     def __init__(self) -> None:
         super().__init__()
         self.types: dict[str, str] = {}  # element type by view
         self.strides: dict[str, list[str]] = {}  # stride text by view
-        self.tables: dict[str, str] = {}  # constant tables by the name the kernel gives them
-        self.constants: list[str] = []  # their definitions, at file scope
+        self.tables: dict[str, str] = {}  # constant tables by their names in the kernel
+        self.constants: list[str] = []  # definitions of the tables, at file scope
         self.sites: list[tuple[str, Loc]] = []
         self.used_extents: set[tuple[str, int]] = set()
         self.written: set[str] = set()  # views and scratch that the kernel may change
 
     def view(self, name: str, kind: str, rank: int, layout: str) -> None:
-        """Make a view known."""
+        """Register a view."""
         self.types[name], self.strides[name] = kind, strides(name, rank, layout)
 
     def site(self, what: str, loc: Loc) -> int:
-        """The number of a place, counted from 1."""
+        """Return the number of a place, counted from 1."""
         if (what, loc) not in self.sites:
             self.sites.append((what, loc))
         return self.sites.index((what, loc)) + 1
 
     def block(self, body: tuple[ir.Stmt, ...]) -> None:
-        """Statements in order."""
+        """Emit statements in order."""
         for s in body:
             self.place(s)
             getattr(self, "do_" + type(s).__name__)(s)
 
     # Expressions ------------------------------------------------------------------------------------------------------
     def expr(self, e: ir.Expr) -> str:
-        """The text of a value."""
+        """Return the text of a value."""
         match e:
             case ir.Const():
                 return literal(e.value, e.type)
@@ -75,7 +75,7 @@ class GpuStmt(Emitter):
         raise AssertionError(e)
 
     def offset(self, view: str, indices: tuple[ir.Expr, ...]) -> str:
-        """The offset of an element, as narrow as the views allow (``pk_index``)."""
+        """Return the offset of an element, as narrow as the views allow (``pk_index``)."""
         parts = []
         for e, stride in zip(indices, self.strides[view], strict=True):
             if isinstance(e, ir.Const) and e.value == 0:
@@ -86,28 +86,28 @@ class GpuStmt(Emitter):
 
     # Locals and memory ------------------------------------------------------------------------------------------------
     def do_Declare(self, s: ir.Declare) -> None:
-        """A local."""
+        """Emit a local."""
         self.out(f"{CTYPES[s.type]} {s.name} = {self.expr(s.value)};")
 
     def do_Assign(self, s: ir.Assign) -> None:
-        """An assignment."""
+        """Emit an assignment."""
         self.out(f"{s.name} {s.op} {self.expr(s.value)};")
 
     def do_Table(self, s: ir.Table) -> None:
-        """A constant array, defined at file scope."""
+        """Emit a constant array, defined at file scope."""
         name = self.name(f"table_{s.name}_")
         self.tables[s.name] = name
         values = ", ".join(literal(v, s.type) for v in s.values)
         self.constants.append(f"PK_CONSTANT const {CTYPES[s.type]} {name}[] = {{{values}}};")
 
     def do_Scratch(self, s: ir.Scratch) -> None:
-        """The next piece of the team's block."""
+        """Emit the next piece of the team's scratch."""
         self.types[s.name], self.strides[s.name] = s.type, ["1"]
         self.written.add(s.name)
         self.out(f"PK_SCRATCH({CTYPES[s.type]}, {s.name}, {self.expr(s.size)}, {self.site(s.name, s.loc)});")
 
     def do_Store(self, s: ir.Store) -> None:
-        """One element."""
+        """Emit a store of one element."""
         kind, site, value = CTYPES[self.types[s.view]], self.site(s.view, s.loc), self.expr(s.value)
         where = self.offset(s.view, s.indices)
         if s.op == "=":
@@ -118,19 +118,19 @@ class GpuStmt(Emitter):
         self.out(f"{{ const pk_index {at} = {where}; {s.view}.set({at}, ({kind})({new}), {site}); }}")
 
     def do_Atomic(self, s: ir.Atomic) -> None:
-        """One update, whole."""
+        """Emit one atomic update."""
         kind = CTYPES[self.types[s.view]]
         where, site = self.offset(s.view, s.indices), self.site(s.view, s.loc)
         text = f"pk_atomic<pk_op_{s.op}>({s.view}, {where}, ({kind}){self.expr(s.value)}, {site})"
         self.out(f"{text};" if s.result is None else f"const {kind} {s.result} = {text};")
 
     def do_Accumulate(self, s: ir.Accumulate) -> None:
-        """A term of this thread's sum."""
+        """Emit a term of this thread's sum."""
         self.out(f"{s.name} += {self.expr(s.value)};")
 
     # Control ----------------------------------------------------------------------------------------------------------
     def do_If(self, s: ir.If) -> None:
-        """A branch."""
+        """Emit a branch."""
         self.out(f"if ({self.expr(s.cond)}) {{")
         self.block(s.then)
         if s.orelse:
@@ -139,7 +139,7 @@ class GpuStmt(Emitter):
         self.out("}")
 
     def do_For(self, s: ir.For) -> None:
-        """A counted loop; its end is computed once."""
+        """Emit a counted loop; its end is computed once."""
         end, compare = self.name("e"), "<" if s.step > 0 else ">"
         head = f"int32_t {s.name} = {self.expr(s.start)}, {end} = {self.expr(s.stop)}"
         self.out(f"for ({head}; {s.name} {compare} {end}; {s.name} += {s.step}) {{")
@@ -147,30 +147,30 @@ class GpuStmt(Emitter):
         self.out("}")
 
     def do_While(self, s: ir.While) -> None:
-        """A loop while a condition holds."""
+        """Emit a loop while a condition holds."""
         self.out(f"while ({self.expr(s.cond)}) {{")
         self.block(s.body)
         self.out("}")
 
     def do_Break(self, s: ir.Break) -> None:
-        """Out of the loop."""
+        """Emit a jump out of the loop."""
         self.out("break;")
 
     def do_Continue(self, s: ir.Continue) -> None:
-        """To the next turn."""
+        """Emit a jump to the next turn."""
         self.out("continue;")
 
     def do_Return(self, s: ir.Return) -> None:
-        """The value of a function, or out of the body."""
+        """Emit the return of a function's value, or from the body."""
         self.out("return;" if s.value is None else f"return {self.expr(s.value)};")
 
     def do_Barrier(self, s: ir.Barrier) -> None:
-        """All threads of the team."""
+        """Emit a barrier for all threads of the team."""
         self.out(f"PK_BARRIER({self.site('the barrier', s.loc)});")
 
     # Levels -----------------------------------------------------------------------------------------------------------
     def do_Single(self, s: ir.Single) -> None:
-        """The body, once: by the team's first thread, or by the first lane of a row."""
+        """Emit a body that runs once: by the team's first thread, or by the first lane of a row."""
         if s.level == "thread":
             self.in_step(s)
         first = "PK_THREAD" if s.level == "team" else "PK_LANE"
@@ -180,16 +180,16 @@ class GpuStmt(Emitter):
         if s.level == "thread" and not self.alone:
             self.out(f"PK_ROW_SYNC({self.site('pk.single', s.loc)});")
 
-    alone = False  # whether the code at hand is run by one thread only, not by all lanes of a row
-    reads = False  # whether all lanes of a row read here what some of them write
+    alone = False  # whether one thread runs the current code, not all lanes of a row
+    reads = False  # whether all lanes of a row read values here that some lanes write
 
     def in_step(self, s: ir.Range | ir.Single) -> None:
-        """Let all lanes of a row have read before any of them writes."""
+        """Emit a wait of the row, so that all its lanes have read before any lane writes."""
         if self.reads and not self.alone and any(isinstance(n, ir.Store | ir.Atomic) for n in walk(s.body)):
             self.out(f"PK_ROW_SYNC({self.site('the row', s.loc)});")
 
     def do_Range(self, s: ir.Range) -> None:
-        """A nested range: lanes take what lies `count` apart; whoever else takes part waits where a sum is made."""
+        """Emit a nested range: lanes take iterations `count` apart; all that take part wait where a sum is made."""
         if s.kind == "scan":
             self.scan(s)
             return
@@ -212,13 +212,13 @@ class GpuStmt(Emitter):
 
     @staticmethod
     def whose(s: ir.Range) -> tuple[str, str]:
-        """Which of the range's executors this thread is, and how many there are."""
+        """Return texts for this thread's number among the range's executors, and for their count."""
         if s.level == "vector":
             return "PK_LANE", "PK_LANES"
         return ("PK_THREAD", "PK_THREADS") if is_lane_range(s) else ("PK_TEAM_RANK", "PK_TEAM_SIZE")
 
     def strided(self, s: ir.Range, own: tuple[str, str]) -> None:
-        """One executor's share of a range, an iteration after another."""
+        """Emit one executor's share of a range, one iteration after another."""
         rank, count = own
         i, end = self.name("i"), self.name("e")
         begin = f"int32_t {i} = {self.expr(s.begin)} + {rank}, {end} = {self.expr(s.end)}"
@@ -232,7 +232,7 @@ class GpuStmt(Emitter):
         self.out("}")
 
     def thread_level_reads(self, nodes: Iterable[ir.Expr | ir.Stmt]) -> bool:
-        """Whether code of a whole row loads what the kernel writes."""
+        """Return whether code of a whole row loads from views or scratch that the kernel writes."""
         for n in nodes:
             if isinstance(n, ir.Load) and n.view in self.written:
                 return True
@@ -241,7 +241,7 @@ class GpuStmt(Emitter):
         return False
 
     def returning(self, body: tuple[ir.Stmt, ...], parameter: str, argument: str) -> None:
-        """A body that may return: then it is a function of its own."""
+        """Emit a body; a body that may return becomes a function of its own."""
         if any(isinstance(n, ir.Return) for n in walk(body)):
             self.out(f"[&]({parameter}) {{")
             self.block(body)
@@ -252,7 +252,7 @@ class GpuStmt(Emitter):
         self.block(body)
 
     def scan(self, s: ir.Range) -> None:
-        """A scan by the team: first each thread's term, then, with what comes before it, the effects."""
+        """Emit a scan by the team: first each thread's term, then the effects, with the sum before the thread."""
         kind, site = CTYPES[s.acc_type], self.site("the scan", s.loc)
         j, end, carry, total = (self.name(stem) for stem in ("j", "e", "carry", "total"))
         self.out(f"{kind} {s.result}; {{ {kind} {carry} = 0; const int32_t {end} = {self.expr(s.end)};")
@@ -265,7 +265,7 @@ class GpuStmt(Emitter):
         self.out(f"{carry} += {total}; }} {s.result} = {carry}; }}")
 
     def scan_body(self, index: str, acc: str, last: str, kind: str, stmts: tuple[ir.Stmt, ...]) -> str:
-        """The name of a lambda that runs one iteration of a scan."""
+        """Emit a lambda that runs one iteration of a scan, and return its name."""
         body = self.name("body")
         parameters = f"[[maybe_unused]] const int32_t {index}, {kind}& {acc}, [[maybe_unused]] const bool {last}"
         self.out(f"auto {body} = [&]({parameters}) {{")

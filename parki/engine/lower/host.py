@@ -1,4 +1,4 @@
-"""Typed tree to host C++: teams over OpenMP threads, lanes as GCC vectors.
+"""Lowering of the typed tree to host C++: teams over OpenMP threads, lanes as GCC vectors.
 
 Shape of the text: the argument struct; each `@pk.function` as a template over the number of lanes; the body as one
 function that is not inlined, with all views as restrict parameters; ``pk_run``, which shares the league among threads.
@@ -33,11 +33,11 @@ LAUNCH_FIELDS = (
     ("int32", "pk_threads"),
     ("int32", "pk_shared"),
 )
-CHUNK = 4096  # iterations a partial result of a range reduction holds, whatever the number of threads
+CHUNK = 4096  # iterations of one partial sum; fixed, so that results do not depend on threads
 
 
 def lower(kernel: ir.KernelTree, layouts: dict[str, str], checked: bool = False) -> Lowered:
-    """Host C++ of a checked kernel.
+    """Return host C++ of a checked kernel.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def lower(kernel: ir.KernelTree, layouts: dict[str, str], checked: bool = False)
 
 
 def lane_bytes(kernel: ir.KernelTree) -> int:
-    """The size of a lane: 8 where any value that differs between lanes is 64 bits wide, else 4."""
+    """Return the bytes of a lane: 8 if any value that differs between lanes is 64 bits wide, else 4."""
     types = {kind for f in kernel.functions for kind in (f.type, *(t for _, t in f.params))}
     types |= {getattr(n, "type", None) for f in kernel.functions for n in walk(f.body)} | {kernel.acc_type}
     if kernel.policy == "range":
@@ -63,7 +63,7 @@ def lane_bytes(kernel: ir.KernelTree) -> int:
 
 
 def _lane_types(body: tuple[ir.Stmt, ...], index: str) -> set[str | None]:
-    """Types of what differs between the lanes of a range."""
+    """Return the types of values that differ between the lanes of a range."""
     kinds = lane_kinds(body, index)
     found = {n.type for n in walk(body) if kinds.exprs.get(id(n), 0) != 0}
     return found | {n.type for n in walk(body) if kinds.targets.get(id(n), 0) != 0 and hasattr(n, "type")}
@@ -101,11 +101,11 @@ class _Host(HostStmt):
 
     # The argument struct ----------------------------------------------------------------------------------------------
     def fields(self) -> list[tuple[str, str]]:
-        """All members as (kind, name)."""
+        """Return all members as (kind, name)."""
         return [*self.argument_fields(), *LAUNCH_FIELDS]
 
     def argument_fields(self) -> list[tuple[str, str]]:
-        """The members that hold the kernel's own arguments."""
+        """Return the members that hold the kernel's own arguments."""
         out = []
         for p in self.view_params:
             out.append(("ptr", p.name))
@@ -126,7 +126,7 @@ class _Host(HostStmt):
         return CTYPES[self.kernel.acc_type or "double"]
 
     def locals(self) -> None:
-        """Scalars, strides and extents of the struct as locals of the body."""
+        """Emit scalars, strides and extents of the struct as locals of the body."""
         types = {p.name: p.type for p in self.scalar_params}
         for kind, name in self.argument_fields():
             if kind != "ptr":
@@ -141,9 +141,9 @@ class _Host(HostStmt):
 
     # Bodies -----------------------------------------------------------------------------------------------------------
     def function(self, f: ir.Function) -> None:
-        """One template for scalars and vectors.
+        """Emit one template for scalars and vectors.
 
-        Lanes that are masked off where it is called may hold anything: what loads or loops is given the mask.
+        Lanes that are masked off at a call may hold anything: functions that load or loop get the mask.
         """
         params = [f"{PARAMETER[kind]} {name}" for name, kind in f.params]
         ctx = LaneContext(kinds=lane_kinds(f.body, None, [name for name, _ in f.params]), in_function=True)
@@ -161,7 +161,7 @@ class _Host(HostStmt):
         self.at = None
 
     def needs_guard(self, f: ir.Function) -> bool:
-        """Whether a function loads from a table, loops over what it is given, or calls one that does."""
+        """Return whether a function loads from a table, has a loop of varying length, or calls one that does."""
         for n in walk(f.body):
             if isinstance(n, ir.Load | ir.While) or (isinstance(n, ir.FunctionCall) and n.name in self.guarded):
                 return True
@@ -170,7 +170,7 @@ class _Host(HostStmt):
         return False
 
     def body_with_locals(self, emit) -> None:
-        """Emit the body first: which extents the struct needs is known only then."""
+        """Emit locals and a body; the body is made first, because it tells the extents that the struct needs."""
         start = len(self.lines)
         emit()
         made, self.lines = self.lines[start:], self.lines[:start]

@@ -9,16 +9,16 @@ from parki.engine.tree.uniformity import Kind, LaneKinds
 
 VECTOR = {"double": "pk_vd", "float": "pk_vf", "int32": "pk_vi", "int64": "pk_vi", "bool": "pk_vm"}
 TRUE = "pk_true{}"
-STEPS = {1: "pk_load", 2: "pk_load2", -1: "pk_load_back"}  # by the distance in elements between lanes
+STEPS = {1: "pk_load", 2: "pk_load2", -1: "pk_load_back"}  # load functions by the distance in elements between lanes
 
 
 @dataclass(frozen=True)
 class LaneContext:
-    """Where a statement stands.
+    """Place of a statement among masks and loops.
 
     `kinds` is None in scalar code.  `mask` is the C++ name of the mask in force, `masks` all live masks, outermost
-    first; an exit clears its lanes from some of them and all those after: a return from number `returns` on, a break
-    from ``loop[0]``, a continue from ``loop[1]`` (`loop` is None if the loop is not masked).
+    first.  An exit clears its lanes from all masks from one number on: a return from `returns`, a break from
+    ``loop[0]``, a continue from ``loop[1]`` (`loop` is None if the loop is not masked).
 
     `kept` names the total of a compaction; in a `row` vectors are rows, and no mask is in force.
     """
@@ -35,27 +35,27 @@ class LaneContext:
     row: bool = False
 
     def under(self, mask: str) -> "LaneContext":
-        """The same place under one more mask."""
+        """Return the same place under one more mask."""
         return replace(self, mask=mask, masks=(*self.masks, mask))
 
 
 @dataclass
 class Views:
-    """The arrays a kernel sees: element type, stride text, extent text."""
+    """Views that a kernel sees: element type, stride text, extent text."""
 
     types: dict[str, str] = field(default_factory=dict)
     strides: dict[str, list[str]] = field(default_factory=dict)
     extents: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, name: str, kind: str, rank: int, layout: str, extents: list[str]) -> None:
-        """Make a view known."""
+        """Register a view."""
         self.types[name] = kind
         self.strides[name] = strides(name, rank, layout)
         self.extents[name] = extents
 
 
 class HostExpr:
-    """Emits expressions.  `emit` gives text in the expression's own kind, `vec` always a vector, `scalar` a scalar."""
+    """Emitter of expressions: `emit` gives text of the expression's own kind, `vec` a vector, `scalar` a scalar."""
 
     def __init__(self, checked: bool) -> None:
         self.checked = checked
@@ -65,15 +65,15 @@ class HostExpr:
         self.guarded: set[str] = set()  # functions that take the argument struct and a mask as well
 
     def kind(self, e: ir.Expr, ctx: LaneContext) -> Kind:
-        """0 in scalar code, else what the analysis found."""
+        """Return 0 in scalar code, else the kind that the analysis found."""
         return 0 if ctx.kinds is None else ctx.kinds.of(e)
 
     def emit(self, e: ir.Expr, ctx: LaneContext) -> str:
-        """Text of `e`: a scalar if it is uniform or affine (then lane 0's value), else a vector."""
+        """Return text of `e`: a scalar if `e` is uniform or affine (then lane 0's value), else a vector."""
         return self.varying(e, ctx) if self.kind(e, ctx) is None else self.scalar(e, ctx)
 
     def vec(self, e: ir.Expr, ctx: LaneContext) -> str:
-        """Text of `e` as a vector of its type."""
+        """Return text of `e` as a vector of its type."""
         kind = self.kind(e, ctx)
         if kind is None:
             return self.varying(e, ctx)
@@ -85,7 +85,7 @@ class HostExpr:
 
     # Scalars ----------------------------------------------------------------------------------------------------------
     def scalar(self, e: ir.Expr, ctx: LaneContext) -> str:
-        """Text of a uniform value, or of lane 0's value of an affine one."""
+        """Return text of a uniform value, or of lane 0's value of an affine one."""
 
         def go(x: ir.Expr) -> str:
             return self.scalar(x, ctx)
@@ -121,14 +121,14 @@ class HostExpr:
         raise AssertionError(e)
 
     def scalar_load(self, e: ir.Load, ctx: LaneContext) -> str:
-        """Text of an element whose indices are uniform."""
+        """Return text of an element whose indices are uniform."""
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, CTYPES[e.type])
         text = f"{e.view}[{self.offset(e.view, e.indices, ctx)}]"
         return f"((int32_t){text})" if self.views.types[e.view] == "uint8" else text
 
     def offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
-        """Scalar element offset; of lane 0 where an index is affine."""
+        """Return the scalar element offset, that of lane 0 where an index is affine."""
         parts = []
         for e, stride in zip(indices, self.views.strides[view], strict=True):
             i = self.scalar(e, ctx)
@@ -140,7 +140,7 @@ class HostExpr:
 
     # Vectors ----------------------------------------------------------------------------------------------------------
     def varying(self, e: ir.Expr, ctx: LaneContext) -> str:
-        """Text of a value that differs between lanes."""
+        """Return text of a value that differs between lanes."""
 
         def go(x: ir.Expr) -> str:
             return self.vec(x, ctx)
@@ -177,7 +177,7 @@ class HostExpr:
         raise AssertionError(e)
 
     def scaled(self, e: ir.Expr, ctx: LaneContext) -> tuple[ir.Expr, ir.Expr] | None:
-        """A uniform factor of a product that differs between lanes, and the other factor."""
+        """Return the uniform and the varying factor of a product, None if `e` is no such product."""
         if ctx.row or not isinstance(e, ir.Binary) or e.op != "*":
             return None
         kinds = self.kind(e.left, ctx), self.kind(e.right, ctx)
@@ -186,21 +186,21 @@ class HostExpr:
         return (e.right, e.left) if kinds == (None, 0) else None
 
     def vector_load(self, e: ir.Load, ctx: LaneContext) -> str:
-        """Text of the elements that the lanes load."""
+        """Return text of the elements that the lanes load."""
         to = VECTOR[e.type]
         if self.checked and e.view in self.views.extents:
             return self.checked_access("load", e.view, e.indices, e.loc, ctx, to)
         if ctx.row:
             return f"pk_row_load<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}))"
         step = self.step(e.view, e.indices, ctx)
-        if step == 0:  # stored to by the lanes, so not uniform although its index is
+        if step == 0:  # lanes store to the element, so it is not uniform although its index is
             return f"pk_splat<{to}>({self.scalar_load(e, ctx)})"
         if step in STEPS:
             return f"{STEPS[step]}<{to}>({e.view} + ({self.offset(e.view, e.indices, ctx)}), {ctx.mask})"
         return f"pk_gather<{to}>({e.view}, {self.vector_offset(e.view, e.indices, ctx)}, {ctx.mask})"
 
     def step(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> Kind:
-        """The distance in elements between lanes: 0, a constant, or None."""
+        """Return the distance in elements between lanes: 0, a constant, or None."""
         total: Kind = 0
         for e, stride in zip(indices, self.views.strides[view], strict=True):
             kind = self.kind(e, ctx)
@@ -211,7 +211,7 @@ class HostExpr:
         return total
 
     def vector_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
-        """Element offsets of all lanes."""
+        """Return the element offsets of all lanes."""
         parts = [f"pk_splat<pk_vo>({self.base_offset(view, indices, ctx)})"]
         for e, stride in zip(indices, self.views.strides[view], strict=True):
             if self.kind(e, ctx) != 0:
@@ -219,7 +219,7 @@ class HostExpr:
         return " + ".join(parts)
 
     def base_offset(self, view: str, indices: tuple[ir.Expr, ...], ctx: LaneContext) -> str:
-        """The part of the offset that the lanes share."""
+        """Return the part of the offset that the lanes share."""
         parts = [
             f"(int64_t){self.scalar(e, ctx)} * {stride}"
             for e, stride in zip(indices, self.views.strides[view], strict=True)
@@ -231,7 +231,7 @@ class HostExpr:
     def checked_access(
         self, what: str, view: str, indices: tuple[ir.Expr, ...], loc: Loc, ctx: LaneContext, to: str, value: str = ""
     ) -> str:
-        """A call that does `what` (load, store, atomic_OP) in bounds, and reports the first index that is not."""
+        """Return a call that does a load, store or atomic_OP in bounds, and reports the first index out of bounds."""
         self.sites.append((view, loc))
         for d in range(len(indices)):
             self.used_extents.add((view, d))

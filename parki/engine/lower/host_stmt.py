@@ -13,7 +13,7 @@ from parki.engine.tree import ir
 from parki.engine.tree.uniformity import lane_kinds
 from parki.engine.tree.walk import const_trip, is_lane_range, walk
 
-UNROLL = 40  # turns of a constant loop that are unrolled, if its body is short
+UNROLL = 40  # turns, at most, of a constant loop that is unrolled, if its body is short
 LANES = "constexpr int pk_L = {lanes}; "
 ROW_TYPES = LANES + "using pk_vd = pk_row<double, pk_L>; using pk_vf = pk_row<float, pk_L>;"
 LANE_TYPES = LANES + (
@@ -24,14 +24,14 @@ LANE_TYPES = LANES + (
 
 
 class HostStmt(HostExpr, Emitter):
-    """Emits statements as lines of C++."""
+    """Emitter of statements as lines of C++."""
 
     def __init__(self, checked: bool) -> None:
         HostExpr.__init__(self, checked)
         Emitter.__init__(self)
 
     def block(self, body: tuple[ir.Stmt, ...], ctx: LaneContext) -> None:
-        """Statements in order; what follows an exit under a mask runs only if a lane is left."""
+        """Emit statements in order; statements after an exit under a mask run only if a lane is left."""
         opened, done = 0, -1
         for n, s in enumerate(body):
             if n == done:
@@ -48,18 +48,18 @@ class HostStmt(HostExpr, Emitter):
 
     # Names ------------------------------------------------------------------------------------------------------------
     def varies(self, s: ir.Stmt, ctx: LaneContext) -> bool:
-        """Whether the local that `s` declares or assigns is a vector."""
+        """Return whether the local that `s` declares or assigns is a vector."""
         return ctx.kinds is not None and ctx.kinds.local(s) is None
 
     def do_Declare(self, s: ir.Declare, ctx: LaneContext) -> None:
-        """A local: a scalar, or a vector if it varies."""
+        """Emit a local: a scalar, or a vector if its value varies."""
         if self.varies(s, ctx):
             self.out(f"{VECTOR[s.type]} {s.name} = {self.vec(s.value, ctx)};")
         else:
             self.out(f"{CTYPES[s.type]} {s.name} = {self.scalar(s.value, ctx)};")
 
     def do_Assign(self, s: ir.Assign, ctx: LaneContext) -> None:
-        """An assignment; under more masks than the declaration's it selects."""
+        """Emit an assignment; under more masks than the declaration's, with a select."""
         varies = self.varies(s, ctx)
         value = self.vec(s.value, ctx) if varies else self.scalar(s.value, ctx)
         if s.op != "=":
@@ -69,13 +69,13 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"{s.name} = {value};")
 
     def do_Table(self, s: ir.Table, ctx: LaneContext) -> None:
-        """A constant array."""
+        """Emit a constant array."""
         self.views.add(s.name, s.type, 1, "C", [str(len(s.values))])
         values = ", ".join(literal(v, s.type) for v in s.values)
         self.out(f"static const {CTYPES[s.type]} {s.name}[] = {{{values}}};")
 
     def do_Scratch(self, s: ir.Scratch, ctx: LaneContext) -> None:
-        """The next piece of the team's block; what does not fit is reported."""
+        """Emit the next piece of the team's scratch; a piece that does not fit is reported."""
         kind, size = CTYPES[s.type], extent(s.name, 0)
         self.views.add(s.name, s.type, 1, "C", [size])
         self.out(f"const int64_t {size} = {self.scalar(s.size, ctx)};")
@@ -89,7 +89,7 @@ class HostStmt(HostExpr, Emitter):
 
     # Memory -----------------------------------------------------------------------------------------------------------
     def do_Store(self, s: ir.Store, ctx: LaneContext) -> None:
-        """One element per lane, in place."""
+        """Emit a store of one element per lane, in place."""
         kind = s.value.type
         if s.op != "=":
             load = ir.Load(view=s.view, indices=s.indices, type=kind, loc=s.loc)
@@ -115,7 +115,7 @@ class HostStmt(HostExpr, Emitter):
                 self.out(f"pk_scatter({s.view}, {self.vector_offset(s.view, s.indices, ctx)}, {new}, {ctx.mask});")
 
     def stored_together(self, s: ir.Stmt, other: ir.Stmt, ctx: LaneContext) -> bool:
-        """Emit two stores of neighbours as one, if they are that and lanes are two elements apart."""
+        """Emit two stores as one, if their elements are neighbours and lanes are two elements apart; return whether."""
         if ctx.kinds is None or self.checked or ctx.row or ctx.kept is not None or not is_pair(s, other):
             return False
         if self.step(s.view, s.indices, ctx) != 2:
@@ -125,7 +125,7 @@ class HostStmt(HostExpr, Emitter):
         return True
 
     def do_Atomic(self, s: ir.Atomic, ctx: LaneContext) -> None:
-        """One update per lane, in lane order."""
+        """Emit one update per lane, in lane order."""
         kind = self.views.types[s.view]
         if self.checked:
             value = self.vec(s.value, ctx) if ctx.kinds is not None else self.scalar(s.value, ctx)
@@ -145,7 +145,7 @@ class HostStmt(HostExpr, Emitter):
             self.out(f"{VECTOR[kind] if ctx.kinds is not None else CTYPES[kind]} {s.result} = {text};")
 
     def do_Accumulate(self, s: ir.Accumulate, ctx: LaneContext) -> None:
-        """A term of a sum."""
+        """Emit a term of a sum."""
         if ctx.kept is not None:
             self.out(f"{s.name} += pk_kept({ctx.mask});")
             return
@@ -157,7 +157,7 @@ class HostStmt(HostExpr, Emitter):
 
     # Control ----------------------------------------------------------------------------------------------------------
     def do_If(self, s: ir.If, ctx: LaneContext) -> None:
-        """A branch, or both sides under masks."""
+        """Emit a branch, or both sides under masks."""
         if self.kind(s.cond, ctx) == 0:
             self.out(f"if ({self.scalar(s.cond, ctx)}) {{")
             self.block(s.then, ctx)
@@ -179,7 +179,7 @@ class HostStmt(HostExpr, Emitter):
         self.out("}")
 
     def do_For(self, s: ir.For, ctx: LaneContext) -> None:
-        """A counted loop."""
+        """Emit a counted loop."""
         masked = ctx.kinds is not None and ctx.kinds.is_masked(s)
         compare = "<" if s.step > 0 else ">"
         if self.varies(s, ctx):
@@ -207,19 +207,22 @@ class HostStmt(HostExpr, Emitter):
         self.out("}")
 
     def worth_unrolling(self, s: ir.For, trip: int) -> bool:
-        """Short loops, but not those that step through rows: unrolled, each row costs its own address arithmetic."""
+        """Return whether a loop is short and does not step through rows.
+
+        Unrolled, each row costs its own address arithmetic.
+        """
         if trip > UNROLL or trip * self.unrolled(s.body) > 40 * UNROLL:
             return False
         for n in walk(s.body):
             if isinstance(n, ir.Load | ir.Store | ir.Atomic):
-                # what is not known yet is a table of the body's own
+                # a view that is not registered yet is a table of the body's own
                 for e, stride in zip(n.indices, self.views.strides.get(n.view, ["1"]), strict=True):
                     if stride != "1" and any(isinstance(x, ir.Name) and x.name == s.name for x in walk([e])):
                         return False
         return True
 
     def unrolled(self, body: list[ir.Stmt]) -> int:
-        """Nodes of a body, with those of its own loops as often as they are written out."""
+        """Count the nodes of a body, with those of its own loops as often as they are written out."""
         count, within = 0, set()
         for n in walk(body):
             count += 1
@@ -232,7 +235,7 @@ class HostStmt(HostExpr, Emitter):
         return count
 
     def do_While(self, s: ir.While, ctx: LaneContext) -> None:
-        """A loop while a condition holds."""
+        """Emit a loop while a condition holds."""
         if ctx.kinds is not None and ctx.kinds.is_masked(s):
             self.out("{")
             self.masked_loop(s.body, ctx, "true", lambda inner: self.vec(s.cond, inner), "")
@@ -242,9 +245,9 @@ class HostStmt(HostExpr, Emitter):
         self.out("}")
 
     def masked_loop(self, body, ctx: LaneContext, uniform: str, varying: Callable | None, step: str) -> None:
-        """A loop that runs while a lane is left; closes the brace that its caller opened.
+        """Emit a loop that runs while a lane is left, and close the brace that the caller opened.
 
-        `uniform` is the scalar test, `varying` makes the text of the lanes' own test in the context it is given.
+        `uniform` is the scalar test, `varying` makes the text of the lanes' own test in a given context.
         """
         live, turn = self.name("m"), self.name("m")
         self.out(f"pk_vm {live} = pk_masked<pk_vm>({ctx.mask});")
@@ -258,28 +261,28 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"{step} }} }}")
 
     def leave(self, ctx: LaneContext, first: int) -> None:
-        """Clear the lanes in force from the masks numbered `first` and on."""
+        """Emit code that clears the active lanes from the masks numbered `first` and on."""
         self.out(f"{{ const pk_vm pk_gone = {ctx.mask};")
         for m in ctx.masks[first:]:
             self.out(f"{m} = pk_and({m}, pk_not(pk_gone));")
         self.out("}")
 
     def do_Break(self, s: ir.Break, ctx: LaneContext) -> None:
-        """Out of the loop: a jump, or lanes cleared from its mask."""
+        """Emit a jump out of the loop, or clear lanes from its mask."""
         if ctx.loop is None:
             self.out("break;")
         else:
             self.leave(ctx, ctx.loop[0])
 
     def do_Continue(self, s: ir.Continue, ctx: LaneContext) -> None:
-        """To the next turn: a jump, or lanes cleared from the turn's mask."""
+        """Emit a jump to the next turn, or clear lanes from the turn's mask."""
         if ctx.loop is None:
             self.out("continue;")
         else:
             self.leave(ctx, ctx.loop[1])
 
     def do_Return(self, s: ir.Return, ctx: LaneContext) -> None:
-        """The value of a function, or out of the body."""
+        """Emit the return of a function's value, or from the body."""
         if ctx.in_function:
             self.out(f"return {self.vec(s.value, ctx)};")
         elif ctx.masked_return:
@@ -288,11 +291,11 @@ class HostStmt(HostExpr, Emitter):
             self.out("return;")
 
     def do_Barrier(self, s: ir.Barrier, ctx: LaneContext) -> None:
-        """Nothing: a team is one thread here."""
+        """Emit nothing: a team is one thread here."""
 
     # Levels -----------------------------------------------------------------------------------------------------------
     def do_Single(self, s: ir.Single, ctx: LaneContext) -> None:
-        """The body, once: a team is one thread here."""
+        """Emit the body, which runs once: a team is one thread here."""
         self.out("[&]() PK_LAMBDA {")
         inner = replace(ctx, loop=None, masked_return=False)
         if ctx.kinds is not None and ctx.kinds.is_masked(s):
@@ -303,7 +306,7 @@ class HostStmt(HostExpr, Emitter):
         self.out("}();")
 
     def do_Range(self, s: ir.Range, ctx: LaneContext) -> None:
-        """A nested range."""
+        """Emit a nested range."""
         begin, end = self.scalar(s.begin, ctx), self.scalar(s.end, ctx)
         if is_lane_range(s) and s.kind != "scan":
             self.lane_range(s, begin, end)
@@ -313,7 +316,7 @@ class HostStmt(HostExpr, Emitter):
             self.serial_range(s, begin, end)
 
     def serial_range(self, s: ir.Range, begin: str, end: str) -> None:
-        """A team range around vector ranges, or a scan: one iteration after another."""
+        """Emit a team range around vector ranges, or a scan, one iteration after another."""
         if s.kind != "for":
             self.out(f"{CTYPES[s.acc_type]} {s.result} = 0;")
         body = self.name("body")
@@ -326,7 +329,7 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"}}; for (int32_t pk_i = {begin}, pk_e = {end}; pk_i < pk_e; pk_i++) {call} }}")
 
     def lane_range(self, s: ir.Range, begin: str, end: str) -> None:
-        """Iterations as lanes: whole groups without a mask, the rest masked or in narrower groups."""
+        """Emit iterations as lanes: whole groups without a mask, the rest masked or in narrower groups."""
         body = self.name("body")
         trip = const_trip(s.begin, s.end)
         self.out("" if s.kind == "for" else f"{CTYPES[s.acc_type]} {s.result};")
@@ -343,7 +346,7 @@ class HostStmt(HostExpr, Emitter):
         self.out(f"{s.result} = ({kind}){run}; }}")
 
     def compaction(self, s: ir.Range, begin: str, end: str) -> None:
-        """Iterations as lanes; the total is one number for all, and goes up by the lanes that are kept."""
+        """Emit iterations as lanes; all lanes share one total, which grows by the number of lanes to keep."""
         body = self.name("body")
         self.out(f"{CTYPES[s.acc_type]} {s.result} = 0;")
         self.out(f"{{ {CTYPES[s.acc_type]}& {s.acc} = {s.result}; constexpr bool {s.last} = true;")
@@ -354,7 +357,7 @@ class HostStmt(HostExpr, Emitter):
         self, body: str, stmts: tuple[ir.Stmt, ...], index: str, acc: str | None, kept: str | None = None,
         fixed: bool = False,
     ) -> bool:  # fmt: skip
-        """The generic lambda that runs one group of lanes; whether, in a range of fixed length, these are a row."""
+        """Emit the generic lambda that runs one group of lanes; return whether the group is a row (of fixed length)."""
         kinds = lane_kinds(stmts, index)
         tail = f", auto& {acc}" if acc else ""
         self.out(f"auto {body} = [&](auto pk_tag, const int32_t {index}, const auto pk_given{tail}) PK_LAMBDA {{")
@@ -371,7 +374,7 @@ class HostStmt(HostExpr, Emitter):
 
 
 def _costly(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a masked branch is worth a test, or must not run without lanes."""
+    """Return whether a masked branch needs a test for active lanes, because it is long or may fault."""
     nodes = list(walk(body))
     exits = ir.Break | ir.Continue | ir.Return
     costly = ir.Load | ir.Store | ir.Atomic | ir.For | ir.While | ir.FunctionCall | ir.Math | exits
@@ -380,7 +383,7 @@ def _costly(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def _exits(body: tuple[ir.Stmt, ...], in_loop: bool = False) -> bool:
-    """Whether lanes may leave `body` before its end; breaks in a loop of its own do not."""
+    """Return whether lanes may leave `body` before its end; breaks of loops within `body` do not count."""
     for s in body:
         match s:
             case ir.Return():

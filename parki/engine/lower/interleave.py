@@ -1,6 +1,6 @@
-"""Stores of two numbers side by side, such as the parts of a complex one: on hosts whole vectors go to memory.
+"""Stores of two numbers side by side, such as the parts of a complex one: hosts store whole vectors.
 
-Apart, each store would leave out every second element, and a load soon after of what it spans would wait for it.
+Separate stores would each leave out every second element, and a load of that memory soon after would wait.
 """
 
 from dataclasses import fields
@@ -10,7 +10,7 @@ from parki.engine.tree.walk import walk
 
 
 def is_pair(first: ir.Stmt, second: ir.Stmt) -> bool:
-    """Whether `second` stores the element after that of `first`, and does not read what `first` may have stored."""
+    """Return whether `second` stores the element after that of `first`, and reads nothing that `first` may store."""
     return (
         isinstance(first, ir.Store)
         and isinstance(second, ir.Store)
@@ -24,14 +24,14 @@ def is_pair(first: ir.Stmt, second: ir.Stmt) -> bool:
 
 
 def _is_next(first: ir.Expr, second: ir.Expr) -> bool:
-    """Whether `second` is written as `first` plus one."""
+    """Return whether `second` is written as `first` plus one."""
     if not (isinstance(second, ir.Binary) and second.op == "+" and isinstance(second.right, ir.Const)):
         return False
     return second.right.value == 1 and alike(first, second.left)
 
 
 def alike(a: object, b: object) -> bool:
-    """Whether two expressions, or tuples of them, are the same but for where they stand in the source."""
+    """Return whether two expressions, or tuples of them, are the same except for their places in the source."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, ir.Expr) and type(a) is type(b):

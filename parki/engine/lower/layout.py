@@ -29,7 +29,7 @@ def laid_out(lines: Iterable[str]) -> str:
 
 
 def broken(code: str, indent: int) -> list[str]:
-    """Return a line of code as lines of at most `WIDTH` columns; further ones stand two levels to the right."""
+    """Return a line of code as lines of at most `WIDTH` columns; further lines stand two levels to the right."""
     out, rest, margin = [], code, indent
     while margin + len(rest) > WIDTH:
         room = WIDTH - margin

@@ -1,7 +1,7 @@
 """Short vector ranges of fixed length whose lanes do arithmetic alone: on hosts one value holds all lanes, a row.
 
-Loops in the body are then gone through once, not once for each native vector (`pk_row.h`).  Not so loops that store:
-g++ leaves rows that are loaded and stored in memory.
+Loops in the body then run once, not once for each native vector (`pk_row.h`).  Loops that store are excluded: g++
+leaves rows that are loaded and stored in memory.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,15 +15,15 @@ Step = Callable[[str, tuple[ir.Expr, ...]], Kind]
 
 
 def is_row(body: Iterable[ir.Stmt], kinds: LaneKinds, step: Step) -> bool:
-    """Whether no lane of a range with this body does other than the others.
+    """Return whether all lanes of a range with this body take the same path.
 
-    `step` gives the distance of an element between lanes; those that are loaded or stored must be neighbours.
+    `step` gives the distance in elements between lanes; elements that are loaded or stored must be neighbours.
     """
     return not kinds.masked_return and _Body(kinds, step).block(body)
 
 
 class _Body:
-    """The statements and expressions of one range."""
+    """Statements and expressions of one range."""
 
     def __init__(self, kinds: LaneKinds, step: Step) -> None:
         self.kinds, self.step = kinds, step

@@ -1,4 +1,4 @@
-"""Compiling ahead: all that a driver is about to launch, in parallel."""
+"""Compilation ahead of launches: all workunits that a driver is about to launch, in parallel."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,12 +19,12 @@ def compile_all(
     Parameters
     ----------
     workunits : iterable of Workunit
-        A launch with other layouts compiles its own.
+        Workunits to compile; a launch with other layouts compiles its own.
     space : str or Space, optional
-        The space that they will run in; None is the best host space.  For another engine than parki's nothing is
+        The space that they will run in; None is the best host space.  For an engine other than parki's nothing is
         compiled ahead.
     threads : dict, optional
-        Threads of a block on a device, of the workunits that are launched with others than the default.
+        Threads of a block on a device, for workunits that are launched with another number than the default.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def compile_for(wanted: Iterable[Wanted], space: Space, on_host: Iterable[Workun
     space : Space
         The space that they will run in.
     on_host : iterable of Workunit, optional
-        Others that will run on the host for C-ordered views, whatever the space.
+        Workunits that will run on the host for C-ordered views, whatever the space.
 
     Raises
     ------

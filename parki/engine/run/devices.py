@@ -1,6 +1,6 @@
-"""GPUs that kernels can run on, and what is missing where there are none.
+"""GPUs that kernels can run on, and the missing part where there are none.
 
-All is asked of CuPy, which is imported with the first question, or not at all where it is not installed.
+CuPy answers all questions; the first question imports CuPy, if CuPy is installed.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ _NVIDIA = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU that kernels can run on.
+    """A GPU that kernels can run on.
 
-    `index` is CuPy's number of it, `arch` what kernels are compiled for (``sm_90``, ``gfx942``), `capability` the
-    compute capability (``9.0``; empty for HIP), `driver` a text for people, `shared_bytes_optin` the most shared memory
-    that a block may ask for, `warp` the number of threads that run in step.
+    `index` is CuPy's number of the device, `arch` the architecture to compile for (``sm_90``, ``gfx942``), `capability`
+    the compute capability (``9.0``; empty for HIP), `driver` a text for people, `shared_bytes_optin` the most shared
+    memory that a block may ask for, `warp` the number of threads that run in step.
     """
 
     index: int
@@ -51,7 +51,7 @@ class Device:
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer of CuPy: the devices, or why there are none."""
+    """Answer of CuPy: the devices, or the reason why there are none."""
 
     devices: tuple[Device, ...] = ()
     reason: str = ""
@@ -63,7 +63,7 @@ def find(kind: str) -> tuple[Device, ...]:
 
 
 def missing(kind: str) -> str | None:
-    """Return None where kernels run on devices of this kind, else one sentence on what is missing and how to get it."""
+    """Return None where kernels run on devices of this kind, else one sentence on the missing part and its remedy."""
     return _uninstalled(kind) or _foreign(kind) or _answer().reason or None
 
 
@@ -93,7 +93,7 @@ def cupy() -> ModuleType:
 
 
 def wait() -> None:
-    """Wait for what has been launched on the GPU in use."""
+    """Wait for all launches on CuPy's current stream."""
     cupy().cuda.get_current_stream().synchronize()
 
 
@@ -105,13 +105,13 @@ class SideStream:
 
     @contextlib.contextmanager
     def work(self) -> Iterator[None]:
-        """Run launches of the body after all that came before, and beside later ones."""
+        """Run the body's launches after all earlier work of the current stream, and beside later work."""
         self.stream.wait_event(cupy().cuda.get_current_stream().record())
         with self.stream:
             yield
 
     def join(self) -> None:
-        """Let launches from now on wait for that work."""
+        """Make later launches on the current stream wait for the work of this one."""
         cupy().cuda.get_current_stream().wait_event(self.stream.record())
 
 
@@ -153,7 +153,7 @@ def current() -> Device | None:
 
 
 def share(kind: str, place: int) -> None:
-    """Let this thread work on the device of this place among those of a kind, round and round.
+    """Select device number `place`, modulo the number of devices of this kind, for this thread.
 
     A current device other than number 0 is a caller's choice, and stays.
     """
@@ -163,7 +163,7 @@ def share(kind: str, place: int) -> None:
 
 
 def free_bytes(device: Device) -> int:
-    """Return how many bytes of the device's memory are free now; this starts work on the device if nothing had yet."""
+    """Return the free bytes of the device's memory; the first call starts work on the device if nothing has yet."""
     module = cupy()
     with module.cuda.Device(device.index):
         return int(module.cuda.runtime.memGetInfo()[0])
@@ -182,7 +182,7 @@ def distribution(kind: str) -> str:
 
 
 def _uninstalled(kind: str) -> str:
-    """Return why there is no CuPy to ask, or nothing."""
+    """Return the reason why there is no CuPy to ask, else ""."""
     if not installed():
         return f"CuPy is not installed: {_INSTALL[kind]}."
     module, reason = _import(os.getpid())
@@ -190,7 +190,7 @@ def _uninstalled(kind: str) -> str:
 
 
 def _foreign(kind: str) -> str:
-    """Return that CuPy is built for the other kind of devices, or nothing."""
+    """Return a sentence if CuPy is built for the other kind of devices, else ""."""
     found = platform()
     if found in (None, kind):
         return ""
@@ -204,7 +204,7 @@ def _answer() -> _Answer:
 
 @functools.lru_cache(maxsize=1)
 def _import(process: int) -> tuple[ModuleType | None, str]:
-    """Return CuPy and what it says if it cannot be imported; `process` is for the cache, since a fork asks again."""
+    """Return CuPy, or None and the reason; `process` is a key of the cache, so that a fork asks again."""
     try:
         module = importlib.import_module("cupy")
         module.cuda.runtime.is_hip  # noqa: B018 — an unfinished import shows here
@@ -222,7 +222,7 @@ def _ask(process: int) -> _Answer:
     kind = _kind(module)
     try:
         count = module.cuda.runtime.getDeviceCount()
-    except Exception as error:  # CUDARuntimeError, or whatever a broken installation makes of it
+    except Exception as error:  # CUDARuntimeError, or any other error of a broken installation
         return _Answer((), _no_device(module, kind, error))
     reason = _compiler(module) if count else _no_device(module, kind)
     if reason:
@@ -242,7 +242,7 @@ def _kind(module: ModuleType) -> str:
 
 
 def _no_device(module: ModuleType, kind: str, error: Exception | None = None) -> str:
-    """Return the sentence for a CuPy that finds no device, or whose first question raises `error`."""
+    """Return a sentence on why CuPy finds no device; `error` is raised by the first question to CuPy, if any."""
     status = getattr(error, "status", _NO_DEVICE if error is None else None)
     name = PLATFORMS[kind]
     if status == _NOT_INITIALISED:
@@ -274,7 +274,7 @@ def _versions(module: ModuleType) -> tuple[int, int]:
 
 
 def _compiler(module: ModuleType) -> str:
-    """Return why the run-time compiler cannot be used, or nothing."""
+    """Return the reason why the run-time compiler cannot be used, else ""."""
     name, remedy = ("NVRTC", _INSTALL[CUDA]) if _kind(module) == CUDA else ("hipRTC", "install ROCm 7 with hipRTC")
     try:
         module.cuda.nvrtc.getVersion()
@@ -285,7 +285,7 @@ def _compiler(module: ModuleType) -> str:
 
 
 def _describe(module: ModuleType, kind: str, index: int) -> Device | str:
-    """Return the device with this index, or why kernels cannot run on it."""
+    """Return the device with this index, or the reason why kernels cannot run on it."""
     facts: dict[str, Any] = module.cuda.runtime.getDeviceProperties(index)
     name = _text(facts["name"]) or f"device {index}"
     if kind == HIP:

@@ -20,7 +20,7 @@ def names(k: ir.KernelTree, args: dict[str, object]) -> None:
 
 
 def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
-    """Return an array that fits a view."""
+    """Return the array if it fits a view, else raise LaunchError."""
     if not isinstance(a, xp.ndarray):
         found, expected = type(a), "NumPy" if xp is np else "CuPy"
         name = found.__name__ if found.__module__ == "builtins" else f"{found.__module__}.{found.__name__}"
@@ -42,7 +42,7 @@ def view(k: ir.KernelTree, p: ir.Param, a: Any, xp: Any) -> Any:
 
 
 def taken(a: Any) -> bool:
-    """Return whether launches take an array as it is: with unit stride along its first or last axis, and aligned."""
+    """Return whether launches take an array without a copy: unit stride along its first or last axis, and aligned."""
     whole = all(s >= 0 and s % a.itemsize == 0 for s in a.strides)
     return whole and layout(a) != "S" and getattr(a.flags, "aligned", True)
 
@@ -55,7 +55,7 @@ def layout(a: Any) -> str:
 
 
 def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
-    """Return a number that fits a parameter, in plain Python."""
+    """Return the number as a plain Python one if it fits a parameter, else raise LaunchError."""
     if p.type in ir.REALS:
         if isinstance(v, int | float | np.floating | np.integer) and not isinstance(v, bool):
             return float(v)
@@ -70,7 +70,7 @@ def scalar(k: ir.KernelTree, p: ir.Param, v: object) -> float | int:
 
 
 def overlap(k: ir.KernelTree, arrays: Mapping[str, Any], changed: Mapping[str, Any]) -> None:
-    """Raise LaunchError where an array that is written overlaps another, and one of both has changed."""
+    """Raise LaunchError if a written array overlaps another one, and one of the two has changed."""
     for p in k.params:
         if p.written and p.name in arrays:
             against = arrays if p.name in changed else changed

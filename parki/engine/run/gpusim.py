@@ -1,4 +1,4 @@
-"""GpuSim, the GPU text run on the host: the launch record of `pk_threads.h`, its orders, and its faults in words."""
+"""GpuSim, the GPU text run on the host: launch record of `pk_threads.h`, orders of threads, sentences on faults."""
 
 import ctypes
 import os
@@ -8,14 +8,14 @@ from dataclasses import astuple, dataclass
 from parki.engine import config
 from parki.engine.errors import CheckedFault, Loc
 
-HEADERS = ("pk_gpu.h", "pk_sim.h", "pk_threads.h", "pk_fibre.h")  # all that a text compiled with -DPK_SIM includes
+HEADERS = ("pk_gpu.h", "pk_sim.h", "pk_threads.h", "pk_fibre.h")  # files that a text compiled with -DPK_SIM includes
 ORDERS = {"random": 0, "ascending": 1, "descending": 2}
 DEEDS = ("read", "written", "atomically updated")
 (VIEW, SCRATCH, REQUEST, BARRIER, SCRATCH_RACE, VIEW_RACE, UNSET, ROW, MEMORY) = range(1, 10)
 
 
 class SimLaunch(ctypes.Structure):
-    """One launch, as ``pk_run`` takes it; `fault` is filled in by the run."""
+    """Record of a launch, as ``pk_run`` takes it; the run fills in `fault`."""
 
     _fields_ = (
         ("grid", ctypes.c_int64),  # blocks
@@ -31,11 +31,11 @@ class SimLaunch(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Fault:
-    """The first fault of a launch.
+    """First fault of a launch.
 
     Sites count from 1; `other_site` and `other_thread` are -1 where there is none.  `index` and `limit` are an index
     and the length it exceeds, or bytes of scratch asked for and granted, or a row and its lanes.  For a race `limit`
-    holds what `thread` did (an index into `DEEDS`) plus four times what `other_thread` had done.
+    holds the deed of `thread` (an index into `DEEDS`) plus four times the earlier deed of `other_thread`.
     """
 
     kind: int
@@ -49,7 +49,7 @@ class Fault:
 
 
 class GpuFault(CheckedFault):
-    """A fault that GpuSim found: out of bounds, a race, a barrier or a shuffle that not all reach."""
+    """A fault that GpuSim found: out of bounds, a race, a barrier or a shuffle that not all threads reach."""
 
 
 def fault_of(launch: SimLaunch) -> Fault | None:
@@ -78,16 +78,16 @@ def order_from_environment() -> tuple[int, int]:
 
 
 def explain(fault: Fault | Sequence[int], sites: Sequence[tuple[str, Loc | str]], kernel_name: str) -> str:
-    """Return one sentence about a fault, with the kernel lines that are part of it.
+    """Return one sentence about a fault, with the kernel lines that take part.
 
     Parameters
     ----------
     fault : Fault or sequence of 8 int
         The fault, or ``SimLaunch.fault`` as it is.
     sites : sequence of (str, place)
-        What stands at each site, a view or a construct, and where; site n is ``sites[n - 1]``.
+        Name of the view or construct at each site, and its place; site n is ``sites[n - 1]``.
     kernel_name : str
-        Name of the workunit, with which the sentence begins.
+        Name of the workunit, the beginning of the sentence.
     """
     f = fault if isinstance(fault, Fault) else Fault(*fault)
     return f"{kernel_name}: {_Sentence(f, sites).text()}."
@@ -99,7 +99,7 @@ class _Sentence:
         self.what, self.place = self.site(fault.site)
 
     def site(self, number: int) -> tuple[str, str]:
-        """What stands at a site, and where."""
+        """Return the name of the view or construct at a site, and its place."""
         if not 1 <= number <= len(self.sites):
             return "something", f"an unknown place (site {number})"
         what, place = self.sites[number - 1]
@@ -158,7 +158,7 @@ class _Sentence:
         return f"{what} at {place}"
 
     def race(self) -> str:
-        """Two accesses of an element; the one that writes comes first."""
+        """Return a clause on two accesses of an element; a write comes first."""
         f = self.fault
         places = [self.place, self.site(f.other_site)[1]]
         deeds = [DEEDS[min(d, 2)] for d in (f.limit % 4, f.limit // 4)]

@@ -1,6 +1,6 @@
-"""Launches that are the same every time, as one CUDA graph: recorded once, then asked for in one go.
+"""CUDA graphs of launches that are the same every time: recorded once, then launched as one.
 
-It has run on a stand-in for CuPy only: no graph has been recorded on a GPU yet.
+The module has run on a stand-in for CuPy only: no graph has been recorded on a GPU yet.
 """
 
 import contextlib
@@ -15,20 +15,20 @@ from parki.engine.run import devices
 
 log = logging.getLogger(config.LOGGER)
 
-ROOM = 4  # runs at most until all temporary arrays fit what has been allocated
+ROOM = 4  # runs before recording, at most; they end when the pool has room for all temporary arrays
 
 
 class Replay:
-    """The same launches again and again: as ever at first, recorded the second time, from then on one graph.
+    """Repeated launches: one by one the first time, recorded the second time, one graph from then on.
 
-    They must use the same arrays every time and go to CuPy's current stream, or to streams that fork from it and join
-    it by events; and neither wait for the device nor read from it.  The graph keeps the memory of arrays that come and
-    go between them; who gives the launches keeps everything else that they use.  The device is the current one.
+    The launches must use the same arrays every time, and neither wait for the device nor read from it.  They go to
+    CuPy's current stream, or to streams that fork from that stream and join it by events.  The graph keeps the memory
+    of temporary arrays; the caller keeps all other memory that the launches use.  The device is the current one.
     """
 
     def __init__(self) -> None:
         self._ran, self._graph, self._pool = False, None, None
-        self._release: weakref.finalize | None = None  # there from the second time on
+        self._release: weakref.finalize | None = None  # set from the second run on
 
     @property
     def nbytes(self) -> int:
@@ -38,8 +38,8 @@ class Replay:
     def run(self, launches: Callable[[], None]) -> None:
         """Launch, in the order of CuPy's current stream.
 
-        If the driver refuses to record, a warning says why (logger ``parki.engine``), and this and all later times go
-        on as the first.
+        If the driver refuses to record, a warning says why (logger ``parki.engine``), and this and all later runs
+        launch one by one.
         """
         if self._ran and self._release is None:
             self._record(launches)
@@ -52,7 +52,7 @@ class Replay:
     def _record(self, launches: Callable[[], None]) -> None:
         cuda = devices.cupy().cuda
         pool = cuda.MemoryPool()
-        # CuPy's pools keep their blocks also when nothing refers to them any more.
+        # CuPy's pools keep their blocks even when nothing refers to the pools any more.
         self._release = weakref.finalize(self, _free, cuda.Device(), pool)
         self._release.atexit = False
         try:
@@ -61,7 +61,7 @@ class Replay:
                 _settle(stream, pool, launches)
                 graph = _recorded(stream, launches)
             graph.upload()
-        except (RuntimeError, MemoryError) as failed:  # CuPy's own are of these kinds
+        except (RuntimeError, MemoryError) as failed:  # CuPy's own errors are of these kinds
             log.warning("no CUDA graph could be recorded, so that launches go on one by one: %s", failed)
         else:
             self._graph, self._pool = graph, pool
@@ -71,12 +71,12 @@ class Replay:
 
 
 def _free(device: Any, pool: Any) -> None:
-    with device:  # which is waited for before its memory is freed
+    with device:  # freeing its memory waits for the device
         pool.free_all_blocks()
 
 
 def _settle(stream: Any, pool: Any, launches: Callable[[], None]) -> None:
-    """Launch in the stream until that allocates nothing more; what is launched later waits for it."""
+    """Run the launches in the stream until its pool stops growing; the current stream then waits for them."""
     here, held = devices.cupy().cuda.get_current_stream(), -1
     stream.wait_event(here.record())
     try:
@@ -91,9 +91,9 @@ def _settle(stream: Any, pool: Any, launches: Callable[[], None]) -> None:
 
 
 def _recorded(stream: Any, launches: Callable[[], None]) -> Any:
-    """The graph of what is launched in the stream.
+    """Return the graph of the launches, recorded in the stream.
 
-    Meanwhile other threads may allocate and free memory, this one must not: no garbage is collected either.
+    Meanwhile other threads may allocate and free memory, but this one must not: garbage collection is off.
     """
     mode, collects = devices.cupy().cuda.runtime.streamCaptureModeThreadLocal, gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Launches: prepared ones, which cost microseconds, and those made once."""
+"""Launches: prepared ones, which cost microseconds, and single ones."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from parki.engine.workunit import Workunit
 
 
 class Prepared:
-    """Bind a launch to its arrays: `run` repeats the launch, `set` changes single arguments.
+    """A launch bound to its arrays: `run` repeats the launch, `set` changes single arguments.
 
     Parameters
     ----------
     policy : RangePolicy or TeamPolicy
-        Number of iterations or teams, and their place.
+        Number of iterations or teams, and their space.
     workunit : Workunit
         A result of `kernel`.
     args : dict
@@ -60,7 +60,7 @@ class Prepared:
         for name, a in self._arrays.items():
             self._call.bind(name, a)
         self._call.numbers(self._scalars)
-        self._sent = True  # the numbers; False while they change, and after a change that was interrupted
+        self._sent = True  # whether the call has the numbers: False during a change, and after an interrupted one
 
     def set(self, **args: object) -> None:
         """Replace arguments; an array must have the type, rank and layout of the one it replaces.
@@ -98,7 +98,7 @@ class Prepared:
         self._arrays.update(arrays)
 
     def release(self, *names: str) -> None:
-        """Let go of arrays: `set` must give others before the next launch.
+        """Drop references to arrays: `set` must give others before the next launch.
 
         Parameters
         ----------
@@ -145,14 +145,14 @@ class Prepared:
         return self._call.total() if self.policy.league else np.zeros((), DTYPE[self.workunit.ir.acc_type]).item()
 
     def part(self, first: int, count: int, *, shared: bool = True) -> "Part":
-        """Return a launch of the teams, or iterations, first … first + count − 1, with the arguments of now.
+        """Return a launch of the teams, or iterations, first … first + count − 1, with the current arguments.
 
         Parameters
         ----------
         first, count : int
             A range of the league.
         shared : bool, default True
-            Whether parts run beside each other, so that additions of one are atomic on hosts.
+            Whether parts run at the same time; additions are then atomic on hosts.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class Prepared:
         return Part(self, self._call.part(first, count, shared), first, count)
 
     def range(self, first: int, count: int) -> "Part":
-        """Return a launch on a host of the teams first … first + count − 1 by all threads, with the arguments of now.
+        """Return a launch on a host of teams first … first + count − 1 by all threads, with the current arguments.
 
         Such launches share their scratch: one runs at a time.
 
@@ -193,13 +193,15 @@ class Prepared:
         return Part(self, self._call.range(first, count), first, count)
 
     def rest(self) -> None:
-        """Leave the cores of a host to others until the next launch, if its threads would not do so by themselves."""
+        """End idle threads of a host, which would keep cores busy; the next launch starts new ones."""
         if isinstance(self._call, HostCall):
             self._call.rest()
 
 
 class Part:
-    """Launch a range of a launch's teams or iterations, on a host by one thread: `run` may be called by any thread.
+    """A launch of a range of another launch's teams or iterations; any thread may call `run`.
+
+    A host runs a part by one thread (`Prepared.part`) or by all (`Prepared.range`).
 
     Parameters
     ----------
@@ -213,7 +215,7 @@ class Part:
     Attributes
     ----------
     scratch_bytes : int
-        Bytes that `take_scratch` must be given on a host before the first run, 0 for none.
+        Bytes of scratch that `take_scratch` must get on a host before the first run, 0 for none.
 
     See Also
     --------
@@ -232,7 +234,7 @@ class Part:
     """
 
     def __init__(self, whole: Prepared, call: Any, first: int, count: int) -> None:
-        self.whole, self._call, self.first, self.count = whole, call, first, count  # `whole` keeps the arrays
+        self.whole, self._call, self.first, self.count = whole, call, first, count  # `whole` keeps arrays alive
         needed = call.scratch_bytes + ALIGN if isinstance(call, HostCall) and call.scratch_bytes else 0
         self.scratch_bytes: int = needed
 
@@ -248,13 +250,13 @@ class Part:
             self._call.take_scratch(arena)
 
     def run(self) -> None:
-        """Launch; a device goes on by itself."""
+        """Launch, on a device without waiting."""
         if self.count:
             self._call.run()
 
 
 def _call(policy: RangePolicy | TeamPolicy, workunit: Workunit, layouts: dict[str, str], arrays: dict[str, Any]) -> Any:
-    """Return the call of this kind of space; the code of the others is not even imported."""
+    """Return the call for the kind of space; code for kinds other than hosts is imported on first use."""
     if policy.space.engine == "pykokkos":
         from parki.engine.run import upstream
 
@@ -278,7 +280,7 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
     Parameters
     ----------
     policy : RangePolicy or TeamPolicy
-        Iterations or teams, and their place.
+        Iterations or teams, and their space.
     workunit : Workunit
         The workunit to launch.
     **args
@@ -321,7 +323,7 @@ def prepare(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: obj
 
 
 def parallel_for(policy: RangePolicy | TeamPolicy, workunit: Workunit, /, **args: object) -> None:
-    """Launch `workunit` over `policy` once; a device goes on by itself.
+    """Launch `workunit` over `policy` once, on a device without waiting.
 
     Parameters
     ----------

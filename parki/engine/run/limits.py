@@ -1,16 +1,16 @@
-"""How many threads this process may have, by what the system says."""
+"""Limits of the system on the threads of this process."""
 
 import contextlib
 import functools
 import os
 from pathlib import Path
 
-MOST = 4096  # threads: OpenMP's runtimes keep something for each on the stack of the thread that starts them
+MOST = 4096  # threads; OpenMP's runtimes keep data of each on the stack of the thread that starts them
 
 
 @functools.lru_cache(maxsize=1)
 def most_threads() -> tuple[int, str]:
-    """Return the number of threads that a sum may use, and whose limit that is, in words."""
+    """Return the most threads that a sum may use, and the source of this limit in words."""
     found = [(MOST, "which parki takes for the most that serve a sum")]
     if (most := _number(Path("/proc/sys/kernel/threads-max"))) is not None:
         found.append((most, "the kernel's limit (threads-max)"))
@@ -18,7 +18,7 @@ def most_threads() -> tuple[int, str]:
         import resource
 
         most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-        if most != resource.RLIM_INFINITY and os.geteuid():  # which does not bind root
+        if most != resource.RLIM_INFINITY and os.geteuid():  # this limit does not bind root
             found.append((most, "this user's limit (ulimit -u)"))
     found += [(most, "the limit of this container or job (pids.max)") for most in _groups()]
     return max(min(found)[0], 1), min(found)[1]

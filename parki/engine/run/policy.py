@@ -1,4 +1,4 @@
-"""Policies: how many iterations or teams a launch has, and where it runs."""
+"""Policies: the number of iterations or teams of a launch, and its space."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ MAX_LEAGUE = 2**31 - 1  # teams or iterations of a launch
 
 
 class RangePolicy:
-    """Launch iterations ``0 … n - 1`` in a space.
+    """A launch of the iterations ``0 … n - 1`` in a space.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class RangePolicy:
     n : int
         Number of iterations.
     threads : int, optional
-        Iterations that share a block on a device, 128 by default; a host divides them as it likes.
+        Iterations that share a block on a device, 128 by default; a host divides iterations in its own way.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class RangePolicy:
 
 
 class TeamPolicy:
-    """Launch a league of teams in a space.
+    """A launch of a league of teams in a space.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class TeamPolicy:
     league : int
         Number of teams.
     team_size, vector_length : int, optional
-        Threads per team and lanes per thread on a device: the block is ``vector_length × team_size``.  By default as
-        the kernel's ranges ask for.  On a host a team is one thread, whatever is given.
+        Threads per team and lanes per thread on a device: the block is ``vector_length × team_size``.  The
+        default follows from the kernel's ranges.  On a host a team is one thread, whatever is given.
 
     Raises
     ------

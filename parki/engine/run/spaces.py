@@ -1,4 +1,4 @@
-"""Names of execution spaces → what runs kernels here; what is missing for the others."""
+"""Execution spaces by name: those that can run kernels here, and the reasons why others cannot."""
 
 import difflib
 import os
@@ -24,14 +24,14 @@ _forked = False
 
 @dataclass(frozen=True)
 class Space:
-    """Name an execution space, with its number of threads and its engine.
+    """An execution space: its name, number of threads and engine.
 
     Parameters
     ----------
     name : str
         The canonical name: ``"Serial"``, ``"OpenMP"``, ``"Cuda"``, ``"HIP"``, ``"GpuSim"`` or ``"GpuSim64"``.
     threads : int, optional
-        Limit of OpenMP's threads; by default as many as ``OMP_NUM_THREADS``, or the machine, has.
+        Limit of OpenMP's threads; by default ``OMP_NUM_THREADS``, else the CPUs that this process may use.
     engine : {"parki", "pykokkos"}, default "parki"
         Package that compiles and launches kernels there.
 
@@ -74,16 +74,16 @@ class Space:
 
     @property
     def native(self) -> bool:
-        """Tell whether kernels are compiled C++ of this host, whose lanes are those of a vector."""
+        """Tell whether kernels are compiled C++ of this host, with lanes of vectors."""
         return self.kind == "host"
 
     @property
     def checks_accesses(self) -> bool:
-        """Tell whether every access of a kernel is checked: by the simulator of a GPU."""
+        """Tell whether the simulator of a GPU checks every access of a kernel."""
         return self.kind == "sim"
 
     def pick(self, host: T, device: T) -> T:
-        """Return the value for hosts, or that for devices and for the simulator, which runs their text.
+        """Return the value for hosts, or the value for devices and the simulator, which runs their text.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Space:
 
     @property
     def warp(self) -> int:
-        """Return the threads that run in step: 1 on the host, 32 or 64 on GPUs, for HIP as the device in use has it."""
+        """Return the number of threads that run in step: 1 on hosts, 32 or 64 on GPUs (HIP: of the device in use)."""
         match self.name:
             case "HIP":
                 found = devices.current() or next(iter(devices.find("HIP")), None)
@@ -118,16 +118,16 @@ def get(name: str | Space | None = None, engine: str | None = None) -> Space:
     ----------
     name : str, Space or None
         One of `NAMES`, in any case.  None, ``"CPU"`` and ``"host"`` mean OpenMP, or Serial where the compiler has no
-        OpenMP; ``"GPU"`` means Cuda or HIP, whichever is there.  ``"GpuSim"`` and ``"GpuSim64"`` run what is generated
-        for GPUs on the host, slowly and with checks, in warps of 32 and 64 threads.
+        OpenMP; ``"GPU"`` means Cuda or HIP, whichever is there.  ``"GpuSim"`` and ``"GpuSim64"`` run the GPU text on
+        the host, slowly and with checks, in warps of 32 and 64 threads.
     engine : str, optional
-        ``"parki"``, or ``"pykokkos"`` where that is installed; by default that of a `Space`, else ``PARKI_ENGINE``,
-        else parki's.
+        ``"parki"``, or ``"pykokkos"`` where that is installed; by default the engine of a `Space`, else
+        ``PARKI_ENGINE``, else parki's.
 
     Raises
     ------
     SpaceUnavailable
-        If there is no such space, or if it cannot run here; the message says what is missing.
+        If there is no such space, or if it cannot run here; the message names the missing part.
     TypeError
         If `name` is something else.
     ValueError
@@ -137,7 +137,7 @@ def get(name: str | Space | None = None, engine: str | None = None) -> Space:
         raise TypeError(f"execution space: expected a name, a Space or None, found {type(name).__name__}.")
     threads, given = (name.threads, name.engine) if isinstance(name, Space) else (None, "")
     asked = "CPU" if name is None else name.name if isinstance(name, Space) else name
-    reasons: dict[str, str] = {}  # sentence → first space that it is said of
+    reasons: dict[str, str] = {}  # sentence → first space with this reason
     for choice in (choices := _candidates(asked)):
         reason = _missing(choice)
         if reason is None:
@@ -176,7 +176,7 @@ def _candidates(asked: str) -> tuple[str, ...]:
 
 
 def available() -> dict[str, str | None]:
-    """Every known space → None when kernels can run there, else the sentence that says why not."""
+    """Return for each known space None if kernels can run there, else the sentence that says why not."""
     return {name: _missing(name) for name in NAMES}
 
 
@@ -200,7 +200,7 @@ def _missing(name: str) -> str | None:
 
 
 def threads() -> int:
-    """Return the threads that OpenMP uses by default: the first number of ``OMP_NUM_THREADS``, else the CPUs here.
+    """Return the number of threads that OpenMP uses by default: the first of ``OMP_NUM_THREADS``, else the CPUs here.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def waiter(space: Space) -> Callable[[], None] | None:
 
 
 def workers(space: Space) -> int:
-    """Threads that kernels of this space use on a host: OpenMP's, 1 in others."""
+    """Return the number of threads that kernels of this space use on a host: OpenMP's, 1 in other spaces."""
     return (space.threads or threads()) if space.name == "OpenMP" else 1
 
 

@@ -1,7 +1,7 @@
 """Upstream PyKokkos as a second engine: it translates, compiles and runs the same L0 files.
 
-PyKokkos is imported with the first question that needs it.  It leaves what it builds in ``pk_cpp`` below the current
-directory; parki writes the L0 files into its cache folder, by content, so a build is never that of another kernel.
+The first use imports PyKokkos.  PyKokkos leaves its builds in ``pk_cpp`` below the current directory; parki writes the
+L0 files into its cache folder, by content, so a build is never that of another kernel.
 """
 
 import ast
@@ -29,9 +29,9 @@ from parki.engine.text.syntax import parsed
 from parki.engine.tree import ir
 from parki.engine.workunit import Workunit
 
-FOLDER = "pykokkos"  # of the L0 files, in the cache
-CHANGING = ("PK_FUSION", "PK_LOOP_FUSE", "PK_MEM_FUSE", "PK_RESTRICT")  # PyKokkos compiles something else with them
-# PyKokkos hands the arguments of a kernel on by keyword, beside parameters of its own with these names.
+FOLDER = "pykokkos"  # folder of the L0 files in the cache
+CHANGING = ("PK_FUSION", "PK_LOOP_FUSE", "PK_MEM_FUSE", "PK_RESTRICT")  # variables that change PyKokkos' code
+# PyKokkos passes the arguments of a kernel on by keyword, beside parameters of its own with these names.
 TAKEN = frozenset(
     "name policy workunit operation initial_value parser entity module_setup members space reducer ast_signature "
     "updated_decorator updated_types types_signature restrict_views restrict_signature force_uvm self".split()
@@ -46,7 +46,7 @@ _modules: dict[tuple[ModuleType, Path], ModuleType] = {}  # kept: PyKokkos reads
 
 
 def available() -> str | None:
-    """None if kernels can run through PyKokkos, else the sentence that says why not.  Imports PyKokkos."""
+    """Return None if kernels can run through PyKokkos, else the sentence that says why not; imports PyKokkos."""
     found = [name for name in CHANGING if name in os.environ]
     if found:
         return f"PyKokkos compiles something else while {' and '.join(found)} is set in the environment. Unset it."
@@ -62,7 +62,7 @@ def available() -> str | None:
 
 @contextlib.contextmanager
 def _without_gpu() -> Iterator[None]:
-    """Hide CuPy where it finds no GPU: PyKokkos asks it for the current one while it is imported, and fails."""
+    """Hide CuPy where there is no GPU: PyKokkos asks CuPy for the current GPU during its import, and fails."""
     if "pykokkos" in sys.modules or any(devices.find(kind) for kind in devices.PLATFORMS):
         yield
         return
@@ -95,9 +95,9 @@ def _required() -> ModuleType:
 
 # The L0 file ---------------------------------------------------------------------------------------------------------
 def L0_file(workunit: Workunit, device: bool = False) -> Path:
-    """Write the L0 text of a workunit, as `rewritten` for PyKokkos, into the cache folder, and return where it is.
+    """Write the L0 text of a workunit, `rewritten` for PyKokkos, into the cache folder, and return its path.
 
-    The name of the file is that of the rewritten text; it is written once.
+    The file is named after the rewritten text, and written once.
     """
     text, filename = rewritten(workunit.l0.text, device), workunit.l0.filename
     if text != workunit.l0.text:
@@ -106,14 +106,14 @@ def L0_file(workunit: Workunit, device: bool = False) -> Path:
     path = cache.folder() / cache.FORMAT / FOLDER / filename
     data = text.encode()
     with contextlib.suppress(OSError):
-        if trust.read(path).partition(b"\n")[2] == data.partition(b"\n")[2]:  # headers tell slots, and may differ
+        if trust.read(path).partition(b"\n")[2] == data.partition(b"\n")[2]:  # first lines tell slots, and may differ
             return path
     cache.write(path, data)
     return path
 
 
 def rewritten(text: str, device: bool = False) -> str:
-    """An L0 text with what PyKokkos takes differently said in other words; no line moves.
+    """Return an L0 text with replacements for expressions that PyKokkos takes differently; no line moves.
 
     ``x.extent(d)``, which is unsigned in C++, becomes ``int(x.extent(d))``.  For hosts (`device` False) ``pk.rsqrt(e)``
     becomes ``(1.0 / pk.sqrt(e))``: only compilers for GPUs have the C function ``rsqrt`` that PyKokkos calls.
@@ -140,7 +140,7 @@ def rewritten(text: str, device: bool = False) -> str:
 
 
 def _function(pk: ModuleType, path: Path, name: str) -> Any:
-    """The decorated workunit of an L0 file, which is imported once."""
+    """Return the decorated workunit of an L0 file, which is imported once."""
     key = pk, path
     with _lock:
         if key not in _modules:
@@ -151,10 +151,10 @@ def _function(pk: ModuleType, path: Path, name: str) -> Any:
     return getattr(_modules[key], name)
 
 
-# What PyKokkos says --------------------------------------------------------------------------------------------------
+# Messages of PyKokkos ------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def _heard(workunit: Workunit, path: Path) -> Iterator[None]:
-    """Turn PyKokkos' way to fail, which is to print and to end the program, into a KernelError."""
+    """Turn a failure of PyKokkos, which prints and ends the program, into a KernelError."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -167,7 +167,7 @@ def _heard(workunit: Workunit, path: Path) -> Iterator[None]:
 
 
 def _rejected(workunit: Workunit, doing: str, said: str) -> KernelError:
-    """K022 with the useful lines of what was printed, at the L1 line of the first L0 line that they name."""
+    """Return K022 with the useful lines of the output, at the L1 line of the first L0 line that they name."""
     lines = [line.rstrip() for line in COLOUR.sub("", said).splitlines() if line.strip()]
     useful = [line for line in lines if re.search(r"\berror\b", line, re.IGNORECASE)] or lines
     loc, found = workunit.ir.loc, LINE.search("\n".join(useful))
@@ -179,14 +179,14 @@ def _rejected(workunit: Workunit, doing: str, said: str) -> KernelError:
 
 
 def translate(workunit: Workunit) -> str:
-    """The C++ that PyKokkos makes of a workunit: functor, casts and bindings, one after another.
+    """Return the C++ that PyKokkos makes of a workunit: functor, casts and bindings, one after another.
 
-    Runs its parser, its symbols pass and its translators, and no compiler.
+    Parser, symbols pass and translators of PyKokkos run, but no compiler.
 
     Raises
     ------
     KernelError
-        K022: PyKokkos rejects the workunit, or its translator stops; with its words, at the L1 line they speak of.
+        K022: PyKokkos rejects the workunit, or its translator stops; with its message, at the L1 line named there.
     LaunchError
         PyKokkos is not available.
     """
@@ -214,7 +214,7 @@ def translate(workunit: Workunit) -> str:
 
 # Launches ------------------------------------------------------------------------------------------------------------
 class UpstreamCall:
-    """One launch through PyKokkos, bound to its arguments."""
+    """A launch through PyKokkos, bound to its arguments."""
 
     def __init__(self, policy: RangePolicy | TeamPolicy, workunit: Workunit) -> None:
         self.policy, self.workunit, self.kernel = policy, workunit, workunit.ir
@@ -231,13 +231,13 @@ class UpstreamCall:
         self.path = L0_file(workunit, self.device)
         self._function = _function(self._pk, self.path, workunit.l0.name)
         self._args: dict[str, Any] = {}
-        self._gaps: dict[str, Any] = {}  # arrays with gaps, of which PyKokkos is given copies
+        self._gaps: dict[str, Any] = {}  # arrays with gaps, of which PyKokkos gets copies
         self._layouts: dict[str, bool] = {}
         self._ready: dict[str, bool] | None = None  # the layouts that have run
         self._total: float | int = 0
 
     def bind(self, name: str, a: Any) -> None:
-        """Pass this array, or a copy without gaps: PyKokkos reads every array as if it had none."""
+        """Pass this array, or a copy without gaps: PyKokkos reads every array as if it had no gaps."""
         self._gaps.pop(name, None)
         if not (a.flags.c_contiguous or a.flags.f_contiguous):
             self._gaps[name], a = a, spaces.array_module(self.policy.space).empty(a.shape, a.dtype)
@@ -259,7 +259,7 @@ class UpstreamCall:
         LaunchError
             PyKokkos cannot run the launch.
         """
-        for name, a in self._gaps.items():  # all of it: what is not written stays
+        for name, a in self._gaps.items():  # all entries: those that the kernel does not write stay
             self._args[name][...] = a
         self._wait()
         if self._ready == self._layouts:
@@ -274,7 +274,7 @@ class UpstreamCall:
                 a[...] = self._args[name]
 
     def _wait(self) -> None:
-        """For the GPU: PyKokkos launches in a stream of its own, and does not wait."""
+        """Wait for the GPU: PyKokkos launches in a stream of its own, and does not wait."""
         if self.device:
             spaces.array_module(self.policy.space).cuda.runtime.deviceSynchronize()
 
@@ -290,7 +290,7 @@ class UpstreamCall:
             raise LaunchError(f"{k.name}: PyKokkos stops with {type(error).__name__}: {error}{advice}") from error
 
     def _policy(self) -> Any:
-        """A fresh one each time: PyKokkos leaves the scratch size of the first kernel in a policy."""
+        """Return a new policy: PyKokkos leaves the scratch size of the first kernel in a policy."""
         p, pk = self.policy, self._pk
         space = getattr(pk.ExecutionSpace, "Serial" if spaces.forked() and not self.device else p.space.name)
         if p.kind == "range":
@@ -300,5 +300,5 @@ class UpstreamCall:
         return pk.TeamPolicy(space, p.league, 1, 1)
 
     def total(self) -> float | int:
-        """The result of a reduction or scan that has run."""
+        """Return the result of a reduction or scan that has run."""
         return (float if self.kernel.acc_type in ir.REALS else int)(self._total)

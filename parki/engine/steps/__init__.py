@@ -1,4 +1,4 @@
-"""A sum as data: named arrays, and a list of what is launched and called on them."""
+"""A sum as data: named arrays, and a list of the launches and calls on them."""
 
 from parki.engine.steps import glue, values
 from parki.engine.steps.cutting import Cut, RowBlocks, RowByRow, Touched

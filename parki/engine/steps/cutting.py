@@ -37,18 +37,18 @@ class RowByRow:
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """Rows of an array that units of a step touch: items, or several that follow each other (`Cut.per`).
+    """Rows of an array that units of a step touch; a unit is an item, or several that follow each other (`Cut.per`).
 
     Attributes
     ----------
     array : Handle
         An array without gaps whose rows are counted; it may be a part of its `whole`, as a view of memory is.
     division : RowBlocks
-        Steps that touch the same blocks give the same object.
+        Blocks of the rows; steps that touch the same blocks give the same object.
     low, high : arrays (ranges,)
         First row and end of rows of each range.
     begin : array (units + 1,), optional
-        Of each unit among the ranges; by default a unit has one range.
+        Place of each unit's first range among the ranges; by default a unit has one range.
     axis : int
         Axis of the array along which rows count.
     """
@@ -64,37 +64,37 @@ class Touched:
     def each(
         cls, array: Handle, division: RowBlocks, first: ArrayLike, count: ArrayLike = 1, axis: int = 0
     ) -> "Touched":
-        """Return `count` rows from `first` on for each unit."""
+        """Return touched rows: for each unit `count` rows from `first` on."""
         first = np.atleast_1d(np.asarray(first, np.int64))
         return cls(array, division, first, first + count, axis=axis)
 
     @classmethod
     def listed(cls, array: Handle, division: RowBlocks, begin: ArrayLike, rows: ArrayLike) -> "Touched":
-        """Return for each unit the rows that are listed from `begin` on."""
+        """Return touched rows: for each unit the rows that are listed from `begin` on."""
         rows = np.asarray(rows, np.int64)
         return cls(array, division, rows, rows + 1, np.asarray(begin, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Say how a step is cut into tasks.
+    """Cut of a step into tasks.
 
     Attributes
     ----------
     kind : str
-        Name of the tasks, as ``"M2L"``.
+        Name of the tasks, such as ``"M2L"``.
     work : float or array (units,)
-        Work of each unit, in the measure of the kind; of steps that are one task together, of all.
+        Work of each unit, in the measure of the kind; steps that form one task together give the work of all units.
     reads, writes : sequence of Touched or RowByRow
-        Rows whose contents matter, and rows that change.  Rows that the step adds to, or of whose blocks it changes a
-        part, are in both; blocks that it writes whole are in `writes` alone.
+        Rows whose contents matter, and rows that change.  Rows that the step adds to are in both, and
+        so are rows of blocks that the step changes in part; blocks that it writes whole are in `writes` alone.
     along : Touched or RowByRow, optional
-        The step is cut where the blocks of these rows, one range a unit and ascending, end; by default the step is one
-        task, together with neighbours that have the same cut.
+        The step is cut at the ends of the blocks of these rows, which have one ascending range per unit; by default the
+        step is one task, together with neighbours that have the same cut.
     per : int
-        Items of a unit.
+        Items per unit.
     together : bool
-        Whether a device beside cores had better do all tasks of such cuts: their arrays are too large to be copied.
+        Whether a device beside cores should do all tasks of such cuts: their arrays are too large to be copied.
     """
 
     kind: str

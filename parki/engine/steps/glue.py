@@ -1,4 +1,4 @@
-"""Small steps between the kernels of a sum: arrays filled, copied, added, and brought from one order to another."""
+"""Small steps between the kernels of a sum, which fill, copy, add and reorder arrays."""
 
 from math import prod
 

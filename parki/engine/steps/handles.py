@@ -27,11 +27,11 @@ class Handle:
     dtype : dtype
     role : str
         ``"argument"`` and ``"result"`` are bound to arrays for each run; a ``"constant"`` has its values from the
-        beginning; a ``"state"`` is memory of the list's own; of a ``"scratch"`` each worker has one.
+        beginning; a ``"state"`` is memory that the list owns; each worker has a ``"scratch"`` of its own.
     values : array or None
-        Those of a constant; one without them is given its array when the list is placed.
+        Values of a constant; a constant without values gets its array when the list is placed.
     zero : bool
-        Whether a state holds zeros at first; else nothing is known of its values.
+        Whether a state holds zeros at first; else its values are unknown.
     """
 
     name: str
@@ -51,8 +51,8 @@ class Handle:
 
     @property
     def whole(self) -> "Handle":
-        """Return the array that this one is a part of: itself, if it is none."""
-        return self if self._whole is None else self._whole  # no circle: arrays go with the last list that has them
+        """Return the array that this one is a part of, or this one if it is no part."""
+        return self if self._whole is None else self._whole  # no circle: the last list that has arrays frees them
 
     @property
     def layout(self) -> Any:
@@ -104,7 +104,7 @@ class Handle:
         Raises
         ------
         ValueError
-            For an array with gaps, whose entries would have to be copied, and another number of entries.
+            For an array with gaps, whose entries would have to be copied, and for another number of entries.
         """
         part = self.view(0, shape, self.dtype)
         if part.nbytes != self.nbytes:
@@ -117,7 +117,7 @@ class Handle:
         Raises
         ------
         ValueError
-            For an array with gaps, and more bytes than there are.
+            For an array with gaps, and for more bytes than there are.
         """
         shape, dtype = tuple(int(n) for n in shape), np.dtype(dtype)
         if not self.layout.flags.c_contiguous:
@@ -138,7 +138,7 @@ class Handle:
         return first, first + reach + a.itemsize
 
     def of(self, whole: Any) -> Any:
-        """Return this part of an array that its `whole` stands for."""
+        """Return this part of an array that is bound to the handle's `whole`."""
         a = whole
         for kind, value in self._steps:
             if kind == "index":
@@ -167,7 +167,7 @@ class Number:
 
 
 class _Nowhere:
-    """Memory that is not there, as NumPy takes it."""
+    """Array interface of memory that does not exist, for NumPy."""
 
     __slots__ = ("__array_interface__",)
 
@@ -176,18 +176,18 @@ class _Nowhere:
 
 
 def _laid_out(shape: tuple[int, ...], dtype: np.dtype[Any], offset: int, strides: tuple[int, ...] | None = None) -> Any:
-    """Return an array of this shape at an address that is never touched: NumPy tells strides and parts of it."""
+    """Return an array of this shape at an address that is never touched: NumPy computes its strides and parts."""
     interface = {"data": (_PLACE + offset, False), "shape": shape, "strides": strides, "typestr": dtype.str}
     return np.asarray(_Nowhere(interface | {"version": 3}))
 
 
 def argument(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
-    """Return an array that each run is given."""
+    """Return an array that each run gets."""
     return Handle(name, tuple(shape), np.dtype(dtype), "argument")
 
 
 def result(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
-    """Return an array that each run is given to write to."""
+    """Return an array that each run gets to write to."""
     return Handle(name, tuple(shape), np.dtype(dtype), "result")
 
 
@@ -227,5 +227,5 @@ def alike(name: str, whole: Handle, parts: Sequence[Handle], dtype: DTypeLike) -
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Handle:
-    """Return memory that every worker has once, without known values; of calls alone it is made by the first run."""
+    """Return memory of each worker, without known values; the first run makes scratch that only calls use."""
     return Handle(name, tuple(int(n) for n in shape), np.dtype(dtype), "scratch")

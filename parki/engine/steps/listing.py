@@ -1,4 +1,4 @@
-"""The entries of a list of steps: workunits over items, calls of libraries, and blocks of both."""
+"""Entries of a list of steps: workunits over items, calls of libraries, and blocks of both."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ LANES = ("near", "far")
 
 @dataclass(frozen=True)
 class Index:
-    """A number of the block at hand, by the name that the block has it under."""
+    """A number of the current block, by its name in the block."""
 
     name: str
 
 
 class Block(dict[str, Any]):
-    """One block of `Blocks`: its numbers by name, which steps take by `Index`, and calls as ``context.block``."""
+    """A block of `Blocks`: its numbers by name, which steps take by `Index`, and calls as ``context.block``."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """Where a call runs: its space, the module of its arrays, the threads that it may use, its block if it has one."""
+    """Surroundings of a call: its space, the module of its arrays, the threads that it may use, its block if any."""
 
     space: Space
     xp: Any
@@ -50,8 +50,8 @@ class Step:
     unit : Workunit
     items : int
     args : dict
-        Handles and numbers by the names of the workunit's parameters.  Arrays that it reads and writes follow from its
-        text.
+        Handles and numbers by the names of the workunit's parameters.  The workunit's text tells which arrays it reads
+        and writes.
     shape : tuple of int, optional
         Threads and lanes of a team on a device, or threads of a block alone; by default as the workunit asks for.
     lane : {"near", "far"}, optional
@@ -89,7 +89,7 @@ class Step:
 
     @property
     def reads(self) -> list[Handle]:
-        """Return the arrays that the workunit does not write to; some that it writes it may read as well."""
+        """Return the arrays that the workunit does not write to; written arrays may be read as well."""
         return [a for name, a in self.handles.items() if not self.unit.ir.param(name).written]
 
     @cached_property
@@ -105,7 +105,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """Work of a library: ``function(context, *arrays)``, with the arrays of `reads`, then others of `writes`.
+    """Work of a library: ``function(context, *arrays)``, with the arrays of `reads`, then the others of `writes`.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """A body of steps, once for every block; blocks touch different entries, and run in any order.
+    """Bodies of steps, each run once for every block; blocks touch different entries, and run in any order.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The arrays of a list of steps in a space."""
+"""Arrays of a list of steps in a space."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ BOUND = ("argument", "result")  # roles whose arrays a run is given
 
 
 class Memory:
-    """The arrays of handles in a space; of scratch one for each worker, made when it is first asked for."""
+    """Arrays of handles in a space; each worker has scratch of its own, made on first use."""
 
     def __init__(self, space: Space, size: int) -> None:
         self.xp, self.size = spaces.array_module(space), size
@@ -33,10 +33,10 @@ class Memory:
             self._arrays[id(handle), 0] = a
 
     def allocate(self, handles: Iterable[Handle]) -> None:
-        """Make the arrays of whole handles that are neither arguments nor results, but for scratch.
+        """Make the arrays of whole handles, except arguments, results and scratch.
 
-        One block has all that need not be zero: memory freed as a whole is there for the next list, where the system
-        would take back many pieces and clear their pages anew.
+        One block holds all arrays that need not be zero: the next list gets memory that is freed as a whole, while the
+        system would take back many pieces and clear their pages anew.
         """
         together = []
         for handle in handles:
@@ -53,7 +53,7 @@ class Memory:
 
     @property
     def unmade(self) -> int:
-        """Bytes of scratch that nobody has asked for yet."""
+        """Bytes of scratch that are not made yet."""
         return sum(handle.nbytes for handle, worker in self._scratch if (id(handle), worker) not in self._arrays)
 
     def _whole(self, handle: Handle, worker: int) -> Any:
@@ -75,7 +75,7 @@ class Memory:
 
     @property
     def arrays(self) -> list[Any]:
-        """Every array."""
+        """Arrays made so far."""
         return list(self._arrays.values())
 
 
@@ -90,7 +90,7 @@ def _seen(block: Any, handle: Handle) -> Any:
 
 
 def fits(handle: Handle, a: Any) -> None:
-    """Raise LaunchError for an array of another shape or dtype than a handle's, and for none."""
+    """Raise LaunchError for a missing array, and for one of another shape or dtype than the handle's."""
     if a is None or tuple(a.shape) != handle.shape or a.dtype != handle.dtype:
         found = "nothing" if a is None else f"an array of {a.shape} and {a.dtype}"
         expected = f"one of {handle.shape} and {handle.dtype}"

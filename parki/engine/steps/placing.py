@@ -25,7 +25,7 @@ _NOTHING = contextlib.nullcontext()
 
 
 class NoTimes:
-    """Times that nobody reads."""
+    """Times that are not taken."""
 
     apart = False
 
@@ -40,7 +40,7 @@ class NoTimes:
 
 
 class Launch:
-    """A step in a space, prepared when its arrays are known: at once, or for each layout of what a run binds."""
+    """A step in a space, prepared when its arrays are known: at once, or for each layout of the arrays of a run."""
 
     def __init__(self, step: Step, space: Space, memory: Memory, worker: int = 0) -> None:
         self.step, self._memory, self._worker = step, memory, worker
@@ -108,7 +108,7 @@ class Called:
         self._arrays: list[tuple[Handle, Any]] = []
 
     def run(self, bound: Bound, context: Context | None = None) -> None:
-        """Call with the arrays of a run, and the context of a block; the first makes scratch that no launch has."""
+        """Call with the arrays of a run, and the context of a block; the first makes scratch that no launch uses."""
         if not self._arrays:
             self._arrays = [(a, None if a.whole.role in BOUND else self._kept(a)) for a in self.step.handles]
         arrays = [a.of(bound[a.whole]) if own is None else own for a, own in self._arrays]
@@ -140,11 +140,11 @@ class Placed:
     Attributes
     ----------
     size : int
-        Workers.
+        Number of workers.
     own : Space
-        Where each worker launches: on one thread, if there are several workers.
+        Space of each worker's launches: on one thread, if there are several workers.
     context : Context
-        Where calls run, without a block.
+        Context of calls, without a block.
     """
 
     def __init__(
@@ -178,12 +178,12 @@ class Placed:
 
     @property
     def memory(self) -> int:
-        """Return the bytes of all arrays, those that launches keep and those that the first run makes among them."""
+        """Return the bytes of all arrays, including those that launches keep and those that the first run makes."""
         return sum(a.nbytes for a in {id(a): a for a in self.arrays}.values()) + self.memory_of.unmade
 
     @property
     def arrays(self) -> list[Any]:
-        """Return every array of the list that there is, and what launches keep for themselves."""
+        """Return the arrays made so far, including those that launches keep for themselves."""
         kept = [a for launch in self.launches for ready in launch.ready for a in ready.own]
         return [*self.memory_of.arrays, *kept]
 
@@ -204,7 +204,7 @@ class Placed:
         """
         bound, times = self._checked(bound or {}), times or NoTimes()
         numbers = {number: value for number, value in bound.items() if isinstance(number, Number)}
-        if numbers != self._numbers:  # graphs have recorded the others
+        if numbers != self._numbers:  # graphs have recorded the old numbers
             self._numbers = numbers
             for segment in self._segments:
                 segment.replay = graphs.Replay() if segment.replay is not None else None
@@ -233,7 +233,7 @@ class Placed:
         return _Action(step.phase, step.lane, free, self.made(step, 0, self.space), None)
 
     def made(self, step: Step | Call, worker: int, space: Space) -> Launch | Called:
-        """Return a step in the space of a worker."""
+        """Return a step or call that a worker can run in its space."""
         if isinstance(step, Call):
             return Called(step, self.context, self.memory_of, worker)
         self.launches.append(Launch(step, space, self.memory_of, worker))
@@ -261,13 +261,13 @@ class Placed:
                 workers.run([pieces.of(bound) for pieces in group.pieces], members)
 
     def _rest(self) -> None:
-        """Leave the cores to several workers: OpenMP's idle threads would keep them busy for milliseconds."""
+        """Free the cores for several workers: OpenMP's idle threads would keep them busy for milliseconds."""
         if self.size > 1 and self.launches and (ready := self.launches[0].ready):
             ready[0].rest()
 
 
 class _Group:
-    """Steps of one lane that follow each other: phases of single ones, or stages of blocks."""
+    """Steps of one lane that follow each other: phases of single steps, or stages of blocks."""
 
     def __init__(self, lane: str | None, actions: list["_Action"]) -> None:
         self.lane = lane
@@ -276,7 +276,7 @@ class _Group:
 
 
 class _Action:
-    """A step as it is run: by itself, or by blocks.  It is `free` if a graph may record it."""
+    """A step to be run by itself or by blocks; `free` tells whether a graph may record the step."""
 
     def __init__(
         self, phase: str, lane: str | None, free: bool, one: "Launch | Called | None", pieces: "_Pieces | None"
@@ -285,7 +285,7 @@ class _Action:
 
 
 class _Segment:
-    """Steps that follow each other, all of which a graph may record, or none.
+    """Steps that follow each other; a graph may record all of them, or none.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ class _Pieces:
 
 
 def _phases(some: Iterable[Launch | Called]) -> _Phases:
-    """Return steps by phases that follow each other."""
+    """Return steps, grouped by phases that follow each other."""
     return [(phase, list(group)) for phase, group in groupby(some, key=lambda one: one.step.phase)]
 
 

@@ -15,10 +15,10 @@ class StepList:
     ----------
     steps : iterable of Step, Call or Blocks
     first : iterable of Step or Call, optional
-        Run once, when the list is placed; of no argument or result.
+        Run once, when the list is placed; they use no argument or result.
     workers : callable, optional
-        ``workers(space)`` returns how many threads of Python go through blocks side by side, and the threads that each
-        may use; by default one with all.
+        ``workers(space)`` returns the number of workers (threads of Python) that run blocks side by side, and the
+        threads that each may use; by default one worker with all threads.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class StepList:
 
     @property
     def flat(self) -> list[Step | Call]:
-        """Every step and call, those of blocks once."""
+        """Steps and calls, those of blocks once."""
         return [leaf for step in (*self.first, *self.steps) for leaf in leaves(step)]
 
     @property
     def handles(self) -> list[Handle]:
-        """Every whole array."""
+        """Whole arrays of all steps."""
         found: dict[int, Handle] = {}
         for step in self.flat:
             for a in step.handles.values() if isinstance(step, Step) else step.handles:
@@ -51,7 +51,7 @@ class StepList:
         return list(found.values())
 
     def units(self) -> list[Wanted]:
-        """Return every workunit once for each layout of its views and number of threads of a block."""
+        """Return all workunits, once for each layout of its views and number of threads of a block."""
         every = {(id(unit), *layouts.values(), threads): (unit, layouts, threads)
                  for step in self.flat for unit, layouts, threads in launched(step)}  # fmt: skip
         return list(every.values())

@@ -1,7 +1,7 @@
-"""Threads of Python that go through stages of pieces side by side.
+"""Workers: threads of Python that run stages of pieces side by side.
 
-The transforms and kernels that pieces call let go of the interpreter meanwhile.  Each piece has entries of its own, so
-nobody waits but at the end of a stage.
+Transforms and kernels that pieces call release the interpreter meanwhile.  Each piece has entries of its own, so
+workers wait only at the end of a stage.
 """
 
 import _thread
@@ -12,27 +12,27 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 MOST = 8  # workers: more would wait for the interpreter
-WORTH = 1 << 20  # bytes that are worth a thread, which takes as long to begin as some planes
-Piece = Callable[[int, Any], None]  # of the worker's number and its times
+WORTH = 1 << 20  # bytes per worker, at least: a thread takes as long to begin as some planes
+Piece = Callable[[int, Any], None]  # function of the worker's number and its times
 
 
 def share(threads: int, nbytes: int) -> tuple[int, int]:
-    """Return how many workers go through `nbytes`, and the threads that each of them may use."""
+    """Return the number of workers for `nbytes`, and the threads that each of them may use."""
     used = min(threads, max(nbytes // WORTH, 1))
     each = -(-used // MOST)
     return used // each, each
 
 
 def run(stages: Sequence[Sequence[Piece]], times: Sequence[Any]) -> None:
-    """Do all pieces of a stage, in any order, then those of the next, by a worker for each of `times`.
+    """Run all pieces of a stage, in any order, then the pieces of the next, with one worker for each of `times`.
 
-    The caller's thread is one of the workers.  The others live as long as this call: nothing idles afterwards, and
-    forks find nothing.
+    The caller's thread is one of the workers.  The others end with this call: no thread idles afterwards, or is there
+    at a fork.
 
     Raises
     ------
     BaseException
-        The first that a piece raises, when everyone has stopped; pieces that nobody has begun are not done.
+        The first error of a piece, when all workers have stopped; pieces that are not begun by then are not run.
     """
     if len(times) == 1:
         for piece in (piece for pieces in stages for piece in pieces):
@@ -40,7 +40,7 @@ def run(stages: Sequence[Sequence[Piece]], times: Sequence[Any]) -> None:
         return
     shift = _Shift(stages, len(times))
     try:
-        with contextlib.suppress(RuntimeError):  # no more threads here: those that there are do it all
+        with contextlib.suppress(RuntimeError):  # no more threads: the workers that have begun do all pieces
             for worker in range(1, len(times)):
                 shift.send(worker, times[worker])
         shift.work(0, times[0])
@@ -52,10 +52,10 @@ def run(stages: Sequence[Sequence[Piece]], times: Sequence[Any]) -> None:
 
 
 class _Shift:
-    """One run: what is left and what is done of each stage, and who waits.
+    """A run: the pieces of each stage that are left and that are done, and the locks that workers wait for.
 
-    Everyone waits for locks of his own, which are all open after a failure: an interrupt of the caller's thread, which
-    may come anywhere, leaves nobody waiting.
+    Each worker waits for locks of its own.  A failure opens all: an interrupt of the caller's thread, which may come
+    anywhere, leaves no worker waiting.
     """
 
     def __init__(self, stages: Sequence[Sequence[Piece]], size: int) -> None:
@@ -67,7 +67,7 @@ class _Shift:
         self.failed: BaseException | None = None
 
     def send(self, worker: int, times: Any) -> None:
-        """Let another one begin: `threading.Thread` would wait until it has."""
+        """Start another worker; `threading.Thread` would wait until the worker has begun."""
         gone = _locked()
 
         def work() -> None:
@@ -82,7 +82,7 @@ class _Shift:
         self.gone.append(gone)
 
     def work(self, worker: int, times: Any) -> None:
-        """Take pieces until there are none, or one has failed."""
+        """Run pieces until none is left, or one has failed."""
         for stage, left in enumerate(self.left):
             if stage:
                 self.gates[stage - 1][worker].acquire()
@@ -97,14 +97,14 @@ class _Shift:
                     self._open(stage)
 
     def fail(self, error: BaseException) -> None:
-        """Stop everyone after the piece at hand."""
+        """Stop all workers after their current pieces."""
         if self.failed is None:
             self.failed = error
         for stage in range(len(self.gates)):
             self._open(stage)
 
     def end(self) -> None:
-        """Wait for the others, whatever comes."""
+        """Wait for the other workers, even if interrupted."""
         while self.gone:
             try:
                 with self.gone[-1]:
@@ -114,9 +114,9 @@ class _Shift:
                 self.fail(error)
 
     def _open(self, stage: int) -> None:
-        """Let everyone into the next stage, if there is one; two who finish together may both do so."""
+        """Open the next stage to all workers, if there is one; two that finish together may both do so."""
         for gate in self.gates[stage] if stage < len(self.gates) else ():
-            with contextlib.suppress(RuntimeError):  # it is open
+            with contextlib.suppress(RuntimeError):  # the gate is open
                 gate.release()
 
 

@@ -1,1 +1,1 @@
-"""From a kernel file and the values of its slots to one complete, readable text."""
+"""Specialising: a kernel file and the values of its slots become one complete, readable text."""

@@ -1,7 +1,8 @@
 """Constant expressions: the values of module-level constants, and folding in kernel bodies.
 
-Module level has Python's arithmetic.  In bodies only what keeps the subset's types is folded: integers with integers,
-reals with reals (in double precision), so an expression the subset rejects stays as written and is rejected later.
+Module level has Python's arithmetic.  In bodies only operations that keep the subset's types are folded: integers with
+integers, reals with reals (in double precision).  So an expression that the subset rejects stays as written and is
+rejected later.
 """
 
 import ast
@@ -13,8 +14,8 @@ from parki.engine.errors import KernelError
 from parki.engine.text.syntax import PK_TYPES, PkType, Value, changed, fail, literal, table_of, value_of
 
 Constant = Value | PkType | tuple[Value, ...]
-MAX_TABLE = 4096
-MAX_BITS = 4096
+MAX_TABLE = 4096  # entries of a table; more are taken for a mistake
+MAX_BITS = 4096  # bits of an integer from ** or <<; more are taken for a mistake
 
 _COMPARE = {
     ast.Lt: operator.lt,
@@ -40,7 +41,7 @@ _MATH = frozenset(n for n in dir(math) if not n.startswith("_")) - {"factorial",
 
 # Module level --------------------------------------------------------------------------------------------------------
 def evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
-    """The value of a module-level constant expression; `name` gives the values of the names in it.
+    """Return the value of a module-level constant expression; `name` gives the values of the names in it.
 
     Raises KernelError K001 for anything but numbers, tuples, pk types, ``+ - * / // % **``, comparisons,
     ``and or not``, ``min max len``, ``math.*`` and subscripts; K021 where the value does not exist.
@@ -62,7 +63,7 @@ def evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
 
 
 def _uniform(value: Constant) -> Constant:
-    """A tuple with a real in it is a tuple of reals, as a table has one type."""
+    """Turn a tuple with a real in it into a tuple of reals, as a table has one type."""
     if isinstance(value, tuple) and any(isinstance(v, float) for v in value):
         return tuple(float(v) for v in value)
     return value
@@ -109,7 +110,7 @@ def _evaluate(node: ast.expr, name: Callable[[ast.Name], Constant]) -> Constant:
 
 
 def _limited(op: ast.operator, a: Constant, b: Constant, table: dict) -> Constant:
-    """``a op b``, refusing results that only a mistake would ask for."""
+    """Return ``a op b``; raise OverflowError for a size that only a mistake would ask for."""
     if isinstance(op, ast.Pow | ast.LShift) and isinstance(a, int) and isinstance(b, int):
         size = b if isinstance(op, ast.LShift) else b * max(1, a.bit_length())
         if size > MAX_BITS:
@@ -127,7 +128,7 @@ def _compare(ops: list[ast.cmpop], values: list[Constant]) -> bool:
 
 # Bodies --------------------------------------------------------------------------------------------------------------
 def fold(node: ast.expr, real: str) -> ast.expr:
-    """`node`, whose parts are folded already, as a literal if it is a constant; `real` is the kernel's real type."""
+    """Return `node`, whose parts are folded already, as a literal if constant; `real` is the kernel's real type."""
     rule = _FOLD.get(type(node))
     return rule(node, real) if rule else node
 
@@ -176,7 +177,7 @@ def _comparison(node: ast.Compare, real: str) -> ast.expr:
 
 
 def _logic(node: ast.BoolOp, real: str) -> ast.expr:
-    """Operands have no effects, so a constant one either decides the whole or can be left out."""
+    """Fold ``and`` and ``or``: operands have no effects, so a constant one decides the whole or can be left out."""
     decisive = isinstance(node.op, ast.Or)
     rest = []
     for v in node.values:

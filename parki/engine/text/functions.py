@@ -1,8 +1,8 @@
 """Kernels that are Python functions: their source by `inspect`, as the text of a kernel file.
 
-A function is read, never called.  The text is what the file would be: the function, the functions and numbers that it
+A function is read, never called.  The text is a whole kernel file: the function, the functions and numbers that it
 refers to, its imports, and the module-level names of kernel files.  Two functions of the same text are the same kernel,
-in whatever cell of a notebook, file or process they were defined.
+in any cell of a notebook, file or process.
 """
 
 import ast
@@ -26,9 +26,9 @@ from parki.engine.text.syntax import changed, parsed
 
 HEAD = "from typing import List, Tuple\n\nimport math\n\nimport pykokkos as pk\n"
 PROVIDED = frozenset({"pk", "math", "List", "Tuple", "real"})
-GENERIC = {"list": "List", "tuple": "Tuple"}  # of Python since 3.9, and of kernel files
+GENERIC = {"list": "List", "tuple": "Tuple"}  # generic types of Python since 3.9: their names in kernel files
 COUNTS = ("NF", "NIN", "NOUT", "NP", "NS", "NU")
-SWITCH = "SCREENED"  # False where a function that reads it says nothing else
+SWITCH = "SCREENED"  # name that is False if a function reads it and its module does not define it
 EXPECTED = "expected a function made by def in a file or in a cell of a notebook"
 
 Value = bool | int | float | tuple[bool | int | float, ...]
@@ -36,7 +36,7 @@ Value = bool | int | float | tuple[bool | int | float, ...]
 
 @dataclass(frozen=True)
 class Passage:
-    """One function as it stands: its text without indentation, from line `first` of a file or cell on."""
+    """Text of one function without indentation, from line `first` of a file or cell on."""
 
     text: str
     display: str = field(compare=False)
@@ -46,21 +46,21 @@ class Passage:
 
 @dataclass(frozen=True)
 class FunctionText:
-    """The text of a kernel file that a Python function stands for; it can be pickled.
+    """Text of the kernel file that a Python function stands for; it can be pickled.
 
     Attributes
     ----------
     name : str
-        The function.
+        Name of the function.
     definitions : tuple of Passage
-        The function and those that it refers to.
+        The function and the functions that it refers to.
     imports : tuple of str
         Lines that import from parki's kernel files.
     constants : tuple of (name, value)
         Numbers, and tuples of numbers, that the functions refer to, as they were when the function was read.
     counts : tuple of (name, value)
-        Module-level names that kernel files import from each other, such as ``NS``: those beside the function, or, of
-        the function of a pair, what follows from the pair.
+        Module-level names that kernel files import from each other, such as ``NS``: the names beside the function, or,
+        for the function of a pair, the values that follow from the pair.
     """
 
     name: str
@@ -75,7 +75,7 @@ class FunctionText:
 
     @property
     def display(self) -> str:
-        """Where the function was defined, for people."""
+        """Place where the function was defined, for people."""
         return self.definitions[0].display
 
     def text(self) -> str:
@@ -83,7 +83,7 @@ class FunctionText:
         return "".join(self._parts()[0])
 
     def places(self) -> list[Loc]:
-        """Return where each line of `text` stands, with the columns before it: where it has no place, the function."""
+        """Return the place of each line of `text`, with the columns before it; the function's for lines without one."""
         return self._parts()[1]
 
     def _parts(self) -> tuple[list[str], list[Loc]]:
@@ -99,7 +99,7 @@ class FunctionText:
         return texts, places
 
     def __str__(self) -> str:
-        # Of the content alone: what is kept by it holds for the same function defined once more.
+        # From the content alone: results kept by this name hold for the same function defined once more.
         return f"{self.name}@{hashlib.blake2b(self.text().encode(), digest_size=8).hexdigest()}"
 
     def __repr__(self) -> str:
@@ -113,13 +113,13 @@ def read(function: types.FunctionType, argument: str) -> FunctionText:
     ----------
     function : function
     argument : str
-        What a caller gave it as, for messages.
+        Name of the argument that a caller gave it as, for messages.
 
     Raises
     ------
     ValueError
-        For a lambda, a function that reads variables of a function around it or is not in the source of its file, one
-        without source, and for names that stand for neither numbers nor functions.
+        For a lambda, a function that reads variables of a function around it, differs from the source of its file or
+        has no source, and for names that stand for neither numbers nor functions.
     """
     reader = _Reader(argument)
     reader.function(function, function.__name__)
@@ -135,12 +135,12 @@ def is_function(value: object) -> bool:
 
 
 def text_of(value: Any, argument: str) -> Any:
-    """Return the text of a function; any other value as it is."""
+    """Return the text of a function, and any other value unchanged."""
     return read(value, argument) if is_function(value) else value
 
 
 class _Reader:
-    """Follows the names of functions."""
+    """Reader of a function, and of the functions and numbers that it refers to."""
 
     def __init__(self, argument: str) -> None:
         self.argument = argument
@@ -229,7 +229,7 @@ class _Reader:
 
 
 def _globals(text: str) -> list[str]:
-    """Return the names of its module that a function refers to, in order of the alphabet."""
+    """Return the module-level names that a function refers to, in alphabetical order."""
     found: set[str] = set()
     tables = list(symtable.symtable(text, "text", "exec").get_children())
     while tables:
@@ -240,7 +240,7 @@ def _globals(text: str) -> list[str]:
 
 
 def _alike(module: types.CodeType, code: types.CodeType) -> bool:
-    """Tell whether the only function of a module does what a function does."""
+    """Tell whether a module's only function with the name of `code` compiles to the same code."""
     made = [c for c in module.co_consts if isinstance(c, types.CodeType) and c.co_name == code.co_name]
     return len(made) == 1 and _doing(made[0]) == _doing(code)
 
@@ -277,10 +277,10 @@ def _place(filename: str) -> str:
 
 # Types ---------------------------------------------------------------------------------------------------------------
 def placed(tree: ast.Module, places: list[Loc], name: str) -> None:
-    """Give every node of a text the place where it was written, and its functions what they leave out.
+    """Give every node of a text the place where it was written, and complete its functions.
 
-    That is the decorator, and the types where a function has none: lists where it subscripts, else real numbers, and a
-    real result where it returns something.  The types of the function `name` itself are those of its slot, see `typed`.
+    Functions get the decorator, and types if they have none: lists where they subscript, else real numbers, and a real
+    result if they return something.  The function `name` itself takes the types of its slot, see `typed`.
     """
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
@@ -298,12 +298,12 @@ def placed(tree: ast.Module, places: list[Loc], name: str) -> None:
 
 
 def untyped(function: ast.FunctionDef) -> bool:
-    """Tell whether a function says no type at all."""
+    """Tell whether a function has no annotations at all."""
     return function.returns is None and not any(a.annotation for a in function.args.args)
 
 
 def typed(function: ast.FunctionDef, like: ast.FunctionDef) -> ast.FunctionDef:
-    """Return a function without types with those of another one of as many arguments."""
+    """Return a function without types with the types of another function, which has as many arguments."""
     given, wanted = function.args.args, like.args.args
     arguments = [changed(a, annotation=b.annotation) for a, b in zip(given, wanted, strict=True)]
     return changed(function, args=changed(function.args, args=arguments), returns=like.returns)
@@ -319,7 +319,7 @@ def _guess(function: ast.FunctionDef) -> None:
 
 
 def _at(function: ast.FunctionDef, text: str) -> ast.expr:
-    """Return an expression that stands where a function does."""
+    """Return an expression at the place of a function."""
     made = ast.parse(text, mode="eval").body
     for node in ast.walk(made):
         ast.copy_location(node, function)

@@ -1,4 +1,4 @@
-"""The words of the workunit subset, shared by the parser and the checks."""
+"""Words of the workunit subset, shared by the parser and the checks."""
 
 MATH = dict.fromkeys("sqrt rsqrt exp expm1 log sin cos tan sinh cosh tanh erf erfc fabs floor ceil".split(), 1)
 MATH |= {"fmin": 2, "fmax": 2, "pow": 2}
@@ -16,7 +16,7 @@ ELEMENTS = {"pk.double": "double", "pk.float": "float", "pk.int32": "int32", "pk
 ATOMICS = {"atomic_add": "add"}
 ATOMIC_FETCHES = {f"atomic_fetch_{op}": op for op in ("add", "sub", "max", "min")}
 
-# Names that a policy object has: an integer argument so called would be hidden from the scratch size (part A.6).
+# Attributes of a policy object, which would hide an integer argument of that name from the scratch size (part A.6).
 POLICY_ATTRIBUTES = frozenset(("team_size", "vector_length", "league_size", "space", "chunk_size", "begin", "end"))
 
 CPP_KEYWORDS = frozenset(
@@ -28,12 +28,12 @@ CPP_KEYWORDS = frozenset(
     typename union unsigned using virtual void volatile wchar_t while xor xor_eq""".split()
 )
 
-# What compilers and the generated code define besides: macros and type names.
+# Macros and type names that compilers and the generated code define.
 PREDEFINED = frozenset("linux unix i386 int32_t int64_t uint8_t uint16_t uint64_t omp_get_thread_num".split())
 
 
 def is_reserved(name: str) -> bool:
-    """Whether generated C++ cannot have a variable of this name."""
+    """Return whether generated C++ cannot have a variable of this name."""
     begins = name.lower().startswith("pk") or (name[:1] == "_" and name[1:2].isupper())
     return begins or name in CPP_KEYWORDS or name in PREDEFINED
 
@@ -74,7 +74,7 @@ CONSTRUCTS = {
 
 
 def type_kind(kind: str) -> str:
-    """``int``, ``real`` or ``bool``: the family that a value type belongs to."""
+    """Return the family that a value type belongs to: ``int``, ``real`` or ``bool``."""
     if kind == "bool":
         return "bool"
     return "real" if kind in ("double", "float") else "int"

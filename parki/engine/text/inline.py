@@ -1,4 +1,4 @@
-"""Inlining: step 7 of specialising.  Calls of inline functions become their statements, locals renamed apart."""
+"""Inlining, step 7 of specialising: calls of inline functions become their statements, with locals renamed."""
 
 import ast
 
@@ -8,14 +8,14 @@ from parki.engine.text.syntax import Names, bound_names, changed, expressions, f
 
 
 class Inliner:
-    """Expands the calls in the bodies of one routine whose callees are expanded already."""
+    """Expander of the calls in one routine, whose callees have been expanded before."""
 
     def __init__(self, routines: dict[str, Routine], names: Names, real: str) -> None:
         self.inline = {k: r for k, r in routines.items() if r.inline}
         self.names, self.real = names, real
 
     def block(self, body: list[ast.stmt], visible: set[str]) -> list[ast.stmt]:
-        """The statements of a block without inline calls; `visible` are the names declared around it."""
+        """Return the statements of a block without inline calls; `visible` are the names declared around it."""
         if not self.inline:
             return body
         visible, out = set(visible), []
@@ -71,7 +71,7 @@ class Inliner:
         return [*out, changed(s, value=values[0])]
 
     def _bound(self, routine: Routine, call: ast.Call) -> tuple[list[ast.stmt], Rewriter]:
-        """Declarations of the arguments that need one, and the rewriter from the function's names to the caller's."""
+        """Return the declarations that arguments need, and the rewriter from the function's names to the caller's."""
         name = routine.node.name
         if len(call.args) != len(routine.params) or any(isinstance(a, ast.Starred) for a in call.args):
             fail("K004", call, f"'{name}' takes {len(routine.params)} arguments, found {len(call.args)}")
@@ -96,12 +96,12 @@ class Inliner:
         return before, Rewriter(self.real, names)
 
     def _unpacked(self, s: ast.Assign, routine: Routine, values: list[ast.expr], visible: set[str]) -> list[ast.stmt]:
-        """``a, b = f(…)``: one statement per name; a name that is not declared yet is declared here."""
+        """Return ``a, b = f(…)`` as one statement per name; a name that is not declared yet is declared here."""
         targets, types = s.targets[0].elts, routine.result_types()
         if len(targets) != len(values):
             fail("K004", s, f"'{routine.node.name}' gives {len(values)} values, expected {len(targets)}")
         out: list[ast.stmt] = []
-        # All values are those before the first assignment: if a later one reads an earlier target, all get a name.
+        # All values are from before the first assignment: if a later one reads an earlier target, all get a local.
         for i, t in enumerate(targets):
             root = _root(t)
             if any(isinstance(n, ast.Name) and n.id == root for v in values[i + 1 :] for n in ast.walk(v)):
@@ -119,7 +119,7 @@ class Inliner:
 
 
 def declare(name: str, annotation: ast.expr, value: ast.expr) -> ast.AnnAssign:
-    """``name: annotation = value``, placed where the value is."""
+    """Return ``name: annotation = value``, placed where the value is."""
     target = place(ast.Name(id=name, ctx=ast.Store()), value)
     return place(ast.AnnAssign(target=target, annotation=annotation, value=value, simple=1), value)
 

@@ -1,4 +1,4 @@
-"""Printing L0 files: readable text, and for each of its lines the L1 line it came from."""
+"""Printer of L0 files: readable text, and for each of its lines the L1 line it came from."""
 
 import ast
 
@@ -8,19 +8,19 @@ INDENT = "    "
 
 
 class TracedText:
-    """Lines as they are written, with their origins (``("", 0)`` where there is none)."""
+    """Lines of text with their origins (``("", 0)`` where there is none)."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.origins: list[tuple[str, int]] = []
 
     def add(self, line: str, origin: tuple[str, int] = ("", 0)) -> None:
-        """One more line."""
+        """Add a line."""
         self.lines.append(line)
         self.origins.append(origin)
 
     def definition(self, name: str, routine: Routine, body: list[ast.stmt], doc: str | None) -> None:
-        """A function or workunit after two blank lines and a comment that says where it is from."""
+        """Add a function or workunit, after two blank lines and a comment that names its origin."""
         display, first = routine.source.display, (routine.source.display, routine.line)
         self.add("")
         self.add("")

@@ -1,7 +1,7 @@
 """Single-precision literals: the hoisting in step 5 of specialising.
 
-A real literal in C++ is a double and would lift a float expression to double.  Where a literal has type float by its
-context it becomes a local ``c_0: pk.float = 0.5`` at the top of the function or workunit.
+A real literal in C++ is a double and would lift a float expression to double.  A literal that has type float by its
+context becomes a local ``c_0: pk.float = 0.5`` at the top of the function or workunit.
 """
 
 import ast
@@ -18,7 +18,7 @@ FLOAT, DOUBLE = "float", "double"
 def hoisted(
     routine: Routine, body: list[ast.stmt], names: Names, real: str, functions: dict[str, Routine]
 ) -> list[ast.stmt]:
-    """`body`, that of `routine`, with its float literals as locals; `functions` are those it may call, by id."""
+    """Return the `body` of `routine` with its float literals as locals; `functions` by id are its possible callees."""
     hoist = _Hoist(routine, body, names, real, functions)
     if FLOAT not in hoist.types.values() and hoist.returns != FLOAT and real != FLOAT:
         return body
@@ -27,7 +27,7 @@ def hoisted(
 
 
 def real_name(annotation: ast.AST | None) -> str:
-    """``float`` or ``double`` for a type, a List or a view of it, or an accumulator; else an empty string."""
+    """Return ``float`` or ``double`` for a type, a List or view of it, or an accumulator; else an empty string."""
     if annotation is None:
         return ""
     value = value_of(annotation)
@@ -37,7 +37,7 @@ def real_name(annotation: ast.AST | None) -> str:
 
 
 def _types(args: Iterable[ast.arg], body: list[ast.stmt]) -> dict[str, str]:
-    """The real type of every parameter and local; views and tables have that of their elements."""
+    """Return the real type of every parameter and local; for views and tables the type of their elements."""
     types = {a.arg: real_name(a.annotation) for a in args}
     for s in statements(body):
         if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name):
@@ -58,9 +58,9 @@ class _Hoist(Rewriter):
         self._known: dict[str, str] = {}
         self._want = ""
 
-    # The type that a literal takes is that of the operand beside it, else the one its place asks for.
+    # A literal takes the type of the operand beside it, else the type that its place asks for.
     def type_of(self, node: ast.expr) -> str:
-        """The real type of an expression; empty for literals, integers and conditions."""
+        """Return the real type of an expression; empty for literals, integers and conditions."""
         match node:
             case ast.Name():
                 return self.types.get(node.id, "")
@@ -83,7 +83,7 @@ class _Hoist(Rewriter):
         return next(filter(None, map(self.type_of, nodes)), "")
 
     def _as(self, want: str, node: ast.expr) -> ast.expr:
-        """`node` rewritten where a value of type `want` is expected."""
+        """Rewrite `node` where a value of type `want` is expected."""
         outer, self._want = self._want, want
         try:
             return self.expr(node)
@@ -132,7 +132,7 @@ class _Hoist(Rewriter):
             self.declarations.append(declare(name, kind, literal(value, node)))
         return place(ast.Name(id=self._known[key], ctx=ast.Load()), node)
 
-    # Statements say what type they expect.
+    # Statements set the type that they expect.
     def declaration(self, s: ast.AnnAssign) -> list[ast.stmt]:
         direct = s.value is None or list_element(s.annotation) is not None or value_of(s.value) is not None
         return [s if direct else changed(s, value=self._as(real_name(s.annotation), s.value))]

@@ -1,4 +1,4 @@
-"""The rewriter under all steps of specialising: copies what it changes, folds constants, keeps only live branches."""
+"""Rewriter under all steps of specialising: copies changed nodes, folds constants, keeps only live branches."""
 
 import ast
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _OPAQUE = (ast.Lambda, ast.JoinedStr, ast.ListComp, ast.SetComp, ast.DictComp, a
 
 
 class Rewriter:
-    """Replaces names, folds constant expressions, drops the dead sides of constant conditions and bare strings.
+    """Rewriter: replaces names, folds constant expressions, drops dead sides of constant conditions and bare strings.
 
     `names` maps a name to its new name, or (where it is only read) to an expression; `real` is the kernel's real type,
     ``double`` or ``float``.  Subclasses override `name`, `subscript` or single statements.
@@ -36,7 +36,7 @@ class Rewriter:
 
     # Expressions -----------------------------------------------------------------------------------------------------
     def expr(self, node: ast.expr) -> ast.expr:
-        """The rewritten expression; the same object if nothing in it changes."""
+        """Return the rewritten expression; the same object if nothing in it changes."""
         kind = type(node)
         if kind is ast.Constant or kind in _OPAQUE:
             return node
@@ -47,7 +47,7 @@ class Rewriter:
         return fold(self.parts(node), self.real)
 
     def parts(self, node: ast.AST) -> ast.AST:
-        """`node` with its operands rewritten."""
+        """Return `node` with its operands rewritten."""
         new = {}
         for field in node._fields:
             old = getattr(node, field)
@@ -67,18 +67,18 @@ class Rewriter:
         return self.expr(node) if isinstance(node, ast.expr) else node
 
     def name(self, node: ast.Name) -> ast.expr:
-        """What stands for a name that is read."""
+        """Return the replacement of a name that is read."""
         new = self.names.get(node.id)
         if new is None:
             return node
         return changed(node, id=new) if isinstance(new, str) else new
 
     def subscript(self, node: ast.Subscript) -> ast.expr:
-        """What stands for ``base[index]``, read or written."""
+        """Return the replacement of ``base[index]``, read or written."""
         return self.parts(node)
 
     def target(self, node: ast.expr) -> ast.expr:
-        """The left side of an assignment."""
+        """Rewrite the left side of an assignment."""
         if isinstance(node, ast.Name):
             return self.bind(node)
         if isinstance(node, ast.Tuple):
@@ -89,7 +89,7 @@ class Rewriter:
         return new
 
     def bind(self, node: ast.Name) -> ast.Name:
-        """A name that is assigned or declared."""
+        """Rewrite a name that is assigned or declared."""
         new = self.names.get(node.id)
         if new is not None and not isinstance(new, str):
             fail("K011", node, f"'{node.id}' is a parameter or a loop index and cannot be assigned or declared again")
@@ -97,7 +97,7 @@ class Rewriter:
 
     # Statements ------------------------------------------------------------------------------------------------------
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """The rewritten statements of a block, in which chosen branches have become part of it."""
+        """Rewrite the statements of a block, with the statements of chosen branches in their place."""
         out: list[ast.stmt] = []
         types: dict[str, tuple[ast.expr, bool]] = {}  # declared in this block: type, and whether by a chosen branch
         for i in range(len(body)):
@@ -106,11 +106,11 @@ class Rewriter:
         return out
 
     def step(self, body: list[ast.stmt], i: int) -> list[ast.stmt]:
-        """The statements that stand for the i-th of a block."""
+        """Return the statements that replace the i-th of a block."""
         return self.stmt(body[i])
 
     def stmt(self, s: ast.stmt) -> list[ast.stmt]:
-        """The statements that stand for `s`."""
+        """Return the statements that replace `s`."""
         rule = self._rules.get(type(s))
         if rule is None:
             what, advice = CONSTRUCTS.get(type(s).__name__, (type(s).__name__, ""))
@@ -118,34 +118,34 @@ class Rewriter:
         return rule(s)
 
     def filled(self, body: list[ast.stmt], like: ast.stmt) -> list[ast.stmt]:
-        """A rewritten block that has to have a statement."""
+        """Rewrite a block that has to have a statement."""
         return self.block(body) or [place(ast.Pass(), like)]
 
     def simple(self, s: ast.stmt) -> list[ast.stmt]:
-        """A statement whose parts are only read."""
+        """Rewrite a statement whose parts are only read."""
         return [self.parts(s)]
 
     def bare(self, s: ast.Expr) -> list[ast.stmt]:
-        """An expression as a statement: a call, or a string, which is dropped."""
+        """Rewrite an expression as a statement: a call, or a string, which is dropped."""
         text = isinstance(s.value, ast.Constant) and isinstance(s.value.value, str)
         return [] if text else [self.parts(s)]
 
     def declaration(self, s: ast.AnnAssign) -> list[ast.stmt]:
-        """``name: type = value``."""
+        """Rewrite ``name: type = value``."""
         value = None if s.value is None else self.expr(s.value)
         return [changed(s, target=self.target(s.target), annotation=self.expr(s.annotation), value=value)]
 
     def assignment(self, s: ast.Assign) -> list[ast.stmt]:
-        """``target = value``."""
+        """Rewrite ``target = value``."""
         value = self.expr(s.value)
         return [changed(s, targets=[self.target(t) for t in s.targets], value=value)]
 
     def update(self, s: ast.AugAssign) -> list[ast.stmt]:
-        """``target op= value``."""
+        """Rewrite ``target op= value``."""
         return [changed(s, target=self.target(s.target), value=self.expr(s.value))]
 
     def branch(self, s: ast.If) -> list[ast.stmt]:
-        """``if``: where the condition is constant, only the side it selects is looked at."""
+        """Rewrite ``if``: where the condition is constant, only the side that it selects."""
         test = self.expr(s.test)
         value = value_of(test)
         if isinstance(value, bool):
@@ -155,23 +155,23 @@ class Rewriter:
         return [changed(s, test=test, body=self.filled(s.body, s), orelse=self.block(s.orelse))]
 
     def loop(self, s: ast.For) -> list[ast.stmt]:
-        """``for name in range(…)``."""
+        """Rewrite ``for name in range(…)``."""
         if not isinstance(s.target, ast.Name):
             fail("K001", s.target, f"loop over '{ast.unparse(s.target)}', expected one name")
         head = {"target": self.bind(s.target), "iter": self.expr(s.iter)}
         return [changed(s, **head, body=self.filled(s.body, s), orelse=self.block(s.orelse))]
 
     def while_loop(self, s: ast.While) -> list[ast.stmt]:
-        """``while``."""
+        """Rewrite ``while``."""
         return [changed(s, test=self.expr(s.test), body=self.filled(s.body, s), orelse=self.block(s.orelse))]
 
     def inner(self, s: ast.FunctionDef) -> list[ast.stmt]:
-        """The body of a nested range or of a ``pk.single``."""
+        """Rewrite the body of a nested range or of a ``pk.single``."""
         name = self.bind(place(ast.Name(id=s.name, ctx=ast.Store()), s)).id
         return [changed(s, name=name, args=self.arguments(s.args), body=self.filled(s.body, s))]
 
     def arguments(self, args: ast.arguments) -> ast.arguments:
-        """A parameter list."""
+        """Rewrite a parameter list."""
         new = []
         for a in args.args:
             name = self.bind(place(ast.Name(id=a.arg, ctx=ast.Store()), a)).id
@@ -180,7 +180,7 @@ class Rewriter:
 
 
 def _declared_once(s: ast.AnnAssign, types: dict[str, tuple[ast.expr, bool]]) -> ast.stmt:
-    """`s`, or an assignment where constant branches put a second declaration of one name and type into one block."""
+    """Return `s`, or an assignment where constant branches declare one name and type a second time in one block."""
     if not isinstance(s.target, ast.Name) or list_element(s.annotation) is not None or has_effect(s.value):
         return s
     chosen = getattr(s, "chosen", False)

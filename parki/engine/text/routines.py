@@ -35,16 +35,16 @@ class Routine:
 
     @property
     def params(self) -> list[ast.arg]:
-        """The parameters."""
+        """Parameters of the routine."""
         return self.args.args
 
     @property
     def line(self) -> int:
-        """Where the definition starts, decorators included."""
+        """Line where the definition starts, decorators included."""
         return min(d.lineno for d in (self.node, *self.node.decorator_list))
 
     def result_types(self) -> list[ast.expr]:
-        """The types of the values a function gives: none, one, or those of its tuple."""
+        """Return the types of the values that a function returns: none, one, or the types in its tuple."""
         if self.returns is None or (isinstance(self.returns, ast.Constant) and self.returns.value is None):
             return []
         if isinstance(self.returns, ast.Subscript) and ast.unparse(self.returns.value) in ("Tuple", "tuple"):
@@ -54,14 +54,14 @@ class Routine:
 
 
 def callee(node: ast.AST) -> str | None:
-    """The id of the function that a call calls, else None."""
+    """Return the id of the function that a call calls, else None."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and "@" in node.func.id:
         return node.func.id
     return None
 
 
 class Routines:
-    """All functions reachable from the workunit, callees first: `found`; the workunit itself: `workunit`."""
+    """Functions reachable from the workunit, callees first (`found`), and the workunit itself (`workunit`)."""
 
     def __init__(self, program: Program) -> None:
         self.program, self.found = program, {}
@@ -69,7 +69,7 @@ class Routines:
         self.workunit = self._build(WORKUNIT, program.main, program.workunit)
 
     def request(self, found: Definition, call: ast.Call) -> str:
-        """The id of a function; it is built on its first call."""
+        """Return the id of a function, which is built on its first call."""
         node = found.source.functions[found.name]
         name = f"{found.name}@{found.source.key}"
         if name in self._open:
@@ -96,7 +96,7 @@ class Routines:
 
 
 class _Filler(Rewriter):
-    """Puts in the constants and marks the calls of one function or workunit."""
+    """Rewriter that puts in the constants and marks the calls of one function or workunit."""
 
     def __init__(self, routines: Routines, source: Source, node: ast.FunctionDef) -> None:
         super().__init__(routines.program.real)
@@ -138,7 +138,7 @@ class _Filler(Rewriter):
 
 # Inline functions ----------------------------------------------------------------------------------------------------
 def by_name(annotation: ast.expr | None) -> str:
-    """What a parameter that is passed by name is: ``List``, ``view``, or nothing for a scalar."""
+    """Return the kind of a parameter that is passed by name, ``List`` or ``view``; empty for a scalar."""
     if annotation is None:
         return ""
     if list_element(annotation) is not None:
@@ -147,7 +147,7 @@ def by_name(annotation: ast.expr | None) -> str:
 
 
 def _is_inline(node: ast.FunctionDef) -> bool:
-    """List or view parameters, no result, or a tuple of results: what L0 functions cannot have."""
+    """Return whether L0 cannot have a function: List or view parameters, no result, or a tuple of results."""
     if any(by_name(a.annotation) for a in node.args.args):
         return True
     if isinstance(node.returns, ast.Subscript):
@@ -156,7 +156,7 @@ def _is_inline(node: ast.FunctionDef) -> bool:
 
 
 def _check_inline(r: Routine) -> None:
-    """What inlining relies on: annotated parameters, none of them assigned, and one return at the end."""
+    """Check that parameters are annotated and not assigned, and that one return is at the end: inlining needs this."""
     name, a = r.node.name, r.args
     if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
         fail("K008", r.node, f"'{name}' has defaults, *args or keyword-only parameters")

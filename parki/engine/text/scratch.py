@@ -1,4 +1,4 @@
-"""The scratch decorator: step 11 of specialising.
+"""Scratch decorator: step 11 of specialising.
 
 Upstream has the units ``float`` (8 bytes) and ``int`` (4 bytes), so sizes in single precision are halved, rounded up.
 """
@@ -12,7 +12,7 @@ UNITS = {"double": ("float", False), "int64": ("float", False), "float": ("float
 
 
 def decorator(node: ast.expr, filler: Rewriter) -> str:
-    """The workunit decorator of the L0 file; `filler` puts in the constants.  Raises KernelError K018."""
+    """Return the workunit decorator of the L0 file; `filler` puts in the constants.  Raises KernelError K018."""
     match node:
         case ast.Call(args=[], keywords=[ast.keyword(arg="scratch", value=ast.List(elts=entries))]):
             return f"@pk.workunit(scratch=[{', '.join(_entry(e, filler) for e in entries)}])"
@@ -35,7 +35,7 @@ def _entry(node: ast.expr, filler: Rewriter) -> str:
 
 
 def _unit(kind: ast.expr) -> tuple[str, bool]:
-    """The upstream unit of an element type, and whether two elements share one."""
+    """Return the upstream unit of an element type, and whether two elements share one unit."""
     value = value_of(kind)
     name = value.name if isinstance(value, PkType) else "int32" if ast.unparse(kind) == "int" else ""
     if name not in UNITS:

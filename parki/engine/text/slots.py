@@ -1,4 +1,4 @@
-"""Slots: what a caller may replace in a kernel file and in the files it imports from, and what names then mean."""
+"""Slots: names that a caller may replace in a kernel file and its imports, and the meaning that names then have."""
 
 import ast
 import difflib
@@ -23,7 +23,7 @@ REALS = frozenset({"double", "float"})
 
 @dataclass(frozen=True)
 class FileRef:
-    """A function slot: the file, and the function in it (None: the name of the function that is replaced)."""
+    """A function slot's value: the file, and the function in it (None: the name of the function that is replaced)."""
 
     file: str | os.PathLike | FunctionText
     function: str | None = None
@@ -39,9 +39,9 @@ Asked = Constant | str | FileRef
 
 
 def normal(value: object) -> Asked:
-    """A slot value in plain Python: NumPy numbers and dtypes, lists and paths take one form each.
+    """Return a slot value in plain Python: NumPy numbers and dtypes, lists and paths take one form each.
 
-    Raises TypeError for what no slot takes.
+    Raises TypeError for values that no slot takes.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -69,7 +69,7 @@ def normal(value: object) -> Asked:
 
 
 def printable(value: Asked) -> str:
-    """A slot value as it is shown."""
+    """Return a slot value as it is shown."""
     if isinstance(value, PkType):
         return value.name
     return str(value) if isinstance(value, str | FileRef) else repr(value)
@@ -77,7 +77,7 @@ def printable(value: Asked) -> str:
 
 @dataclass(frozen=True)
 class Definition:
-    """What a name means: `kind` is ``constant`` or ``function``, defined as `name` in `source`."""
+    """Meaning of a name: `kind` is ``constant`` or ``function``, defined as `name` in `source`."""
 
     kind: str
     source: Source
@@ -128,7 +128,7 @@ class Program:
             self._load(target, new, path)
 
     def _replacements(self, source: Source) -> tuple[dict[str, tuple[KernelLocation, str]], dict[str, KernelLocation]]:
-        """Where this file's imports go instead: functions that are slots, and the files these come from, whole."""
+        """Return the new targets of a file's imports: by name for function slots, by file for its other imports."""
         replaced: dict[str, tuple[KernelLocation, str]] = {}
         moved: dict[str, KernelLocation] = {}
         for item in source.imports.values():
@@ -142,7 +142,7 @@ class Program:
             self._used.add(item.local)
             ref = self._reference(item)
             new = locate(ref.file)
-            if new.key == source.key:  # a replacement that wraps what it replaces
+            if new.key == source.key:  # a replacement that wraps the function that it replaces
                 continue
             replaced[item.local] = new, ref.function or item.name
             self._same_parameters(item, before, read(new, loc(item.node)), replaced[item.local][1])
@@ -164,7 +164,10 @@ class Program:
         return FileRef(value)
 
     def _same_parameters(self, item: Import, old: Source, new: Source, function: str) -> None:
-        """A function may only stand for one with the same parameter types and result."""
+        """Raise unless a function has the parameter types and result of the function that it replaces.
+
+        A Python function without types takes them first.
+        """
         if function not in new.functions:
             reason = f"slot '{item.local}': '{new.display}' has no function '{function}'"
             fail("K021", item.node, reason, f"Its functions: {', '.join(new.functions) or 'none'}")
@@ -179,7 +182,7 @@ class Program:
 
     # Names -----------------------------------------------------------------------------------------------------------
     def find(self, source: Source, name: str) -> Definition | None:
-        """What `name` means at the module level of `source`."""
+        """Return the meaning of `name` at the module level of `source`, or None."""
         if name in source.functions:
             return Definition("function", source, name)
         if name in source.constants:
@@ -196,7 +199,7 @@ class Program:
         return self._values[key]
 
     def _default(self, found: Definition) -> Constant:
-        """What the file itself says, from constants above it and imports."""
+        """Return the value of a constant by its own file, from constants above it and imports."""
         source, position = found.source, found.source.order[found.name]
 
         def earlier(node: ast.Name) -> Constant:
@@ -215,7 +218,7 @@ class Program:
         except KernelError as e:
             if e.code != "K021":
                 raise
-            default = None  # without a value of its own under these slots, any kind will do
+            default = None  # no default under these slots: any kind will do
         value = _of_kind(asked, default)
         if value is None:
             kind = "a constant" if default is None else "a " + _kind(default)
@@ -223,7 +226,7 @@ class Program:
         return value
 
     def _check_slots(self) -> None:
-        """Every slot must be used by a reachable file; all constants that are slots are evaluated for their kind."""
+        """Raise unless a reachable file uses every slot; evaluate all constants that are slots to check their kind."""
         for name in self._slots:
             for source in self.sources.values():
                 if name in source.constants:
@@ -263,7 +266,7 @@ def _kind(value: Constant) -> str:
 
 
 def _of_kind(asked: Asked, default: Constant | None) -> Constant | None:
-    """`asked` as a value of the kind of `default` (None: of any kind); None if it is not one."""
+    """Return `asked` as a value of the kind of `default` (None: of any kind), or None if it has another kind."""
     if isinstance(default, PkType) or (default is None and isinstance(asked, str | PkType)):
         name = asked.name if isinstance(asked, PkType) else TYPE_NAMES.get(asked) if isinstance(asked, str) else None
         known = name in TYPE_NAMES.values()

@@ -1,7 +1,7 @@
-"""Kernel files (L1) as text: what a file defines at module level, and where its imports lead.
+"""Kernel files (L1) as text: the names that a file defines at module level, and the targets of its imports.
 
 Files are read and parsed, never executed or imported.  A parsed file is kept until it changes on disk.  The text of a
-Python function (`functions`) is one more file, which lies nowhere.
+Python function (`functions`) is one more file, without a path.
 """
 
 import ast
@@ -35,11 +35,11 @@ class Import:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One kernel file.
+    """Kernel file, parsed.
 
-    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.  `title` names
-    the function of a text that is none, whatever cell it stands in.
-    `order` numbers the module-level names as they stand in the text.
+    `key` tells files apart, `display` names the file in messages; `stamp` changes when the file does.  `title` is the
+    name of the Python function that the text stands for, empty for a file.
+    `order` numbers the module-level names in the order of the text.
     """
 
     key: str
@@ -73,14 +73,14 @@ def kernels_root() -> Traversable:
 
 @dataclass(frozen=True)
 class KernelLocation:
-    """Where a kernel file is: `key` as in `Source`, `path` to read it, or its text."""
+    """Place of a kernel file: `key` and `display` as in `Source`, and `path` to read it, or its text."""
 
     key: str
     display: str
     path: Traversable | Path | FunctionText
 
     def stamp(self) -> tuple:
-        """Time and size on disk; empty where there is no file or it lies in an archive, which does not change."""
+        """Return time and size on disk; empty without a file, or in an archive, which does not change."""
         if isinstance(self.path, FunctionText):
             return ()
         try:
@@ -99,7 +99,7 @@ def package_place(module: str) -> KernelLocation:
 def locate(source: str | os.PathLike | FunctionText) -> KernelLocation:
     """Return the place of a file named by a person: a name in the package, or the path of a file of their own.
 
-    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  The text of a function is a place.
+    A path is an `os.PathLike`, or a string that ends in ``.py`` or is absolute.  A function's text is itself a place.
     """
     if isinstance(source, FunctionText):
         return KernelLocation(repr(source), source.display, source)
@@ -118,7 +118,7 @@ def is_path(name: str) -> bool:
 
 
 def package_modules() -> list[str]:
-    """Return the kernel files of the package, as in ``pair/laplace``."""
+    """Return the names of the package's kernel files, as in ``pair/laplace``."""
     found, stack = [], [("", kernels_root())]
     while stack:
         prefix, folder = stack.pop()
@@ -134,7 +134,7 @@ _parsed: dict[tuple[str, str], Source] = {}
 
 
 def read(place: KernelLocation, asked: Loc | None = None) -> Source:
-    """Return the parsed file at `place`; `asked` is where it was asked for, for the message when there is none.
+    """Return the parsed file at `place`; `asked` is the place of the request, for messages about a missing file.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def _text(path: Traversable | Path | FunctionText) -> str:
 
 
 def constant(module: str, name: str) -> int | float:
-    """A number that stands at the module level of a file of the package, named as in ``pair/laplace``."""
+    """Return a number at the module level of a file of the package, named as in ``pair/laplace``."""
     return ast.literal_eval(read(package_place(module)).constants[name])
 
 

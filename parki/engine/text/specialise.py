@@ -1,7 +1,7 @@
 """Specialising: a kernel file as people write it (L1) and values for its slots give one complete, readable file (L0).
 
-Pure work on syntax trees: kernel text is never executed or imported.  The result is in the workunit subset if the input
-is; what it checks itself is what it relies on, and the rest is left to the checks on L0.
+Specialising works on syntax trees alone: kernel text is never executed or imported.  The result is in the workunit
+subset if the input is.  Only properties that specialising relies on are checked here; the checks on L0 do the rest.
 """
 
 import ast
@@ -30,11 +30,11 @@ CACHE_SIZE = 512
 
 @dataclass(frozen=True)
 class L0:
-    """One specialised workunit.
+    """Specialised workunit.
 
     `text` is the whole file, header line included; `hash` has 16 hex digits of BLAKE2b over the text without that line,
     and `filename` is ``name_hash.py``.  Line i + 1 came from ``linemap[i]``, a display path such as ``kernels/p2p.py``
-    and a line, or from nowhere: ``("", 0)``.  `slots` is what was asked for, and `sources` the files that were used.
+    and a line, or from nowhere: ``("", 0)``.  `slots` holds the values asked for, and `sources` the files used.
     """
 
     name: str
@@ -75,12 +75,12 @@ def specialise(source: str | os.PathLike, workunit: str, **slots: object) -> L0:
     ------
     KernelError
         K021 for slots, imports, tables and loops that cannot be specialised; K001, K002, K003, K004, K008, K010, K011
-        and K020 where the text is outside what L1 allows.  Places are those of the L1 files.
+        and K020 where the text is outside L1.  Places are in the L1 files.
     """
     place = locate(source)
     asked = _normal(place, slots)
     shown = tuple((name, printable(value)) for name, value in asked.items())
-    # repr and the working directory: 1, 1.0 and True are different slots, and relative paths different files.
+    # repr, as 1, 1.0 and True are different slots; the working directory, as relative paths depend on it.
     key = place.key, place.display, workunit, repr(asked), os.getcwd()
     with _lock:
         known = _cache.get(key)
@@ -142,7 +142,7 @@ def constants(source: str | os.PathLike, workunit: str, names: Iterable[str], **
 
 
 def _normal(place: KernelLocation, slots: dict[str, object]) -> dict[str, Asked]:
-    """Slot values in plain Python, sorted by name."""
+    """Return the slot values in plain Python, sorted by name."""
     asked: dict[str, Asked] = {}
     for name, value in sorted(slots.items()):
         try:
@@ -188,7 +188,7 @@ def _specialise(program: Program, workunit: str, shown: tuple[tuple[str, str], .
 
 
 def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real: str) -> None:
-    """Steps 7 to 10 and the literals: inline, unroll, split, drop.  Inline functions are only expanded."""
+    """Do steps 7 to 10 and the literals: inline, unroll, split, drop.  Inline functions are only expanded."""
     params = {a.arg for a in unit.params}
     read = (n for s in statements(unit.body) for n in expressions(s))
     used = {n.id for n in read if isinstance(n, ast.Name) and table_of(n) is None}
@@ -200,7 +200,7 @@ def _lower(unit: Routine, units: dict[str, Routine], names: dict[str, str], real
 
 
 def _function_names(units: dict[str, Routine]) -> dict[str, str]:
-    """The L0 name of each function and of the workunit, by id: its own, or ``file__name`` where that is taken."""
+    """Return the L0 names of functions and workunit, by id: their own, or ``file__name`` where that is taken."""
     taken = {units[WORKUNIT].node.name}
     for unit in units.values():
         taken |= bound_names(unit.body) | {a.arg for a in unit.params}
@@ -240,5 +240,5 @@ def _header(program: Program, units: dict[str, Routine], shown: tuple[tuple[str,
 
 
 def _short(value: str) -> str:
-    """A slot value that fits in a line: long tables are cut."""
+    """Return a slot value that fits in a line: long tables are cut."""
     return value if len(value) <= 60 else value[:56] + " …)"

@@ -1,4 +1,4 @@
-"""Tools on the syntax trees of kernel files: places, literals, names.
+"""Tools for the syntax trees of kernel files: places, literals, names.
 
 Every statement and expression carries `origin`, the display path of its file, beside ast's `lineno` and `col_offset`.
 Trees are never changed in place, so whole subtrees may be shared between a file and all its specialisations.
@@ -33,7 +33,7 @@ def parsed(text: str) -> ast.Module:
 
 @dataclass(frozen=True)
 class PkType:
-    """The value of a type constant such as ``real = pk.double``: `name` is ``double``."""
+    """Value of a type constant such as ``real = pk.double``: `name` is ``double``."""
 
     name: str
 
@@ -45,17 +45,17 @@ def place(new: Node, old: ast.AST) -> Node:
 
 
 def loc(node: ast.AST) -> Loc:
-    """The place of `node` in its L1 file."""
+    """Return the place of `node` in its L1 file."""
     return Loc(node.origin, node.lineno, node.col_offset + 1)  # type: ignore[attr-defined]
 
 
 def fail(code: str, node: ast.AST, reason: str, advice: str = "") -> NoReturn:
-    """Reject `node`."""
+    """Raise KernelError at `node`."""
     raise KernelError(code, loc(node), reason, advice)
 
 
 def changed(node: Node, **fields: object) -> Node:
-    """A copy of `node`, place included, with some fields replaced; `node` itself if they are what it has."""
+    """Return a copy of `node`, place included, with some fields replaced; `node` itself if no field differs."""
     old = node.__dict__
     if all(_same(old.get(name), value) for name, value in fields.items()):
         return node
@@ -74,7 +74,7 @@ def _same(old: object, new: object) -> bool:
 
 # Literals ------------------------------------------------------------------------------------------------------------
 def literal(value: Value | PkType, like: ast.AST) -> ast.expr:
-    """The expression that stands for a constant; a negative number is a minus sign and a literal, as in source."""
+    """Return the expression for a constant; a negative number is a minus sign and a literal, as in source."""
     if isinstance(value, PkType):
         base = place(ast.Name(id="pk", ctx=ast.Load()), like)
         return place(ast.Attribute(value=base, attr=value.name, ctx=ast.Load()), like)
@@ -85,7 +85,7 @@ def literal(value: Value | PkType, like: ast.AST) -> ast.expr:
 
 
 def value_of(node: ast.AST) -> Value | PkType | None:
-    """The value of a literal (a signed number, a bool, ``math.pi``, a ``pk`` type); None for anything else."""
+    """Return the value of a literal (a signed number, a bool, ``math.pi``, a ``pk`` type); None for anything else."""
     kind = type(node)
     if kind is ast.Constant:
         return node.value if isinstance(node.value, bool | int | float) else None
@@ -104,19 +104,19 @@ PK_TYPES = frozenset({"double", "float", "int8", "int16", "int32", "int64", "uin
 
 
 def table_of(node: ast.AST) -> tuple[Value, ...] | None:
-    """The numbers of a module-level tuple that `node` names, else None."""
+    """Return the numbers of a module-level tuple that `node` names, else None."""
     return getattr(node, "table", None)
 
 
 def list_element(annotation: ast.AST) -> ast.expr | None:
-    """The T of ``List[T]``, else None."""
+    """Return the T of ``List[T]``, else None."""
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
         return annotation.slice if annotation.value.id == "List" else None
     return None
 
 
 def has_effect(value: ast.expr | None) -> bool:
-    """Whether a right side does more than give a value: atomics, nested ranges, scratch."""
+    """Return whether a right side does more than give a value: atomics, nested ranges, scratch."""
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return False
     return value.func.attr.startswith(("atomic_", "parallel_", "ScratchView"))
@@ -124,7 +124,7 @@ def has_effect(value: ast.expr | None) -> bool:
 
 # Walks and names -----------------------------------------------------------------------------------------------------
 def statements(block: Iterable[ast.stmt]) -> list[ast.stmt]:
-    """All statements of a block, nested ones included, in order of text."""
+    """Return all statements of a block, nested ones included, in order of text."""
     found: list[ast.stmt] = []
     _gather(block, found)
     return found
@@ -139,7 +139,7 @@ def _gather(block: Iterable[ast.stmt], found: list[ast.stmt]) -> None:
 
 
 def expressions(s: ast.stmt) -> list[ast.AST]:
-    """All expressions in `s` itself, not in its nested statements; kept with `s`, which does not change."""
+    """Return all expressions in `s` itself, not in its nested statements; kept with `s`, which does not change."""
     nodes = getattr(s, "collected", None)
     if nodes is None:
         nodes = []
@@ -167,14 +167,14 @@ def _collect(value: object, nodes: list[ast.AST]) -> None:
 
 
 def elements(s: ast.stmt, names: Iterable[str]) -> Iterator[ast.Subscript]:
-    """The subscripts of any of `names` in `s` itself."""
+    """Yield the subscripts of any of `names` in `s` itself."""
     for n in expressions(s):
         if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in names:
             yield n
 
 
 def assigned(s: ast.stmt) -> set[str]:
-    """Names that `s` itself assigns, declares, loops over or defines."""
+    """Return the names that `s` itself assigns, declares, loops over or defines."""
     if isinstance(s, ast.FunctionDef):
         return {s.name}
     if not isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For):
@@ -185,7 +185,7 @@ def assigned(s: ast.stmt) -> set[str]:
 
 
 def bound_names(block: Iterable[ast.stmt], *, into_defs: bool = True) -> set[str]:
-    """Names that a block binds, at any depth; those of inner defs and their parameters only if asked."""
+    """Return the names that a block binds, at any depth; inside inner defs, parameters included, only if asked."""
     names: set[str] = set()
     for s in block:
         names |= assigned(s)
@@ -199,14 +199,14 @@ def bound_names(block: Iterable[ast.stmt], *, into_defs: bool = True) -> set[str
 
 
 class Names:
-    """The names of one L0 function or workunit: what is taken, and which locals specialising made."""
+    """Names of one L0 function or workunit: names that are taken, and locals that specialising made."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.taken, self.made = set(taken), set()
         self._next: dict[str, int] = {}
 
     def fresh(self, name: str, first: int = 1) -> str:
-        """A new local ``name_k``, k from `first` on."""
+        """Return a new local ``name_k``, k from `first` on."""
         head, _, tail = name.rpartition("_")
         base = head if head and tail.isdecimal() else name
         k = self._next.get(base, first)
@@ -216,14 +216,14 @@ class Names:
         return self._make(f"{base}_{k}")
 
     def elements(self, name: str, count: int) -> list[str]:
-        """New locals ``name_0 … name_(count - 1)``; with more underscores if one of these is taken."""
+        """Return new locals ``name_0 … name_(count - 1)``; with more underscores if one of these is taken."""
         base = name + "_"
         while any(f"{base}{j}" in self.taken for j in range(count)):
             base += "_"
         return [self._make(f"{base}{j}") for j in range(count)]
 
     def table(self, name: str) -> str:
-        """A local for a module-level tuple: its own name where that is free."""
+        """Return a local for a module-level tuple: its own name where that is free."""
         return self.fresh(name) if name in self.taken else self._make(name)
 
     def _make(self, name: str) -> str:

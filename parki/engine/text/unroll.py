@@ -27,12 +27,12 @@ from parki.engine.text.syntax import (
     value_of,
 )
 
-MAX_TURNS = 64
-MAX_STATEMENTS = 4096
+MAX_TURNS = 64  # turns of one unrolled loop
+MAX_STATEMENTS = 4096  # statements made by unrolling in one function or workunit
 
 
 def scalars_only(body: list[ast.stmt], names: Names, real: str) -> list[ast.stmt]:
-    """The body without local arrays: loops over them unrolled, elements as locals, what became unused dropped."""
+    """Return the body without local arrays: loops over them unrolled, elements as locals, unused locals dropped."""
     arrays = _Arrays(body)
     if arrays.all:
         body = _propagated(body, names, real)
@@ -49,7 +49,7 @@ def scalars_only(body: list[ast.stmt], names: Names, real: str) -> list[ast.stmt
 
 
 class _Arrays:
-    """The names of local Lists: `all`; those with literal entries that are never stored to: `tables`."""
+    """Names of local Lists (`all`): `tables` have literal entries and are never stored to, `arrays` are the others."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         lists = [s for s in statements(body) if isinstance(s, ast.AnnAssign) and list_element(s.annotation) is not None]
@@ -64,7 +64,7 @@ class _Arrays:
 
 
 def _entries(s: ast.AnnAssign) -> list[ast.expr]:
-    """The initial values of ``a: List[T] = [v] * n``, ``[v, w, …]`` or a module-level tuple."""
+    """Return the initial values of ``a: List[T] = [v] * n``, ``[v, w, …]`` or a module-level tuple."""
     value = s.value
     if value is not None and table_of(value) is not None:
         return [literal(v, value) for v in table_of(value)]
@@ -87,7 +87,7 @@ def _entries(s: ast.AnnAssign) -> list[ast.expr]:
 
 # Unrolling -----------------------------------------------------------------------------------------------------------
 class _Unroller(Rewriter):
-    """Unrolls, from the outside in, each loop whose index decides an index of a local array."""
+    """Unroller, from the outside in, of each loop whose index decides an index of a local array."""
 
     def __init__(self, arrays: _Arrays, names: Names, real: str) -> None:
         super().__init__(real)
@@ -123,7 +123,7 @@ class _Unroller(Rewriter):
         return out
 
     def _indexes(self, s: ast.For) -> bool:
-        """Whether the index, or what is computed from it, subscripts a local array in the loop."""
+        """Return whether the index, or a local computed from it, subscripts a local array in the loop."""
         derived = {s.target.id}
         for inner in statements(s.body):
             if any(_reads(n.slice, derived) for n in elements(inner, self.arrays)):
@@ -135,7 +135,7 @@ class _Unroller(Rewriter):
 
 
 def _declared(body: list[ast.stmt]) -> set[str]:
-    """The names that a body declares, at any depth; what it only assigns is declared around it."""
+    """Return the names that a body declares, at any depth; names that it only assigns are declared around it."""
     found: set[str] = set()
     for s in statements(body):
         if isinstance(s, ast.AnnAssign | ast.For | ast.FunctionDef):
@@ -146,7 +146,7 @@ def _declared(body: list[ast.stmt]) -> set[str]:
 
 
 def _turns(it: ast.expr, rewriter: Rewriter) -> range | None:
-    """The values of a loop index with constant bounds."""
+    """Return the values of a loop index with constant bounds, else None."""
     it = rewriter.expr(it)
     if not (isinstance(it, ast.Call) and isinstance(it.func, ast.Name) and it.func.id == "range" and not it.keywords):
         return None
@@ -157,7 +157,7 @@ def _turns(it: ast.expr, rewriter: Rewriter) -> range | None:
 
 
 def _leaves(body: Iterable[ast.stmt]) -> ast.stmt | None:
-    """A break or continue that belongs to the loop with this body."""
+    """Return a break or continue that belongs to the loop with this body, or None."""
     for s in body:
         if isinstance(s, ast.Break | ast.Continue):
             return s
@@ -173,7 +173,7 @@ def _reads(node: ast.expr, names: set[str]) -> bool:
 
 
 def _propagated(body: list[ast.stmt], names: Names, real: str) -> list[ast.stmt]:
-    """`body` with made integer and bool locals that only ever hold a literal replaced by it."""
+    """Replace made integer and bool locals that only ever hold one literal by this literal."""
     while True:
         found: dict[str, ast.expr] = {}
         count: dict[str, int] = {}
@@ -196,7 +196,7 @@ class _Propagator(Rewriter):
 
 # Splitting -----------------------------------------------------------------------------------------------------------
 class _Splitter(Rewriter):
-    """Makes locals of the elements of the Lists in `chosen`; a table with a computed index stays a table."""
+    """Splitter of the Lists in `chosen` into locals or literals; a table with a computed index stays a table."""
 
     def __init__(self, chosen: set[str], names: Names, real: str) -> None:
         super().__init__(real)
@@ -216,7 +216,7 @@ class _Splitter(Rewriter):
         return self.stmt(s)
 
     def _array(self, s: ast.AnnAssign, rest: list[ast.stmt]) -> list[ast.stmt]:
-        """The declarations for a List; `rest` is where it can be used."""
+        """Return the declarations for a List; `rest` holds the statements that can use it."""
         name, entries = s.target.id, [self.expr(v) for v in _entries(s)]
         computed = self._computed_index(name, rest)
         literals = all(value_of(v) is not None for v in entries)
@@ -262,12 +262,12 @@ class _Splitter(Rewriter):
 
 
 def _stores(s: ast.stmt, name: str) -> bool:
-    """Whether `s` itself stores to an element of `name`."""
+    """Return whether `s` itself stores to an element of `name`."""
     return any(isinstance(n.ctx, ast.Store) for n in elements(s, (name,)))
 
 
 class _Tables(Rewriter):
-    """Declares the module-level tuples that are still indexed by something computed as local tables."""
+    """Rewriter that declares local tables for module-level tuples whose index is still a computed one."""
 
     def __init__(self, names: Names, real: str) -> None:
         super().__init__(real)
@@ -305,9 +305,9 @@ def _name(name: str, like: ast.AST) -> ast.Name:
 
 # Unused locals -------------------------------------------------------------------------------------------------------
 def _used(body: list[ast.stmt], names: Names) -> list[ast.stmt]:
-    """`body` without the made locals that nothing reads, and without what is empty then.
+    """Return `body` without made locals that are not read, and without statements that are then empty.
 
-    Arguments of nested functions stay: additions to that of a reduction are its result.
+    Arguments of nested functions stay: additions to the argument of a reduction are its result.
     """
     arguments = {a.arg for s in statements(body) if isinstance(s, ast.FunctionDef) for a in s.args.args}
     while True:

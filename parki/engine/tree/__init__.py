@@ -1,1 +1,1 @@
-"""From that text to a typed tree, and the analyses that read the tree."""
+"""Typed tree of one L0 text, and the analyses that read it."""

@@ -1,4 +1,4 @@
-"""Rules of the subset that need the whole workunit: who executes, barriers, scratch, scans."""
+"""Rules of the subset that need the whole workunit: executing threads, barriers, scratch, scans, stores."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,7 @@ def check(kernel: ir.KernelTree) -> None:
 
 
 def _who_executes(body: Iterable[ir.Stmt], where: str = "team level", single: str = "pk.PerTeam(team)") -> None:
-    """K014: stores at team level, and at thread level beside a vector range."""
+    """Raise K014 for stores at team level, and at thread level beside a vector range."""
     for s in body:
         if isinstance(s, ir.Store | ir.Atomic):
             raise KernelError("K014", s.loc, f"a store or atomic at {where}", f"Put it into pk.single({single}, …)")
@@ -37,13 +37,13 @@ def _who_executes(body: Iterable[ir.Stmt], where: str = "team level", single: st
             _who_executes(s.body, "thread level beside a vector range", "pk.PerThread(team)")
 
 
-# The accesses since the last barrier on some path: view, mode (read, write or atomic), place.
+# Accesses since the last barrier on some path: view, mode (read, write or atomic), place.
 _Accesses = frozenset[tuple[str, str, Loc]]
 _MODES = {ir.Load: "read", ir.Store: "write", ir.Atomic: "atomic"}
 
 
 class _Exits:
-    """What the breaks and the continues of a loop carry out of its body."""
+    """Accesses that reach the breaks and the continues of a loop's body; None: no path."""
 
     def __init__(self) -> None:
         self.breaks: _Accesses | None = None
@@ -51,9 +51,10 @@ class _Exits:
 
 
 class _Barriers:
-    """K016: between accesses of one view in two team-level constructs, one of them writing, stands a barrier.
+    """Rule K016: a barrier between accesses of one view in two team-level constructs, unless all read or all update.
 
-    The methods take the accesses before a piece of text and give those after it, of all paths together; None: no path.
+    The methods take the accesses before a piece of text and return the accesses after it, over all paths; None: no
+    path.  An update is an atomic operation.
     """
 
     def __init__(self, kernel: ir.KernelTree) -> None:
@@ -61,7 +62,7 @@ class _Barriers:
         self.shared |= {s.name for s in walk(kernel.body) if isinstance(s, ir.Scratch)}
 
     def sequence(self, body: Iterable[ir.Stmt], seen: _Accesses, exits: _Exits) -> _Accesses | None:
-        """Statements in order; those after an exit are not reached."""
+        """Follow statements in order; statements after an exit are not reached."""
         for s in body:
             match s:
                 case ir.Barrier():
@@ -86,7 +87,7 @@ class _Barriers:
         return seen
 
     def loop(self, s: ir.For | ir.While, seen: _Accesses) -> _Accesses | None:
-        """Every turn meets what came before the loop or what an earlier turn left."""
+        """Follow a loop; each turn meets the accesses before the loop or of an earlier turn."""
         head = seen
         while True:
             exits = _Exits()
@@ -99,7 +100,7 @@ class _Barriers:
         return _either(back if runs else begun, exits.breaks)
 
     def touch(self, nodes: list[ir.Expr | ir.Stmt], seen: _Accesses) -> _Accesses:
-        """One construct: compare its accesses with the earlier ones, then add them."""
+        """Compare the accesses of one construct with the earlier ones, then add them."""
         new = {(n.view, _MODES[type(n)], n.loc) for n in walk(nodes) if type(n) in _MODES and n.view in self.shared}
         for view, mode, loc in sorted(new, key=lambda access: (access[2].line, access[2].col)):
             for place in (place for v, other, place in seen if v == view and not other == mode != "write"):
@@ -109,12 +110,12 @@ class _Barriers:
 
 
 def _either(a: _Accesses | None, b: _Accesses | None) -> _Accesses | None:
-    """The accesses where two paths meet."""
+    """Return the accesses where two paths meet."""
     return b if a is None else a if b is None else a | b
 
 
 def _scratch(kernel: ir.KernelTree) -> None:
-    """K018: scratch needs the decorator, and argument names that a policy does not hide."""
+    """Raise K018 for scratch without entries in the decorator, or with arguments that the policy hides."""
     views = [s for s in walk(kernel.body) if isinstance(s, ir.Scratch)]
     if not views:
         return
@@ -129,7 +130,7 @@ def _scratch(kernel: ir.KernelTree) -> None:
 
 
 def _scan_effects(body: Iterable[ir.Stmt], last: str | None) -> None:
-    """K019: a scan's body may run twice, so its stores stand under ``if last:``."""
+    """Raise K019 for stores of a scan's body outside ``if last:``, as the body may run twice."""
     for s in body:
         if isinstance(s, ir.Store | ir.Atomic):
             raise KernelError("K019", s.loc, "a scan body stores outside 'if last:'")
@@ -142,7 +143,7 @@ def _scan_effects(body: Iterable[ir.Stmt], last: str | None) -> None:
 
 
 def _stores(kernel: ir.KernelTree) -> None:
-    """K017: a store whose index is the same for all lanes is a race."""
+    """Raise K017 for a store whose index is the same for all lanes, which is a race."""
     ranges = [(n.body, n.index, n) for n in walk(kernel.body) if isinstance(n, ir.Range) and is_lane_range(n)]
     if kernel.policy == "range":
         ranges.append((kernel.body, kernel.index, kernel))

@@ -1,4 +1,4 @@
-"""Expressions of L0: syntax tree to typed tree."""
+"""Parser of L0 expressions: syntax tree to typed tree."""
 
 import ast
 import math
@@ -24,7 +24,7 @@ COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
 
 
 class Expressions(Scopes):
-    """The expression half of the parser: every method returns a typed node or raises KernelError."""
+    """Expression half of the parser: methods return typed nodes or raise KernelError."""
 
     def expr(self, node: ast.expr, want: str | None = None) -> ir.Expr:
         """Type `node`; `want` is the type that a literal may take."""
@@ -39,7 +39,7 @@ class Expressions(Scopes):
         return self.as_type(self.expr(node, want), want, node, what)
 
     def as_type(self, e: ir.Expr, want: str, node: ast.AST, what: str) -> ir.Expr:
-        """`e` as type `want`, or K004."""
+        """Return `e` as type `want`, or raise K004."""
         if e.type == want:
             return e
         if (e.type, want) == ("int32", "int64"):
@@ -48,7 +48,7 @@ class Expressions(Scopes):
         raise self.error("K004", node, f"{what} has type {e.type}, expected {want}", advice)
 
     def widen(self, e: ir.Expr) -> ir.Expr:
-        """An int32 as int64."""
+        """Widen an int32 to int64."""
         if isinstance(e, ir.Const):
             return ir.Const(value=e.value, type="int64", loc=e.loc)
         return ir.Cast(arg=e, type="int64", loc=e.loc)
@@ -67,9 +67,9 @@ class Expressions(Scopes):
             raise self.error("K006", node, f"a condition has type {e.type}", "Compare it with something")
         return e
 
-    # One method a syntax node -----------------------------------------------------------------------------------------
+    # One method per syntax node ---------------------------------------------------------------------------------------
     def expr_Constant(self, node: ast.Constant, want: str | None) -> ir.Expr:
-        """Literals take the type of the expression they stand in."""
+        """Type a literal, which takes the type of the expression it stands in."""
         v, loc = node.value, self.loc(node)
         if isinstance(v, bool):
             return ir.Const(value=v, type="bool", loc=loc)
@@ -82,14 +82,14 @@ class Expressions(Scopes):
         raise self.error("K001", node, f"the literal {v!r} is not in the workunit subset")
 
     def integer(self, v: int, node: ast.AST, want: str | None) -> ir.Expr:
-        """An integer literal, sign included: int32 unless it does not fit, or an int64 is wanted."""
+        """Type an integer literal, sign included: int32 unless it does not fit, or an int64 is wanted."""
         if not -(2**63) <= v < 2**63:
             raise self.error("K004", node, f"the literal {v} does not fit int64")
         small = -(2**31) <= v < 2**31 and want != "int64"
         return ir.Const(value=v, type="int32" if small else "int64", loc=self.loc(node))
 
     def expr_Name(self, node: ast.Name, want: str | None) -> ir.Expr:
-        """A scalar name."""
+        """Type a scalar name."""
         s = self.lookup(node)
         if s.kind in ("view", "scratch", "table"):
             raise self.error("K010", node, f"view '{node.id}' is used without an index", f"Index it {s.rank} time(s)")
@@ -100,7 +100,7 @@ class Expressions(Scopes):
         return ir.Name(name=node.id, type=s.type, loc=self.loc(node))
 
     def expr_UnaryOp(self, node: ast.UnaryOp, want: str | None) -> ir.Expr:
-        """``- + ~ not``."""
+        """Type ``- + ~ not``."""
         loc, literal = self.loc(node), getattr(node.operand, "value", None)
         if isinstance(node.op, ast.USub) and isinstance(literal, int) and not isinstance(literal, bool):
             return self.integer(-literal, node, want)
@@ -121,7 +121,7 @@ class Expressions(Scopes):
         return ir.Unary(op="-", arg=e, type=e.type, loc=loc)
 
     def expr_BinOp(self, node: ast.BinOp, want: str | None) -> ir.Expr:
-        """Arithmetic of two operands of one kind."""
+        """Type arithmetic of two operands of one kind."""
         op = BINARY.get(type(node.op))
         if op is None:
             sign = {"Pow": "**", "MatMult": "@"}.get(type(node.op).__name__, "?")
@@ -150,13 +150,13 @@ class Expressions(Scopes):
         return ir.Binary(op=op, left=left, right=right, type=left.type, loc=self.loc(node))
 
     def not_negative(self, node: ast.expr, e: ir.Expr, op: str) -> None:
-        """K005 where an operand of ``// % >>`` is certainly negative."""
+        """Raise K005 where an operand of ``// % >>`` is certainly negative."""
         negative = (isinstance(e, ir.Const) and e.value < 0) or (isinstance(e, ir.Unary) and e.op == "-")
         if negative and op != "<<":
             raise self.error("K005", node, f"a negative operand of '{op}'", "Add a multiple of the divisor first")
 
     def pair(self, a: ast.expr, b: ast.expr, want: str | None) -> tuple[ir.Expr, ir.Expr]:
-        """Two operands; a literal takes the type of the other one."""
+        """Type two operands; a literal takes the type of the other operand."""
         if isinstance(a, ast.Constant) and not isinstance(b, ast.Constant):
             right = self.expr(b, want)
             return self.expr(a, right.type), right
@@ -168,13 +168,13 @@ class Expressions(Scopes):
 
     @staticmethod
     def is_literal(e: ir.Expr) -> bool:
-        """An expression of literals alone, which may still take another type of its kind."""
+        """Return whether an expression has literals alone, and so may take another type of its kind."""
         if isinstance(e, ir.Binary):
             return Expressions.is_literal(e.left) and Expressions.is_literal(e.right)
         return isinstance(e, ir.Const) and e.type != "bool"
 
     def join(self, left: ir.Expr, right: ir.Expr, node: ast.AST, what: str) -> tuple[ir.Expr, ir.Expr]:
-        """Both operands in one type, or K004."""
+        """Return both operands in one type, or raise K004."""
         if left.type == right.type:
             return left, right
         if {left.type, right.type} == {"int32", "int64"}:
@@ -184,7 +184,7 @@ class Expressions(Scopes):
         raise self.error("K004", node, f"{what} mixes {left.type} and {right.type}", "Convert one of them explicitly")
 
     def expr_Compare(self, node: ast.Compare, want: str | None) -> ir.Expr:
-        """One comparison of numbers."""
+        """Type one comparison of numbers."""
         if len(node.ops) > 1:
             raise self.error(
                 "K001", node, "a chained comparison is not in the workunit subset", "Write a < b and b < c"
@@ -199,7 +199,7 @@ class Expressions(Scopes):
         return ir.Compare(op=op, left=left, right=right, type="bool", loc=self.loc(node))
 
     def expr_BoolOp(self, node: ast.BoolOp, want: str | None) -> ir.Expr:
-        """``and`` and ``or`` of conditions."""
+        """Type ``and`` and ``or`` of conditions."""
         op = "and" if isinstance(node.op, ast.And) else "or"
         for v in node.values:
             if op == "and" and isinstance(v, ast.BoolOp) and isinstance(v.op, ast.Or):
@@ -210,13 +210,13 @@ class Expressions(Scopes):
         return ir.Bool(op=op, args=args, type="bool", loc=self.loc(node))
 
     def expr_Subscript(self, node: ast.Subscript, want: str | None) -> ir.Expr:
-        """An element of a view, a scratch view or a table."""
+        """Type an element of a view, a scratch view or a table."""
         name, indices, kind = self.element(node)
         kind = "int32" if kind == "uint8" else kind
         return ir.Load(view=name, indices=indices, type=kind, loc=self.loc(node))
 
     def element(self, node: ast.Subscript) -> tuple[str, tuple[ir.Expr, ...], str]:
-        """View name, typed indices and element type of ``v[i][j]``."""
+        """Return the view name, typed indices and element type of ``v[i][j]``."""
         chain = []
         base: ast.expr = node
         while isinstance(base, ast.Subscript):
@@ -240,14 +240,14 @@ class Expressions(Scopes):
         return base.id, tuple(indices), s.type
 
     def expr_Attribute(self, node: ast.Attribute, want: str | None) -> ir.Expr:
-        """``math.pi`` is the only one."""
+        """Type ``math.pi``, the only attribute of the subset."""
         if dotted(node) == "math.pi":
             kind = want if want in ir.REALS else "double"
             return ir.Const(value=math.pi, type=kind, loc=self.loc(node))
         raise self.error("K001", node, f"'{dotted(node)}' is not in the workunit subset")
 
     def expr_Call(self, node: ast.Call, want: str | None) -> ir.Expr:
-        """Casts, mathematics, extents, and the kernel's own functions."""
+        """Type a call: casts, mathematics, extents, the league rank, and the kernel's own functions."""
         name, loc = dotted(node.func), self.loc(node)
         if node.keywords:
             raise self.error("K008", node, f"keyword arguments in a call of '{name}'", "PyKokkos drops them silently")
@@ -270,7 +270,7 @@ class Expressions(Scopes):
         raise self.error(code, node, f"unknown function '{name}'", hint.get(name, ""))
 
     def cast(self, node: ast.Call, name: str) -> ir.Expr:
-        """``int(real)``, ``pk.double(x)``, ``pk.float(x)``."""
+        """Type ``int(real)``, ``pk.double(x)`` or ``pk.float(x)``."""
         if len(node.args) != 1:
             raise self.error("K004", node, f"{name} takes one argument, found {len(node.args)}")
         want = {"int": "int32", "pk.double": "double", "pk.float": "float"}[name]
@@ -280,7 +280,7 @@ class Expressions(Scopes):
         return ir.Cast(arg=e, type=want, loc=self.loc(node))
 
     def math(self, node: ast.Call, name: str, want: str | None) -> ir.Expr:
-        """``pk.NAME(...)``."""
+        """Type ``pk.NAME(...)``."""
         self.uses.add("math")
         if len(node.args) != MATH[name]:
             raise self.error("K004", node, f"pk.{name} takes {MATH[name]} argument(s), found {len(node.args)}")
@@ -293,7 +293,7 @@ class Expressions(Scopes):
         return ir.Math(name=name, args=tuple(args), type=args[0].type, loc=self.loc(node))
 
     def extent(self, node: ast.Call, view: str) -> ir.Expr:
-        """``view.extent(dim)``."""
+        """Type ``view.extent(dim)``."""
         base = ast.copy_location(ast.Name(id=view), node)
         s = self.lookup(base)
         dim = node.args[0] if len(node.args) == 1 else None
@@ -304,7 +304,7 @@ class Expressions(Scopes):
         return ir.Extent(view=view, dim=dim.value, type="int32", loc=self.loc(node))
 
     def call(self, node: ast.Call, name: str) -> ir.Expr:
-        """A call of one of the kernel's own functions."""
+        """Type a call of one of the kernel's own functions."""
         f = self.functions[name]
         if len(node.args) != len(f.params):
             raise self.error("K004", node, f"{name} takes {len(f.params)} argument(s), found {len(node.args)}")

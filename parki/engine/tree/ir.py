@@ -1,6 +1,6 @@
-"""The typed tree of one workunit: built by `parse` from L0 text; read by the checks, lowerings and interpreter.
+"""Typed tree of one workunit: built by `parse` from L0 text; read by the checks, lowerings and interpreter.
 
-Types are strings: ``bool int32 int64 double float`` for values, and ``uint8`` besides for view elements (a load of
+Types are strings: ``bool int32 int64 double float`` for values, and also ``uint8`` for view elements (a load of
 uint8 has type int32).  Every node carries the place in the L1 file it came from.
 """
 
@@ -45,7 +45,7 @@ class Load(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Unary(Expr):
-    """`op` is ``- + ~ not``."""
+    """A unary operation; `op` is ``- + ~ not``."""
 
     op: str
     arg: Expr
@@ -53,7 +53,7 @@ class Unary(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Binary(Expr):
-    """`op` is ``+ - * / // % & | ^ << >>``; both sides have been widened to `type`, shifts apart."""
+    """A binary operation; `op` is ``+ - * / // % & | ^ << >>``; except in shifts both sides are widened to `type`."""
 
     op: str
     left: Expr
@@ -62,7 +62,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Expr):
-    """`op` is ``< <= > >= == !=``; both sides have one type."""
+    """A comparison; `op` is ``< <= > >= == !=``; both sides have one type."""
 
     op: str
     left: Expr
@@ -123,7 +123,7 @@ class Stmt:
 
 @dataclass(frozen=True, kw_only=True)
 class Declare(Stmt):
-    """``name: type = value``."""
+    """A declaration ``name: type = value``."""
 
     name: str
     type: str
@@ -150,7 +150,7 @@ class Scratch(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Assign(Stmt):
-    """``name op value`` with `op` one of ``= += -= *= /=``."""
+    """An assignment ``name op value`` with `op` one of ``= += -= *= /=``."""
 
     name: str
     op: str
@@ -159,7 +159,7 @@ class Assign(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Store(Stmt):
-    """``view[i][j] op value``."""
+    """A store ``view[i][j] op value``."""
 
     view: str
     indices: tuple[Expr, ...]
@@ -289,7 +289,7 @@ class Param:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTree:
-    """One workunit, whole.
+    """A whole workunit.
 
     `policy` is ``range`` (then `index` is the iteration's name) or ``team``.  A range policy may reduce or scan: `acc`,
     `acc_type`, `last`.  `scratch_size` holds one (type, Python expression text of ``p``) per decorator entry.
@@ -309,7 +309,7 @@ class KernelTree:
     uses: frozenset[str] = field(default_factory=frozenset)
 
     def param(self, name: str) -> Param:
-        """The parameter called `name` (KeyError if there is none)."""
+        """Return the parameter called `name`; raise KeyError if there is none."""
         for p in self.params:
             if p.name == name:
                 return p

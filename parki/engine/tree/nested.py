@@ -12,7 +12,7 @@ RANGES = {"pk.TeamThreadRange": ("team", "team", "thread"), "pk.ThreadVectorRang
 
 
 class Nested(Expressions):
-    """Statements that open a level, and what only exists inside levels."""
+    """Parser of statements that open a level or exist only inside levels."""
 
     level = "team"  # team, thread, vector, or lane (the body of a range policy)
     loops = 0
@@ -25,7 +25,7 @@ class Nested(Expressions):
         super().__init__(linemap, name)
         self.written: set[str] = set()
         self.defs: dict[str, tuple[ast.FunctionDef, frozenset[str]]] = {}
-        self.used: dict[str, str] = {}  # how each inner def is launched; empty until it is
+        self.used: dict[str, str] = {}  # launch of each inner def; empty until it is used
 
     def stmt_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Remember an inner def; it is parsed where it is used."""
@@ -37,7 +37,7 @@ class Nested(Expressions):
         self.used[node.name] = ""
 
     def nested(self, call: ast.Call, name: str, result: tuple[str, str] | None = None) -> ir.Stmt:
-        """``pk.parallel_for``, ``pk.parallel_reduce``, ``pk.parallel_scan`` or ``pk.single``."""
+        """Parse ``pk.parallel_for``, ``pk.parallel_reduce``, ``pk.parallel_scan`` or ``pk.single``."""
         if call.keywords:
             raise self.error("K008", call, f"keyword arguments in {name}")
         if len(call.args) != 2:
@@ -59,7 +59,7 @@ class Nested(Expressions):
         return self.range(call, name, node, seen, result)
 
     def single(self, call: ast.Call, node: ast.FunctionDef, seen: frozenset[str]) -> ir.Stmt:
-        """``pk.single(pk.PerTeam(team), f)`` and ``pk.PerThread``."""
+        """Parse ``pk.single(pk.PerTeam(team), f)``, or the same with ``pk.PerThread``."""
         who = dotted(call.args[0].func) if isinstance(call.args[0], ast.Call) else "?"
         level = {"pk.PerTeam": "team", "pk.PerThread": "thread"}.get(who)
         if level is None:
@@ -72,7 +72,7 @@ class Nested(Expressions):
         return ir.Single(level=level, body=body, loc=self.loc(call))
 
     def range(self, call, name, node, seen, result) -> ir.Stmt:
-        """A TeamThreadRange or ThreadVectorRange with its body."""
+        """Parse a TeamThreadRange or ThreadVectorRange with its body."""
         r = call.args[0]
         what = dotted(r.func) if isinstance(r, ast.Call) else "?"
         if what not in RANGES:
@@ -123,7 +123,7 @@ class Nested(Expressions):
         )
 
     def arguments(self, node: ast.FunctionDef) -> list[ast.arg]:
-        """The plain annotated parameters of an inner def."""
+        """Return the plain annotated parameters of an inner def."""
         a = node.args
         if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs or a.defaults:
             raise self.error("K008", node, f"'{node.name}' has defaults, *args or keyword-only parameters")
@@ -133,7 +133,7 @@ class Nested(Expressions):
         return a.args
 
     def inner(self, node, seen, level, symbols, last=None) -> tuple[ir.Stmt, ...]:
-        """The statements of an inner def, at its level, in a frame of its own."""
+        """Parse the statements of an inner def, at its level, in a frame of its own."""
         saved = self.level, self.loops, self.last, self.reading_acc
         self.level, self.loops, self.last, self.reading_acc = level, 0, last, False
         self.visible.append(seen)
@@ -150,7 +150,7 @@ class Nested(Expressions):
         return body
 
     def scratch(self, node: ast.AnnAssign, name: str, note: str) -> ir.Stmt:
-        """A scratch view of the team."""
+        """Parse a scratch view of the team."""
         kind = SCALARS.get(note[17:-1]) if note.startswith("pk.ScratchView1D[") else None
         if kind is None or kind == "bool":
             raise self.error("K018", node, f"'{note}'", "Scratch is one-dimensional: pk.ScratchView1D[…]")
@@ -165,7 +165,7 @@ class Nested(Expressions):
         return ir.Scratch(name=name, type=kind, size=size, loc=self.loc(node))
 
     def scratch_sizes(self, decorator: ast.expr, params: list[ir.Param]) -> tuple[tuple[str, str], ...]:
-        """The (type, size text) entries of ``@pk.workunit(scratch=[...])``."""
+        """Return the (type, size text) entries of ``@pk.workunit(scratch=[...])``."""
         if not isinstance(decorator, ast.Call):
             return ()
         entries = decorator.keywords[0].value if [k.arg for k in decorator.keywords] == ["scratch"] else None
@@ -182,7 +182,7 @@ class Nested(Expressions):
         return tuple(out)
 
     def scratch_size(self, size: ast.expr, integers: set[str]) -> None:
-        """K018 unless `size` is made of integer literals, ``p.NAME`` and ``+ - * //``."""
+        """Raise K018 unless `size` is made of integer literals, ``p.NAME`` and ``+ - * //``."""
         match size:
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv(), right=right):
                 self.scratch_size(left, integers)
@@ -198,7 +198,7 @@ class Nested(Expressions):
                 raise self.error("K018", size, reason, "Use integers, p.NAME of integer arguments, and + - * //")
 
     def atomic(self, call: ast.Call, name: str, result: str | None) -> ir.Stmt:
-        """``pk.atomic_add(v, [i], x)`` or, with a result, ``pk.atomic_fetch_OP``."""
+        """Parse ``pk.atomic_add(v, [i], x)`` or, with a result, ``pk.atomic_fetch_OP``."""
         word = name.removeprefix("pk.")
         op = ATOMICS.get(word) if result is None else None
         op = op or ATOMIC_FETCHES.get(word)

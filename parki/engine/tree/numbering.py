@@ -1,7 +1,7 @@
-"""Value numbering of a typed tree: what a compiler computes of it, once and outside the loops where that is possible.
+"""Value numbering of a typed tree: values that a compiler computes, once and outside the loops where possible.
 
-Every value has a number, the same for expressions that are equal, and the innermost block that it depends on.  Blocks
-are the workunit, its loops and its branches; bodies of functions belong to the block that calls them.
+Each value has a number, which equal expressions share, and the innermost block that it depends on.  Blocks are the
+workunit, its loops and its branches; bodies of functions belong to the block that calls them.
 """
 
 import ast
@@ -29,7 +29,7 @@ ARITHMETIC = {"+": "add", "-": "add", "*": "mul", "/": "div"}
 
 @dataclass
 class NumberedBlock:
-    """A block as it is found: see `operations.CodeBlock`."""
+    """Block during the count: see `operations.CodeBlock`."""
 
     name: str
     kind: str
@@ -39,14 +39,14 @@ class NumberedBlock:
     children: list["NumberedBlock"] = field(default_factory=list)
 
     def add(self, what: str, name: str, differs: bool) -> None:
-        """Count one more."""
+        """Add one to a count."""
         key = (what, name, differs)
         self.own[key] = self.own.get(key, 0.0) + 1.0
 
 
 @dataclass(frozen=True)
 class Value:
-    """Number, position of the innermost open block that it depends on, and whether lanes have different ones."""
+    """Value: number, position of the innermost open block that it depends on, and whether lanes differ in it."""
 
     number: int
     level: int
@@ -55,7 +55,7 @@ class Value:
 
 @dataclass
 class _Open:
-    """A block on the way from the workunit to the place that is looked at, and the values known in it."""
+    """Open block, on the path from the workunit to the current statement, and the values known in it."""
 
     found: NumberedBlock
     loop: bool
@@ -64,7 +64,7 @@ class _Open:
 
 
 def count(unit: "Workunit") -> tuple[dict[str, int], frozenset[str], NumberedBlock]:
-    """Bytes of the elements of views and scratch arrays by name; the names of the latter; and the blocks."""
+    """Return the element bytes of views and scratch arrays by name, the names of scratch arrays, and the blocks."""
     walker = _Walker(unit.ir, _titles(unit))
     walker.run(unit.ir.body)
     return walker.itemsize, frozenset(walker.arrays), walker.open[0].found
@@ -87,7 +87,7 @@ class _Walker:
         if kernel.index:
             self.env[kernel.index] = self.fresh(0, True)
         self.result: Value | None = None
-        self.met: dict[int, Value] = {}  # expressions of the statement at hand
+        self.met: dict[int, Value] = {}  # values of the current statement's expressions, by id
 
     # Values -----------------------------------------------------------------------------------------------------------
     @property
@@ -101,7 +101,7 @@ class _Walker:
         return next((block.known[key] for block in reversed(self.open) if key in block.known), None)
 
     def computed(self, key: tuple, kind: str | None, *operands: Value) -> Value:
-        """The value of an operation, counted (unless `kind` is None) where it is computed if that is not known yet."""
+        """Return the value of an operation; a new one is counted where it is computed, unless `kind` is None."""
         found = self.known(key)
         if found is None:
             level = max((v.level for v in operands), default=0)
@@ -122,7 +122,7 @@ class _Walker:
         return v.number in self.literals and (not values or self.literals[v.number] in values)
 
     def value(self, e: ir.Expr) -> Value:
-        """The value of an expression, found once in a statement."""
+        """Return the value of an expression, found once per statement."""
         if id(e) not in self.met:
             method = getattr(self, "of_" + type(e).__name__, None)
             found = method(e) if method else self.computed((repr(e),), None, *[self.value(x) for x in children(e)])
@@ -170,7 +170,7 @@ class _Walker:
         return self.combined(e.op, self.value(e.left), self.value(e.right), ARITHMETIC.get(e.op, "div"))
 
     def combined(self, op: str, a: Value, b: Value, kind: str) -> Value:
-        """An operation on two values, and none where one is neutral or both are literals."""
+        """Return the value of an operation on two values; not counted where one is neutral or both are literals."""
         if self.is_literal(b, *((0,) if op in "+-" else (1,))) and op in ("+", "-", "*", "/", "//"):
             return a
         if (op == "+" and self.is_literal(a, 0)) or (op == "*" and self.is_literal(a, 1)):
@@ -183,11 +183,11 @@ class _Walker:
         return found
 
     def sum(self, op: str, left: ir.Expr | Value, right: ir.Expr) -> Value:
-        """A sum or difference of reals: one fused operation if either side is a product that is not known yet."""
+        """Return a sum or difference of reals: one fused operation if a side is a product that is not known yet."""
         for side, other in ((right, left), (left, right)):
             if self.factors(side):
                 c = other if isinstance(other, Value) else self.value(other)
-                factors = self.factors(side)  # which may be known from the other side
+                factors = self.factors(side)  # again: the product may be known from the other side
                 if self.is_literal(c, 0) or not factors:
                     break
                 key = ("fma", op, side is left, *(v.number for v in factors), c.number)
@@ -254,7 +254,7 @@ class _Walker:
         self.env[s.name] = self.updated("+=", self.of_Name(s), s.value)
 
     def updated(self, op: str, old: Value, value: ir.Expr) -> Value:
-        """The value after an assignment with `op`, one of ``+= -= *= /=``."""
+        """Return the value after an assignment with `op`, one of ``+= -= *= /=``."""
         op = op[0]
         if value.type in ir.REALS and op in "+-":
             return self.sum(op, old, value)
@@ -323,7 +323,7 @@ class _Walker:
     def block(
         self, found: NumberedBlock, body: tuple[ir.Stmt, ...], cond: ir.Expr | None = None, index: dict | None = None
     ) -> bool:
-        """Go through a loop or branch; whether it is one: a few integers alone are selected, not branched over."""
+        """Visit a loop or branch; return whether it stays one: integer operations alone are selected, not branched."""
         outer, loop = self.open[-1], found.kind == "loop"
         changed = {s.name for s in walk(body) if isinstance(s, ir.Assign | ir.Accumulate)} & set(self.env)
         self.open.append(_Open(found, loop, outer.in_lanes or found.lanes))
@@ -361,7 +361,7 @@ def _titles(unit: "Workunit") -> dict[tuple[str, int], str]:
 
 @lru_cache(maxsize=64)
 def _names(text: str) -> dict[int, str]:
-    """Conditions and indices by line.  Conditions as they are written: Python's versions unparse them differently."""
+    """Return conditions and indices by line; conditions as written, as Python's versions unparse them differently."""
     found = {}
     for node in ast.walk(parsed(text)):
         if isinstance(node, ast.If | ast.While):

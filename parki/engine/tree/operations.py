@@ -1,14 +1,13 @@
 """Operations, loads and stores of a workunit, counted from its typed tree, by loops and branches.
 
-Counted is what a compiler leaves of the text: a floating product that feeds an addition or subtraction is one fused
-operation, a value is computed once where it stands again in reach, what does not change in a loop is computed before
-it, and what nobody reads is not computed.  Loads of views that the workunit does not write are done once likewise, but
-not moved out of loops.  Locals and private arrays are registers and count nothing, nor do addresses and the loops
-themselves.
+Operations are counted after a compiler's work: a floating product that feeds an addition or subtraction is one fused
+operation, equal values in reach are computed once, values that do not change in a loop are computed before it, and
+unused values are not computed.  Loads of views that the workunit does not write are done once likewise, but not moved
+out of loops.  Locals and private arrays are registers and count nothing, nor do addresses and the loops themselves.
 
 Loops are named by their index, branches by their condition, both as in the kernel file, the `else` of a branch by
-``not`` and its condition.  A name within others is ``"outer:inner"``; any end of that path names it, as long as it is
-meant for all that end so.
+``not`` and its condition.  The path of an inner block is ``"outer:inner"``; any end of the path names the block, and
+all other blocks whose paths have this end.
 
 >>> from parki import engine
 >>> tree = engine.operations(engine.kernel("direct", "direct_sum"))
@@ -31,7 +30,7 @@ from parki.engine.tree.numbering import NumberedBlock, count
 from parki.engine.tree.walk import children, walk
 from parki.engine.workunit import Workunit
 
-Key = tuple[str, str, bool]  # what ("operation", "load", "store", "atomic"), its class or view, whether lanes differ
+Key = tuple[str, str, bool]  # kind ("operation", "load", "store", "atomic"), its class or view, whether lanes differ
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Totals:
     loads, stores, updates : dict
         Elements loaded, stored and updated atomically, by view or scratch array.
     itemsize : dict
-        Bytes of an element of each.
+        Bytes of an element of each view or scratch array.
     arrays : frozenset of str
         Names of scratch arrays.
 
@@ -73,18 +72,18 @@ class Totals:
 
     @property
     def flops(self) -> float:
-        """Return the floating-point operations: two of a fused one, one of any function, none of a comparison."""
+        """Return the floating-point operations: a fused one is two, a function one, comparisons and integers none."""
         counted = {"fma": 2.0, "compare": 0.0, "integer": 0.0}
         return sum(counted.get(name, 1.0) * n for name, n in self.operations.items())
 
     @property
     def atomics(self) -> float:
-        """Return the atomic updates."""
+        """Return the number of atomic updates."""
         return sum(self.updates.values())
 
     @property
     def memory(self) -> float:
-        """Return the bytes of views loaded and stored; an atomic update does both."""
+        """Return the bytes of views loaded and stored; an atomic update counts as both."""
         return sum(self.bytes(name) for name in self.itemsize if name not in self.arrays)
 
     @property
@@ -132,17 +131,17 @@ class CodeBlock:
     Parameters
     ----------
     name, path : str
-        Name, and names from the workunit on with colons between them; of the workunit its name and ``""``.
+        Name, and names of the blocks down to this one with colons between; of the workunit its name and ``""``.
     kind : {"workunit", "loop", "branch", "else"}
         The kind of block.
     trips : int or None
         Number of turns of a loop with constant bounds, else None.
     lanes : bool
-        Whether its turns are the lanes of vectors.
+        Whether the turns are the lanes of vectors.
     own : dict
         Operations and accesses of one turn.
     children : tuple of CodeBlock
-        Loops and branches directly in it.
+        Loops and branches directly in the block.
     itemsize : dict
         Bytes of an element of each view and scratch array.
     arrays : frozenset of str
@@ -171,7 +170,7 @@ class CodeBlock:
     arrays: frozenset[str] = field(repr=False)
 
     def expected(self) -> list[str]:
-        """Return the paths that `total` must be told of: loops without constant bounds, and branches.
+        """Return the paths for which `total` needs numbers: loops without constant bounds, and branches.
 
         Returns
         -------
@@ -182,7 +181,7 @@ class CodeBlock:
         return list(dict.fromkeys(found))
 
     def missing(self, trips: Mapping[str, float]) -> list[str]:
-        """Return the paths of `expected` that `trips` does not tell of.
+        """Return the paths of `expected` for which `trips` has no number.
 
         Parameters
         ----------
@@ -197,7 +196,7 @@ class CodeBlock:
         return [path for path in self.expected() if _told(path, trips) is None]
 
     def at(self, path: str) -> "CodeBlock":
-        """Return the first loop or branch of a name.
+        """Return the first loop or branch with a name.
 
         Parameters
         ----------
@@ -212,7 +211,7 @@ class CodeBlock:
         Raises
         ------
         ValueError
-            If there is none.
+            If there is no such block.
         """
         for block in self._inner():
             if _ends(block.path, path):
@@ -221,18 +220,18 @@ class CodeBlock:
         raise ValueError(f"path: found {path!r}, expected an end of one of {names or 'none'}")
 
     def total(self, trips: Mapping[str, float] | None = None, lanes: int = 1, otherwise: float | None = None) -> Totals:
-        """Add up one turn of this block.
+        """Add up the operations and accesses of one turn of this block.
 
         Parameters
         ----------
         trips : dict, optional
-            Numbers by name: the average number of turns of a loop each time it is met, and the share of a branch's
-            turns that take it; an `else` has the rest unless it is told.  Constant bounds need not be told.  Other
-            names may be there.
+            Numbers by name: the average number of turns of a loop each time it is met, and the share of turns that
+            take a branch; an `else` has the rest unless it has a number.  Loops with constant bounds need none.  Other
+            names are ignored.
         lanes : int, default 1
             Lanes of a vector: an operation that is the same in all lanes counts once for each vector.
         otherwise : float, optional
-            The number for names that are not told.
+            The number for names that `trips` does not have.
 
         Returns
         -------
@@ -285,7 +284,7 @@ class CodeBlock:
 
 
 def _merged(found: Mapping[Key, float], each: float, once: float) -> dict[Key, float]:
-    """Outside a range of lanes: what differs in each lane `each` times, the rest `once`."""
+    """Return the counts outside a range of lanes: `each` times if lanes differ, else `once` times."""
     out: dict[Key, float] = {}
     for (what, name, differs), n in found.items():
         key = (what, name, False)
@@ -298,7 +297,7 @@ def _ends(path: str, name: str) -> bool:
 
 
 def _told(path: str, trips: Mapping[str, float]) -> float | None:
-    """Return the number of the longest name that this path ends with."""
+    """Return the number of the longest name that this path ends with, or None."""
     parts = path.split(":")
     for first in range(len(parts)):
         found = trips.get(":".join(parts[first:]))
@@ -309,7 +308,7 @@ def _told(path: str, trips: Mapping[str, float]) -> float | None:
 
 @lru_cache(maxsize=128)
 def operations(unit: Workunit) -> CodeBlock:
-    """Count the operations, loads and stores of a workunit, as a compiler leaves them.
+    """Count the operations, loads and stores of a workunit after a compiler's work.
 
     A floating product that feeds an addition is one fused operation; equal values are computed once, and unused ones
     not at all.  Locals and private arrays are registers and count nothing, nor do addresses and the loops themselves.
@@ -350,7 +349,7 @@ def operations(unit: Workunit) -> CodeBlock:
 
 
 def _needed(kernel: ir.KernelTree) -> ir.KernelTree:
-    """The kernel without locals that nothing reads but such locals, and without branches and loops of nothing else."""
+    """Return the kernel without locals that only such locals read, and without branches and loops left empty."""
     bodies = [kernel.body, *(f.body for f in kernel.functions)]
     read: set[str] = set()
     while not read >= (found := {n.name for body in bodies for e in _read(_kept(body, read)) for n in _names(e)}):
@@ -360,7 +359,7 @@ def _needed(kernel: ir.KernelTree) -> ir.KernelTree:
 
 
 def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
-    """A body without assignments to what is not in `read`."""
+    """Return a body without assignments to names that are not in `read`."""
     found = []
     for s in body:
         if isinstance(s, ir.Declare | ir.Assign) and s.name not in read:
@@ -369,7 +368,7 @@ def _kept(body: tuple[ir.Stmt, ...], read: set[str]) -> tuple[ir.Stmt, ...]:
         if isinstance(s, ir.If | ir.For) and not any(parts.values()):
             continue
         if isinstance(s, ir.If) and not parts["then"]:
-            parts["then"] = s.then  # the other branch is still the other one
+            parts["then"] = s.then  # not empty: the other branch must stay the other one
         found.append(replace(s, **parts) if parts else s)
     return tuple(found)
 

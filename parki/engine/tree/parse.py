@@ -1,4 +1,4 @@
-"""L0 text to the typed tree: names, types, scopes, levels.  Anything outside the grammar is rejected."""
+"""Parser from L0 text to the typed tree: names, types, scopes, levels.  Text outside the grammar is rejected."""
 
 import ast
 from contextlib import contextmanager
@@ -14,16 +14,16 @@ ASSIGN = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
 
 
 def parse(text: str, linemap: tuple[tuple[str, int], ...] | None = None, name: str | None = None) -> ir.KernelTree:
-    """The typed tree of the one workunit in an L0 text.
+    """Return the typed tree of the one workunit in an L0 text.
 
     Parameters
     ----------
     text : str
         A complete L0 file.
     linemap : tuple of (str, int), optional
-        For each line of `text` the L1 file and line it came from; messages and nodes then carry those.
+        L1 file and line that each line of `text` came from; messages and nodes then carry these places.
     name : str, optional
-        What to call the file in messages when there is no line map.
+        Name of the file in messages when there is no line map.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class _Parser(Nested):
         return self.workunit(workunits[0])
 
     def start(self, node: ast.FunctionDef) -> None:
-        """Forget all names but those of functions, at the head of a function or workunit."""
+        """Forget all names except the functions, at the head of a function or workunit."""
         self.blocks, self.once, self.visible = [{}], [{}], [None]
         self.planned = [bound_names(node.body, into_defs=False)]
 

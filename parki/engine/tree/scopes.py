@@ -1,4 +1,4 @@
-"""Names of a workunit: which are visible, what they stand for, and who may assign them."""
+"""Names of a workunit: their visibility, their meaning, and the code that may assign them."""
 
 import ast
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from parki.engine.tree import ir
 
 @dataclass
 class Symbol:
-    """What a name stands for.
+    """Meaning of a name.
 
     `kind`: ``local index param view scratch table acc last def team``; `frame` numbers the body that declared it.
     """
@@ -22,7 +22,7 @@ class Symbol:
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` of a name or attribute chain; ``?`` for anything else."""
+    """Return ``a.b.c`` for a name or attribute chain, ``?`` for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -38,19 +38,19 @@ class Scopes:
         self.functions: dict[str, ir.Function] = {}
         self.uses: set[str] = set()
         self.blocks: list[dict[str, Symbol]] = [{}]
-        self.once: list[dict[str, str]] = [{}]  # per function: the type each declared name had
+        self.once: list[dict[str, str]] = [{}]  # per function: type of each declared name
         self.planned: list[set[str]] = [set()]  # per frame: all names that its statements declare
-        self.visible: list[frozenset[str] | None] = [None]  # per frame: outer names its definition could see
+        self.visible: list[frozenset[str] | None] = [None]  # per frame: outer names visible to its definition
         self.team = ""
         self.reading_acc = False
 
     @property
     def frame(self) -> int:
-        """The number of the body being parsed: 0 for the workunit itself."""
+        """Number of the body being parsed: 0 for the workunit itself."""
         return len(self.visible) - 1
 
     def loc(self, node: ast.AST) -> Loc:
-        """The L1 place of a node."""
+        """Return the L1 place of a node."""
         line, col = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
         if self.linemap and line <= len(self.linemap) and self.linemap[line - 1][1]:
             file, at = self.linemap[line - 1]
@@ -58,18 +58,18 @@ class Scopes:
         return Loc(self.display, line, col)
 
     def error(self, code: str, node: ast.AST, reason: str, advice: str = "") -> KernelError:
-        """A KernelError at `node`."""
+        """Return a KernelError at `node`, for the caller to raise."""
         return KernelError(code, self.loc(node), reason, advice)
 
     def find(self, name: str) -> Symbol | None:
-        """The innermost visible symbol called `name`."""
+        """Return the innermost visible symbol called `name`, or None."""
         for block in reversed(self.blocks):
             if name in block:
                 return block[name]
         return None
 
     def lookup(self, node: ast.Name) -> Symbol:
-        """The symbol of a name that is read."""
+        """Return the symbol of a name that is read."""
         s = self.find(node.id)
         if s is None:
             declared = node.id in self.once[-1] or any(node.id in names for names in self.planned)
@@ -98,7 +98,7 @@ class Scopes:
         self.blocks[-1][name] = symbol
 
     def assignable(self, node: ast.Name) -> Symbol:
-        """The symbol of a local that is assigned."""
+        """Return the symbol of a local that is assigned."""
         s = self.lookup(node)
         if s.kind == "index":
             raise self.error("K007", node, f"loop or range index '{node.id}' is assigned", "Copy it into a local")

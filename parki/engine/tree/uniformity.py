@@ -1,4 +1,4 @@
-"""Which values are equal in all lanes of a lane range (part B.3 of the subset's rules), by fixpoint.
+"""Analysis of values that are equal in all lanes of a lane range (part B.3 of the subset's rules), by fixpoint.
 
 A kind is an integer or None: 0 is uniform (U); c ≠ 0 is affine, "U + c · lane" (A(c), integers only); None varies (V).
 A name may be declared in several blocks that do not overlap; each declaration has a kind of its own.
@@ -13,12 +13,12 @@ Kind = int | None
 
 
 def join(a: Kind, b: Kind) -> Kind:
-    """The kind of a name that holds either."""
+    """Return the kind of a name that may hold a value of either kind."""
     return a if a == b else None
 
 
 class LaneKinds:
-    """The result: kinds of expressions and locals, which constructs run under masks, which assignments need one."""
+    """Kinds of expressions and locals, constructs that run under masks, and assignments that need a mask."""
 
     def __init__(self) -> None:
         self.exprs: dict[int, Kind] = {}
@@ -28,43 +28,43 @@ class LaneKinds:
         self.needs_mask: set[int] = set()
 
     def of(self, e: ir.Expr) -> Kind:
-        """The kind of an expression of the lane range."""
+        """Return the kind of an expression of the lane range."""
         return self.exprs[id(e)]
 
     def local(self, s: ir.Stmt) -> Kind:
-        """The kind of the local that `s` declares, assigns or counts with."""
+        """Return the kind of the local that `s` declares, assigns or counts with."""
         return self.targets[id(s)]
 
     def is_masked(self, s: ir.Stmt) -> bool:
-        """Whether lanes leave the loop or `Single` `s` one by one."""
+        """Return whether lanes leave the loop or `Single` `s` one by one."""
         return id(s) in self.masked
 
     def assigns_under_mask(self, s: ir.Assign) -> bool:
-        """Whether `s` stands under more masks than the declaration of its name."""
+        """Return whether `s` stands under more masks than the declaration of its name."""
         return id(s) in self.needs_mask
 
 
 def lane_kinds(body: Iterable[ir.Stmt], index: str | None, varying: Iterable[str] = ()) -> LaneKinds:
-    """Kinds in a lane range over `index`, or in a function whose parameters `varying` all vary."""
+    """Return the kinds in a lane range over `index`, or in a function whose parameters `varying` all vary."""
     return _Fixpoint(tuple(body), index, tuple(varying)).run()
 
 
-# The loops around a statement, up to the nearest `Single`: (id, number of masks in force in the body).
+# Loops around a statement, up to the nearest `Single`: (id, number of masks in force in the body).
 Loops = tuple[tuple[int, int], ...]
 
 
 class _Fixpoint:
-    """Visits the body until nothing changes.  Kinds only ever go up, from the first one found to None."""
+    """Repeated visits of the body until nothing changes.  Kinds change only from the first one found to None."""
 
     def __init__(self, body: tuple[ir.Stmt, ...], index: str | None, varying: tuple[str, ...]) -> None:
         self.body = body
         self.k = LaneKinds()
         given: dict[str, Kind] = dict.fromkeys(varying, None) | ({index: 1} if index else {})
-        self.kinds: dict[str | int, Kind] = dict(given)  # by the id of the declaration, or the name if it is given
-        self.depth: dict[str | int, int] = dict.fromkeys(given, 0)  # masks in force at the declaration
-        self.where: dict[str, str | int] = {name: name for name in given}  # the declaration that a name means
+        self.kinds: dict[str | int, Kind] = dict(given)  # by id of the declaration, or by name if the name is given
+        self.depth: dict[str | int, int] = dict.fromkeys(given, 0)  # number of masks in force at the declaration
+        self.where: dict[str, str | int] = {name: name for name in given}  # declaration that a name refers to
         self.stored = {n.view for n in walk(body) if isinstance(n, ir.Store | ir.Atomic)}
-        self.single: int | None = None  # the id of the `Single` around
+        self.single: int | None = None  # id of the enclosing `Single`
 
     def run(self) -> LaneKinds:
         while True:
@@ -114,7 +114,7 @@ class _Fixpoint:
 
     # Locals -----------------------------------------------------------------------------------------------------------
     def declare(self, s: ir.Stmt, name: str, kind: Kind, depth: int) -> None:
-        """`s` makes a new `name`."""
+        """Record that `s` declares `name`."""
         key = id(s)
         self.where[name], self.depth[key] = key, depth
         self.join_into(s, key, kind)
@@ -171,7 +171,7 @@ class _Fixpoint:
                 self.single = outer
 
     def leave(self, s: ir.Return, depth: int, loops: Loops) -> None:
-        """A return: under a mask, lanes leave the body or the `Single` around it one by one, and the loops it is in."""
+        """Visit a return; under a mask, lanes leave the loops around it and the body or `Single` one by one."""
         if s.value is not None:
             self.expr(s.value)
             return
@@ -196,5 +196,5 @@ class _Fixpoint:
 
 
 def _flat(*kinds: Kind) -> Kind:
-    """The kind after an operation that affine values do not survive."""
+    """Return the kind after an operation that does not keep affine values affine."""
     return 0 if all(k == 0 for k in kinds) else None

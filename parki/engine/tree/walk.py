@@ -1,4 +1,4 @@
-"""Iteration over the typed tree, for every pass that only needs to look."""
+"""Iteration over the typed tree, for passes that only read it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -15,7 +15,7 @@ def _members(kind: type) -> tuple[str, ...]:
 
 
 def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
-    """The expressions and statements directly below `node`, in their order."""
+    """Return the expressions and statements directly below `node`, in order of its fields."""
     found: list[ir.Expr | ir.Stmt] = []
     for name in _members(type(node)):
         v = getattr(node, name)
@@ -27,7 +27,7 @@ def children(node: ir.Expr | ir.Stmt) -> list[ir.Expr | ir.Stmt]:
 
 
 def walk(nodes: Iterable[ir.Expr | ir.Stmt]) -> Iterator[ir.Expr | ir.Stmt]:
-    """All nodes at and below `nodes`, outer before inner."""
+    """Yield all nodes at and below `nodes`, outer before inner."""
     stack = list(nodes)[::-1]
     while stack:
         node = stack.pop()
@@ -36,17 +36,17 @@ def walk(nodes: Iterable[ir.Expr | ir.Stmt]) -> Iterator[ir.Expr | ir.Stmt]:
 
 
 def has_vector_range(body: Iterable[ir.Stmt]) -> bool:
-    """Whether a ThreadVectorRange stands anywhere in `body`."""
+    """Return whether a ThreadVectorRange stands anywhere in `body`."""
     return any(isinstance(n, ir.Range) and n.level == "vector" for n in walk(body))
 
 
 def is_lane_range(node: ir.Range) -> bool:
-    """Lanes run over a vector range, and over a team range that holds no vector range (B.3)."""
+    """Return whether lanes run over a range: a vector range, or a team range that holds no vector range (B.3)."""
     return node.level == "vector" or not has_vector_range(node.body)
 
 
 def const_trip(start: ir.Expr, stop: ir.Expr, step: int = 1) -> int | None:
-    """The number of turns of a range with literal bounds."""
+    """Return the number of turns of a range with literal bounds, else None."""
     if isinstance(start, ir.Const) and isinstance(stop, ir.Const):
         return len(range(start.value, stop.value, step))
     return None
