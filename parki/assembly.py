@@ -85,7 +85,7 @@ def save(comm: Any, path: Path, results: Mapping[str, Array], trg: Array, facts:
 
 @contextlib.contextmanager
 def _replacing(comm: Comm, where: DataLocation) -> Iterator[Path]:
-    """Yield on all ranks the file to write, from `parki.engine.build.writing.replacing` on the first rank."""
+    """Yield on all ranks the file to write, from `parki.engine.compile.writing.replacing` on the first rank."""
     with contextlib.ExitStack() as stack:
         work = None
         with agreed(comm, f"writing {where.file}"):

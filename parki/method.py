@@ -181,7 +181,7 @@ class Method(Protocol):
     def most_rhs(self, parameters: Any, structure: Structure) -> int:
         """Return the most right-hand sides that pass at once, a power of two."""
 
-    def retire(self, parameters: Any, structure: Structure, sums: dict[int, Sum]) -> None:
+    def retire(self, problem: Problem, parameters: Any, structure: Structure, sums: dict[int, Sum]) -> None:
         """Keep the arrays that a plan no longer uses, for other sums."""
 
     def inspect(self, problem: Problem, density: Density) -> None:

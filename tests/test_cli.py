@@ -11,7 +11,7 @@ import pytest
 
 import parki
 from parki import cli, doctor, prediction
-from parki.engine.build import rtc
+from parki.engine.compile import rtc
 from parki.engine.run import devices, spaces
 from parki.perfmodels import machine
 

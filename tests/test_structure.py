@@ -149,14 +149,14 @@ def test_the_engine_is_used_through_its_face(root):
 
 
 def test_what_ties_the_engine_to_parki_is_in_one_file(root):
-    # build/nvrtc.py is a program, too, which imports nothing of parki
+    # compile/nvrtc.py is a program, too, which imports nothing of parki
     tied = {
         str(path.relative_to(root))
         for path in python_files(root, "parki/engine")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and str(node.value).startswith(("PARKI_", "parki[", "parki.kernels"))
     }
-    assert tied - {"parki/engine/build/nvrtc.py"} == {"parki/engine/config.py"}
+    assert tied - {"parki/engine/compile/nvrtc.py"} == {"parki/engine/config.py"}
 
 
 @pytest.mark.parametrize(

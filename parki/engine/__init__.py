@@ -17,21 +17,21 @@ public part; names imported ``as`` themselves are for parki alone.
 
 from parki.engine import audience as audience
 from parki.engine import forks as forks
-from parki.engine.build import cache as cache
-from parki.engine.build import compiler as compiler
-from parki.engine.build import loading as loading
-from parki.engine.build import objects as objects
-from parki.engine.build import rtc as rtc
-from parki.engine.build import trust as trust
-from parki.engine.build import writing as writing
-from parki.engine.build.compiler import cpus as cpus
-from parki.engine.build.compiler import target as target
-from parki.engine.build.compiler import toolchains as toolchains
 from parki.engine.calls.device import unit as gpu_unit  # noqa: F401
 from parki.engine.calls.gpu import TEAM as DEFAULT_TEAM  # noqa: F401
 from parki.engine.calls.gpu import requested as scratch_bytes  # noqa: F401
 from parki.engine.calls.gpu import shared_memory as shared_memory
 from parki.engine.calls.table import CallTable as CallTable
+from parki.engine.compile import cache as cache
+from parki.engine.compile import compiler as compiler
+from parki.engine.compile import loading as loading
+from parki.engine.compile import objects as objects
+from parki.engine.compile import rtc as rtc
+from parki.engine.compile import trust as trust
+from parki.engine.compile import writing as writing
+from parki.engine.compile.compiler import cpus as cpus
+from parki.engine.compile.compiler import target as target
+from parki.engine.compile.compiler import toolchains as toolchains
 from parki.engine.counting import counters
 from parki.engine.errors import BuildError, CheckedFault, KernelError, LaunchError, SpaceUnavailable
 from parki.engine.lower.host import HEADERS as HOST_HEADERS  # noqa: F401

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from parki.engine import config, settled
-from parki.engine.build import loading, objects
-from parki.engine.build.compiler import target, toolchains
+from parki.engine.compile import loading, objects
+from parki.engine.compile.compiler import target, toolchains
 from parki.engine.errors import BuildError
 from parki.engine.lower import gpu, host
 from parki.engine.lower.common import FIELD, Lowered

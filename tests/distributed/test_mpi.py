@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import parki
-from parki.engine.build.compiler import cpus
+from parki.engine.compile.compiler import cpus
 from tests.distributed.free import METHODS
 from tests.quick import but
 

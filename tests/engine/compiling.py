@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.build import cache, compiler, objects
+from parki.engine.compile import cache, compiler, objects
 
 WRAPPER = """#!/bin/sh
 # g++ that counts its kernels, and waits while a file says so
@@ -21,7 +21,7 @@ exec {real} "$@"
 """
 CHILD = """
 import ctypes, sys
-from parki.engine.build import objects, compiler
+from parki.engine.compile import objects, compiler
 unit = objects.Unit("race", "race (int)", sys.argv[1], (), compiler.target())
 print(ctypes.CDLL(str(objects.build(unit))).pk_value())
 """

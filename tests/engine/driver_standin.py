@@ -11,9 +11,9 @@ import types
 
 import numpy as np
 
-from parki.engine.build import cache, objects, rtc
-from parki.engine.build.compiler import target
 from parki.engine.calls import sim
+from parki.engine.compile import cache, objects, rtc
+from parki.engine.compile.compiler import target
 from parki.engine.run import devices, gpusim, spaces
 from parki.engine.run.spaces import Space
 

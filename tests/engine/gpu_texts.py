@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine.build import objects
+from parki.engine.compile import objects
 from parki.engine.run.gpusim import Fault, SimLaunch, fault_of
 
 TYPES = {"double": np.float64, "float": np.float32, "int32_t": np.int32, "int64_t": np.int64}

@@ -11,8 +11,8 @@ from collections import defaultdict
 import numpy as np
 
 from parki.engine import CheckedFault, RangePolicy, TeamPolicy, prepare
-from parki.engine.build import objects
-from parki.engine.build.compiler import WIDTHS, Target, target
+from parki.engine.compile import objects
+from parki.engine.compile.compiler import WIDTHS, Target, target
 from parki.engine.interpreter import launching
 from parki.engine.lower import host
 from parki.engine.lower.common import Lowered

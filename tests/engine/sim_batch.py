@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 
 from parki.engine import RangePolicy, TeamPolicy, prepare
-from parki.engine.build import objects
-from parki.engine.build.compiler import target
 from parki.engine.calls import sim
+from parki.engine.compile import objects
+from parki.engine.compile.compiler import target
 from parki.engine.interpreter import launching
 from parki.engine.run import gpusim
 from parki.engine.run.spaces import Space

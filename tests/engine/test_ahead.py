@@ -5,7 +5,7 @@ import pytest
 
 from parki import engine
 from parki.engine import RangePolicy
-from parki.engine.build import objects
+from parki.engine.compile import objects
 from parki.engine.run import spaces
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.build import cache, compiler, objects
+from parki.engine.compile import cache, compiler, objects
 from parki.engine.errors import BuildError
 from tests.engine import compiling as tools
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from parki.engine.build import cache, compiler, objects, processes
+from parki.engine.compile import cache, compiler, objects, processes
 from parki.engine.errors import BuildError
 from tests.engine import compiling as tools
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.build import compiler, objects
+from parki.engine.compile import compiler, objects
 from parki.engine.errors import BuildError
 from tests.engine import compiling as tools
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.build import compiler
+from parki.engine.compile import compiler
 from tests.engine import host_batch as batch
 from tests.engine import programs
 from tests.engine import programs_by_hand as by_hand

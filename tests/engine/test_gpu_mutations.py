@@ -8,8 +8,8 @@ import pytest
 
 from parki import engine
 from parki.engine import KernelError, TeamPolicy
-from parki.engine.build import objects
 from parki.engine.calls import sim
+from parki.engine.compile import objects
 from parki.engine.run import gpusim
 from parki.engine.text.specialise import L0
 from parki.engine.tree.check import check

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from parki.engine.build import compiler, objects
+from parki.engine.compile import compiler, objects
 from parki.engine.errors import CheckedFault, Loc
 from parki.engine.run.gpusim import HEADERS, Fault, GpuFault, explain, order_from_environment
 from tests.engine import gpu_texts as texts

@@ -8,7 +8,7 @@ import pytest
 
 from parki import engine
 from parki.engine import TeamPolicy
-from parki.engine.build import objects
+from parki.engine.compile import objects
 from parki.engine.workunit import HINTS
 from tests.engine import test_vector_math as MATH
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from parki import engine
-from parki.engine.build import compiler
 from parki.engine.calls.arguments import set_shape
+from parki.engine.compile import compiler
 
 PAIRS = {"laplace": (1, 1), "stokeslet": (3, 3), "stokes_comb": (9, 3)}  # numbers per source and per result
 AHEAD = 6  # sources per iteration of the loop over blocks

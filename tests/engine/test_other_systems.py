@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from parki import engine
-from parki.engine.build import compiler, objects
 from parki.engine.calls import sim
+from parki.engine.compile import compiler, objects
 from parki.engine.errors import BuildError
 from tests.engine import compiling as tools
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from parki import cli, engine
-from parki.engine.build import answers, cache, compiler, loading, objects
+from parki.engine.compile import answers, cache, compiler, loading, objects
 from parki.engine.errors import BuildError
 from parki.engine.run import spaces
 from parki.engine.workunit import load

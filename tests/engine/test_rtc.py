@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from parki.engine.build import cache, nvrtc, objects, rtc, usage
+from parki.engine.compile import cache, nvrtc, objects, rtc, usage
 from parki.engine.errors import BuildError
 from parki.engine.run import devices
 from tests.engine import compiling as tools

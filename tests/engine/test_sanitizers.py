@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parki import engine
-from parki.engine.build import compiler
+from parki.engine.compile import compiler
 from parki.engine.errors import BuildError
 from tests.engine import kernel_cases as cases
 

@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from parki.engine.build import compiler, objects
+from parki.engine.compile import compiler, objects
 from parki.engine.errors import SpaceUnavailable
 from parki.engine.run import devices, spaces
 

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from parki.engine.build import cache, compiler, loading, objects, trust
+from parki.engine.compile import cache, compiler, loading, objects, trust
 from parki.engine.errors import BuildError
 from tests.engine import compiling as tools
 

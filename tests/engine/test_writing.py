@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from parki import cli, demo, formats
-from parki.engine.build import writing
+from parki.engine.compile import writing
 from parki.ewald.options import EwaldOptions
 from parki.perfmodels import compare, plot
 

@@ -8,7 +8,7 @@ import pytest
 import parki
 from parki import samples
 from parki.engine import workunit
-from parki.engine.build import objects
+from parki.engine.compile import objects
 
 OWN = Path(__file__).with_name("skewed.py")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from parki import pairs
-from parki.engine.build import cache
+from parki.engine.compile import cache
 from parki.fmm import box_operators, representations
 from parki.fmm.class_matrices import ClassMatrices
 from tests.fmm import plain

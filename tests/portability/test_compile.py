@@ -10,8 +10,8 @@ from parki.distributed.bricks import wire
 from parki.distributed.bricks.division import Division
 from parki.distributed.bricks.exchange import GridExchanges
 from parki.distributed.simulated import World
-from parki.engine.build import rtc
 from parki.engine.calls import device as calls
+from parki.engine.compile import rtc
 from parki.engine.lower import gpu
 from parki.engine.run import devices
 from parki.engine.run.spaces import Space

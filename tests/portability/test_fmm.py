@@ -8,8 +8,8 @@ import pytest
 
 import parki
 from parki import pairs, samples
-from parki.engine.build import rtc
 from parki.engine.calls import device as calls
+from parki.engine.compile import rtc
 from parki.engine.run import devices, spaces
 from parki.fmm import limits, representations
 from parki.fmm.chebyshev_expansion import chebyshev_expansion

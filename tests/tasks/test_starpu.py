@@ -313,7 +313,7 @@ assert state() == before
 
 @pytest.mark.usefixtures("here")
 def test_a_process_prints_nothing_and_is_left_as_it_was(tmp_path):
-    assert script(QUIET, HOME=str(tmp_path), PARKI_CACHE_DIR=str(parki.engine.build.cache.folder())) == ""
+    assert script(QUIET, HOME=str(tmp_path), PARKI_CACHE_DIR=str(parki.engine.compile.cache.folder())) == ""
     assert not list(tmp_path.iterdir())
 
 

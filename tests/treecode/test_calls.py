@@ -7,7 +7,7 @@ import parki
 from parki import samples
 from parki.direct import direct_sum
 from parki.engine import workunit
-from parki.engine.build import objects
+from parki.engine.compile import objects
 from parki.pairs import find
 
 METHODS = ("dual", "pc", "cp")

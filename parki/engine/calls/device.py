@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from parki.engine.build import cache, rtc
 from parki.engine.calls.gpu import RANGE_BLOCK, TEAM, GpuCall
+from parki.engine.compile import cache, rtc
 from parki.engine.errors import LaunchError
 from parki.engine.lower import gpu
 from parki.engine.run import devices

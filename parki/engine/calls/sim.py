@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from parki.engine.build import loading, objects
-from parki.engine.build.compiler import target
 from parki.engine.calls.gpu import GpuCall
+from parki.engine.compile import loading, objects
+from parki.engine.compile.compiler import target
 from parki.engine.run import gpusim
 from parki.engine.workunit import Workunit
 

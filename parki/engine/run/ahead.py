@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from parki.engine import config
-from parki.engine.build import objects
+from parki.engine.compile import objects
 from parki.engine.run import spaces
 from parki.engine.run.spaces import Space
 from parki.engine.workunit import Workunit, checking, load

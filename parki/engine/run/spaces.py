@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from parki.engine import config
-from parki.engine.build.compiler import cpus, target, toolchains
+from parki.engine.compile.compiler import cpus, target, toolchains
 from parki.engine.errors import BuildError, SpaceUnavailable
 from parki.engine.run import devices, limits
 

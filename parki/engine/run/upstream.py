@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from parki.engine import config, forks
-from parki.engine.build import cache, trust
+from parki.engine.compile import cache, trust
 from parki.engine.errors import KernelError, LaunchError, Loc
 from parki.engine.run import devices, spaces
 from parki.engine.run.policy import RangePolicy, TeamPolicy

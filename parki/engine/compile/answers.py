@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from parki.engine import config
-from parki.engine.build import cache, trust
+from parki.engine.compile import cache, trust
 
 WIDTHS = (16, 32, 64)  # bytes of a vector that generated code can be built for
 RUNTIMES = ("-lomp", "-l:libomp.so.5")  # options to link an OpenMP runtime with, or without, the files for developers

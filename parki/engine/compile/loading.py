@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from parki.engine import config
+from parki.engine.compile import cache, trust
 from parki.engine.errors import BuildError
-from parki.engine.build import cache, trust
 
 OPEN_FILES = "/proc/self/fd"
 ELF, SHARED = b"\x7fELF\x02\x01", 3  # beginning of a 64-bit, little-endian object; type of a shared object

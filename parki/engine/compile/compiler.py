@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parki.engine import config
+from parki.engine.compile import answers, processes
+from parki.engine.compile.answers import RUNTIMES, WIDTHS, Answer, Compiler
 from parki.engine.errors import BuildError
-from parki.engine.build import answers, processes
-from parki.engine.build.answers import RUNTIMES, WIDTHS, Answer, Compiler
 from parki.engine.settled import once
 
 REMEDY = (

@@ -85,8 +85,8 @@ def run(
                 raise InterruptedError(f"{command[0]} is no longer waited for")
             if ran > seconds:
                 raise BuildError(
-                    f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. Set {config.COMPILE_TIMEOUT} to "
-                    "more seconds if it needs them."
+                    f"the compiler {command[0]} has not ended after {seconds:g} s and was stopped. "
+                    f"Set {config.COMPILE_TIMEOUT} to more seconds if it needs them."
                 )
             if ran > LONG and not said:
                 said = True

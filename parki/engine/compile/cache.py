@@ -3,7 +3,7 @@
 An entry is a folder ``<cache>/v1/<first two hex digits>/<key>/`` with ``kernel.cpp``, ``kernel.so``, ``l0.py``,
 ``log.txt`` and ``meta.json``; for GPUs ``kernel.cu`` and ``kernel.cubin``, or ``kernel.hip`` and ``kernel.hsaco``.  An
 entry appears by one rename of a finished folder, so it is whole or absent, even if processes race or die.  A folder
-that others may write to is not used (`parki.engine.build.trust`): objects get executed.
+that others may write to is not used (`parki.engine.compile.trust`): objects get executed.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 import platformdirs
 
 from parki.engine import config
-from parki.engine.build import locks, trust, writing
+from parki.engine.compile import locks, trust, writing
 
 FORMAT = "v1"
 OBJECT, META = "kernel.so", "meta.json"
@@ -71,8 +71,8 @@ def folder() -> Path:
                 said = f"cannot be written ({error.strerror or error})"
         _usable[asked] = fallback = _temporary()
         text = (
-            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. Set {config.CACHE_DIR} to a folder of "
-            "yours that only you may write to."
+            f"The cache folder {asked} {said}; compiled kernels go to {fallback}. "
+            f"Set {config.CACHE_DIR} to a folder of yours that only you may write to."
         )
         log.warning(text)
         warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parki.engine import config
-from parki.engine import audience, counting
+from parki.engine import audience, config, counting
+from parki.engine.compile import cache
 from parki.engine.errors import BuildError
-from parki.engine.build import cache
 
 ENGINE = "1"  # part of every key: to be raised when objects are called in another way with the same source
 MOST_COMPILERS = 8  # compilers at a time

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import parki.engine.include
 from parki.engine import config
+from parki.engine.compile import cache, jobs, loading, processes
+from parki.engine.compile.compiler import ANYWHERE, Compiler, Target, cpus, find_compiler, settings, toolchains
 from parki.engine.errors import BuildError
-from parki.engine.build import cache, jobs, loading, processes
-from parki.engine.build.compiler import ANYWHERE, Compiler, Target, cpus, find_compiler, settings, toolchains
 
 INCLUDE = Path(parki.engine.include.__file__).parent
 BASE_FLAGS = (

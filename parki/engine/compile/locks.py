@@ -13,7 +13,7 @@ from pathlib import Path
 import filelock
 
 from parki.engine import config
-from parki.engine.build import processes
+from parki.engine.compile import processes
 
 WORD = 5.0  # seconds of waiting until a message, and until a lock that names no process counts as abandoned
 

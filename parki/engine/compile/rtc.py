@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from parki.engine.compile import cache, jobs, nvrtc, objects, processes, trust
+from parki.engine.compile.compiler import cpus
+from parki.engine.compile.usage import Usage, from_code_object, from_log
 from parki.engine.errors import BuildError
-from parki.engine.build import objects, cache, jobs, nvrtc, processes, trust
 from parki.engine.run import devices
-from parki.engine.build.compiler import cpus
-from parki.engine.build.usage import Usage, from_code_object, from_log
 
 KINDS = {"cuda": devices.CUDA, "hip": devices.HIP}
 # NVRTC trades registers for resident threads by a rule of its own; a kernel that spills is compiled again for at least

@@ -1,0 +1,1 @@
+"""Compilers, the cache of objects, and loading."""
